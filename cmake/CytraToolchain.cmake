@@ -1,0 +1,33 @@
+# Compiler flags, output folders, and the tools that make a build fast where they are present.
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN")
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # A precompiled header changes its time stamp, not its content: tell ccache to look at the content.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(cytra_flags INTERFACE)
+target_compile_options(cytra_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${CYTRA_WERROR}>:-Werror>)
+target_compile_definitions(cytra_flags INTERFACE FMT_HEADER_ONLY=1)
+target_include_directories(cytra_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+if(CYTRA_SANITIZE)
+  target_compile_options(cytra_flags INTERFACE -fsanitize=${CYTRA_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(cytra_flags INTERFACE -fsanitize=${CYTRA_SANITIZE})
+endif()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Checks who includes whom in src/, where third-party headers live, and how long files are.
+
+layers.py [ROOT]     prints `file:line: message` for every finding; exit 1 when there is one
+layers.py --self-test
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+LAYERS = {
+    "base": 0, "config": 1, "cli": 2, "io": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
+    "training": 5, "inference": 5, "tasks": 6, "app": 7,
+}
+# (a header, where it may be included, that place in words)
+HOMES = [
+    (r"yaml-cpp/", r"src/config/[^/]+\.cpp$", "src/config/*.cpp"),
+    (r"(tiffio|png)\.h$", r"src/io/[^/]+\.cpp$", "src/io/*.cpp"),
+    (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),
+    (r"(cuda|cudnn|cublas|cufft|nvtx|nvToolsExt|nccl|cub/|thrust/|cooperative_groups|(c10|ATen|torch/csrc)/cuda/"
+     r"|ATen/cudnn/)", r"src/[^/]+/cuda/", "src/*/cuda/"),
+    (r"torch/torch\.h$", r".*\.(cpp|cu)$", ".cpp files: name the headers you need"),
+]
+LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
+INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
+
+
+def layer_message(folder, header):
+    """What is wrong with a file of src/<folder> that includes "header"; None when nothing is."""
+    other, slash, _ = header.partition("/")
+    if not slash or other == folder:
+        return None
+    if other not in LAYERS:
+        return f'"{header}" starts with no folder of src/'
+    if LAYERS[other] < LAYERS[folder]:
+        return None
+    relation = "its equal" if LAYERS[other] == LAYERS[folder] else "above it"
+    return f"{folder} ({LAYERS[folder]}) must not include {other} ({LAYERS[other]}), {relation}"
+
+
+def read_allowed(path):
+    """allow.txt: `path lines reason` per file that may be longer, up to that many lines."""
+    allowed, findings = {}, []
+    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = line.split(None, 2)
+        if len(words) < 3 or not words[1].isdigit():
+            findings.append(f"{path}:{number}: expected `path lines reason`")
+        else:
+            allowed[words[0]] = (int(words[1]), number)
+    return allowed, findings
+
+
+def check(root, allow_path):
+    allowed, findings = read_allowed(allow_path)
+    for path in sorted(p for top in ("src", "tools") for p in (root / top).rglob("*") if p.suffix in LIMITS):
+        name = path.relative_to(root).as_posix()
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        limit = LIMITS[path.suffix]
+        if len(lines) > allowed.get(name, (limit, 0))[0]:
+            findings.append(f"{name}:{len(lines)}: {len(lines)} lines; {allowed.get(name, (limit, 0))[0]} are allowed: "
+                            f"split it, or name it with a reason in {allow_path.name}")
+        elif len(lines) <= limit and name in allowed:
+            findings.append(f"{allow_path.name}:{allowed[name][1]}: {name} no longer needs its exception")
+        parts = name.split("/")
+        folder = parts[1] if parts[0] == "src" and len(parts) > 2 else None
+        if parts[0] == "src" and folder not in LAYERS:
+            findings.append(f"{name}:1: src/{parts[1]} is in no layer")
+            continue
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            header = match[1][1:-1]
+            for pattern, home, words in HOMES:
+                if re.match(pattern, header) and not re.match(home, name):
+                    findings.append(f"{name}:{number}: <{header}> belongs in {words}")
+            message = layer_message(folder, header) if folder and match[1][0] == '"' else None
+            if message:
+                findings.append(f"{name}:{number}: {message}")
+    findings += [f"{allow_path.name}:{number}: no file {name}"
+                 for name, (_, number) in allowed.items() if not (root / name).exists()]
+    return findings
+
+
+def self_test():
+    """Every rule finds its breach, and nothing else is found."""
+    files = {  # text, the finding's words or ""
+        "src/nn/a.cpp": ('#include "nn/a.h"\n#include "base/x.h"\n#include "ops/y.h"\n#include <vector>\n', ""),
+        "src/nn/up.cpp": ('#include "training/task.h"\n', "above it"),
+        "src/nn/equal.cpp": ('#  include "io/image.h"\n', "its equal"),
+        "src/nn/lost.h": ('#include "layers/conv.h"\n', "no folder of src/"),
+        "src/nn/all.h": ("#include <torch/torch.h>\n", "name the headers"),
+        "src/nn/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", "src/config/*.cpp"),
+        "src/config/yaml.h": ("#include <yaml-cpp/yaml.h>\n", "src/config/*.cpp"),
+        "src/config/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", ""),
+        "src/data/png.cpp": ("#include <png.h>\n", "src/io/*.cpp"),
+        "src/io/tiff.cpp": ("#include <tiffio.h>\n", ""),
+        "src/app/cli.cpp": ("#include <CLI/CLI.hpp>\n", "src/cli/*.cpp"),
+        "src/ops/k.cpp": ("#include <c10/cuda/CUDAStream.h>\n", "src/*/cuda/"),
+        "src/ops/cuda/k.cu": ("#include <cuda_runtime.h>\n", ""),
+        "src/odd/a.h": ("", "in no layer"),
+        "src/nn/long.h": ("\n" * 151, "151 lines"),
+        "src/nn/long.cpp": ("\n" * 401, "401 lines"),
+        "src/nn/excused.cpp": ("\n" * 450, ""),
+        "src/nn/grown.cpp": ("\n" * 451, "451 lines"),
+        "src/nn/short.cpp": ("\n" * 400, "no longer needs"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, (text, _) in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        allow = root / "allow.txt"
+        allow.write_text("# why\n" + "".join(f"src/nn/{name}.cpp 450 a table\n" for name in ("excused", "grown", "short"))
+                         + "src/nn/gone.cpp 450 a table\nbad\n")
+        findings = check(root, allow)
+    wrong = []
+    for name, (_, words) in files.items():
+        mine = [f for f in findings if f.startswith(name + ":") or f" {name} " in f]
+        if (len(mine) != 1 or words not in mine[0]) if words else mine:
+            wrong.append(f"{name}: expected {words or 'nothing'!r}, found {mine}")
+    expected = sum(1 for _, words in files.values() if words) + 2  # and gone.cpp, and `bad`
+    if len(findings) != expected:
+        wrong.append(f"{len(findings)} findings, {expected} expected: {findings}")
+    return wrong
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        findings = self_test()
+    elif len(arguments) > 1 or any(a.startswith("-") for a in arguments):
+        print(__doc__, file=sys.stderr)
+        return 2
+    else:
+        here = pathlib.Path(__file__).resolve().parent
+        root = pathlib.Path(arguments[0]) if arguments else here.parent.parent
+        findings = check(root, here / "allow.txt")
+    print("\n".join(findings), end="\n" if findings else "")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

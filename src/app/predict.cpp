@@ -1,0 +1,192 @@
+// The work of `predict`: checkpoint (weights and configuration) -> images -> sliding window -> masks and overlays.
+#include <chrono>
+#include <filesystem>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "app/entry.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/image_tensor.h"
+#include "inference/overlay.h"
+#include "inference/sliding_window.h"
+#include "metrics/dice.h"
+#include "nn/model.h"
+#include "perf/device.h"
+#include "training/checkpoint.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+struct PredictOptions {
+  std::string save = "mask";
+  double threshold = 0.5;
+  bool overlay = true;
+  template <class V>
+  void visit(V& v) {
+    v("save", save, "mask: class numbers (uint8); probability or logits: one float32 channel per class",
+      {"mask", "probability", "logits"});
+    v("threshold", threshold, "of a one-channel model's probability", 0, 1);
+    v("overlay", overlay, "also write a PNG of the mask over the image");
+  }
+};
+
+/// The inputs that data.path names: one image, a folder of images, or a manifest with the column `key`.
+std::vector<data::Sample> list_inputs(const std::string& path, const std::string& key, const std::vector<std::string>& extra) {
+  if (fs::is_directory(path)) return data::list_folder(path, key);
+  if (!fs::exists(path)) throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
+  if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
+    std::vector<std::string> columns{key};
+    columns.insert(columns.end(), extra.begin(), extra.end());
+    return data::read_manifest(path, columns);
+  }
+  data::Sample sample;
+  sample.id = path;
+  sample.paths[key] = path;
+  return {sample};
+}
+
+/// A name per input: its stem, with a number when two inputs share it.
+std::string output_stem(const std::string& path, std::set<std::string>& taken) {
+  std::string stem = fs::path(path).filename().string();
+  for (const char* extension : {".png", ".tif", ".tiff", ".ome"}) {
+    if (ends_with(stem, extension)) stem.resize(stem.size() - std::string(extension).size());
+    if (ends_with(stem, ".ome")) stem.resize(stem.size() - 4);
+  }
+  std::string unique = stem;
+  for (int number = 2; !taken.insert(unique).second; ++number) unique = fmt::format("{}_{}", stem, number);
+  return unique;
+}
+
+/// What a checkpoint says about how its model is to be used.
+struct Trained {
+  Node config, window;
+  std::shared_ptr<nn::Model> model;
+  std::string x_key, y_key;
+};
+
+Trained load_trained(const Node& root, const std::string& checkpoint) {
+  Trained trained;
+  trained.config = training::checkpoint_config(checkpoint);
+  const Node& task = trained.config.at("task");
+  trained.x_key = task.get<std::string>("x_key");
+  trained.y_key = task.get<std::string>("y_key");
+  trained.window = task.at("inference_args");
+  const Node* changes = root.find("inference_args");
+  if (changes != nullptr && changes->is_map()) {
+    for (const auto& [key, value] : changes->map) {
+      if (!value.is_null()) trained.window.set(key, value);
+    }
+  }
+  trained.model = nn::make_model(task.at("model"));
+  training::load_weights(checkpoint, *trained.model, true);
+  trained.model->eval();
+  return trained;
+}
+
+/// Transforms of the checkpoint's predict list (or valid list), for the image alone or for image and target.
+data::Transforms input_transforms(const Trained& trained, bool with_target) {
+  Node transforms = trained.config.at("data.transforms");
+  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null() ? data::Split::predict : data::Split::valid;
+  Node* list = transforms.find(data::name_of(split));
+  if (list != nullptr && !with_target) {
+    for (Node& node : list->list) {
+      Node* keys = node.find("keys");
+      if (keys == nullptr || keys->kind != config::Kind::list) continue;
+      auto& names = keys->list;
+      names.erase(std::remove_if(names.begin(), names.end(), [&](const Node& name) { return name.as<std::string>() == trained.y_key; }),
+                  names.end());
+    }
+  }
+  return data::make_transforms(transforms, split);
+}
+
+at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
+  return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0)).to(at::kByte);
+}
+
+io::Image to_output(const at::Tensor& logits, const at::Tensor& mask, const std::string& save, const io::Geometry& geometry) {
+  if (save == "mask") return data::to_image(mask.unsqueeze(0), io::Dtype::u8, geometry);
+  at::Tensor values = logits[0];
+  if (save == "probability") values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
+  return data::to_image(values, io::Dtype::f32, geometry);
+}
+
+int predict(const cli::Run& given) {
+  const auto begin = std::chrono::steady_clock::now();
+  cli::Run run = given;
+  const Node& root = run.config;
+  const auto options = config::parse<PredictOptions>(root.at("predict"));
+  const c10::Device device = perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
+  const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path");
+  const Trained trained = load_trained(root, checkpoint);
+  const auto window = config::parse<inference::SlidingWindowOptions>(trained.window);
+  const auto path = root.get<std::string>("data.path");
+  const bool with_target = (ends_with(path, ".csv") || ends_with(path, ".tsv")) && root.get<bool>("data.with_target", false);
+  const std::vector<data::Sample> inputs =
+      list_inputs(path, trained.x_key, with_target ? std::vector<std::string>{trained.y_key} : std::vector<std::string>{});
+  const data::Transforms transforms = input_transforms(trained, with_target);
+  trained.model->to(device);
+  const std::string folder = open_run_folder(run);
+  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
+  log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
+
+  cli::Results results(run.json);
+  metrics::Dice dice(false);
+  std::set<std::string> taken;
+  Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+  const c10::InferenceMode inference_mode;
+  int64_t done = 0;
+  for (data::Sample sample : inputs) {
+    Rng rng(0);
+    at::Tensor shown;  // as it was loaded, for the overlay
+    for (const auto& transform : transforms) {
+      const bool was_loaded = sample.tensors.count(trained.x_key) > 0;
+      transform->apply(sample, rng);
+      if (!was_loaded || shown.sizes() != sample.at(trained.x_key).sizes()) shown = sample.at(trained.x_key);
+    }
+    const at::Tensor image = sample.at(trained.x_key).unsqueeze(0).to(device);
+    const auto model = [&](const at::Tensor& windows) { return (*trained.model)(windows); };
+    const at::Tensor logits = inference::sliding_window(image, model, window).cpu();  // (1,K,[D,]H,W)
+    const at::Tensor mask = to_mask(logits, options.threshold);
+    if (with_target) {
+      const int64_t classes = std::max<int64_t>(2, logits.size(1));
+      const auto one_hot = [&](const at::Tensor& labels) {
+        return at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0).unsqueeze(0).to(at::kFloat);
+      };
+      dice.update(one_hot(mask), one_hot(sample.at(trained.y_key)[0]));
+    }
+    const std::string stem = folder + "/" + output_stem(sample.id, taken);
+    io::write_ome_tiff(stem + ".ome.tif", to_output(logits, mask, options.save, sample.geometry));
+    results.add("prediction", stem + ".ome.tif");
+    if (options.overlay) {
+      io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
+      results.add("overlay", stem + "_overlay.png");
+    }
+    progress.update(++done);
+  }
+  progress.finish();
+  if (with_target) results.add("dice", fmt::format("{:.4f}", dice.compute()));
+  results.add("output_dir", folder);
+  log::info("done in {}", format_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  results.print();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_predict(const cytra::cli::Run& run) {
+  return cytra::app::guarded([&] { return cytra::app::predict(run); });
+}

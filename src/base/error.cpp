@@ -1,0 +1,85 @@
+#include "base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "base/strings.h"
+
+namespace cytra {
+namespace {
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+int exit_code(const std::exception& error) noexcept {
+  if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error)) return 2;
+  if (dynamic_cast<const IoError*>(&error)) return 4;
+  if (dynamic_cast<const MemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error)) return 5;
+  if (dynamic_cast<const DivergedError*>(&error)) return 6;
+  return 1;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& choices) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(word.size(), 3) / 3 + 1;
+  for (const std::string& choice : choices) {
+    const std::size_t distance = edit_distance(word, choice);
+    if (distance < best_distance) {
+      best = choice;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& choices) {
+  const std::string best = nearest(word, choices);
+  if (!best.empty()) return " Did you mean '" + best + "'?";
+  if (choices.empty()) return "";
+  const std::size_t shown = std::min<std::size_t>(choices.size(), 20);
+  const std::vector<std::string> first(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(shown));
+  return " Choices: " + join(first, ", ") + (shown < choices.size() ? ", ..." : ".");
+}
+
+void throw_errno(const std::string& what, const std::string& path, int error_number) {
+  const std::string message = path + ": " + what + ": " + std::strerror(error_number);
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      throw IoError(message + "; free some space or choose another folder (paths.output_dir=...)");
+    case EIO:
+      throw IoError(message + "; the storage device reports a fault");
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      throw ConfigError(message + "; choose a path that you may write to, or change its permissions");
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ENAMETOOLONG:
+      throw ConfigError(message);
+    default:
+      throw IoError(message);
+  }
+}
+
+}  // namespace cytra

@@ -1,0 +1,138 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace cytra {
+namespace fs = std::filesystem;
+namespace {
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+void sync_folder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // a file system without readable folders: nothing to flush
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> serial{0};
+  temporary_ = parent_of(path_) + "/." + fs::path(path_).filename().string() + ".tmp." + std::to_string(::getpid()) +
+               "." + std::to_string(serial++);
+  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, std::size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_, next, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_errno("can't be written", path_, errno);
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) throw_errno("can't be flushed to the disk", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("can't be put in place", path_, errno);
+  ::close(descriptor_);
+  descriptor_ = -1;
+  sync_folder(parent_of(path_));
+}
+
+std::string read_file(const std::string& path, std::size_t max_bytes) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw_errno("can't be read", path, errno);
+  std::string text;
+  char buffer[1 << 16];
+  ssize_t count;
+  while ((count = ::read(descriptor, buffer, sizeof buffer)) > 0 && text.size() <= max_bytes) {
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  const int error_number = errno;
+  ::close(descriptor);
+  if (count < 0) throw_errno("can't be read", path, error_number);
+  if (text.size() > max_bytes) {
+    throw ConfigError(path + ": larger than the limit of " + format_bytes(static_cast<double>(max_bytes)));
+  }
+  return text;
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void make_folders(const std::string& path) {
+  std::string made;
+  for (const fs::path& part : fs::path(path)) {
+    made = made.empty() ? part.string() : (fs::path(made) / part).string();
+    if (::mkdir(made.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
+      const int error_number = errno;
+      if (fs::is_directory(made)) continue;  // a read-only parent that is there already
+      throw_errno("can't be made a folder", path, error_number);
+    }
+  }
+  if (!fs::is_directory(path)) throw_errno("can't be made a folder", path, ENOTDIR);
+}
+
+std::string make_run_folder(const std::string& path) {
+  make_folders(parent_of(path));
+  for (int number = 0;; ++number) {
+    const std::string candidate = number == 0 ? path : path + "-" + std::to_string(number);
+    if (::mkdir(candidate.c_str(), 0777) == 0) return candidate;
+    if (errno != EEXIST) throw_errno("can't be made a folder", candidate, errno);
+  }
+}
+
+void remove_stale_temporaries(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t mark = name.rfind(".tmp.");
+    if (name.empty() || name[0] != '.' || mark == std::string::npos) continue;
+    const int process = std::atoi(name.c_str() + mark + 5);
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+  }
+}
+
+std::string program_folder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "." : program.parent_path().string();
+}
+
+std::string config_folder() {
+  const fs::path program = program_folder();
+  for (const char* relative : {"../share/cytra/configs", "../../../configs"}) {  // installed, build/PRESET/bin
+    const fs::path folder = (program / relative).lexically_normal();
+    if (fs::is_directory(folder)) return folder.string();
+  }
+  throw ConfigError("no configs/ beside the program " + program.string() + "; name one with --config-path");
+}
+
+}  // namespace cytra

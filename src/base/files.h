@@ -1,0 +1,46 @@
+#pragma once
+// Files that appear whole or not at all, and folders that belong to one run.
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace cytra {
+
+/// Writes `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and renames it over `path`.
+/// Without a commit the destructor removes it, so an error leaves the old file as it was.
+/// Throws: ConfigError (folder missing or not writable), IoError (disk full, failing device).
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  void write(const void* data, std::size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// For a library that writes by itself (libtiff): the open descriptor, and the temporary's path.
+  int descriptor() const { return descriptor_; }
+  const std::string& temporary() const { return temporary_; }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// The whole file. Throws: ConfigError when it can't be read or is larger than `max_bytes`.
+std::string read_file(const std::string& path, std::size_t max_bytes = std::size_t{1} << 30);
+void write_file(const std::string& path, std::string_view text);  // atomic
+
+/// Makes the folder `path` with its parents; when it exists, appends -1, -2, ... Returns the folder made.
+/// Two processes never get the same one.
+std::string make_run_folder(const std::string& path);
+/// mkdir -p. Throws as AtomicFile.
+void make_folders(const std::string& path);
+/// Removes temporaries of AtomicFile in `folder` whose process is gone.
+void remove_stale_temporaries(const std::string& folder);
+
+/// The folder of the running program, and the built-in configs beside it (build tree or installation).
+std::string program_folder();
+std::string config_folder();
+
+}  // namespace cytra

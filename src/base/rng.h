@@ -1,0 +1,27 @@
+#pragma once
+// Random numbers by counter: a stream is a function of its key alone, so a sample is the same whatever the
+// number of workers, their order or a resume.
+#include <cstdint>
+
+namespace cytra {
+
+class Rng {
+ public:
+  /// A stream for the key (seed, epoch, sample).
+  explicit Rng(uint64_t seed, uint64_t epoch = 0, uint64_t sample = 0);
+  uint64_t next();
+  /// Uniform in [0, 1).
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// Uniform in [0, n), without bias. n >= 1.
+  uint64_t below(uint64_t n);
+  /// Mean 0, deviation 1 (Box-Muller).
+  double normal();
+  /// Poisson with this mean >= 0 (Knuth below 30, rounded normal above).
+  double poisson(double mean);
+
+ private:
+  uint64_t key_, counter_ = 0;
+};
+
+}  // namespace cytra

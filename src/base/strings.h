@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cytra {
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string trim(std::string_view text);
+bool starts_with(std::string_view text, std::string_view prefix);
+bool ends_with(std::string_view text, std::string_view suffix);
+/// Local time by strftime's `format`.
+std::string format_time(const char* format);
+/// "1.2 GB" from bytes (powers of 1000), "3m 20s" from seconds.
+std::string format_bytes(double bytes);
+std::string format_seconds(double seconds);
+
+}  // namespace cytra

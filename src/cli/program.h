@@ -1,0 +1,58 @@
+#pragma once
+// What every program shares: flags, --help, --cfg, exit codes. Torch-free: the engine (libcytra.so) is loaded by name
+// once a configuration has been composed and there is work to do.
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::cli {
+
+/// A flag that stands for an override: `--ckpt x` is `checkpoint.ckpt_path=x`.
+struct Flag {
+  enum class Takes { nothing, one, many };
+  const char* name;  // "--ckpt"
+  const char* key;   // "checkpoint.ckpt_path"
+  Takes takes;
+  const char* help;
+};
+
+struct Program {
+  const char* name;
+  const char* summary;
+  const char* examples;
+  const char* primary;  // the primary config: "train" is configs/train.yaml
+  const char* entry;    // the function in libcytra.so: extern "C" int entry(const cytra::cli::Run&)
+  std::vector<Flag> flags;
+};
+
+/// What the engine gets.
+struct Run {
+  config::Node config;  // composed, resolved, complete
+  std::vector<std::string> overrides;
+  std::vector<std::string> config_folders;
+  std::string program;
+  std::string command_line;  // ready to paste
+  bool json = false;         // results on stdout as one JSON object
+};
+
+/// Parses, composes, and prints or runs. Returns the exit code; never throws.
+int run(const Program& program, int argc, char** argv);
+
+/// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than once.
+class Results {
+ public:
+  explicit Results(bool json) : json_(json) {}
+  void add(const std::string& key, config::Node value);
+  void add(const std::string& key, const std::string& value) { add(key, config::Node::make_string(value)); }
+  void print() const;
+
+ private:
+  bool json_;
+  std::vector<std::pair<std::string, config::Node>> entries_;
+};
+
+/// "train" quoted for a shell where needed.
+std::string shell_quote(const std::string& word);
+
+}  // namespace cytra::cli

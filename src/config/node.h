@@ -1,0 +1,106 @@
+#pragma once
+// A composed configuration: plain values that know where they were written.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cytra::config {
+
+/// Where a value was written: a file with line and column (from 1), or the command line (line 0,
+/// the override).
+struct Origin {
+  std::shared_ptr<const std::string> file;  // path, or the text of the override
+  int line = 0, column = 0;
+  std::string text() const;  // "configs/train.yaml:3:5", "command line 'a=b'", "default"
+};
+
+enum class Kind { null, boolean, integer, real, string, list, map };
+const char* name_of(Kind kind);  // "integer", ...
+
+/// A value type: copying copies the tree. Maps keep the order of insertion. Thread: const use is
+/// safe.
+struct Node {
+  Kind kind = Kind::null;
+  bool boolean = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string string;
+  bool quoted = false;  // a string written in quotes
+  std::vector<Node> list;
+  std::vector<std::pair<std::string, Node>> map;
+  Origin origin;
+  std::string path;  // "model.filters[1]"; set by the Composer on the whole tree
+
+  bool is_null() const { return kind == Kind::null; }
+  bool is_map() const { return kind == Kind::map; }
+  /// The child, or nullptr; `key` may be dotted ("a.b.0.c").
+  const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
+  /// A direct child of a map, or nullptr; the key is taken as it is.
+  const Node* find_direct(std::string_view key) const;
+  Node* find_direct(std::string_view key);
+  /// The child; missing: ConfigError with the keys there are.
+  const Node& at(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  std::vector<std::string> keys() const;
+  /// "configs/model/unet.yaml:12:3: model.filters"
+  std::string where() const;
+
+  /// Typed reading. Integers convert to double and text, whole doubles to integers; anything else
+  /// that does not fit: ConfigError naming place, expected type and the value found. T: bool,
+  /// int64_t, double, std::string, std::vector of these.
+  template <class T>
+  T as() const;
+  template <class T>
+  T get(std::string_view key) const {
+    return at(key).as<T>();
+  }
+  /// `fallback` when the key is missing or null.
+  template <class T>
+  T get(std::string_view key, T fallback) const {
+    const Node* node = find(key);
+    return node == nullptr || node->is_null() ? std::move(fallback) : node->as<T>();
+  }
+
+  static Node make_map() {
+    Node node;
+    node.kind = Kind::map;
+    return node;
+  }
+  static Node make_string(std::string value) {
+    Node node;
+    node.kind = Kind::string;
+    node.string = std::move(value);
+    return node;
+  }
+  static Node make_integer(int64_t value) {
+    Node node;
+    node.kind = Kind::integer;
+    node.integer = value;
+    return node;
+  }
+  /// Sets or adds a direct child of a map.
+  Node& set(const std::string& key, Node value);
+};
+
+/// One value equal in kind and content (origins are not compared)?
+bool equal(const Node& a, const Node& b);
+
+/// Reads one YAML document. `name` is used in messages. Scalars are typed as OmegaConf does
+/// (YAML 1.1 without dates, 1e3 is a float). Throws: ConfigError with file:line:column (bad syntax,
+/// duplicate key, alias cycle, nesting over 64, more than 100,000 nodes, unknown tag).
+Node parse_yaml(const std::string& text, const std::string& name);
+Node load_yaml(const std::string& file);
+/// One value in YAML flow form, as after `key=` on the command line: 1, 1e-3, [1, 2], {a: b}, text,
+/// 'quoted'.
+Node parse_value(const std::string& text, const Origin& origin);
+/// Block style; strings that would read back as another type are quoted. parse_yaml(to_yaml(n))
+/// equals n.
+std::string to_yaml(const Node& node);
+std::string to_json(const Node& node);  // compact, one line
+
+}  // namespace cytra::config

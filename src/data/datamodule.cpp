@@ -1,0 +1,69 @@
+#include "data/datamodule.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "io/csv.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+
+const char* name_of(Split split) {
+  const char* names[] = {"train", "valid", "test", "predict"};
+  return names[static_cast<int>(split)];
+}
+
+Transforms make_transforms(const config::Node& transforms, Split split) {
+  Transforms result;
+  const config::Node* list = transforms.find(name_of(split));
+  if (list == nullptr || list->is_null()) return result;
+  if (list->kind != config::Kind::list) config::throw_bad_value(*list, "a list of transforms");
+  for (const config::Node& node : list->list) result.push_back(Registry<Transform>::instance().make(node, "transform"));
+  return result;
+}
+
+std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns) {
+  const io::Table table = io::read_table(path);
+  const std::vector<std::string>& names = columns.empty() ? table.columns : columns;
+  std::vector<std::size_t> indices;
+  for (const std::string& name : names) indices.push_back(table.column(name));
+  std::vector<Sample> samples;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    Sample sample;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string& cell = table.rows[row][indices[i]];
+      if (cell.empty()) throw DataError(fmt::format("{}:{}: column '{}' is empty", path, table.lines[row], names[i]));
+      const std::string file = (fs::path(path).parent_path() / cell).string();
+      if (!fs::exists(file)) {
+        throw DataError(fmt::format("{}:{}: column '{}': no such image: {}", path, table.lines[row], names[i], file));
+      }
+      if (sample.id.empty()) sample.id = file;
+      sample.paths[names[i]] = file;
+    }
+    samples.push_back(std::move(sample));
+  }
+  if (samples.empty()) throw DataError(path + ": no rows below the header");
+  return samples;
+}
+
+std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {
+  if (!fs::is_directory(folder)) throw ConfigError(folder + ": no such folder");
+  std::vector<Sample> samples;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (!entry.is_regular_file() || !io::is_image_path(path)) continue;
+    Sample sample;
+    sample.id = path;
+    sample.paths[key] = path;
+    samples.push_back(std::move(sample));
+  }
+  if (samples.empty()) throw DataError(folder + ": no images (.tif, .tiff, .png) in this folder");
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
+  return samples;
+}
+
+}  // namespace cytra::data

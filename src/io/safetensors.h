@@ -1,0 +1,40 @@
+#pragma once
+// Tensors in one file, without code: https://github.com/huggingface/safetensors (format 0.4).
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cytra::io {
+
+struct TensorView {
+  std::string dtype;  // "F32", "F16", "BF16", "F64", "I64", "I32", "I16", "I8", "U8", "BOOL"
+  std::vector<int64_t> shape;
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// A file mapped into memory; views stay valid as long as this lives.
+/// Throws: DataError for anything that is not a complete, well-formed file (header over 100 MB, holes, overlaps,
+/// sizes that do not fit, offsets beyond the end, duplicate names), ConfigError when it can't be opened.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+  const std::map<std::string, TensorView>& tensors() const;
+  const std::map<std::string, std::string>& metadata() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Writes atomically; tensors in the order of the map, data aligned to 8 bytes. Returns the bytes written.
+std::size_t write_safetensors(const std::string& path,
+                              const std::map<std::string, TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata);
+
+}  // namespace cytra::io

@@ -1,0 +1,33 @@
+#pragma once
+// Include only from .cpp files of nn, tasks, training and app: torch/nn/module.h costs 20 s without the PCH.
+#include <memory>
+#include <string>
+
+#include <torch/nn/module.h>
+
+#include "config/node.h"
+
+namespace cytra::nn {
+
+/// A network from an image to an image. Registered under its MONAI class name.
+struct Model : torch::nn::Module {
+  /// image: (N,C,[D,]H,W) float -> logits (N,K,[D,]H,W).
+  virtual at::Tensor forward(const at::Tensor& image) = 0;
+  /// Input sides must be multiples of this, per spatial dimension.
+  virtual std::vector<int64_t> divisor() const = 0;
+  bool channels_last = false;
+
+  /// forward() after checking the shape and bringing the image into the model's memory format.
+  /// Throws: DataError saying which shape was expected.
+  at::Tensor operator()(const at::Tensor& image);
+  virtual int64_t in_channels() const = 0;
+  virtual int64_t spatial_dims() const = 0;
+};
+
+/// From a config node with `_target_`; `channels_last` is a key of every model. Weights are drawn from torch's
+/// generator. Throws: ConfigError.
+std::shared_ptr<Model> make_model(const config::Node& node);
+
+int64_t count_parameters(const Model& model);
+
+}  // namespace cytra::nn

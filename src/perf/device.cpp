@@ -1,0 +1,97 @@
+#include "perf/device.h"
+
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+#include <fstream>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace cytra::perf {
+namespace {
+
+/// Why there is no CUDA device, or "" when there is one.
+std::string load_cuda() {
+  static const std::string problem = []() -> std::string {
+    std::ifstream driver("/proc/driver/nvidia/version");
+    if (!driver) return "no NVIDIA driver is loaded";
+    // Registers torch's CUDA backend; must come before the first question about devices.
+    if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      return fmt::format("LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs them", dlerror());
+    }
+    return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0 ? "" : "the driver shows no GPU";
+  }();
+  return problem;
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (starts_with(line, "model name")) return trim(line.substr(line.find(':') + 1));
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+c10::Device choose_device(const std::string& accelerator) {
+  if (accelerator == "cpu") return c10::kCPU;
+  const std::string problem = load_cuda();
+  if (problem.empty()) return c10::Device(c10::kCUDA, 0);
+  if (accelerator != "auto") {
+    throw ConfigError(fmt::format("trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
+  }
+  log::debug("no GPU: {}", problem);
+  return c10::kCPU;
+}
+
+void apply(const PerformanceOptions& options, c10::Device device) {
+  if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
+  at::Context& context = at::globalContext();
+  context.setFloat32MatmulPrecision(options.matmul_precision);
+  if (device.is_cuda()) {
+    context.setAllowTF32CuBLAS(options.enable_tf32);
+    context.setAllowTF32CuDNN(options.enable_tf32);
+    context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
+  } else if (options.enable_tf32 || options.enable_cudnn_benchmark) {
+    log::info("performance: enable_tf32 and enable_cudnn_benchmark have no effect on a CPU");
+  }
+}
+
+int64_t peak_memory(c10::Device device) {
+  if (device.is_cuda()) {
+    return at::getDeviceAllocator(device.type())->getDeviceStats(device.index()).allocated_bytes[0].peak;
+  }
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (starts_with(line, "VmHWM:")) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+void reset_peak_memory(c10::Device device) {
+  if (device.is_cuda()) {
+    at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+  } else {
+    std::ofstream("/proc/self/clear_refs") << "5";  // Linux: the peak becomes the present value
+  }
+}
+
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+}
+
+std::string describe(c10::Device device) {
+  if (device.is_cuda()) return fmt::format("cuda:{}", device.index());
+  return fmt::format("cpu ({}, {} threads)", processor_name(), at::get_num_threads());
+}
+
+}  // namespace cytra::perf

@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+
+#include <c10/core/Device.h>
+
+#include "config/node.h"
+
+namespace cytra::perf {
+
+/// The device for Lightning's `accelerator`: auto (CUDA when there is one), cpu, gpu or cuda. Loads torch's CUDA
+/// libraries only when a CUDA device may be used. Throws: ConfigError when a GPU is asked for and there is none.
+c10::Device choose_device(const std::string& accelerator);
+
+/// The `performance` group: switches that hold for the whole process.
+struct PerformanceOptions {
+  int64_t num_threads = 0;
+  bool enable_tf32 = false, enable_cudnn_benchmark = false;
+  std::string matmul_precision = "highest";
+  template <class V>
+  void visit(V& v) {
+    v("num_threads", num_threads, "CPU threads of one operation; 0: all cores", 0, 4096);
+    v("enable_tf32", enable_tf32, "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later)");
+    v("enable_cudnn_benchmark", enable_cudnn_benchmark, "let cuDNN measure its algorithms for each new shape");
+    v("matmul_precision", matmul_precision, "of float32 matrix products", {"highest", "high", "medium"});
+  }
+};
+/// Applies them; says once which do nothing on this device.
+void apply(const PerformanceOptions& options, c10::Device device);
+
+/// Peak memory in bytes: of the process on a CPU, of torch's allocator on a CUDA device.
+int64_t peak_memory(c10::Device device);
+void reset_peak_memory(c10::Device device);
+/// Waits until the device has done all that was asked of it.
+void synchronize(c10::Device device);
+/// "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H200)".
+std::string describe(c10::Device device);
+
+}  // namespace cytra::perf

@@ -1,0 +1,200 @@
+#include "training/trainer.h"
+
+#include <csignal>
+
+#include <chrono>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "data/loader.h"
+#include "nn/model.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
+
+namespace cytra::training {
+namespace {
+
+volatile std::sig_atomic_t signal_received = 0;
+
+void on_signal(int signal) {
+  if (signal_received != 0) std::_Exit(128 + signal);  // the second one: at once
+  signal_received = signal;
+}
+
+c10::Device device_of(const nn::Model& model) { return model.parameters().front().device(); }
+
+/// bf16-mixed: autocast as torch.autocast(dtype=bfloat16) for the life of this object.
+class Autocast {
+ public:
+  Autocast(const std::string& precision, c10::DeviceType device) : device_(device), on_(precision == "bf16-mixed") {
+    if (!on_) return;
+    at::autocast::set_autocast_enabled(device_, true);
+    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (!on_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, false);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  c10::DeviceType device_;
+  bool on_;
+};
+
+}  // namespace
+
+data::Batch to_device(data::Batch batch, const nn::Model& model) {
+  const c10::Device device = device_of(model);
+  if (device.is_cpu()) return batch;
+  for (auto& [key, tensor] : batch.tensors) tensor = tensor.to(device, /*non_blocking=*/true);
+  return batch;
+}
+
+/// What one call of fit() works with.
+struct Trainer::Step {
+  Task& task;
+  Optimizer& optimizer;
+  const Scheduler& scheduler;
+  data::DataLoader &train, &valid;
+  TrainState state;
+  int64_t batches, total_steps;  // batches in an epoch, steps of the whole training
+  c10::DeviceType device;
+  Progress progress;
+  at::Tensor loss;  // of the newest batch, on its device
+  double lr = 0;
+};
+
+Trainer::Trainer(TrainerOptions options, std::vector<std::shared_ptr<Callback>> callbacks,
+                 std::vector<std::shared_ptr<Logger>> loggers, Save save)
+    : options_(std::move(options)), callbacks_(std::move(callbacks)), loggers_(std::move(loggers)), save_(std::move(save)) {}
+
+int Trainer::interrupted() { return signal_received; }
+
+TrainState Trainer::fit(Task& task, Optimizer& optimizer, const Scheduler& scheduler, data::DataLoader& train,
+                        data::DataLoader& valid, TrainState state) {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  const int64_t batches = options_.limit_train_batches < 0 ? train.size() : std::min(train.size(), options_.limit_train_batches);
+  if (options_.max_epochs < 0 && options_.max_steps < 0) throw ConfigError("set trainer.max_epochs or trainer.max_steps");
+  if (batches == 0) throw ConfigError("the training set has no batch; check data.batch_size and data.drop_last");
+  const int64_t steps_per_epoch = (batches + options_.accumulate_grad_batches - 1) / options_.accumulate_grad_batches;
+  int64_t total = options_.max_epochs < 0 ? options_.max_steps : options_.max_epochs * steps_per_epoch;
+  if (options_.max_steps >= 0) total = std::min(total, options_.max_steps);
+  Step step{task, optimizer, scheduler, train, valid, std::move(state), batches, total,
+            device_of(task.model()).type(), Progress("training", total, 0), {}};
+  for (const auto& callback : callbacks_) callback->on_fit_start(step.state);
+  Control control;
+  while (!stop_ && step.state.step < total) {
+    train_epoch(step);
+    if (interrupted() != 0) break;
+    step.state.epoch += 1;
+    step.state.batch = 0;
+    const bool last = stop_ || step.state.step >= total;
+    if (options_.limit_val_batches != 0 && (last || step.state.epoch % options_.check_val_every_n_epoch == 0)) validate(step);
+    for (const auto& callback : callbacks_) callback->on_epoch_end(step.state, control);
+    carry_out(control, step.state);
+  }
+  step.progress.finish();
+  for (const auto& callback : callbacks_) callback->on_fit_end(step.state);
+  return step.state;
+}
+
+void Trainer::train_epoch(Step& step) {
+  TrainState& state = step.state;
+  step.task.model().train();
+  step.train.start_epoch(state.epoch, state.batch);
+  int64_t accumulated = 0;
+  while (state.batch < step.batches && interrupted() == 0 && !stop_ && state.step < step.total_steps) {
+    std::optional<data::Batch> batch = step.train.next();
+    const std::vector<std::string> ids = batch->ids;
+    {
+      const Autocast autocast(options_.precision, step.device);
+      step.loss = step.task.training_step(to_device(std::move(*batch), step.task.model()));
+    }
+    // On a GPU the value is read only when it is logged, so that the step does not wait for it.
+    const bool is_read = step.device == at::kCPU || state.step % options_.log_every_n_steps == 0;
+    if (is_read && !std::isfinite(step.loss.item<double>())) {
+      throw DivergedError(fmt::format("the loss is {} at step {} (samples: {}); try a lower optimizer.lr or "
+                                      "trainer.gradient_clip_val=1",
+                                      step.loss.item<double>(), state.step, fmt::join(ids, ", ")));
+    }
+    // The last group of an epoch may be shorter: weigh by its true size.
+    const int64_t group_begin = state.batch / options_.accumulate_grad_batches * options_.accumulate_grad_batches;
+    const int64_t group = std::min(options_.accumulate_grad_batches, step.batches - group_begin);
+    (group > 1 ? step.loss / static_cast<double>(group) : step.loss).backward();
+    state.batch += 1;
+    if (++accumulated == group) {
+      optimize(step, accumulated);
+      accumulated = 0;
+    }
+  }
+}
+
+void Trainer::optimize(Step& step, int64_t /*accumulated*/) {
+  TrainState& state = step.state;
+  if (options_.gradient_clip_val > 0) step.optimizer.clip_grad_norm(options_.gradient_clip_val);
+  step.lr = step.scheduler.lr(step.optimizer.base_lr(), state.step, step.total_steps);
+  step.optimizer.step(step.lr);
+  step.optimizer.zero_grad();
+  state.step += 1;
+  if (state.step % options_.log_every_n_steps == 0 || state.step == 1) {
+    log({{"train/loss_step", step.loss.item<double>()}, {"lr", step.lr}}, state);
+    std::string note = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state.epoch, state.metrics["train/loss_step"], step.lr);
+    for (const auto& [name, value] : state.metrics) {
+      if (name.rfind("val/", 0) == 0) note += fmt::format(" {} {:.4f}", name, value);
+    }
+    step.progress.update(state.step, note);
+  }
+  Control control;
+  for (const auto& callback : callbacks_) callback->on_step_end(state, control);
+  carry_out(control, state);
+}
+
+void Trainer::validate(Step& step) {
+  nn::Model& model = step.task.model();
+  model.eval();
+  {
+    const c10::InferenceMode inference;
+    const Autocast autocast(options_.precision, step.device);
+    step.valid.start_epoch(0);
+    const int64_t limit = options_.limit_val_batches < 0 ? step.valid.size() : options_.limit_val_batches;
+    for (int64_t done = 0; done < limit && interrupted() == 0; ++done) {
+      std::optional<data::Batch> batch = step.valid.next();
+      if (!batch) break;
+      step.task.validation_step(to_device(std::move(*batch), model));
+    }
+  }
+  const Metrics metrics = step.task.validation_end();
+  log(metrics, step.state);
+  std::string line = fmt::format("epoch {} step {}/{}:", step.state.epoch, step.state.step, step.total_steps);
+  for (const auto& [name, value] : metrics) line += fmt::format(" {} {:.4f}", name, value);
+  log::info("{}", line);
+  Control control;
+  for (const auto& callback : callbacks_) callback->on_validation_end(step.state, control);
+  carry_out(control, step.state);
+}
+
+void Trainer::carry_out(Control& control, const TrainState& state) {
+  for (const std::string& path : control.save_to) save_(path, state);
+  control.save_to.clear();
+  stop_ = stop_ || control.stop;
+}
+
+void Trainer::log(const Metrics& metrics, TrainState& state) {
+  for (const auto& [name, value] : metrics) state.metrics[name] = value;
+  for (const auto& logger : loggers_) logger->log(metrics, state.epoch, state.step);
+}
+
+}  // namespace cytra::training

@@ -1,0 +1,68 @@
+#include "config/registry.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/composer.h"
+#include "tests/config/tree.h"
+
+namespace cytra {
+namespace {
+
+using config::message_of;
+using config::parse_yaml;
+
+struct Shape {
+  virtual ~Shape() = default;
+  virtual int64_t size() const = 0;
+};
+struct Square : Shape {
+  struct Options {
+    int64_t side = 2;
+    template <class V>
+    void visit(V& v) {
+      v("side", side, "length");
+    }
+  };
+  explicit Square(const Options& options) : side_(options.side) {}
+  int64_t size() const override { return side_ * side_; }
+
+ private:
+  int64_t side_;
+};
+CYTRA_REGISTER(Shape, Square, "Square");
+
+std::string name_of(const std::string& target) {
+  return registered_name(
+      parse_yaml("_target_: " + target, "a.yaml"), {"AdamW", "DynUNet", "my.Own"}, "model");
+}
+
+TEST(Registry, Makes) {
+  EXPECT_EQ(Registry<Shape>::instance()
+                .make(parse_yaml("{_target_: Square, side: 3}", "a.yaml"), "shape")
+                ->size(),
+            9);
+  EXPECT_EQ(Registry<Shape>::instance()
+                .make(parse_yaml("{_target_: cytra.shapes.Square}", "a.yaml"), "shape")
+                ->size(),
+            4);
+  EXPECT_EQ(Registry<Shape>::instance().names(), std::vector<std::string>{"Square"});
+  EXPECT_THROW(Registry<Shape>::instance().add("Square", nullptr, __FILE__), std::logic_error);
+}
+
+TEST(Registry, Names) {
+  EXPECT_EQ(name_of("AdamW"), "AdamW");
+  EXPECT_EQ(name_of("torch.optim.AdamW"), "AdamW");
+  EXPECT_EQ(name_of("monai.networks.nets.DynUNet"), "DynUNet");
+  EXPECT_EQ(name_of("my.Own"), "my.Own");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("monai.nets.DynUnet"); }),
+            "a.yaml:1:11: no model 'DynUnet', expected a registered one. Did you mean 'DynUNet'?");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("other.AdamW"); }).substr(0, 39),
+            "a.yaml:1:11: no model 'other.AdamW', ex");
+  EXPECT_EQ(message_of<ConfigError>(
+                [] { registered_name(parse_yaml("a: 1", "a.yaml"), {"X"}, "model"); }),
+            "a.yaml:1:1: no '_target_', expected the name of a model. Choices: X.");
+}
+
+}  // namespace
+}  // namespace cytra

@@ -1,0 +1,53 @@
+#pragma once
+// Golden values that a peer computed: tests/golden/NAME.safetensors, written by tests/golden/make_golden.py.
+#include <gtest/gtest.h>
+
+#include <ATen/ATen.h>
+
+#include "config/node.h"
+#include "io/safetensors.h"
+#include "nn/weights.h"
+
+namespace cytra::test {
+
+struct GoldenCase {
+  std::string name;
+  config::Node node;  // name, options, tensors, and what the topic adds
+  const io::SafetensorsFile* file;
+  bool has(const std::string& role) const { return node.at("tensors").find_direct(role) != nullptr; }
+  at::Tensor tensor(const std::string& role) const { return stored(node.at("tensors").find_direct(role)->string); }
+  at::Tensor stored(const std::string& key) const { return nn::tensor_of(file->tensors().at(key), key); }
+  const config::Node& options() const { return node.at("options"); }
+};
+
+class Golden {
+ public:
+  explicit Golden(const std::string& topic) : path(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + topic + ".safetensors"), file(path) {
+    const config::Node list = config::parse_yaml(file.metadata().at("cases"), path);
+    for (const config::Node& node : list.list) cases.push_back({node.get<std::string>("name"), node, &file});
+  }
+  const GoldenCase& at(const std::string& name) const {
+    for (const GoldenCase& entry : cases) {
+      if (entry.name == name) return entry;
+    }
+    throw std::out_of_range(path + ": no case " + name);
+  }
+  std::string path;
+  io::SafetensorsFile file;
+  std::vector<GoldenCase> cases;
+};
+
+inline double max_difference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return INFINITY;
+  return a.numel() == 0 ? 0 : (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
+
+/// A config node with `_target_` and the case's options.
+inline config::Node component(const std::string& target, const config::Node& options) {
+  config::Node node = config::Node::make_map();
+  node.set("_target_", config::Node::make_string(target));
+  for (const auto& [key, value] : options.map) node.set(key, value);
+  return node;
+}
+
+}  // namespace cytra::test

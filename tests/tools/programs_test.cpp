@@ -1,0 +1,212 @@
+// The programs as a user meets them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/strings.h"
+#include "tests/support/program.h"
+
+namespace cytra {
+namespace {
+namespace fs = std::filesystem;
+using test::Outcome;
+using test::shell;
+
+/// Small samples, made once; a path with a space on purpose.
+class Programs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new test::TmpDir();
+    const Outcome made = shell("\"$BIN/generate_samples\" --output '" + samples() + "' --train 3 --valid 1 --test 2 --size 96 --seed 3");
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  static std::string samples() { return *dir_ / "my samples"; }
+  static std::string at(const std::string& name) { return *dir_ / name; }
+
+  /// `train` on the samples for a few steps; `more` are further overrides.
+  static std::string train(const std::string& more = "", const std::string& output = "run") {
+    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu trainer.max_steps=2 patch_shape=[32,32] "
+           "'data.path=" + samples() + "' 'paths.output_dir=" + at(output) + "' " + more;
+  }
+  static std::string value_of(const std::string& text, const std::string& key) {
+    for (const std::string& line : split(text, '\n')) {
+      if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+    }
+    return "";
+  }
+  /// One line that holds every part, exit code 2, no run folder.
+  static void expect_mistake(const std::string& command, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(command);
+    const Outcome outcome = shell(command);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    const auto lines = split(trim(outcome.err), '\n');
+    EXPECT_TRUE(starts_with(lines.back(), "error: ")) << outcome.err;
+    for (const std::string& part : parts) EXPECT_NE(lines.back().find(part), std::string::npos) << part << " is not in: " << outcome.err;
+    EXPECT_EQ(outcome.err.find("terminate"), std::string::npos);
+    EXPECT_EQ(outcome.err.find("frame #"), std::string::npos);
+  }
+  static test::TmpDir* dir_;
+};
+test::TmpDir* Programs::dir_ = nullptr;
+
+TEST_F(Programs, TrainPredictResume) {
+  const Outcome trained = shell(train());
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string best = value_of(trained.out, "best_checkpoint"), last = value_of(trained.out, "last_checkpoint");
+  ASSERT_TRUE(fs::exists(best)) << trained.out;
+  ASSERT_TRUE(fs::exists(last)) << trained.out;
+  EXPECT_TRUE(fs::exists(at("run/.hydra/config.yaml")));
+  EXPECT_TRUE(fs::exists(at("run/csv/version_0/metrics.csv")));
+  EXPECT_NE(trained.err.find("checkpoint.ckpt_path="), std::string::npos) << "no command to go on with";
+
+  const Outcome resumed = shell(train("trainer.max_steps=4 'checkpoint.ckpt_path=" + last + "'", "resumed"));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(value_of(resumed.out, "steps"), "4");
+
+  const Outcome predicted = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
+                                  "/test.csv' data.with_target=true trainer.accelerator=cpu 'paths.output_dir=" + at("predicted") + "'");
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_TRUE(fs::exists(value_of(predicted.out, "prediction"))) << predicted.out;
+  EXPECT_TRUE(fs::exists(value_of(predicted.out, "overlay"))) << predicted.out;
+  EXPECT_FALSE(value_of(predicted.out, "dice").empty());
+
+  const Outcome measured = shell("\"$BIN/benchmark_performance\" --ckpt '" + best + "' --input-shape 1 1 32 32 --batch-sizes 1 2 "
+                                 "--compare-opts --repeats 2 trainer.accelerator=cpu --output '" + at("report.json") + "'");
+  EXPECT_EQ(measured.code, 0) << measured.err;
+  EXPECT_NE(read_file(at("report.json")).find("\"channels_last\""), std::string::npos);
+  EXPECT_NE(measured.out.find("images/s"), std::string::npos);
+}
+
+TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
+  const std::string steps = "data.num_workers=2 scheduler=constant callbacks.model_checkpoint.every_n_train_steps=1 model.dropout=0.1 "
+                            "performance.num_threads=1 trainer.limit_val_batches=0 ";
+  ASSERT_EQ(shell(train(steps + "trainer.max_steps=5", "whole")).code, 0);
+  ASSERT_EQ(shell(train(steps + "trainer.max_steps=3", "part")).code, 0);
+  const Outcome rest = shell(train(steps + "trainer.max_steps=5 data.num_workers=0 'checkpoint.ckpt_path=" + at("part/checkpoints/last.ckpt") + "'", "rest"));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  // The weights, as one string: everything after the header, up to the generator's state.
+  const auto weights = [](const std::string& path) {
+    const std::string bytes = read_file(path);
+    uint64_t header = 0;
+    std::copy_n(bytes.data(), 8, reinterpret_cast<char*>(&header));
+    return bytes.substr(8 + header);
+  };
+  EXPECT_TRUE(weights(at("whole/checkpoints/last.ckpt")) == weights(at("rest/checkpoints/last.ckpt")));
+}
+
+TEST_F(Programs, StartWithoutTorch) {
+  for (const char* program : {"train", "predict", "benchmark_performance"}) {
+    const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
+    EXPECT_EQ(help.code, 0);
+    EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";
+    EXPECT_NE(help.out.find("Config groups"), std::string::npos);
+    const Outcome version = shell(std::string("\"$BIN/") + program + "\" --version");
+    EXPECT_TRUE(starts_with(version.out, program));
+  }
+  const Outcome composed = shell("LD_DEBUG=libs \"$BIN/train\" experiment=im2im/segmentation data.path=x --cfg job");
+  EXPECT_EQ(composed.code, 0);
+  EXPECT_EQ(composed.err.find("libtorch"), std::string::npos);
+  EXPECT_NE(composed.out.find("_target_: DynUNet"), std::string::npos);
+}
+
+TEST_F(Programs, MistakesEndInOneLine) {
+  expect_mistake(train("trainer.max_epoch=5"), {"trainer.max_epoch=5", "trainer.max_epochs"});
+  expect_mistake(train("model.filter=[1]"), {"model.filter", "model.filters"});
+  expect_mistake(train("experiment=im2im/segmentatoin"), {"segmentatoin", "segmentation"});
+  expect_mistake(train("trainer.max_epochs=ten"), {"trainer.max_epochs", "an integer", "ten"});
+  expect_mistake(train("optimizer.lr=-1"), {"optimizer.lr"});
+  expect_mistake(train("task.loss._target_=DiceCELos"), {"DiceCELoss"});
+  expect_mistake(train("data.path=/no/such/folder"), {"/no/such/folder"});
+  expect_mistake(train("source_col=row"), {"train.csv", "row", "raw"});
+  expect_mistake(train("checkpoint.ckpt_path=/no/such.ckpt"), {"/no/such.ckpt"});
+  expect_mistake(train("--no-such-flag"), {"--no-such-flag"});
+  expect_mistake(train("paths.output_dir=/proc/run"), {"/proc"});
+  expect_mistake("\"$BIN/predict\" checkpoint.ckpt_path=" + shell("echo $BIN/predict").out, {"predict"});
+  expect_mistake("\"$BIN/predict\"", {"checkpoint.ckpt_path", "data.path"});
+  expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
+  expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
+  expect_mistake(train("trainer.accelerator=gpu_of_the_future"), {"trainer.accelerator"});
+}
+
+TEST_F(Programs, BrokenImagesAreNamed) {
+  fs::create_directories(at("broken"));
+  const std::string whole = read_file(samples() + "/" + fs::directory_iterator(samples() + "/images")->path().lexically_relative(samples()).string());
+  std::ofstream(at("broken/cut.tif")) << whole.substr(0, whole.size() / 2);
+  std::ofstream(at("broken/text.tif")) << "no image at all";
+  std::ofstream(at("broken/empty.tif")) << "";
+  for (const char* name : {"cut.tif", "text.tif", "empty.tif"}) {
+    for (const char* csv : {"train.csv", "valid.csv"}) std::ofstream(at("broken/") + csv) << "raw,seg\n" << name << "," << name << "\n";
+    expect_mistake(train("'data.path=" + at("broken") + "'"), {name});
+  }
+  std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif,cut.tif\nmissing.tif,cut.tif\n";
+  expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:3", "missing.tif"});
+  std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif\n";
+  expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:2"});
+}
+
+TEST_F(Programs, AFolderThatCantBeWrittenIsNamed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  fs::create_directories(at("locked"));
+  fs::permissions(at("locked"), fs::perms::owner_read | fs::perms::owner_exec);
+  fs::permissions(dir_->path(), fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const Outcome outcome = shell("setpriv --reuid=65534 --regid=65534 --clear-groups " + train("'paths.output_dir=" + at("locked/run") + "'"));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("locked"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Programs, AFullDiskLeavesNothingHalfWritten) {
+  fs::create_directories(at("small"));
+  if (shell("mount -t tmpfs -o size=300k none '" + at("small") + "'").code != 0) GTEST_SKIP() << "can't mount a tmpfs";
+  const Outcome outcome = shell(train("'paths.output_dir=" + at("small/run") + "'"));
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(at("small"))) {
+    if (entry.path().string().find(".ckpt") != std::string::npos) ++files;
+  }
+  shell("umount '" + at("small") + "'");
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("No space left"), std::string::npos) << outcome.err;
+  EXPECT_EQ(files, 0);
+}
+
+TEST_F(Programs, WorkInABareEnvironment) {
+  const Outcome outcome = shell("cd / && env -i LANG=C BIN=\"$BIN\" " + train("trainer.max_steps=1", "bare run") + " </dev/null");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find('\033'), std::string::npos) << "colour without a terminal";
+}
+
+TEST_F(Programs, TwentyStartsAtOnceGetTheirOwnFolders) {
+  const Outcome outcome = shell("for i in $(seq 20); do " + train("trainer.max_steps=0 data.num_workers=0 -q", "many") + " & done; wait");
+  std::set<std::string> folders;
+  for (const std::string& line : split(outcome.out, '\n')) {
+    if (starts_with(line, "output_dir: ")) folders.insert(line);
+  }
+  EXPECT_EQ(folders.size(), 20U) << outcome.err;
+}
+
+TEST_F(Programs, ResultsAsJson) {
+  const Outcome outcome = shell(train("--json -q", "json"));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.front(), '{');
+  EXPECT_NE(outcome.out.find("\"last_checkpoint\""), std::string::npos);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {
+  const Outcome outcome = shell(train("trainer.max_steps=100000 trainer.max_epochs=-1 trainer.limit_val_batches=0", "stopped") +
+                                " & pid=$!; while ! grep -q parameters '" + at("stopped") + "/train.log' 2>/dev/null; do sleep 0.1; done; "
+                                "sleep 1; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(outcome.code, 143) << outcome.err;
+  EXPECT_TRUE(fs::exists(at("stopped/checkpoints/last.ckpt"))) << outcome.err;
+  EXPECT_NE(outcome.err.find("go on with it"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cytra
