@@ -59,7 +59,9 @@ function(cytra_tests name)
   target_compile_definitions(test_${name} PRIVATE CYTRA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     CYTRA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(ARG_TORCH)
+  if(ARG_TORCH)  # the header was compiled with -fPIC; programs get -fPIE
+    set_target_properties(test_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(test_${name} PRIVATE -fPIC)
     cytra_pch(test_${name})
   endif()
   if(ARG_SLOW)  # the suite shares a costly set-up: one ctest for all

@@ -33,7 +33,7 @@ struct DivergedError : Error {
 /// The exit code for an exception; anything that is not an Error is a failure of ours: 1.
 int exit_code(const std::exception& error) noexcept;
 
-/// The entry of `choices` most like `word` (Levenshtein distance at most a third of its length), or "".
+/// The entry of `choices` most like `word` (edit distance at most a third of its length), or "".
 std::string nearest(const std::string& word, const std::vector<std::string>& choices);
 
 /// " Did you mean 'x'?" for the nearest choice, else " Choices: a, b, c." (at most 20 are listed).

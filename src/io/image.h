@@ -12,7 +12,7 @@ enum class Dtype { u8, i8, u16, i16, u32, i32, f32, f64 };
 std::size_t size_of(Dtype dtype);
 const char* name_of(Dtype dtype);  // "uint16", ...
 
-/// What the voxels mean in the world: (z, y, x) distance between centres in micrometres; 0: not known.
+/// What the voxels mean in the world: (z, y, x) distance between centres in micrometres; 0: unknown.
 struct Geometry {
   std::array<double, 3> spacing_um{0, 0, 0};
 };
@@ -26,27 +26,25 @@ struct Image {
   std::vector<std::string> channel_names;  // empty, or C names
 
   int64_t count() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
+  std::size_t bytes() const { return static_cast<std::size_t>(count()) * size_of(dtype); }
 };
 
-struct ImageInfo {  // what the header says; nothing is decoded
-  Dtype dtype;
-  std::array<int64_t, 4> shape;
-  Geometry geometry;
-};
-
-/// Reads by content and extension: .tif .tiff .ome.tif (2D, 3D, several channels, ImageJ hyperstacks; time points
-/// beyond the first are an error), .png (grey, RGB, alpha; 8 and 16 bit). Throws: DataError naming the file and what
-/// is wrong with it (missing, truncated, not an image, a type or size that is not supported).
+/// Reads by content: TIFF (2D, 3D, several channels, OME, ImageJ hyperstacks, tifffile's shapes; more
+/// than one time point is an error) and PNG (grey, RGB, palette; 1 to 16 bit). Values are those stored:
+/// a palette gives its indices; an alpha sample is left out. Throws: DataError naming the file and what
+/// is wrong with it (truncated, not an image, a type or size that is not supported), ConfigError
+/// (missing, not readable).
 Image read_image(const std::string& path);
 
 struct WriteOptions {
   enum class Compression { none, deflate, lzw } compression = Compression::deflate;
 };
-/// OME-TIFF (BigTIFF above 4 GB), one page per plane, axes CZYX, with PhysicalSize in um and channel names.
-/// Atomic. Throws: as AtomicFile.
+/// OME-TIFF (BigTIFF above 4 GB), one page per plane, axes CZYX, with PhysicalSize in um and channel
+/// names. Atomic. Throws: as AtomicFile.
 void write_ome_tiff(const std::string& path, const Image& image, const WriteOptions& options = {});
-/// 8- or 16-bit grey (C = 1) or RGB (C = 3) PNG of a 2D image. Atomic.
+/// 8- or 16-bit grey (C = 1) or RGB (C = 3) PNG of a 2D image. Atomic. Throws: as AtomicFile.
 void write_png(const std::string& path, const Image& image);
+/// By extension: .tif .tiff .png, whatever the case.
 bool is_image_path(const std::string& path);
 
 }  // namespace cytra::io

@@ -70,7 +70,7 @@ TEST_F(ComposerTest, NearestOption) {
   EXPECT_EQ(error_of({"experiment=im2im/segg"}),
             "command line 'experiment=im2im/segg': no option 'im2im/segg' in group 'experiment'. "
             "Did you mean 'im2im/seg'?");
-  EXPECT_EQ(error_of({}, "trian"), "no config 'trian' in configs. Choices: train.");
+  EXPECT_EQ(error_of({}, "trian"), "no config 'trian' in configs. Did you mean 'train'?");
   EXPECT_EQ(error_of({"+nets/x=vit"}),
             "command line '+nets/x=vit': no group 'nets/x'. Choices: experiment, experiment/im2im, "
             "model, trainer.");

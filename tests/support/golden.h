@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "config/node.h"
+#include "config/options.h"
 #include "io/safetensors.h"
 #include "nn/weights.h"
 

@@ -1,5 +1,6 @@
-// DiceCELoss: Dice plus cross-entropy. Arguments and values follow monai.losses.DiceCELoss (reduction "mean").
+// DiceCELoss: Dice plus cross-entropy. Arguments and values follow monai.losses.DiceCELoss (reduction mean or sum).
 #include <ATen/ATen.h>
+#include <ATen/core/Reduction.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +16,7 @@ class DiceCELoss final : public Loss {
   struct Options {
     bool include_background = true, to_onehot_y = false, sigmoid = false, softmax = false;
     bool squared_pred = false, jaccard = false, batch = false;
+    std::string reduction = "mean";
     double smooth_nr = 1e-5, smooth_dr = 1e-5, lambda_dice = 1, lambda_ce = 1;
     template <class V>
     void visit(V& v) {
@@ -25,6 +27,7 @@ class DiceCELoss final : public Loss {
       v("squared_pred", squared_pred, "squares in the denominator");
       v("jaccard", jaccard, "Jaccard instead of Dice");
       v("batch", batch, "one Dice over the batch instead of one per image");
+      v("reduction", reduction, "over images and classes", {"mean", "sum"});
       v("smooth_nr", smooth_nr, "added to the numerator", 0, 1e9);
       v("smooth_dr", smooth_dr, "added to the denominator", 0, 1e9);
       v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
@@ -61,12 +64,15 @@ class DiceCELoss final : public Loss {
     const at::Tensor overlap = (p * truth).sum(dims);
     const at::Tensor total = options_.squared_pred ? p.square().sum(dims) + truth.square().sum(dims) : p.sum(dims) + truth.sum(dims);
     const at::Tensor denominator = options_.jaccard ? 2 * (total - overlap) : total;
-    return (1 - (2 * overlap + options_.smooth_nr) / (denominator + options_.smooth_dr)).mean();
+    const at::Tensor losses = 1 - (2 * overlap + options_.smooth_nr) / (denominator + options_.smooth_dr);
+    return options_.reduction == "mean" ? losses.mean() : losses.sum();
   }
   at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& truth, const at::Tensor& target) const {
-    if (logits.size(1) == 1) return at::binary_cross_entropy_with_logits(logits, truth.to(logits.scalar_type()));
-    if (target.size(1) == 1) return at::cross_entropy_loss(logits, target.squeeze(1).to(at::kLong));
-    return at::cross_entropy_loss(logits, truth.to(logits.scalar_type()));  // probabilities
+    const auto reduction = options_.reduction == "mean" ? at::Reduction::Mean : at::Reduction::Sum;
+    if (logits.size(1) == 1) return at::binary_cross_entropy_with_logits(logits, truth.to(logits.scalar_type()), {}, {}, reduction);
+    // Class numbers, or one probability per class.
+    const at::Tensor classes = target.size(1) == 1 ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
+    return at::cross_entropy_loss(logits, classes, {}, reduction);
   }
   Options options_;
 };

@@ -1,0 +1,182 @@
+#include "io/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace cytra::io {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::size_t kMaxHeader = 100'000'000;
+
+std::size_t element_size(const std::string& dtype) {
+  if (dtype == "F64" || dtype == "I64") return 8;
+  if (dtype == "F32" || dtype == "I32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16") return 2;
+  if (dtype == "U8" || dtype == "I8" || dtype == "BOOL") return 1;
+  return 0;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw DataError(path + ": not a valid safetensors file: " + what);
+}
+
+/// Parses the header; refuses duplicate names (nlohmann would keep the last) and nesting beyond what the format has.
+Json parse_header(const std::string& path, const char* begin, std::size_t size) {
+  std::vector<std::vector<std::string>> seen;
+  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > 4) refuse(path, "the header is nested too deep");
+    if (event == Json::parse_event_t::object_start) {
+      seen.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      std::sort(seen.back().begin(), seen.back().end());
+      const auto twice = std::adjacent_find(seen.back().begin(), seen.back().end());
+      if (twice != seen.back().end()) refuse(path, "'" + *twice + "' occurs twice");
+      seen.pop_back();
+    } else if (event == Json::parse_event_t::key) {
+      seen.back().push_back(value.get<std::string>());
+    }
+    return true;
+  };
+  try {
+    return Json::parse(begin, begin + size, check);
+  } catch (const Json::exception& error) {
+    refuse(path, std::string("the header is no JSON (") + error.what() + ")");
+  }
+}
+
+}  // namespace
+
+struct SafetensorsFile::Impl {
+  explicit Impl(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw_errno("can't be read", path, errno);
+    struct stat status {};
+    ::fstat(descriptor, &status);
+    size = static_cast<std::size_t>(status.st_size);
+    if (!S_ISREG(status.st_mode) || size < 8) {
+      ::close(descriptor);
+      refuse(path, "no regular file of at least 8 bytes");
+    }
+    map = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    ::close(descriptor);
+    if (map == MAP_FAILED) throw_errno("can't be mapped", path, errno);
+  }
+  ~Impl() {
+    if (map != MAP_FAILED) ::munmap(map, size);
+  }
+  void parse(const std::string& path);
+  void add(const std::string& path, const std::string& name, const Json& entry, const char* data, std::size_t data_size);
+
+  void* map = MAP_FAILED;
+  std::size_t size = 0;
+  std::map<std::string, TensorView> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+void SafetensorsFile::Impl::add(const std::string& path, const std::string& name, const Json& entry, const char* data,
+                                std::size_t data_size) {
+  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
+      !entry.contains("data_offsets") || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
+      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
+    refuse(path, "the entry of '" + name + "' needs dtype, shape and data_offsets");
+  }
+  TensorView view;
+  view.dtype = entry["dtype"].get<std::string>();
+  std::size_t bytes = element_size(view.dtype);
+  if (bytes == 0) refuse(path, "'" + name + "' has the type " + view.dtype + ", which is not supported");
+  for (const Json& side : entry["shape"]) {
+    if (!side.is_number_unsigned()) refuse(path, "the shape of '" + name + "' is not made of whole numbers");
+    const auto length = side.get<uint64_t>();
+    if (length > INT64_MAX || __builtin_mul_overflow(bytes, length, &bytes)) refuse(path, "the shape of '" + name + "' is too large");
+    view.shape.push_back(static_cast<int64_t>(length));
+  }
+  for (const Json& offset : entry["data_offsets"]) {
+    if (!offset.is_number_unsigned()) refuse(path, "the offsets of '" + name + "' are not whole numbers");
+  }
+  const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
+  if (begin > end || end > data_size) refuse(path, "'" + name + "' lies beyond the end of the file (truncated?)");
+  if (end - begin != bytes) refuse(path, "the offsets of '" + name + "' do not fit its shape");
+  view.data = data + begin;
+  view.bytes = bytes;
+  tensors[name] = std::move(view);
+}
+
+void SafetensorsFile::Impl::parse(const std::string& path) {
+  const char* bytes = static_cast<const char*>(map);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes, 8);
+  if (header > kMaxHeader || header > size - 8) refuse(path, "the header's length does not fit the file (truncated?)");
+  if (header == 0 || bytes[8] != '{') refuse(path, "the header does not begin with {");
+  const char* data = bytes + 8 + header;
+  const std::size_t data_size = size - 8 - header;
+  const Json root = parse_header(path, bytes + 8, header);
+  for (const auto& [name, entry] : root.items()) {
+    if (name != "__metadata__") {
+      add(path, name, entry, data, data_size);
+      continue;
+    }
+    if (!entry.is_object()) refuse(path, "__metadata__ is no map of texts");
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) refuse(path, "__metadata__ is no map of texts");
+      metadata[key] = value.get<std::string>();
+    }
+  }
+  // Together the tensors fill the file: no holes, no overlaps, nothing behind.
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  for (const auto& [name, view] : tensors) {
+    const auto begin = static_cast<std::size_t>(static_cast<const char*>(view.data) - data);
+    ranges.emplace_back(begin, begin + view.bytes);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::size_t position = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin != position) refuse(path, "its tensors leave holes or overlap");
+    position = end;
+  }
+  if (position != data_size) refuse(path, "bytes follow the last tensor");
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) { impl_->parse(path); }
+SafetensorsFile::~SafetensorsFile() = default;
+const std::map<std::string, TensorView>& SafetensorsFile::tensors() const { return impl_->tensors; }
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return impl_->metadata; }
+
+std::size_t write_safetensors(const std::string& path, const std::map<std::string, TensorView>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json root;
+  if (!metadata.empty()) root["__metadata__"] = metadata;
+  // Wide types first, as the reference writer does: then every tensor is aligned to its own size.
+  std::vector<std::pair<std::string, const TensorView*>> order;
+  for (const auto& [name, view] : tensors) order.emplace_back(name, &view);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return element_size(a.second->dtype) > element_size(b.second->dtype);
+  });
+  std::size_t offset = 0;
+  for (const auto& [name, view] : order) {
+    root[name] = {{"dtype", view->dtype}, {"shape", view->shape}, {"data_offsets", {offset, offset + view->bytes}}};
+    offset += view->bytes;
+  }
+  std::string header = root.is_null() ? "{}" : root.dump();
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const auto length = static_cast<uint64_t>(header.size());
+  AtomicFile file(path);
+  file.write(&length, sizeof length);
+  file.write(header);
+  for (const auto& [name, view] : order) file.write(view->data, view->bytes);
+  file.commit();
+  return sizeof length + header.size() + offset;
+}
+
+}  // namespace cytra::io
