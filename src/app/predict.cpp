@@ -1,4 +1,5 @@
 // The work of `predict`: checkpoint (weights and configuration) -> images -> sliding window -> masks and overlays.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -136,6 +137,8 @@ int predict(const cli::Run& given) {
   const bool with_target = (ends_with(path, ".csv") || ends_with(path, ".tsv")) && root.get<bool>("data.with_target", false);
   const std::vector<data::Sample> inputs =
       list_inputs(path, trained.x_key, with_target ? std::vector<std::string>{trained.y_key} : std::vector<std::string>{});
+  const auto spacing = root.get<std::vector<double>>("data.spacing_um", {});
+  if (spacing.size() > 3) throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
   const data::Transforms transforms = input_transforms(trained, with_target);
   trained.model->to(device);
   const std::string folder = open_run_folder(run);
@@ -156,6 +159,7 @@ int predict(const cli::Run& given) {
       transform->apply(sample, rng);
       if (!was_loaded || shown.sizes() != sample.at(trained.x_key).sizes()) shown = sample.at(trained.x_key);
     }
+    for (std::size_t d = 0; d < spacing.size(); ++d) sample.geometry.spacing_um[3 - spacing.size() + d] = spacing[d];
     const at::Tensor image = sample.at(trained.x_key).unsqueeze(0).to(device);
     const auto model = [&](const at::Tensor& windows) { return (*trained.model)(windows); };
     const at::Tensor logits = inference::sliding_window(image, model, window).cpu();  // (1,K,[D,]H,W)

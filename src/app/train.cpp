@@ -57,8 +57,6 @@ data::DataLoader make_loader(const data::DataModule& module, data::Split split, 
 void report(const cli::Run& run, const training::TrainState& state, const std::string& folder, double seconds) {
   const std::string last = folder + "/checkpoints/last.ckpt";
   const std::string best = state.best_path.empty() ? last : state.best_path;
-  std::vector<std::string> resume = run.overrides;
-  resume.push_back("checkpoint.ckpt_path=" + last);
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
   cli::Results results(run.json);
   const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
@@ -79,7 +77,7 @@ void report(const cli::Run& run, const training::TrainState& state, const std::s
   results.add("output_dir", folder);
   log::info("done in {}: {} steps", format_seconds(seconds), state.step);
   if (has_checkpoint) {
-    log::info("go on with it:  {}", command("train", resume));
+    log::info("go on with it:  {} {}", run.command_line, cli::shell_quote("checkpoint.ckpt_path=" + last));
     log::info("predict:        {}", command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
   }
   results.print();

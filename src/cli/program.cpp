@@ -128,7 +128,10 @@ void print_help(const Program& program, const config::Composer& composer) {
 using Entry = int (*)(const Run&);
 
 Entry load_engine(const char* name) {
-  void* engine = dlopen("libcytra.so", RTLD_NOW | RTLD_GLOBAL);
+  Dl_info own{};  // the engine lies beside this library
+  dladdr(reinterpret_cast<void*>(&load_engine), &own);
+  const std::string path = (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
+  void* engine = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (engine == nullptr) throw std::runtime_error(fmt::format("can't load the engine: {}", dlerror()));
   auto* entry = reinterpret_cast<Entry>(dlsym(engine, name));
   if (entry == nullptr) throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, dlerror()));

@@ -31,6 +31,9 @@ struct HasVisit : std::false_type {};
 template <class Options>
 Options parse(const Node& node);
 
+struct Required {};
+inline constexpr Required required;
+
 /// Fills an Options struct from a map.
 class OptionReader {
  public:
@@ -42,6 +45,13 @@ class OptionReader {
     const Node* child = node_.find_direct(key);
     if (child == nullptr) return;
     read(*child, field);
+  }
+  /// A key that must be there.
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc, Required) {
+    const Node* child = node_.find_direct(key);
+    if (child == nullptr || (child->kind == Kind::list && child->list.empty())) throw_missing(node_, key);
+    (*this)(key, field, doc);
   }
   /// A value below `low` or above `high` is an error.
   template <class T>

@@ -1,8 +1,5 @@
 #include "io/image.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -10,7 +7,9 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -24,7 +23,8 @@ constexpr std::size_t kLargest = std::size_t{64} << 30;
 constexpr std::size_t kRatio = 2000, kSmall = std::size_t{64} << 20;
 
 std::string first_bytes(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not block
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not block
   if (descriptor < 0) throw_errno("can't be read", path, errno);
   char magic[8];
   const ssize_t count = ::read(descriptor, magic, sizeof magic);
@@ -35,12 +35,16 @@ std::string first_bytes(const std::string& path) {
 }
 
 template <class T>
-void deinterleave_as(const unsigned char* from, int64_t count, int64_t samples, unsigned char* const* planes,
+void deinterleave_as(const unsigned char* from,
+                     int64_t count,
+                     int64_t samples,
+                     unsigned char* const* planes,
                      int64_t plane_count) {
   for (int64_t plane = 0; plane < plane_count; ++plane) {
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(planes[plane] + i * static_cast<int64_t>(sizeof(T)),
-                  from + (i * samples + plane) * static_cast<int64_t>(sizeof(T)), sizeof(T));
+                  from + (i * samples + plane) * static_cast<int64_t>(sizeof(T)),
+                  sizeof(T));
     }
   }
 }
@@ -66,36 +70,54 @@ std::size_t size_of(Dtype dtype) {
 }
 
 const char* name_of(Dtype dtype) {
-  constexpr const char* kNames[] = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"};
+  constexpr const char* kNames[] = {
+      "uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
 bool is_image_path(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
-  for (char& letter : extension) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (char& letter : extension)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return extension == ".tif" || extension == ".tiff" || extension == ".png";
 }
 
-void allocate(const std::string& path, std::array<int64_t, 4> shape, std::size_t file_bytes, Image& image) {
+void allocate(const std::string& path,
+              std::array<int64_t, 4> shape,
+              std::size_t file_bytes,
+              Image& image) {
   std::size_t bytes = size_of(image.dtype);
   bool fits = true;
   for (const int64_t side : shape) {
-    if (side < 1) throw DataError(path + ": an image without pixels, expected at least one; write the file again");
+    if (side < 1)
+      throw DataError(path +
+                      ": an image without pixels, expected at least one; write the file again");
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(side), &bytes);
   }
   if (!fits || bytes > kLargest || (bytes > kSmall && bytes / kRatio > file_bytes)) {
-    throw DataError(fmt::format(
-        "{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of {}, expected at most "
-        "{} and {} times the file; the file may be damaged",
-        path, shape[0], shape[1], shape[2], shape[3], format_bytes(static_cast<double>(file_bytes)),
-        format_bytes(static_cast<double>(kLargest)), kRatio));
+    throw DataError(
+        fmt::format("{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of "
+                    "{}, expected at most "
+                    "{} and {} times the file; the file may be damaged",
+                    path,
+                    shape[0],
+                    shape[1],
+                    shape[2],
+                    shape[3],
+                    format_bytes(static_cast<double>(file_bytes)),
+                    format_bytes(static_cast<double>(kLargest)),
+                    kRatio));
   }
   image.shape = shape;
   image.pixels.assign(bytes, 0);
 }
 
-void deinterleave(const unsigned char* from, int64_t count, int64_t samples, std::size_t size,
-                  unsigned char* const* planes, int64_t plane_count) {
+void deinterleave(const unsigned char* from,
+                  int64_t count,
+                  int64_t samples,
+                  std::size_t size,
+                  unsigned char* const* planes,
+                  int64_t plane_count) {
   if (size == 1) return deinterleave_as<uint8_t>(from, count, samples, planes, plane_count);
   if (size == 2) return deinterleave_as<uint16_t>(from, count, samples, planes, plane_count);
   if (size == 4) return deinterleave_as<uint32_t>(from, count, samples, planes, plane_count);
@@ -103,7 +125,8 @@ void deinterleave(const unsigned char* from, int64_t count, int64_t samples, std
 }
 
 void check_writable(const Image& image) {
-  const bool has_pixels = std::all_of(image.shape.begin(), image.shape.end(), [](int64_t side) { return side > 0; });
+  const bool has_pixels =
+      std::all_of(image.shape.begin(), image.shape.end(), [](int64_t side) { return side > 0; });
   const std::size_t names = image.channel_names.size();
   if (!has_pixels || image.pixels.size() != image.bytes() ||
       (names != 0 && names != static_cast<std::size_t>(image.shape[0]))) {
@@ -118,11 +141,11 @@ Image read_image(const std::string& path) {
   for (const char* tiff : {"II*\0", "MM\0*", "II+\0", "MM\0+"}) {
     if (head == std::string(tiff, 4)) return read_tiff(path);
   }
-  const std::string found = magic.empty()                   ? "an empty file"
+  const std::string found = magic.empty()                     ? "an empty file"
                             : head.substr(0, 2) == "\xff\xd8" ? "a JPEG image (lossy)"
-                            : head == "\x89HDF"             ? "an HDF5 file"
-                            : head.substr(0, 2) == "PK"     ? "a zip archive"
-                                                            : "neither TIFF nor PNG";
+                            : head == "\x89HDF"               ? "an HDF5 file"
+                            : head.substr(0, 2) == "PK"       ? "a zip archive"
+                                                              : "neither TIFF nor PNG";
   throw DataError(path + ": " + found + ", expected TIFF or PNG; convert it to TIFF");
 }
 

@@ -12,7 +12,8 @@ enum class Dtype { u8, i8, u16, i16, u32, i32, f32, f64 };
 std::size_t size_of(Dtype dtype);
 const char* name_of(Dtype dtype);  // "uint16", ...
 
-/// What the voxels mean in the world: (z, y, x) distance between centres in micrometres; 0: unknown.
+/// What the voxels mean in the world: (z, y, x) distance between centres in micrometres; 0:
+/// unknown.
 struct Geometry {
   std::array<double, 3> spacing_um{0, 0, 0};
 };
@@ -29,18 +30,18 @@ struct Image {
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * size_of(dtype); }
 };
 
-/// Reads by content: TIFF (2D, 3D, several channels, OME, ImageJ hyperstacks, tifffile's shapes; more
-/// than one time point is an error) and PNG (grey, RGB, palette; 1 to 16 bit). Values are those stored:
-/// a palette gives its indices; an alpha sample is left out. Throws: DataError naming the file and what
-/// is wrong with it (truncated, not an image, a type or size that is not supported), ConfigError
-/// (missing, not readable).
+/// Reads by content: TIFF (2D, 3D, several channels, OME, ImageJ hyperstacks, tifffile's shapes;
+/// more than one time point is an error) and PNG (grey, RGB, palette; 1 to 16 bit). Values are
+/// those stored: a palette gives its indices; an alpha sample is left out. Throws: DataError naming
+/// the file and what is wrong with it (truncated, not an image, a type or size that is not
+/// supported), ConfigError (missing, not readable).
 Image read_image(const std::string& path);
 
 struct WriteOptions {
   enum class Compression { none, deflate, lzw } compression = Compression::deflate;
 };
-/// OME-TIFF (BigTIFF above 4 GB), one page per plane, axes CZYX, with PhysicalSize in um and channel
-/// names. Atomic. Throws: as AtomicFile.
+/// OME-TIFF (BigTIFF above 4 GB), one page per plane, axes CZYX, with PhysicalSize in um and
+/// channel names. Atomic. Throws: as AtomicFile.
 void write_ome_tiff(const std::string& path, const Image& image, const WriteOptions& options = {});
 /// 8- or 16-bit grey (C = 1) or RGB (C = 3) PNG of a 2D image. Atomic. Throws: as AtomicFile.
 void write_png(const std::string& path, const Image& image);

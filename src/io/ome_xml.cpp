@@ -38,7 +38,9 @@ std::string unescape(std::string_view text) {
     const std::string name(text.substr(i + 1, end - i - 1));
     if (name.size() > 1 && name[0] == '#') {
       const bool is_hex = name[1] == 'x';
-      append_utf8(static_cast<uint32_t>(std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10)), plain);
+      append_utf8(
+          static_cast<uint32_t>(std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10)),
+          plain);
     }
     for (const auto& [entity, letter] : kEntities) {
       if (name == entity) plain += letter;

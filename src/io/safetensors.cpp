@@ -1,15 +1,14 @@
 #include "io/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -32,7 +31,8 @@ std::size_t element_size(const std::string& dtype) {
   throw DataError(path + ": not a valid safetensors file: " + what);
 }
 
-/// Parses the header; refuses duplicate names (nlohmann would keep the last) and nesting beyond what the format has.
+/// Parses the header; refuses duplicate names (nlohmann would keep the last) and nesting beyond
+/// what the format has.
 Json parse_header(const std::string& path, const char* begin, std::size_t size) {
   std::vector<std::vector<std::string>> seen;
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -77,7 +77,11 @@ struct SafetensorsFile::Impl {
     if (map != MAP_FAILED) ::munmap(map, size);
   }
   void parse(const std::string& path);
-  void add(const std::string& path, const std::string& name, const Json& entry, const char* data, std::size_t data_size);
+  void add(const std::string& path,
+           const std::string& name,
+           const Json& entry,
+           const char* data,
+           std::size_t data_size);
 
   void* map = MAP_FAILED;
   std::size_t size = 0;
@@ -85,28 +89,38 @@ struct SafetensorsFile::Impl {
   std::map<std::string, std::string> metadata;
 };
 
-void SafetensorsFile::Impl::add(const std::string& path, const std::string& name, const Json& entry, const char* data,
+void SafetensorsFile::Impl::add(const std::string& path,
+                                const std::string& name,
+                                const Json& entry,
+                                const char* data,
                                 std::size_t data_size) {
-  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
-      !entry.contains("data_offsets") || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
-      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
+  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
+      !entry.contains("shape") || !entry.contains("data_offsets") || !entry["dtype"].is_string() ||
+      !entry["shape"].is_array() || !entry["data_offsets"].is_array() ||
+      entry["data_offsets"].size() != 2) {
     refuse(path, "the entry of '" + name + "' needs dtype, shape and data_offsets");
   }
   TensorView view;
   view.dtype = entry["dtype"].get<std::string>();
   std::size_t bytes = element_size(view.dtype);
-  if (bytes == 0) refuse(path, "'" + name + "' has the type " + view.dtype + ", which is not supported");
+  if (bytes == 0)
+    refuse(path, "'" + name + "' has the type " + view.dtype + ", which is not supported");
   for (const Json& side : entry["shape"]) {
-    if (!side.is_number_unsigned()) refuse(path, "the shape of '" + name + "' is not made of whole numbers");
+    if (!side.is_number_unsigned())
+      refuse(path, "the shape of '" + name + "' is not made of whole numbers");
     const auto length = side.get<uint64_t>();
-    if (length > INT64_MAX || __builtin_mul_overflow(bytes, length, &bytes)) refuse(path, "the shape of '" + name + "' is too large");
+    if (length > INT64_MAX || __builtin_mul_overflow(bytes, length, &bytes))
+      refuse(path, "the shape of '" + name + "' is too large");
     view.shape.push_back(static_cast<int64_t>(length));
   }
   for (const Json& offset : entry["data_offsets"]) {
-    if (!offset.is_number_unsigned()) refuse(path, "the offsets of '" + name + "' are not whole numbers");
+    if (!offset.is_number_unsigned())
+      refuse(path, "the offsets of '" + name + "' are not whole numbers");
   }
-  const auto begin = entry["data_offsets"][0].get<uint64_t>(), end = entry["data_offsets"][1].get<uint64_t>();
-  if (begin > end || end > data_size) refuse(path, "'" + name + "' lies beyond the end of the file (truncated?)");
+  const auto begin = entry["data_offsets"][0].get<uint64_t>(),
+             end = entry["data_offsets"][1].get<uint64_t>();
+  if (begin > end || end > data_size)
+    refuse(path, "'" + name + "' lies beyond the end of the file (truncated?)");
   if (end - begin != bytes) refuse(path, "the offsets of '" + name + "' do not fit its shape");
   view.data = data + begin;
   view.bytes = bytes;
@@ -117,7 +131,8 @@ void SafetensorsFile::Impl::parse(const std::string& path) {
   const char* bytes = static_cast<const char*>(map);
   uint64_t header = 0;
   std::memcpy(&header, bytes, 8);
-  if (header > kMaxHeader || header > size - 8) refuse(path, "the header's length does not fit the file (truncated?)");
+  if (header > kMaxHeader || header > size - 8)
+    refuse(path, "the header's length does not fit the file (truncated?)");
   if (header == 0 || bytes[8] != '{') refuse(path, "the header does not begin with {");
   const char* data = bytes + 8 + header;
   const std::size_t data_size = size - 8 - header;
@@ -148,12 +163,19 @@ void SafetensorsFile::Impl::parse(const std::string& path) {
   if (position != data_size) refuse(path, "bytes follow the last tensor");
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) { impl_->parse(path); }
+SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
+  impl_->parse(path);
+}
 SafetensorsFile::~SafetensorsFile() = default;
-const std::map<std::string, TensorView>& SafetensorsFile::tensors() const { return impl_->tensors; }
-const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return impl_->metadata; }
+const std::map<std::string, TensorView>& SafetensorsFile::tensors() const {
+  return impl_->tensors;
+}
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
+  return impl_->metadata;
+}
 
-std::size_t write_safetensors(const std::string& path, const std::map<std::string, TensorView>& tensors,
+std::size_t write_safetensors(const std::string& path,
+                              const std::map<std::string, TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json root;
   if (!metadata.empty()) root["__metadata__"] = metadata;
@@ -165,7 +187,9 @@ std::size_t write_safetensors(const std::string& path, const std::map<std::strin
   });
   std::size_t offset = 0;
   for (const auto& [name, view] : order) {
-    root[name] = {{"dtype", view->dtype}, {"shape", view->shape}, {"data_offsets", {offset, offset + view->bytes}}};
+    root[name] = {{"dtype", view->dtype},
+                  {"shape", view->shape},
+                  {"data_offsets", {offset, offset + view->bytes}}};
     offset += view->bytes;
   }
   std::string header = root.is_null() ? "{}" : root.dump();

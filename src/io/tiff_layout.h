@@ -9,7 +9,7 @@ namespace cytra::io {
 
 struct TiffPages {
   int64_t count = 0, width = 0, height = 0;
-  int64_t samples = 1;           // per pixel; further channels within a page
+  int64_t samples = 1;                    // per pixel; further channels within a page
   double x_per_unit = 0, y_per_unit = 0;  // resolution tags; 0: none
 };
 
@@ -22,6 +22,8 @@ struct TiffLayout {
 
 /// Understands OME-XML, ImageJ and tifffile's JSON; else pages are planes.
 /// Throws: DataError for several time points or what contradicts the pages.
-TiffLayout tiff_layout(const std::string& path, const std::string& description, const TiffPages& pages);
+TiffLayout tiff_layout(const std::string& path,
+                       const std::string& description,
+                       const TiffPages& pages);
 
 }  // namespace cytra::io

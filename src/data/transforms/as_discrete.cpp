@@ -14,7 +14,7 @@ class AsDiscreted final : public Transform {
     double threshold = 0.5;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to binarise");
+      v("keys", keys, "samples' keys to binarise", config::required);
       v("threshold", threshold, "values from here on become 1; 0.5 makes a mask of instance labels");
     }
   };

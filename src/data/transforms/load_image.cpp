@@ -17,7 +17,7 @@ class LoadImaged final : public Transform {
     bool allow_missing_keys = false;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to load");
+      v("keys", keys, "samples' keys to load", config::required);
       v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
       v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
     }

@@ -16,7 +16,7 @@ class NormalizeIntensityd final : public Transform {
     bool nonzero = false, channel_wise = false;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to normalise");
+      v("keys", keys, "samples' keys to normalise", config::required);
       v("subtrahend", subtrahend, "subtract this, one number or one per channel (channel_wise); default: the mean");
       v("divisor", divisor, "divide by this, likewise; default: the standard deviation, or 1 when that is 0");
       v("nonzero", nonzero, "leave zeros as they are and out of the statistics");

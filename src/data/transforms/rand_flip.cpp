@@ -15,7 +15,7 @@ class RandFlipd final : public Transform {
     std::vector<int64_t> spatial_axis;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to flip together");
+      v("keys", keys, "samples' keys to flip together", config::required);
       v("prob", prob, "probability", 0, 1);
       v("spatial_axis", spatial_axis, "spatial axes to flip (0 is the first after C); empty: all");
     }

@@ -17,7 +17,7 @@ class RandRotate90d final : public Transform {
     std::vector<int64_t> spatial_axes{0, 1};
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to turn together");
+      v("keys", keys, "samples' keys to turn together", config::required);
       v("prob", prob, "probability", 0, 1);
       v("max_k", max_k, "turns are drawn from 1..max_k", 1, 3);
       v("spatial_axes", spatial_axes, "the plane of the turn; its two sides must be equal in a crop");

@@ -39,7 +39,7 @@ class SpatialCropd final : public Transform {
     std::vector<int64_t> roi_start, roi_end;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to crop");
+      v("keys", keys, "samples' keys to crop", config::required);
       v("roi_start", roi_start, "first voxel, per spatial dimension");
       v("roi_end", roi_end, "one past the last voxel; clipped to the image");
     }
@@ -74,8 +74,9 @@ class RandSpatialCropSamplesd final : public Transform {
     bool random_size = false;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to crop, all at one place");
-      v("roi_size", roi_size, "size of the crop per spatial dimension; <= 0 or beyond the image: the image's size");
+      v("keys", keys, "samples' keys to crop, all at one place", config::required);
+      v("roi_size", roi_size, "size of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
+        config::required);
       v("num_samples", num_samples, "crops per image", 1, 1e6);
       v("random_size", random_size, "must be false: crops have one size");
     }

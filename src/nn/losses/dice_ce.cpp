@@ -17,7 +17,7 @@ class DiceCELoss final : public Loss {
     bool include_background = true, to_onehot_y = false, sigmoid = false, softmax = false;
     bool squared_pred = false, jaccard = false, batch = false;
     std::string reduction = "mean";
-    double smooth_nr = 1e-5, smooth_dr = 1e-5, lambda_dice = 1, lambda_ce = 1;
+    double smooth_nr = 1e-5, smooth_dr = 1e-5, lambda_dice = 1, lambda_ce = 1, label_smoothing = 0;
     template <class V>
     void visit(V& v) {
       v("include_background", include_background, "count channel 0 in the Dice part");
@@ -30,6 +30,7 @@ class DiceCELoss final : public Loss {
       v("reduction", reduction, "over images and classes", {"mean", "sum"});
       v("smooth_nr", smooth_nr, "added to the numerator", 0, 1e9);
       v("smooth_dr", smooth_dr, "added to the denominator", 0, 1e9);
+      v("label_smoothing", label_smoothing, "of the cross-entropy over several channels", 0, 1);
       v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
       v("lambda_ce", lambda_ce, "weight of the cross-entropy", 0, 1e9);
     }
@@ -72,7 +73,7 @@ class DiceCELoss final : public Loss {
     if (logits.size(1) == 1) return at::binary_cross_entropy_with_logits(logits, truth.to(logits.scalar_type()), {}, {}, reduction);
     // Class numbers, or one probability per class.
     const at::Tensor classes = target.size(1) == 1 ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
-    return at::cross_entropy_loss(logits, classes, {}, reduction);
+    return at::cross_entropy_loss(logits, classes, {}, reduction, -100, options_.label_smoothing);
   }
   Options options_;
 };

@@ -1,0 +1,140 @@
+#include "io/csv.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+
+namespace cytra::io {
+namespace {
+
+class TableParser {
+ public:
+  TableParser(const std::string& path, std::string_view text)
+      : path_(path), text_(text), separator_(ends_with(path, ".tsv") ? '\t' : ',') {}
+
+  /// The next line that is not empty; false at the end. Sets line() to where it began.
+  bool next_row(std::vector<std::string>& cells) {
+    for (; at_ < text_.size(); end_line()) {
+      if (text_[at_] != '\r' && text_[at_] != '\n') break;
+    }
+    if (at_ >= text_.size()) return false;
+    row_line_ = line_;
+    cells.clear();
+    do {
+      cells.push_back(text_.substr(at_, 1) == "\"" ? quoted_cell() : plain_cell());
+    } while (at_ < text_.size() && text_[at_] == separator_ && ++at_);
+    end_line();
+    return true;
+  }
+  int line() const { return row_line_; }
+  [[noreturn]] void fail(int line, const std::string& what) const {
+    throw DataError(fmt::format("{}:{}: {}", path_, line, what));
+  }
+
+ private:
+  std::string plain_cell() {
+    const std::size_t end =
+        std::min(text_.find_first_of(separator_ == ',' ? ",\r\n" : "\t\r\n", at_), text_.size());
+    const std::string_view cell = text_.substr(at_, end - at_);
+    at_ = end;
+    return std::string(cell);
+  }
+
+  std::string quoted_cell() {
+    std::string cell;
+    const int begin = line_;
+    for (++at_;; ++at_) {
+      if (at_ >= text_.size())
+        fail(begin, "a quote that is never closed, expected '\"' at the cell's end");
+      if (text_[at_] == '"' && text_.substr(at_ + 1, 1) != "\"") break;
+      if (text_[at_] == '"') ++at_;
+      line_ += text_[at_] == '\n';
+      cell += text_[at_];
+    }
+    ++at_;
+    if (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\r' &&
+        text_[at_] != '\n') {
+      fail(line_,
+           "text after a closing quote, expected a separator; write a quote within a cell as "
+           "'\"\"'");
+    }
+    return cell;
+  }
+
+  void end_line() {
+    if (at_ >= text_.size()) return;
+    at_ += text_.substr(at_, 2) == "\r\n" ? 2 : 1;
+    ++line_;
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  char separator_;
+  std::size_t at_ = 0;
+  int line_ = 1, row_line_ = 1;
+};
+
+void check_header(const TableParser& parser, const std::vector<std::string>& columns) {
+  for (const std::string& column : columns) {
+    // An empty name may repeat: pandas writes one above its row numbers, spreadsheets add some at
+    // the end.
+    if (!column.empty() && std::count(columns.begin(), columns.end(), column) > 1) {
+      parser.fail(parser.line(),
+                  "the column '" + column + "' occurs twice, expected every name once");
+    }
+  }
+  if (columns.size() != 1) return;
+  for (const char separator : {';', '\t', ','}) {
+    if (columns[0].find(separator) != std::string::npos) {
+      parser.fail(parser.line(),
+                  fmt::format("the cells are separated by '{}', expected ',' (or tabs in a .tsv)",
+                              separator == '\t' ? "\\t" : std::string(1, separator)));
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t Table::column(const std::string& name) const {
+  const auto found = std::find(columns.begin(), columns.end(), name);
+  if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  throw DataError(path + ": no column '" + name + "', expected it in the header line." +
+                  suggestion(name, columns));
+}
+
+Table read_table(const std::string& path) {
+  const std::string text = read_file(path);
+  Table table;
+  table.path = path;
+  std::string_view body = text;
+  if (starts_with(body, "\xEF\xBB\xBF")) body.remove_prefix(3);
+  if (body.find('\0') != std::string_view::npos) {
+    throw DataError(path +
+                    ": not a text file in UTF-8, expected a CSV table; a spreadsheet program saves "
+                    "one as 'CSV UTF-8'");
+  }
+  TableParser parser(path, body);
+  if (!parser.next_row(table.columns))
+    throw DataError(path + ": empty, expected a header line with the columns' names");
+  check_header(parser, table.columns);
+  std::vector<std::string> cells;
+  while (parser.next_row(cells)) {
+    if (cells.size() != table.columns.size()) {
+      parser.fail(
+          parser.line(),
+          fmt::format("{} cells, expected {} as in the header; quote a cell that holds a separator",
+                      cells.size(),
+                      table.columns.size()));
+    }
+    table.rows.push_back(cells);
+    table.lines.push_back(parser.line());
+  }
+  return table;
+}
+
+}  // namespace cytra::io

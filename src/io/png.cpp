@@ -1,0 +1,197 @@
+#include <csetjmp>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "io/format.h"
+
+// libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
+// longer is in Coder, and the functions that call setjmp have no locals with a destructor.
+namespace cytra::io {
+namespace {
+
+struct Coder {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  bool is_reading = true;
+  std::string bytes;  // the file
+  std::size_t position = 0;
+  char error[200] = "";
+  std::vector<unsigned char> pixels;  // interleaved
+  std::vector<png_bytep> rows;
+  uint32_t width = 0, height = 0;
+  int depth = 8, colour = PNG_COLOR_TYPE_GRAY, samples = 1;
+
+  ~Coder() {
+    if (is_reading) {
+      png_destroy_read_struct(&png, &info, nullptr);
+    } else {
+      png_destroy_write_struct(&png, &info);
+    }
+  }
+  std::size_t row_bytes() const {
+    return std::size_t{width} * static_cast<std::size_t>(samples * depth / 8);
+  }
+  void place_rows() {
+    rows.resize(height);
+    for (std::size_t y = 0; y < height; ++y) rows[y] = pixels.data() + y * row_bytes();
+  }
+};
+
+void keep_error(png_structp png, png_const_charp message) {
+  auto& coder = *static_cast<Coder*>(png_get_error_ptr(png));
+  std::strncpy(coder.error, message, sizeof coder.error - 1);
+  png_longjmp(png, 1);
+}
+void drop_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep into, std::size_t count) {
+  auto& coder = *static_cast<Coder*>(png_get_io_ptr(png));
+  if (count > coder.bytes.size() - coder.position) png_error(png, "the file ends too early");
+  std::memcpy(into, coder.bytes.data() + coder.position, count);
+  coder.position += count;
+}
+
+void write_bytes(png_structp png, png_bytep from, std::size_t count) {
+  bool has_memory = true;
+  try {
+    static_cast<Coder*>(png_get_io_ptr(png))
+        ->bytes.append(reinterpret_cast<const char*>(from), count);
+  } catch (const std::bad_alloc&) {
+    has_memory = false;
+  }
+  if (!has_memory) png_error(png, "out of memory");
+}
+void flush_bytes(png_structp) {}
+
+bool read_header(Coder& coder) {
+  coder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &coder, keep_error, drop_warning);
+  if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
+    throw std::bad_alloc();
+  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
+  png_set_read_fn(coder.png, &coder, read_bytes);
+  png_read_info(coder.png, coder.info);
+  png_get_IHDR(coder.png,
+               coder.info,
+               &coder.width,
+               &coder.height,
+               &coder.depth,
+               &coder.colour,
+               nullptr,
+               nullptr,
+               nullptr);
+  png_set_packing(coder.png);                      // 1, 2 and 4 bit to bytes, values as they are
+  if (coder.depth == 16) png_set_swap(coder.png);  // from big-endian
+  if ((coder.colour & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(coder.png);
+  png_set_interlace_handling(coder.png);
+  png_read_update_info(coder.png, coder.info);
+  coder.samples = png_get_channels(coder.png, coder.info);
+  coder.depth = png_get_bit_depth(coder.png, coder.info);
+  return png_get_rowbytes(coder.png, coder.info) == coder.row_bytes();
+}
+
+bool read_rows(Coder& coder) {
+  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
+  png_read_image(coder.png, coder.rows.data());
+  png_read_end(coder.png, nullptr);
+  return true;
+}
+
+bool encode(Coder& coder) {
+  coder.is_reading = false;
+  coder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &coder, keep_error, drop_warning);
+  if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
+    throw std::bad_alloc();
+  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
+  png_set_write_fn(coder.png, &coder, write_bytes, flush_bytes);
+  png_set_IHDR(coder.png,
+               coder.info,
+               coder.width,
+               coder.height,
+               coder.depth,
+               coder.colour,
+               PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(coder.png, coder.info);
+  if (coder.depth == 16) png_set_swap(coder.png);
+  png_write_image(coder.png, coder.rows.data());
+  png_write_end(coder.png, nullptr);
+  return true;
+}
+
+std::vector<unsigned char*> planes_of(std::vector<unsigned char>& pixels, int64_t count) {
+  std::vector<unsigned char*> planes;
+  const std::size_t bytes = pixels.size() / static_cast<std::size_t>(count);
+  for (int64_t i = 0; i < count; ++i)
+    planes.push_back(pixels.data() + static_cast<std::size_t>(i) * bytes);
+  return planes;
+}
+
+}  // namespace
+
+Image read_png(const std::string& path) {
+  Coder coder;
+  const auto fail = [&] {
+    throw DataError(fmt::format(
+        "{}: the PNG can't be decoded ({}), expected a complete file; the file may be truncated "
+        "or damaged: copy or save it again",
+        path,
+        coder.error));
+  };
+  coder.bytes = read_file(path);
+  if (!read_header(coder)) fail();
+  Image image;
+  image.dtype = coder.depth == 16 ? Dtype::u16 : Dtype::u8;
+  allocate(path, {coder.samples, 1, coder.height, coder.width}, coder.bytes.size(), image);
+  coder.pixels.resize(image.pixels.size());
+  coder.place_rows();
+  if (!read_rows(coder)) fail();
+  if (coder.samples == 1) {
+    image.pixels.swap(coder.pixels);
+  } else {
+    const std::vector<unsigned char*> planes = planes_of(image.pixels, coder.samples);
+    deinterleave(coder.pixels.data(),
+                 int64_t{coder.height} * coder.width,
+                 coder.samples,
+                 size_of(image.dtype),
+                 planes.data(),
+                 coder.samples);
+  }
+  return image;
+}
+
+void write_png(const std::string& path, const Image& image) {
+  check_writable(image);
+  const auto [c, z, y, x] = image.shape;
+  if (z != 1 || (c != 1 && c != 3) || (image.dtype != Dtype::u8 && image.dtype != Dtype::u16)) {
+    throw std::logic_error("a PNG holds a 2D image of 8 or 16 bit, grey or RGB");
+  }
+  Coder coder;
+  coder.width = static_cast<uint32_t>(x);
+  coder.height = static_cast<uint32_t>(y);
+  coder.depth = image.dtype == Dtype::u16 ? 16 : 8;
+  coder.samples = static_cast<int>(c);
+  coder.colour = c == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
+  coder.pixels.resize(image.pixels.size());
+  const std::size_t size = size_of(image.dtype),
+                    count = image.pixels.size() / size / static_cast<std::size_t>(c);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t s = 0; s < static_cast<std::size_t>(c); ++s) {
+      std::memcpy(coder.pixels.data() + (i * static_cast<std::size_t>(c) + s) * size,
+                  image.pixels.data() + (s * count + i) * size,
+                  size);
+    }
+  }
+  coder.place_rows();
+  if (!encode(coder)) throw IoError(path + ": can't be written (" + coder.error + ")");
+  AtomicFile file(path);
+  file.write(coder.bytes);
+  file.commit();
+}
+
+}  // namespace cytra::io
