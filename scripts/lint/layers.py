@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 LAYERS = {
-    "base": 0, "config": 1, "cli": 2, "io": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
+    "base": 0, "config": 1, "cli": 2, "io": 2, "ops": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
     "training": 5, "inference": 5, "tasks": 6, "app": 7,
 }
 # (a header, where it may be included, that place in words)

@@ -117,11 +117,18 @@ at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -
   return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0)).to(at::kByte);
 }
 
-io::Image to_output(const at::Tensor& logits, const at::Tensor& mask, const std::string& save, const io::Geometry& geometry) {
-  if (save == "mask") return data::to_image(mask.unsqueeze(0), io::Dtype::u8, geometry);
+io::Image to_output(const at::Tensor& logits, const at::Tensor& mask, const std::string& save, const data::Sample& sample,
+                    const std::string& name) {
+  if (save == "mask") {
+    io::Image image = data::to_image(mask.unsqueeze(0), io::Dtype::u8, sample.geometry);
+    image.channel_names = {name};
+    return image;
+  }
   at::Tensor values = logits[0];
   if (save == "probability") values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
-  return data::to_image(values, io::Dtype::f32, geometry);
+  io::Image image = data::to_image(values, io::Dtype::f32, sample.geometry);
+  for (int64_t k = 0; k < values.size(0); ++k) image.channel_names.push_back(fmt::format("{} {} {}", name, save, k));
+  return image;
 }
 
 int predict(const cli::Run& given) {
@@ -172,7 +179,7 @@ int predict(const cli::Run& given) {
       dice.update(one_hot(mask), one_hot(sample.at(trained.y_key)[0]));
     }
     const std::string stem = folder + "/" + output_stem(sample.id, taken);
-    io::write_ome_tiff(stem + ".ome.tif", to_output(logits, mask, options.save, sample.geometry));
+    io::write_ome_tiff(stem + ".ome.tif", to_output(logits, mask, options.save, sample, trained.y_key));
     results.add("prediction", stem + ".ome.tif");
     if (options.overlay) {
       io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));

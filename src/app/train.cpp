@@ -106,6 +106,7 @@ int train(const cli::Run& given) {
   training::TrainState state;
   const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path", "");
   if (!checkpoint.empty()) {
+    remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
     const bool strict = root.get<bool>("checkpoint.strict", true);
     if (root.get<bool>("checkpoint.weights_only", false)) {
       training::load_weights(checkpoint, model, strict);

@@ -62,7 +62,7 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
     const Flag& flag = program.flags[i];
     CLI::Option* option = flag.takes == Flag::Takes::nothing ? app.add_flag(flag.name)
                                                              : app.add_option(flag.name, words[i]);
-    if (flag.takes == Flag::Takes::one) option->expected(1);
+    if (flag.takes == Flag::Takes::one) option->expected(1)->allow_extra_args(false);
     options.push_back(option);
   }
   try {

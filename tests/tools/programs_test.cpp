@@ -102,6 +102,34 @@ TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
   EXPECT_TRUE(weights(at("whole/checkpoints/last.ckpt")) == weights(at("rest/checkpoints/last.ckpt")));
 }
 
+TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
+  const std::string endless = "trainer.max_steps=1000000 trainer.max_epochs=-1 trainer.check_val_every_n_epoch=2 "
+                              "callbacks.model_checkpoint.every_n_train_steps=1 ";
+  std::string newest;
+  int64_t step = 0, resumed = 0;
+  std::srand(1);
+  for (int kill = 0; kill < 20; ++kill) {
+    const std::string run = "killed " + std::to_string(kill);
+    const std::string resume = newest.empty() ? "" : "'checkpoint.ckpt_path=" + newest + "'";
+    const Outcome outcome = shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
+                                  std::to_string(0.2 + 1.6 * std::rand() / RAND_MAX) + "; kill -9 $pid; wait $pid )");
+    EXPECT_EQ(outcome.code, 137) << outcome.err;  // still at work when it was killed: no error of its own
+    const std::string last = at(run + "/checkpoints/last.ckpt");
+    if (!fs::exists(last)) continue;
+    newest = last;
+    ++resumed;
+  }
+  ASSERT_GE(resumed, 10) << "hardly a kill landed in the training";
+  const std::string folder = fs::path(newest).parent_path().string();
+  const Outcome end = shell(train("trainer.max_steps=1000000 trainer.max_epochs=1 'checkpoint.ckpt_path=" + newest + "'", "survivor"));
+  EXPECT_EQ(end.code, 0) << end.err;
+  step = std::stoll("0" + value_of(end.out, "steps"));
+  EXPECT_GT(step, 20) << end.out << end.err;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path() << " is left behind";
+  }
+}
+
 TEST_F(Programs, StartWithoutTorch) {
   for (const char* program : {"train", "predict", "benchmark_performance"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");

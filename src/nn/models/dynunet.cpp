@@ -21,7 +21,7 @@ constexpr double kEpsilon = 1e-5;
 /// A (transposed) convolution; named `conv` inside a module of its own, as MONAI's Convolution is.
 struct Convolution : Module {
   Convolution(int64_t in, int64_t out, const Sizes& kernel, const Sizes& stride, bool has_bias = false, bool transposed = false)
-      : stride_(stride), one_(stride.size(), 1), zero_(stride.size(), 0), transposed_(transposed) {
+      : stride_(stride), transposed_(transposed) {
     for (std::size_t d = 0; d < kernel.size(); ++d) padding_.push_back(transposed ? 0 : (kernel[d] - stride[d] + 1) / 2);
     Sizes size{transposed ? in : out, transposed ? out : in};
     size.insert(size.end(), kernel.begin(), kernel.end());
@@ -31,11 +31,15 @@ struct Convolution : Module {
     if (has_bias) bias_ = inner->register_parameter("bias", torch::zeros(out));
   }
   at::Tensor forward(const at::Tensor& x) {
-    return at::convolution(x, weight_, bias_, stride_, padding_, one_, transposed_, zero_, 1);
+    // Not at::convolution, which autocast on a CPU does not know.
+    if (stride_.size() == 2) {
+      return transposed_ ? at::conv_transpose2d(x, weight_, bias_, stride_) : at::conv2d(x, weight_, bias_, stride_, padding_);
+    }
+    return transposed_ ? at::conv_transpose3d(x, weight_, bias_, stride_) : at::conv3d(x, weight_, bias_, stride_, padding_);
   }
 
  private:
-  Sizes stride_, padding_, one_, zero_;
+  Sizes stride_, padding_;
   bool transposed_;
   at::Tensor weight_, bias_;
 };

@@ -1,0 +1,71 @@
+#include "io/csv.h"
+
+#include "tests/io/fixture.h"
+
+namespace cytra::io {
+namespace {
+
+using Row = std::vector<std::string>;
+
+Table parse(const std::string& text, const std::string& name = "a.csv") {
+  const Folder folder;
+  put(folder / name, text);
+  return read_table(folder / name);
+}
+
+std::string error_of(const std::string& text, const std::string& name = "a.csv") {
+  const std::string message = message_of<DataError>([&] { parse(text, name); });
+  const std::size_t at = message.find("/" + name + ":");
+  return at == std::string::npos ? message : message.substr(at + 1);
+}
+
+TEST(Csv, Oddities) {
+  const Table table =
+      parse("\xEF\xBB\xBFraw,\"seg, mask\",\r\n\r\n1,\"a \"\"b\"\"\r\nc\",\r\n,\"\",x y \n3,4,5");
+  EXPECT_EQ(table.columns, (Row{"raw", "seg, mask", ""}));
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(table.rows[0], (Row{"1", "a \"b\"\r\nc", ""}));
+  EXPECT_EQ(table.rows[1], (Row{"", "", "x y "}));
+  EXPECT_EQ(table.rows[2], (Row{"3", "4", "5"}));
+  EXPECT_EQ(table.lines, (std::vector<int>{3, 5, 6}));
+  EXPECT_EQ(table.column("seg, mask"), 1U);
+  EXPECT_EQ(parse("a\tb,c\n1\t2\n", "a.tsv").columns, (Row{"a", "b,c"}));
+  EXPECT_EQ(parse("a\rb\r").rows.at(0), Row{"b"});
+  EXPECT_EQ(parse("a,b\n1,2\n\n\n").rows.size(), 1U);
+  EXPECT_EQ(parse("a,b\n").rows.size(), 0U);
+  EXPECT_EQ(parse("a,b\nx\"y,\"\"\n").rows.at(0), (Row{"x\"y", ""}));
+  EXPECT_EQ(parse("a,b\n1,").rows.at(0), (Row{"1", ""}));
+  EXPECT_EQ(parse("\xC3\xA9,b\nd\xC3\xBC/x.tif,2\n").rows.at(0)[0], "d\xC3\xBC/x.tif");
+}
+
+TEST(Csv, ErrorsNameTheLine) {
+  EXPECT_EQ(error_of("").substr(0, 21), "a.csv: empty, expecte");
+  EXPECT_EQ(error_of("\n\r\n").substr(0, 12), "a.csv: empty");
+  EXPECT_EQ(error_of("a,b\n1,2\n1\n"),
+            "a.csv:3: 1 cells, expected 2 as in the header; quote a cell that holds a separator");
+  EXPECT_EQ(error_of("a,b\n\"x\ny\",1\n1,2,3\n").substr(0, 17), "a.csv:4: 3 cells,");
+  EXPECT_EQ(error_of("a,b\n1,\"x\n2,3\n").substr(0, 40),
+            "a.csv:2: a quote that is never closed, e");
+  EXPECT_EQ(error_of("a,b\n1,\"").substr(0, 15), "a.csv:2: a quot");
+  EXPECT_EQ(error_of("a,b\n\"x\"y,1\n").substr(0, 36), "a.csv:2: text after a closing quote,");
+  EXPECT_EQ(error_of("a,b,a\n").substr(0, 36), "a.csv:1: the column 'a' occurs twice");
+  EXPECT_EQ(error_of("raw;seg\n1;2\n").substr(0, 42), "a.csv:1: the cells are separated by ';', e");
+  EXPECT_NE(error_of("raw\tseg\n1\t2\n").find("'\\t'"), std::string::npos);
+  EXPECT_NE(error_of("raw,seg\n1,2\n", "a.tsv").find("','"), std::string::npos);
+  EXPECT_NE(error_of(std::string("\xFF\xFE"
+                                 "a\0,\0",
+                                 6))
+                .find("UTF-8"),
+            std::string::npos);
+  EXPECT_THROW(read_table("/nowhere/a.csv"), ConfigError);
+}
+
+TEST(Csv, SuggestsTheNearestColumn) {
+  const std::string message =
+      message_of<DataError>([] { parse("raw,segmentation\n1,2\n").column("segmentaton"); });
+  EXPECT_NE(message.find("a.csv: no column 'segmentaton'"), std::string::npos) << message;
+  EXPECT_NE(message.find("Did you mean 'segmentation'?"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cytra::io
