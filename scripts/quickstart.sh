@@ -44,13 +44,14 @@ fi
 
 step 4 'Train a U-Net to segment them'
 run train "$bin/train" experiment=im2im/quickstart
-dice=$(result best_metric)
+dice=$(result best_score)
 best=$(result best_checkpoint)
 last=$(result last_checkpoint)
 folder=$(result output_dir)
 
 step 5 'Predict the test images'
-run predict "$bin/predict" "checkpoint.ckpt_path='$best'" data.path=data/samples/test.csv
+run predict "$bin/predict" "checkpoint.ckpt_path='$best'" data.path=data/samples/test.csv data.with_target=true
+test_dice=$(result dice)
 prediction=$(result prediction)
 overlay=$(result overlay)
 
@@ -64,6 +65,7 @@ cat <<END
 
 Done in $((SECONDS / 60)) min $((SECONDS % 60)) s
   validation Dice  $dice
+  test Dice        $test_dice
   prediction       $(seen "$prediction")
   overlay          $(seen "$overlay")
   performance      $(seen "$folder/report.json")

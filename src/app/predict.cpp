@@ -102,13 +102,15 @@ data::Transforms input_transforms(const Trained& trained, bool with_target) {
   const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null() ? data::Split::predict : data::Split::valid;
   Node* list = transforms.find(data::name_of(split));
   if (list != nullptr && !with_target) {
-    for (Node& node : list->list) {
-      Node* keys = node.find("keys");
-      if (keys == nullptr || keys->kind != config::Kind::list) continue;
-      auto& names = keys->list;
-      names.erase(std::remove_if(names.begin(), names.end(), [&](const Node& name) { return name.as<std::string>() == trained.y_key; }),
-                  names.end());
-    }
+    const auto is_target = [&](const Node& key) { return key.kind == config::Kind::string && key.string == trained.y_key; };
+    const auto is_idle = [&](Node& transform) {  // nothing is left for it to work on
+      Node* keys = transform.find("keys");
+      if (keys == nullptr) return false;
+      if (keys->kind != config::Kind::list) return is_target(*keys);
+      keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_target), keys->list.end());
+      return keys->list.empty();
+    };
+    list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle), list->list.end());
   }
   return data::make_transforms(transforms, split);
 }

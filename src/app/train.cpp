@@ -1,5 +1,6 @@
 // The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and results.
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -66,16 +67,17 @@ void report(const cli::Run& run, const training::TrainState& state, const std::s
     node.real = value;
     return node;
   };
-  if (!state.best_path.empty() && monitor != nullptr) {
-    results.add("best_metric", fmt::format("{} {:.4f}", monitor->as<std::string>(), state.best_score));
-    results.add("best_score", real(state.best_score));
+  if (!state.best_path.empty()) {
+    results.add("best_metric", monitor->as<std::string>());
+    results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
     results.add("best_checkpoint", state.best_path);
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
   results.add("steps", Node::make_integer(state.step));
-  results.add("seconds", real(seconds));
+  results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
   results.add("output_dir", folder);
-  log::info("done in {}: {} steps", format_seconds(seconds), state.step);
+  log::info("done in {}: {} steps{}", format_seconds(seconds), state.step,
+            state.best_path.empty() ? "" : fmt::format(", best {} {:.4f}", monitor->as<std::string>(), state.best_score));
   if (has_checkpoint) {
     log::info("go on with it:  {} {}", run.command_line, cli::shell_quote("checkpoint.ckpt_path=" + last));
     log::info("predict:        {}", command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));

@@ -37,15 +37,12 @@ std::string first_bytes(const std::string& path) {
 template <class T>
 void deinterleave_as(const unsigned char* from,
                      int64_t count,
-                     int64_t samples,
-                     unsigned char* const* planes,
-                     int64_t plane_count) {
-  for (int64_t plane = 0; plane < plane_count; ++plane) {
-    for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(planes[plane] + i * static_cast<int64_t>(sizeof(T)),
-                  from + (i * samples + plane) * static_cast<int64_t>(sizeof(T)),
-                  sizeof(T));
-    }
+                     const std::vector<unsigned char*>& planes) {
+  for (unsigned char* plane : planes) {
+    const unsigned char* next = from;
+    for (int64_t i = 0; i < count; ++i, plane += sizeof(T), next += sizeof(T) * planes.size())
+      std::memcpy(plane, next, sizeof(T));
+    from += sizeof(T);
   }
 }
 
@@ -82,6 +79,10 @@ bool is_image_path(const std::string& path) {
   return extension == ".tif" || extension == ".tiff" || extension == ".png";
 }
 
+bool is_plausible(std::size_t bytes, std::size_t file_bytes) {
+  return bytes <= kLargest && (bytes <= kSmall || bytes / kRatio <= file_bytes);
+}
+
 void allocate(const std::string& path,
               std::array<int64_t, 4> shape,
               std::size_t file_bytes,
@@ -94,7 +95,7 @@ void allocate(const std::string& path,
                       ": an image without pixels, expected at least one; write the file again");
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(side), &bytes);
   }
-  if (!fits || bytes > kLargest || (bytes > kSmall && bytes / kRatio > file_bytes)) {
+  if (!fits || !is_plausible(bytes, file_bytes)) {
     throw DataError(
         fmt::format("{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of "
                     "{}, expected at most "
@@ -114,14 +115,12 @@ void allocate(const std::string& path,
 
 void deinterleave(const unsigned char* from,
                   int64_t count,
-                  int64_t samples,
                   std::size_t size,
-                  unsigned char* const* planes,
-                  int64_t plane_count) {
-  if (size == 1) return deinterleave_as<uint8_t>(from, count, samples, planes, plane_count);
-  if (size == 2) return deinterleave_as<uint16_t>(from, count, samples, planes, plane_count);
-  if (size == 4) return deinterleave_as<uint32_t>(from, count, samples, planes, plane_count);
-  deinterleave_as<uint64_t>(from, count, samples, planes, plane_count);
+                  const std::vector<unsigned char*>& planes) {
+  if (size == 1) return deinterleave_as<uint8_t>(from, count, planes);
+  if (size == 2) return deinterleave_as<uint16_t>(from, count, planes);
+  if (size == 4) return deinterleave_as<uint32_t>(from, count, planes);
+  deinterleave_as<uint64_t>(from, count, planes);
 }
 
 void check_writable(const Image& image) {

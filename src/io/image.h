@@ -32,7 +32,7 @@ struct Image {
 
 /// Reads by content: TIFF (2D, 3D, several channels, OME, ImageJ hyperstacks, tifffile's shapes;
 /// more than one time point is an error) and PNG (grey, RGB, palette; 1 to 16 bit). Values are
-/// those stored: a palette gives its indices; an alpha sample is left out. Throws: DataError naming
+/// those stored: a palette gives its indices, a PNG's alpha is left out. Throws: DataError naming
 /// the file and what is wrong with it (truncated, not an image, a type or size that is not
 /// supported), ConfigError (missing, not readable).
 Image read_image(const std::string& path);

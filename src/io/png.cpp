@@ -154,13 +154,10 @@ Image read_png(const std::string& path) {
   if (coder.samples == 1) {
     image.pixels.swap(coder.pixels);
   } else {
-    const std::vector<unsigned char*> planes = planes_of(image.pixels, coder.samples);
     deinterleave(coder.pixels.data(),
                  int64_t{coder.height} * coder.width,
-                 coder.samples,
                  size_of(image.dtype),
-                 planes.data(),
-                 coder.samples);
+                 planes_of(image.pixels, coder.samples));
   }
   return image;
 }

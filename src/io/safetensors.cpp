@@ -28,7 +28,8 @@ std::size_t element_size(const std::string& dtype) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw DataError(path + ": not a valid safetensors file: " + what);
+  throw DataError(path + ": " + what +
+                  ", expected a complete safetensors file; copy or save it again");
 }
 
 /// Parses the header; refuses duplicate names (nlohmann would keep the last) and nesting beyond

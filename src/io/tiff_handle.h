@@ -21,9 +21,6 @@ struct TiffCloser {
 using TiffHandle = std::unique_ptr<TIFF, TiffCloser>;
 
 /// Takes over the descriptor when it succeeds. `messages` must outlive the handle.
-TiffHandle open_tiff(int descriptor,
-                     const std::string& name,
-                     const char* mode,
-                     TiffMessages& messages);
+TiffHandle open_tiff(int descriptor, const char* mode, TiffMessages& messages);
 
 }  // namespace cytra::io

@@ -44,26 +44,23 @@ struct Page {
   uint32_t block_width = 0, block_height = 0;  // of a tile; of a strip: the page's width
   uint16_t bits = 1, format = SAMPLEFORMAT_UINT, samples = 1, planar = PLANARCONFIG_CONTIG;
   uint16_t photometric = PHOTOMETRIC_MINISBLACK, compression = COMPRESSION_NONE;
-  uint16_t used = 1;  // samples that are no alpha
 
   bool same_as(const Page& other) const {
     return width == other.width && height == other.height && bits == other.bits &&
-           format == other.format && samples == other.samples && used == other.used;
+           format == other.format && samples == other.samples;
   }
 };
 
 class TiffReader {
  public:
   explicit TiffReader(const std::string& path) : path_(path) {
-    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) throw_errno("can't be read", path, errno);
     struct stat status {};
     ::fstat(descriptor, &status);
     file_bytes_ = static_cast<uint64_t>(status.st_size);
-    tiff_ = open_tiff(descriptor,
-                      path,
-                      "rm",
-                      messages_);  // m: no mapping, which a truncation would turn to SIGBUS
+    // m: no mapping, which a truncation by others would turn into SIGBUS
+    tiff_ = open_tiff(descriptor, "rm", messages_);
     if (!tiff_) {
       ::close(descriptor);
       fail("can't be opened as TIFF", "a complete TIFF file");
@@ -79,12 +76,12 @@ class TiffReader {
     known.count = static_cast<int64_t>(pages_.size());
     known.width = first.width;
     known.height = first.height;
-    known.samples = first.used;
+    known.samples = first.samples;
     known.x_per_unit = x_per_unit_;
     known.y_per_unit = y_per_unit_;
     const TiffLayout layout = tiff_layout(path_, description_, known);
     image.geometry = layout.geometry;
-    const int64_t channels = layout.channels * first.used;
+    const int64_t channels = layout.channels * first.samples;
     if (std::any_of(layout.channel_names.begin(),
                     layout.channel_names.end(),
                     [](auto& name) { return !name.empty(); }) &&
@@ -93,12 +90,12 @@ class TiffReader {
     }
     allocate(path_, {channels, layout.planes, first.height, first.width}, file_bytes_, image);
     const std::size_t plane_bytes = std::size_t{first.height} * first.width * size_of(image.dtype);
-    std::vector<unsigned char*> planes(first.used);
+    std::vector<unsigned char*> planes(first.samples);
     for (std::size_t i = 0; i < layout.pages.size(); ++i) {
       const auto channel = static_cast<int64_t>(i) / layout.planes,
                  z = static_cast<int64_t>(i) % layout.planes;
-      for (int64_t sample = 0; sample < first.used; ++sample) {
-        const int64_t plane = (channel * first.used + sample) * layout.planes + z;
+      for (int64_t sample = 0; sample < first.samples; ++sample) {
+        const int64_t plane = (channel * first.samples + sample) * layout.planes + z;
         planes[static_cast<std::size_t>(sample)] =
             image.pixels.data() + static_cast<std::size_t>(plane) * plane_bytes;
       }
@@ -185,14 +182,6 @@ class TiffReader {
     page.photometric = tag<uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
     page.compression = tag<uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
     if (page.samples == 0) fail("has no samples", "at least one per pixel");
-    page.used = page.samples;
-    uint16_t extra = 0, *kinds = nullptr;
-    if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds) == 1 && extra > 0 &&
-        extra < page.samples &&
-        (kinds[extra - 1] == EXTRASAMPLE_ASSOCALPHA ||
-         kinds[extra - 1] == EXTRASAMPLE_UNASSALPHA)) {
-      --page.used;
-    }
     const bool is_tiled = TIFFIsTiled(tiff) != 0;
     page.block_width = is_tiled ? tag<uint32_t>(TIFFTAG_TILEWIDTH, 0) : page.width;
     page.block_height = is_tiled ? tag<uint32_t>(TIFFTAG_TILELENGTH, 0)
@@ -207,6 +196,10 @@ class TiffReader {
 
   Dtype dtype_of(const Page& page) {
     page_ = 1;
+    if (TIFFIsCODECConfigured(page.compression) == 0) {
+      refuse(fmt::format("compression {} is not supported", page.compression),
+             "none, LZW, deflate, JPEG or zstd");
+    }
     switch (page.photometric) {
       case PHOTOMETRIC_MINISWHITE:
       case PHOTOMETRIC_MINISBLACK:
@@ -259,16 +252,16 @@ class TiffReader {
     messages_.clear();
     if (TIFFSetSubDirectory(tiff_.get(), page.offset) != 1)
       fail("its directory can't be read", "a TIFF directory");
+    messages_.clear();  // a private tag it can't read is no harm
     if (page.photometric == PHOTOMETRIC_YCBCR)
       TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     const bool is_separate = page.planar == PLANARCONFIG_SEPARATE;
     if (!is_separate) return read_blocks(page, 0, page.samples, planes);
-    for (uint16_t sample = 0; sample < page.used; ++sample)
+    for (uint16_t sample = 0; sample < page.samples; ++sample)
       read_blocks(page, sample, 1, {planes[sample]});
   }
 
-  /// Strips or tiles; each holds `samples` interleaved values per pixel, of which planes.size() are
-  /// used.
+  /// Strips or tiles; each holds `samples` interleaved values per pixel, one for every plane.
   void read_blocks(const Page& page,
                    uint16_t sample,
                    uint16_t samples,
@@ -279,44 +272,31 @@ class TiffReader {
                    block_bytes = row_bytes * page.block_height;
     const auto claimed =
         is_tiled ? TIFFTileSize64(tiff_.get()) : TIFFVStripSize64(tiff_.get(), page.block_height);
-    if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestBlock)) {
+    if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestBlock) ||
+        !is_plausible(block_bytes, file_bytes_)) {
       fail("its tiles or strips have no plausible size", "2 GiB at most");
     }
     std::vector<unsigned char> buffer;
-    uint32_t block = 0;
     for (uint32_t y = 0; y < page.height; y += std::min(page.block_height, page.height - y)) {
       const uint32_t rows = std::min(page.block_height, page.height - y);
-      for (uint32_t x = 0; x < page.width;
-           x += std::min(page.block_width, page.width - x), ++block) {
+      for (uint32_t x = 0; x < page.width; x += std::min(page.block_width, page.width - x)) {
         const uint64_t bytes = is_tiled ? block_bytes : row_bytes * rows;
-        if (!is_direct) grow(buffer, bytes);
+        if (buffer.size() < bytes && !is_direct) buffer.resize(bytes);
         unsigned char* into = is_direct ? planes[0] + std::size_t{y} * row_bytes : buffer.data();
-        decode(page, sample, x, y, into, bytes);
+        decode(sample, x, y, into, bytes);
         if (is_direct) continue;
         const uint32_t columns = std::min(page.block_width, page.width - x);
         std::vector<unsigned char*> at(planes);
         for (uint32_t row = 0; row < rows; ++row) {
           for (std::size_t i = 0; i < planes.size(); ++i)
             at[i] = planes[i] + (std::size_t{y + row} * page.width + x) * size;
-          deinterleave(buffer.data() + row * row_bytes,
-                       columns,
-                       samples,
-                       size,
-                       at.data(),
-                       static_cast<int64_t>(at.size()));
+          deinterleave(buffer.data() + row * row_bytes, columns, size, at);
         }
       }
     }
   }
 
-  void grow(std::vector<unsigned char>& buffer, uint64_t bytes) {
-    if (bytes > (uint64_t{64} << 20) && bytes / 2000 > file_bytes_)
-      fail("a tile is not plausible for this file", "a smaller one");
-    if (buffer.size() < bytes) buffer.resize(bytes);
-  }
-
-  void decode(
-      const Page&, uint16_t sample, uint32_t x, uint32_t y, unsigned char* into, uint64_t bytes) {
+  void decode(uint16_t sample, uint32_t x, uint32_t y, unsigned char* into, uint64_t bytes) {
     TIFF* tiff = tiff_.get();
     const auto wanted = static_cast<tmsize_t>(bytes);
     const bool is_tiled = TIFFIsTiled(tiff) != 0;
@@ -343,16 +323,13 @@ class TiffReader {
 
 }  // namespace
 
-TiffHandle open_tiff(int descriptor,
-                     const std::string& name,
-                     const char* mode,
-                     TiffMessages& messages) {
+TiffHandle open_tiff(int descriptor, const char* mode, TiffMessages& messages) {
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
                                                                              TIFFOpenOptionsFree);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kLargestBlock);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_error, &messages);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), note_warning, &messages);
-  return TiffHandle(TIFFFdOpenExt(descriptor, name.c_str(), mode, options.get()));
+  return TiffHandle(TIFFFdOpenExt(descriptor, "the file", mode, options.get()));
 }
 
 Image read_tiff(const std::string& path) {

@@ -65,7 +65,7 @@ class TiffWriter {
     if (descriptor < 0) throw_errno("can't be written", path, errno);
     // Half a GB below the limit of classic TIFF, for what a codec adds to pixels it can't compress.
     const bool is_big = image.bytes() > (std::size_t{7} << 29);
-    tiff_ = open_tiff(descriptor, path, is_big ? "w8" : "w", messages_);
+    tiff_ = open_tiff(descriptor, is_big ? "w8" : "w", messages_);
     if (!tiff_) {
       ::close(descriptor);
       fail();

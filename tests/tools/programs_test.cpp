@@ -78,6 +78,11 @@ TEST_F(Programs, TrainPredictResume) {
   EXPECT_TRUE(fs::exists(value_of(predicted.out, "overlay"))) << predicted.out;
   EXPECT_FALSE(value_of(predicted.out, "dice").empty());
 
+  const Outcome alone = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
+                              "/images' predict.save=probability 'paths.output_dir=" + at("alone") + "'");
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_EQ(value_of(alone.out, "dice"), "");
+
   const Outcome measured = shell("\"$BIN/benchmark_performance\" --ckpt '" + best + "' --input-shape 1 1 32 32 --batch-sizes 1 2 "
                                  "--compare-opts --repeats 2 trainer.accelerator=cpu --output '" + at("report.json") + "'");
   EXPECT_EQ(measured.code, 0) << measured.err;
