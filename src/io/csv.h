@@ -4,7 +4,8 @@
 
 namespace cytra::io {
 
-/// A table with a header line: RFC 4180 quoting, "," (or tab for .tsv), UTF-8 with or without BOM, LF or CRLF.
+/// A table with a header line: RFC 4180 quoting, "," (or tab for .tsv), UTF-8 with or without BOM,
+/// LF or CRLF.
 struct Table {
   std::string path;
   std::vector<std::string> columns;
@@ -13,7 +14,8 @@ struct Table {
   /// Index of a column. Throws: DataError with the nearest name.
   std::size_t column(const std::string& name) const;
 };
-/// Throws: DataError (a row with another number of cells, an open quote, an empty file), ConfigError (no such file).
+/// Throws: DataError (a row with another number of cells, an open quote, an empty file),
+/// ConfigError (no such file).
 Table read_table(const std::string& path);
 
 }  // namespace cytra::io

@@ -16,8 +16,9 @@ struct TensorView {
 };
 
 /// A file mapped into memory; views stay valid as long as this lives.
-/// Throws: DataError for anything that is not a complete, well-formed file (header over 100 MB, holes, overlaps,
-/// sizes that do not fit, offsets beyond the end, duplicate names), ConfigError when it can't be opened.
+/// Throws: DataError for anything that is not a complete, well-formed file (header over 100 MB,
+/// holes, overlaps, sizes that do not fit, offsets beyond the end, duplicate names), ConfigError
+/// when it can't be opened.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -32,7 +33,8 @@ class SafetensorsFile {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes atomically; tensors in the order of the map, data aligned to 8 bytes. Returns the bytes written.
+/// Writes atomically; wide types first, then by name, so that each tensor is aligned to its own
+/// type. Returns the bytes written. Throws: as AtomicFile.
 std::size_t write_safetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata);

@@ -55,10 +55,9 @@ struct InstanceNorm : torch::autograd::Function<InstanceNorm> {
                          saved[2],
                          saved[3],
                          context->saved_data["slope"].toDouble()};
-    cpu::Gradients g =
-        cpu::instance_norm_backward(kept, grads.at(0), context->needs_input_grad(0));
-    if (!context->needs_input_grad(1)) g.weight = {};
-    if (!context->needs_input_grad(2)) g.bias = {};
+    cpu::Gradients g = cpu::instance_norm_backward(kept, grads.at(0), context->needs_input_grad(0));
+    if (!context->needs_input_grad(1)) g.weight = at::Tensor();
+    if (!context->needs_input_grad(2)) g.bias = at::Tensor();
     return {g.x, g.weight, g.bias, {}, {}};
   }
 };

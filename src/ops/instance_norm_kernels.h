@@ -1,6 +1,7 @@
 #pragma once
 // Inner loops of instance_norm_leaky_relu over a block of memory (rows, channels): of a
-// channels-first tensor part of one plane, with `channels` 1; of a channels-last tensor some pixels.
+// channels-first tensor part of one plane, with `channels` 1; of a channels-last tensor some
+// pixels.
 #include <cstdint>
 
 namespace cytra::ops::cpu {
@@ -15,11 +16,11 @@ enum NormCoefficient { kCenter, kScale, kShift, kNormCoefficients };
 enum GradCoefficient { kGradScale = kNormCoefficients, kSlant, kOffset, kGradCoefficients };
 
 struct Kernels {
-  /// Per channel the mean and the sum of squared deviations from it; `scratch` has room for them too.
+  /// Per channel the mean and the sum of squared deviations from it; `scratch` has room for them
+  /// too.
   void (*moments)(const float* x, Block block, double* mean, double* squares, float* scratch);
   /// y = act((x - center) * scale + shift), act(z) = z > 0 ? z : slope * z.
-  void (*normalize)(
-      const float* x, float* y, Block block, const float* coefficients, float slope);
+  void (*normalize)(const float* x, float* y, Block block, const float* coefficients, float slope);
   /// Per channel, with dz = grad * act'(z) and u = x, or u = z when `kept` is the output:
   /// the sums of dz and of dz * (u - center).
   void (*grad_sums)(const float* kept,

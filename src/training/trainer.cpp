@@ -92,8 +92,9 @@ TrainState Trainer::fit(Task& task, Optimizer& optimizer, const Scheduler& sched
   const int64_t steps_per_epoch = (batches + options_.accumulate_grad_batches - 1) / options_.accumulate_grad_batches;
   int64_t total = options_.max_epochs < 0 ? options_.max_steps : options_.max_epochs * steps_per_epoch;
   if (options_.max_steps >= 0) total = std::min(total, options_.max_steps);
+  const int64_t done = state.step;
   Step step{task, optimizer, scheduler, train, valid, std::move(state), batches, total,
-            device_of(task.model()).type(), Progress("training", total, 0), {}};
+            device_of(task.model()).type(), Progress("training", total, done), {}};
   for (const auto& callback : callbacks_) callback->on_fit_start(step.state);
   Control control;
   while (!stop_ && step.state.step < total) {
@@ -115,8 +116,10 @@ void Trainer::train_epoch(Step& step) {
   TrainState& state = step.state;
   step.task.model().train();
   step.train.start_epoch(state.epoch, state.batch);
-  int64_t accumulated = 0;
-  while (state.batch < step.batches && interrupted() == 0 && !stop_ && state.step < step.total_steps) {
+  const auto goes_on = [&] {  // a group of accumulated batches is never left half done
+    return state.batch % options_.accumulate_grad_batches != 0 || (interrupted() == 0 && !stop_ && state.step < step.total_steps);
+  };
+  while (state.batch < step.batches && goes_on()) {
     std::optional<data::Batch> batch = step.train.next();
     const std::vector<std::string> ids = batch->ids;
     {
@@ -135,14 +138,11 @@ void Trainer::train_epoch(Step& step) {
     const int64_t group = std::min(options_.accumulate_grad_batches, step.batches - group_begin);
     (group > 1 ? step.loss / static_cast<double>(group) : step.loss).backward();
     state.batch += 1;
-    if (++accumulated == group) {
-      optimize(step, accumulated);
-      accumulated = 0;
-    }
+    if (state.batch == group_begin + group) optimize(step);
   }
 }
 
-void Trainer::optimize(Step& step, int64_t /*accumulated*/) {
+void Trainer::optimize(Step& step) {
   TrainState& state = step.state;
   if (options_.gradient_clip_val > 0) step.optimizer.clip_grad_norm(options_.gradient_clip_val);
   step.lr = step.scheduler.lr(step.optimizer.base_lr(), state.step, step.total_steps);

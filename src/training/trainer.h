@@ -57,7 +57,7 @@ class Trainer {
  private:
   struct Step;
   void train_epoch(Step& step);
-  void optimize(Step& step, int64_t accumulated);
+  void optimize(Step& step);
   void validate(Step& step);
   void carry_out(Control& control, const TrainState& state);
   void log(const Metrics& metrics, TrainState& state);

@@ -42,7 +42,8 @@ inline std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 inline void put(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  ::unlink(path.c_str());  // ext4 flushes a file that is truncated and written again
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 /// The message of the E that `action` throws; "" when it throws nothing. Anything else passes on.

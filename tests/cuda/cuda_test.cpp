@@ -1,0 +1,75 @@
+// The same on a GPU as on the CPU. Skipped without one.
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/sample.h"
+#include "inference/sliding_window.h"
+#include "perf/device.h"
+#include "tests/support/golden.h"
+#include "training/optimizer.h"
+#include "training/task.h"
+#include "training/trainer.h"
+#include "nn/model.h"
+
+namespace cytra {
+namespace {
+
+class Cuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      perf::choose_device("gpu");
+    } catch (const ConfigError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
+  for (const char* topic : {"dynunet_2d", "dynunet_3d"}) {
+    const test::Golden golden(topic);
+    const test::GoldenCase& image = golden.at("image");
+    config::Node options = config::Node::make_map();
+    for (const char* key : {"spatial_dims", "in_channels", "out_channels", "filters"}) {
+      options.set(key, golden.at("forward").options().at(key));
+    }
+    const auto model = nn::make_model(test::component("DynUNet", options));
+    nn::load_state(*model, golden.file, golden.path, "model.", true);
+    model->eval();
+    model->to(at::kCUDA);
+    const c10::InferenceMode inference_mode;
+    const auto window = config::parse<inference::SlidingWindowOptions>(image.options());
+    const at::Tensor logits = inference::sliding_window(
+        image.tensor("image").to(at::kCUDA), [&](const at::Tensor& x) { return (*model)(x); }, window);
+    EXPECT_LT(test::max_difference(logits.cpu(), image.tensor("image_logits")), 1e-3) << topic;  // cuDNN sums in another order
+  }
+}
+
+TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
+  const config::Node node = config::parse_yaml(
+      "{_target_: SegmentationTask, model: {_target_: DynUNet}, loss: {_target_: DiceCELoss, sigmoid: true}, inference_args: {}}", "test");
+  std::vector<double> losses;
+  for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
+    at::manual_seed(0);
+    const auto task = Registry<training::Task>::instance().make(node, "task");
+    const auto optimizer = Registry<training::Optimizer>::instance().make(config::parse_yaml("{_target_: AdamW}", "test"), "optimizer");
+    data::Batch batch;
+    batch.tensors["raw"] = at::randn({2, 1, 32, 32});
+    batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);
+    task->model().to(device);
+    optimizer->attach(nn::state_of(task->model()));
+    for (int step = 0; step < 3; ++step) {
+      const at::Tensor loss = task->training_step(training::to_device(batch, task->model()));
+      loss.backward();
+      optimizer->step(1e-3);
+      optimizer->zero_grad();
+      losses.push_back(loss.item<double>());
+    }
+  }
+  for (int step = 0; step < 3; ++step) EXPECT_NEAR(losses[step], losses[3 + step], 1e-3);
+}
+
+}  // namespace
+}  // namespace cytra
