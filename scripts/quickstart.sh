@@ -50,7 +50,7 @@ last=$(result last_checkpoint)
 folder=$(result output_dir)
 
 step 5 'Predict the test images'
-run predict "$bin/predict" "checkpoint.ckpt_path='$best'" data.path=data/samples/test.csv data.with_target=true
+run predict "$bin/predict" "checkpoint.ckpt_path=$best" data.path=data/samples/test.csv data.with_target=true
 test_dice=$(result dice)
 prediction=$(result prediction)
 overlay=$(result overlay)
@@ -58,6 +58,7 @@ overlay=$(result overlay)
 step 6 'Measure the model'
 run benchmark_performance "$bin/benchmark_performance" --ckpt "$best" --input-shape 1 1 256 256 --batch-sizes 1 2 4 \
   --compare-opts --output "$folder/report.json"
+printf '%s\n' "$results" >&2
 
 { [[ $dice =~ ^[01](\.[0-9]+)?$ ]] && LC_ALL=C awk -v dice="$dice" 'BEGIN { exit !(dice >= 0.90) }'; } ||
   fail 1 "validation Dice is $dice; 0.90 or more was expected: please report this, with $(seen "$folder")"
@@ -72,6 +73,6 @@ Done in $((SECONDS / 60)) min $((SECONDS % 60)) s
 
 To go on (in '$root'):
   train another way        $bin/train experiment=im2im/quickstart model.channels_last=True optimizer.lr=1e-3
-  predict your own images  $bin/predict "checkpoint.ckpt_path='$best'" data.path=/your/images
-  resume, to 40 epochs     $bin/train experiment=im2im/quickstart "checkpoint.ckpt_path='$last'" trainer.max_epochs=40
+  predict your own images  $bin/predict "checkpoint.ckpt_path=$best" data.path=/your/images
+  resume, to 40 epochs     $bin/train experiment=im2im/quickstart checkpoint.ckpt_path=$last trainer.max_epochs=40
 END

@@ -1,5 +1,6 @@
 #include "base/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,6 +15,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};  // on a terminal
 constexpr std::chrono::seconds kPlainLine{10};     // in a file
+
+/// Columns of the terminal; a longer line would wrap and could not be redrawn.
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
 
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -38,9 +45,8 @@ std::string Progress::line(int64_t done, const std::string& note) const {
   std::string text = label_ + " ";
   if (total_ > 0) {
     if (terminal_) {
-      const int filled = static_cast<int>(20 * done / total_);
-      for (int i = 0; i < 20; ++i) text += i < filled ? "━" : "╌";
-      text += " ";
+      const auto filled = static_cast<std::size_t>(20 * done / total_);
+      text += "[" + std::string(filled, '=') + std::string(20 - filled, ' ') + "] ";
     }
     text += fmt::format("{}/{} ({:.0f}%)", done, total_, 100.0 * static_cast<double>(done) / static_cast<double>(total_));
   } else {
@@ -58,7 +64,7 @@ void Progress::update(int64_t done, const std::string& note) {
   if (!log::shows(log::Level::info)) return;
   if (terminal_ && (now - shown_ >= kRedraw || done == total_)) {
     shown_ = now;
-    std::fprintf(stderr, "\r\033[K%s", line(done, note).c_str());
+    std::fprintf(stderr, "\r\033[K%s", line(done, note).substr(0, terminal_width() - 1).c_str());
     std::fflush(stderr);
   } else if (!terminal_ && now - shown_ >= kPlainLine) {
     shown_ = now;

@@ -88,6 +88,7 @@ void two_passes(const Layout& layout,
 /// Mean and squared deviations of a group from those of its blocks, in the first block's place.
 /// Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
 void combine_moments(const Layout& layout, int64_t partial_size, double* partials) {
+  if (layout.blocks == 1) return;
   const int64_t channels = layout.channels;
   std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
   const double total = static_cast<double>(layout.rows);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/model.h"
+#include "ops/instance_norm.h"
 
 namespace cytra::nn {
 namespace {
@@ -47,11 +48,12 @@ struct Convolution : Module {
 struct InstanceNorm : Module {
   explicit InstanceNorm(int64_t channels)
       : weight(register_parameter("weight", torch::ones(channels))), bias(register_parameter("bias", torch::zeros(channels))) {}
-  at::Tensor forward(const at::Tensor& x) { return at::instance_norm(x, weight, bias, {}, {}, true, 0.1, kEpsilon, true); }
+  /// With the leaky ReLU of `slope` after it; 1 means none.
+  at::Tensor forward(const at::Tensor& x, double slope) {
+    return ops::instance_norm_leaky_relu(x, weight, bias, kEpsilon, slope);
+  }
   at::Tensor weight, bias;
 };
-
-at::Tensor activate(at::Tensor x) { return at::leaky_relu_(x, kSlope); }
 
 /// Two convolutions with norm and activation; with `residual`, the input is added before the last activation.
 struct Block : Module {
@@ -69,10 +71,11 @@ struct Block : Module {
     }
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor y = activate(norm1->forward(drop(conv1->forward(x))));
-    y = norm2->forward(drop(conv2->forward(y)));
-    if (residual_) y = y + (conv3 ? norm3->forward(drop(conv3->forward(x))) : x);
-    return activate(y);
+    at::Tensor y = norm1->forward(drop(conv1->forward(x)), kSlope);
+    y = drop(conv2->forward(y));
+    if (!residual_) return norm2->forward(y, kSlope);
+    y = norm2->forward(y, 1) + (conv3 ? norm3->forward(drop(conv3->forward(x)), 1) : x);
+    return at::leaky_relu_(y, kSlope);
   }
   std::shared_ptr<Convolution> conv1, conv2, conv3;
   std::shared_ptr<InstanceNorm> norm1, norm2, norm3;

@@ -1,0 +1,41 @@
+#include "perf/compile.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "nn/model.h"
+#include "perf/device.h"
+#include "tests/support/golden.h"
+
+namespace cytra {
+namespace {
+
+TEST(Compile, GivesTheSameResult) {
+  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}", "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3}"}) {
+    const auto model = nn::make_model(config::parse_yaml(text, "test"));
+    model->eval();
+    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+    const at::NoGradGuard no_grad;
+    const at::Tensor image = model->spatial_dims() == 2 ? at::randn({2, 1, 32, 32}) : at::randn({1, 1, 8, 16, 16});
+    const auto compiled = perf::compile([&](const at::Tensor& x) { return (*model)(x); }, image);
+    const at::Tensor other = at::randn_like(image);  // not the image it was traced with
+    for (int run = 0; run < 3; ++run) EXPECT_LT(test::max_difference(compiled(other), (*model)(other)), 1e-4);
+  }
+}
+
+TEST(Device, AGpuThatIsNotThereIsNamed) {
+  EXPECT_EQ(perf::choose_device("cpu"), c10::Device(c10::kCPU));
+  const c10::Device device = perf::choose_device("auto");
+  if (device.is_cuda()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THROW(perf::choose_device("gpu"), ConfigError);
+}
+
+TEST(Device, ReportsPeakMemory) {
+  perf::reset_peak_memory(c10::kCPU);
+  const int64_t before = perf::peak_memory(c10::kCPU);
+  const at::Tensor large = at::ones({64, 1024, 1024});  // 256 MiB
+  EXPECT_GT(perf::peak_memory(c10::kCPU) - before, 200'000'000);
+}
+
+}  // namespace
+}  // namespace cytra

@@ -1,0 +1,85 @@
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/registry.h"
+#include "tests/support/tmp_dir.h"
+#include "training/callback.h"
+
+namespace cytra {
+namespace {
+
+template <class Base>
+std::shared_ptr<Base> make(const std::string& text) {
+  return Registry<Base>::instance().make(config::parse_yaml(text, "test"), "part");
+}
+
+/// What a callback does over a series of values of a metric.
+struct Series {
+  training::TrainState state;
+  std::vector<std::vector<std::string>> saved;
+  int64_t stopped_at = -1;
+  void run(training::Callback& callback, const std::vector<double>& values) {
+    callback.on_fit_start(state);
+    for (const double value : values) {
+      state.epoch += 1;
+      state.step += 10;
+      state.metrics["val/dice"] = value;
+      training::Control control;
+      callback.on_validation_end(state, control);
+      for (const std::string& path : control.save_to) write_file(path, "x");
+      saved.push_back(control.save_to);
+      callback.on_epoch_end(state, control);
+      if (control.stop && stopped_at < 0) stopped_at = state.epoch;
+    }
+    callback.on_fit_end(state);
+  }
+};
+
+TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
+  const test::TmpDir dir;
+  const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + (dir / "c") +
+                                                 "', monitor: val/dice, mode: max, save_top_k: 2}");
+  Series series;
+  series.run(*callback, {0.1, 0.5, 0.3, 0.2, std::nan(""), 0.6});
+  EXPECT_EQ(series.state.best_path, dir / "c/epoch_006.ckpt");
+  EXPECT_DOUBLE_EQ(series.state.best_score, 0.6);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "c")) left.push_back(entry.path().filename().string());
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, (std::vector<std::string>{"epoch_002.ckpt", "epoch_006.ckpt", "last.ckpt"}));
+  EXPECT_EQ(series.saved[3], (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
+}
+
+TEST(ModelCheckpoint, NamesAMetricThatIsNotThere) {
+  const test::TmpDir dir;
+  const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + dir.path() + "', monitor: val/dicee}");
+  Series series;
+  try {
+    series.run(*callback, {0.1});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("Did you mean 'val/dice'?"), std::string::npos) << error.what();
+  }
+}
+
+TEST(EarlyStopping, WaitsAsLongAsItWasTold) {
+  const auto callback = make<training::Callback>("{_target_: EarlyStopping, monitor: val/dice, mode: max, patience: 2}");
+  Series series;
+  series.run(*callback, {0.1, 0.2, 0.2, 0.3, 0.3, 0.25, 0.4});
+  EXPECT_EQ(series.stopped_at, 6);
+}
+
+TEST(CsvLogger, GrowsByColumnsAndRows) {
+  const test::TmpDir dir;
+  const auto logger = make<training::Logger>("{_target_: CSVLogger, save_dir: '" + dir.path() + "'}");
+  logger->log({{"a", 1.5}}, 0, 1);
+  logger->log({{"a", 2}}, 0, 2);
+  logger->log({{"b", 3}}, 1, 2);
+  logger->log({{"a", 4}, {"b", 5}}, 1, 3);
+  EXPECT_EQ(read_file(dir / "csv/version_0/metrics.csv"), "epoch,step,a,b\n0,1,1.5,\n0,2,2,\n1,2,,3\n1,3,4,5\n");
+}
+
+}  // namespace
+}  // namespace cytra
