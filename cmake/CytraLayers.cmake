@@ -73,5 +73,6 @@ function(cytra_tests name)
     return()
   endif()
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
+    ENVIRONMENT OMP_WAIT_POLICY=passive)  # tests side by side: threads that wait leave the core to others
 endfunction()

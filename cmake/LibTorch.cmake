@@ -31,3 +31,6 @@ foreach(lib torch_cpu c10)
 endforeach()
 # libtorch_cpu.so of the CUDA wheel names libcudart and libcupti; its own RPATH finds them at run time.
 target_link_options(cytra_torch INTERFACE -Wl,--allow-shlib-undefined)
+# at::parallel_for is a template: without this it would be a serial loop in our code.
+target_compile_options(cytra_torch INTERFACE -fopenmp)
+target_link_options(cytra_torch INTERFACE -fopenmp)

@@ -79,6 +79,7 @@ std::shared_ptr<nn::Model> make_variant_model(const Setup& setup, bool channels_
   flag.kind = config::Kind::boolean;
   flag.boolean = channels_last;
   node.set("channels_last", flag);
+  at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = nn::make_model(node);
   if (!setup.checkpoint.empty()) training::load_weights(setup.checkpoint, *model, true);
   model->eval();

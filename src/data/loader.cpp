@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include <omp.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -13,8 +15,6 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-
-extern "C" void omp_set_num_threads(int threads);  // of the OpenMP run time that libtorch brings
 
 namespace cytra::data {
 namespace {
