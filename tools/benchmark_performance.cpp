@@ -4,18 +4,31 @@
 int main(int argc, char** argv) {
   using Takes = cytra::cli::Flag::Takes;
   return cytra::cli::run(
-      {"benchmark_performance", "measure a model's latency, throughput and peak memory",
-       "  benchmark_performance --config im2im/segmentation --input-shape 1 1 256 256 --batch-sizes 1 2 4\n"
-       "  benchmark_performance --ckpt logs/.../best.ckpt --input-shape 1 1 256 256 --compare-opts --output report.json",
+      {"benchmark_performance",
+       "measure a model's latency, throughput and peak memory",
+       "  benchmark_performance --config im2im/segmentation --input-shape 1 1 256 256 "
+       "--batch-sizes 1 2 4\n"
+       "  benchmark_performance --ckpt logs/.../best.ckpt --input-shape 1 1 256 256 --compare-opts "
+       "--output report.json",
        "benchmark_performance",
        "cytra_benchmark_performance",
-       {{"--config", "config", Takes::one, "experiment, or a run's config.yaml, that describes the model"},
-        {"--ckpt", "checkpoint.ckpt_path", Takes::one, "checkpoint to measure; brings its own config"},
+       {{"--config",
+         "config",
+         Takes::one,
+         "experiment, or a run's config.yaml, that describes the model"},
+        {"--ckpt",
+         "checkpoint.ckpt_path",
+         Takes::one,
+         "checkpoint to measure; brings its own config"},
         {"--input-shape", "input_shape", Takes::many, "N C [D] H W"},
         {"--batch-sizes", "batch_sizes", Takes::many, "batch sizes to measure"},
-        {"--compare-opts", "compare_opts", Takes::nothing, "measure every option, not the eager baseline alone"},
+        {"--compare-opts",
+         "compare_opts",
+         Takes::nothing,
+         "measure every option, not the eager baseline alone"},
         {"--train-step", "train_step", Takes::nothing, "measure a training step, too"},
         {"--repeats", "repeats", Takes::one, "timed runs per figure"},
         {"--output", "output", Takes::one, "JSON report"}}},
-      argc, argv);
+      argc,
+      argv);
 }

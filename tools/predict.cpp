@@ -3,12 +3,15 @@
 
 int main(int argc, char** argv) {
   return cytra::cli::run(
-      {"predict", "predict whole images with a trained model",
+      {"predict",
+       "predict whole images with a trained model",
        "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=image.tif\n"
        "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=folder paths.output_dir=out\n"
-       "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=test.csv inference_args.overlap=0.5",
+       "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=test.csv "
+       "inference_args.overlap=0.5",
        "predict",
        "cytra_predict",
        {}},
-      argc, argv);
+      argc,
+      argv);
 }

@@ -3,13 +3,17 @@
 
 int main(int argc, char** argv) {
   return cytra::cli::run(
-      {"train", "train a model on images",
+      {"train",
+       "train a model on images",
        "  train experiment=im2im/segmentation data.path=my_manifests\n"
        "  train experiment=im2im/segmentation trainer=gpu_optimized model.channels_last=True\n"
-       "  train experiment=im2im/segmentation checkpoint.ckpt_path=logs/.../last.ckpt    # go on with a run\n"
-       "  train experiment=im2im/segmentation --cfg job                                  # show the configuration",
+       "  train experiment=im2im/segmentation checkpoint.ckpt_path=logs/.../last.ckpt    # go on "
+       "with a run\n"
+       "  train experiment=im2im/segmentation --cfg job                                  # show "
+       "the configuration",
        "train",
        "cytra_train",
        {}},
-      argc, argv);
+      argc,
+      argv);
 }

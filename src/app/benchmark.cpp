@@ -41,17 +41,25 @@ Node real(double value) {
 
 struct Times {
   std::vector<double> ms;  // sorted
-  double at_share(double share) const { return ms[static_cast<std::size_t>(share * static_cast<double>(ms.size() - 1) + 0.5)]; }
+  double at_share(double share) const {
+    return ms[static_cast<std::size_t>(share * static_cast<double>(ms.size() - 1) + 0.5)];
+  }
   double median() const { return at_share(0.5); }
 };
 
-Times measure(const std::function<void()>& work, int64_t warmup, int64_t repeats, c10::Device device) {
+Times measure(const std::function<void()>& work,
+              int64_t warmup,
+              int64_t repeats,
+              c10::Device device) {
   Times times;
   for (int64_t i = -warmup; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     work();
     perf::synchronize(device);
-    if (i >= 0) times.ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    if (i >= 0)
+      times.ms.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count());
   }
   std::sort(times.ms.begin(), times.ms.end());
   return times;
@@ -61,9 +69,12 @@ struct Variant {
   const char* name;
   bool channels_last, bf16, compiled;
 };
-constexpr Variant kVariants[] = {{"eager", false, false, false},         {"channels_last", true, false, false},
-                                 {"bf16", false, true, false},           {"channels_last+bf16", true, true, false},
-                                 {"compile", false, false, true},        {"channels_last+compile", true, false, true}};
+constexpr Variant kVariants[] = {{"eager", false, false, false},
+                                 {"channels_last", true, false, false},
+                                 {"bf16", false, true, false},
+                                 {"channels_last+bf16", true, true, false},
+                                 {"compile", false, false, true},
+                                 {"channels_last+compile", true, false, true}};
 
 struct Setup {
   Node config;  // of the model: a run's, or an experiment's
@@ -94,7 +105,10 @@ struct Figure {
   at::Tensor output;
 };
 
-Figure measure_variant(const Setup& setup, const Variant& variant, const at::Tensor& input, const at::Tensor& expected) {
+Figure measure_variant(const Setup& setup,
+                       const Variant& variant,
+                       const at::Tensor& input,
+                       const at::Tensor& expected) {
   const std::shared_ptr<nn::Model> model = make_variant_model(setup, variant.channels_last);
   const at::NoGradGuard no_grad;
   perf::Forward forward = [model](const at::Tensor& x) { return (*model)(x); };
@@ -114,7 +128,8 @@ Figure measure_variant(const Setup& setup, const Variant& variant, const at::Ten
   };
   try {
     perf::reset_peak_memory(setup.device);
-    figure.times = measure([&] { figure.output = forward(input); }, setup.warmup, setup.repeats, setup.device);
+    figure.times =
+        measure([&] { figure.output = forward(input); }, setup.warmup, setup.repeats, setup.device);
   } catch (...) {
     leave();
     throw;
@@ -122,7 +137,8 @@ Figure measure_variant(const Setup& setup, const Variant& variant, const at::Ten
   leave();
   figure.peak_mb = static_cast<double>(perf::peak_memory(setup.device)) / 1e6;
   figure.output = figure.output.to(at::kFloat);
-  if (expected.defined()) figure.max_difference = (figure.output - expected).abs().max().item<double>();
+  if (expected.defined())
+    figure.max_difference = (figure.output - expected).abs().max().item<double>();
   return figure;
 }
 
@@ -150,10 +166,18 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
       row.set("peak_memory_mb", real(figure.peak_mb));
       row.set("speedup", real(baseline / figure.times.median()));
       row.set("max_difference", real(figure.max_difference));
-      table += fmt::format("{:>5}  {:<22} {:>10.2f} {:>10.2f} {:>11.2f} {:>10.0f} {:>8.2f} {:>10.1e}\n", batch, variant.name,
-                           figure.times.median(), figure.times.at_share(0.95), rate, figure.peak_mb,
-                           baseline / figure.times.median(), figure.max_difference);
-    } catch (const c10::Error& error) {  // an option this device does not have; the others still count
+      table +=
+          fmt::format("{:>5}  {:<22} {:>10.2f} {:>10.2f} {:>11.2f} {:>10.0f} {:>8.2f} {:>10.1e}\n",
+                      batch,
+                      variant.name,
+                      figure.times.median(),
+                      figure.times.at_share(0.95),
+                      rate,
+                      figure.peak_mb,
+                      baseline / figure.times.median(),
+                      figure.max_difference);
+    } catch (
+        const c10::Error& error) {  // an option this device does not have; the others still count
       const std::string reason = split(error.what_without_backtrace(), '\n').front();
       row.set("error", Node::make_string(reason));
       table += fmt::format("{:>5}  {:<22} not available: {}\n", batch, variant.name, reason);
@@ -166,7 +190,8 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
 /// One training step: forward, loss, backward, update; on random images and a random mask.
 Node measure_train_step(const Setup& setup) {
   const auto task = Registry<training::Task>::instance().make(setup.config.at("task"), "task");
-  const auto optimizer = Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"), "optimizer");
+  const auto optimizer =
+      Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"), "optimizer");
   nn::Model& model = task->model();
   model.to(setup.device);
   model.train();
@@ -174,15 +199,19 @@ Node measure_train_step(const Setup& setup) {
   std::vector<int64_t> target = setup.shape;
   target[1] = 1;
   data::Batch batch;
-  batch.tensors[setup.config.get<std::string>("task.x_key")] = at::randn(setup.shape).to(setup.device);
-  batch.tensors[setup.config.get<std::string>("task.y_key")] = at::randint(2, target).to(at::kFloat).to(setup.device);
+  batch.tensors[setup.config.get<std::string>("task.x_key")] =
+      at::randn(setup.shape).to(setup.device);
+  batch.tensors[setup.config.get<std::string>("task.y_key")] =
+      at::randint(2, target).to(at::kFloat).to(setup.device);
   const Times times = measure(
       [&] {
         task->training_step(batch).backward();
         optimizer->step(optimizer->base_lr());
         optimizer->zero_grad();
       },
-      setup.warmup, setup.repeats, setup.device);
+      setup.warmup,
+      setup.repeats,
+      setup.device);
   Node node = Node::make_map();
   node.set("median_ms", real(times.median()));
   node.set("p95_ms", real(times.at_share(0.95)));
@@ -194,7 +223,8 @@ Node model_config(const cli::Run& run) {
   const auto checkpoint = run.config.get<std::string>("checkpoint.ckpt_path", "");
   if (!checkpoint.empty()) return training::checkpoint_config(checkpoint);
   const auto name = run.config.get<std::string>("config", "");
-  if (name.empty()) throw ConfigError("nothing to measure: give --ckpt CHECKPOINT or --config EXPERIMENT");
+  if (name.empty())
+    throw ConfigError("nothing to measure: give --ckpt CHECKPOINT or --config EXPERIMENT");
   if (std::filesystem::is_regular_file(name)) return config::load_yaml(name);
   return config::Composer(run.config_folders).compose("train", {"experiment=" + name});
 }
@@ -209,30 +239,45 @@ int benchmark(const cli::Run& run) {
   setup.warmup = root.get<int64_t>("warmup");
   setup.repeats = std::max<int64_t>(1, root.get<int64_t>("repeats"));
   if (setup.shape.size() != 4 && setup.shape.size() != 5) {
-    throw ConfigError(fmt::format("input_shape: expected N C H W or N C D H W, got {} numbers", setup.shape.size()));
+    throw ConfigError(fmt::format("input_shape: expected N C H W or N C D H W, got {} numbers",
+                                  setup.shape.size()));
   }
-  if (*std::min_element(setup.shape.begin(), setup.shape.end()) < 1) throw ConfigError("input_shape: every size must be at least 1");
+  if (*std::min_element(setup.shape.begin(), setup.shape.end()) < 1)
+    throw ConfigError("input_shape: every size must be at least 1");
   auto batches = root.get<std::vector<int64_t>>("batch_sizes");
   if (batches.empty()) batches.push_back(setup.shape[0]);
-  if (*std::min_element(batches.begin(), batches.end()) < 1) throw ConfigError("batch_sizes: every size must be at least 1");
+  if (*std::min_element(batches.begin(), batches.end()) < 1)
+    throw ConfigError("batch_sizes: every size must be at least 1");
   perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), setup.device);
-  log::info("{} on {}, input ({})", setup.config.get<std::string>("model._target_"), perf::describe(setup.device),
+  log::info("{} on {}, input ({})",
+            setup.config.get<std::string>("model._target_"),
+            perf::describe(setup.device),
             fmt::join(setup.shape, ","));
 
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
   report.set("device", Node::make_string(perf::describe(setup.device)));
   report.set("model", setup.config.at("model"));
-  std::string table = fmt::format("{:>5}  {:<22} {:>10} {:>10} {:>11} {:>10} {:>8} {:>10}\n", "batch", "option", "median ms",
-                                  "p95 ms", "images/s", "peak MB", "speedup", "max diff");
+  std::string table = fmt::format("{:>5}  {:<22} {:>10} {:>10} {:>11} {:>10} {:>8} {:>10}\n",
+                                  "batch",
+                                  "option",
+                                  "median ms",
+                                  "p95 ms",
+                                  "images/s",
+                                  "peak MB",
+                                  "speedup",
+                                  "max diff");
   Node& inference = report.set("inference", Node::make_map());
   for (const int64_t batch : batches) {
-    inference.set(std::to_string(batch), measure_inference(setup, batch, root.get<bool>("compare_opts"), table));
+    inference.set(std::to_string(batch),
+                  measure_inference(setup, batch, root.get<bool>("compare_opts"), table));
   }
   if (root.get<bool>("train_step")) {
     const Node step = report.set("train_step", measure_train_step(setup));
-    table += fmt::format("training step of ({}): median {:.2f} ms, p95 {:.2f} ms\n", fmt::join(setup.shape, ","),
-                         step.get<double>("median_ms"), step.get<double>("p95_ms"));
+    table += fmt::format("training step of ({}): median {:.2f} ms, p95 {:.2f} ms\n",
+                         fmt::join(setup.shape, ","),
+                         step.get<double>("median_ms"),
+                         step.get<double>("p95_ms"));
   }
   const auto output = root.get<std::string>("output", "");
   if (!output.empty()) {

@@ -13,7 +13,9 @@
 namespace cytra::app {
 namespace {
 
-void replace_prefix(config::Node& node, const std::string& old_prefix, const std::string& new_prefix) {
+void replace_prefix(config::Node& node,
+                    const std::string& old_prefix,
+                    const std::string& new_prefix) {
   if (node.kind == config::Kind::string && starts_with(node.string, old_prefix)) {
     node.string = new_prefix + node.string.substr(old_prefix.size());
   }
@@ -27,12 +29,14 @@ int guarded(const std::function<int()>& work) {
   try {
     return work();
   } catch (const c10::OutOfMemoryError& error) {
-    throw MemoryError(fmt::format("out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
-                                  split(error.what_without_backtrace(), '\n').front()));
+    throw MemoryError(fmt::format(
+        "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
+        split(error.what_without_backtrace(), '\n').front()));
   } catch (const c10::Error& error) {
     const std::string message = split(error.what_without_backtrace(), '\n').front();
     if (message.find("can't allocate memory") != std::string::npos) {
-      throw MemoryError(message + "; try a smaller data.batch_size, patch or inference_args.sw_batch_size");
+      throw MemoryError(message +
+                        "; try a smaller data.batch_size, patch or inference_args.sw_batch_size");
     }
     throw std::runtime_error(message);
   }
@@ -46,7 +50,8 @@ std::string open_run_folder(cli::Run& run) {
   write_file(folder + "/.hydra/config.yaml", config::to_yaml(run.config));
   config::Node overrides;
   overrides.kind = config::Kind::list;
-  for (const std::string& text : run.overrides) overrides.list.push_back(config::Node::make_string(text));
+  for (const std::string& text : run.overrides)
+    overrides.list.push_back(config::Node::make_string(text));
   write_file(folder + "/.hydra/overrides.yaml", config::to_yaml(overrides));
   log::set_file(folder + "/" + run.program + ".log");
   log::debug("{}", run.command_line);

@@ -6,12 +6,13 @@
 
 namespace cytra::app {
 
-/// Runs a program's work; torch's own errors become ours (out of memory: MemoryError; else a plain failure).
+/// Runs a program's work; torch's own errors become ours (out of memory: MemoryError; else a plain
+/// failure).
 int guarded(const std::function<int()>& work);
 
-/// Makes the run folder paths.output_dir (a number is appended when it is taken, and every value that names the folder
-/// follows), saves .hydra/config.yaml and .hydra/overrides.yaml in it, and sends the log to <program>.log there.
-/// Returns the folder.
+/// Makes the run folder paths.output_dir (a number is appended when it is taken, and every value
+/// that names the folder follows), saves .hydra/config.yaml and .hydra/overrides.yaml in it, and
+/// sends the log to <program>.log there. Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
 /// Where the files of an interrupted or finished run are, ready to paste.

@@ -1,4 +1,5 @@
-// The work of `predict`: checkpoint (weights and configuration) -> images -> sliding window -> masks and overlays.
+// The work of `predict`: checkpoint (weights and configuration) -> images -> sliding window ->
+// masks and overlays.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -36,17 +37,23 @@ struct PredictOptions {
   bool overlay = true;
   template <class V>
   void visit(V& v) {
-    v("save", save, "mask: class numbers (uint8); probability or logits: one float32 channel per class",
+    v("save",
+      save,
+      "mask: class numbers (uint8); probability or logits: one float32 channel per class",
       {"mask", "probability", "logits"});
     v("threshold", threshold, "of a one-channel model's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
   }
 };
 
-/// The inputs that data.path names: one image, a folder of images, or a manifest with the column `key`.
-std::vector<data::Sample> list_inputs(const std::string& path, const std::string& key, const std::vector<std::string>& extra) {
+/// The inputs that data.path names: one image, a folder of images, or a manifest with the column
+/// `key`.
+std::vector<data::Sample> list_inputs(const std::string& path,
+                                      const std::string& key,
+                                      const std::vector<std::string>& extra) {
   if (fs::is_directory(path)) return data::list_folder(path, key);
-  if (!fs::exists(path)) throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
+  if (!fs::exists(path))
+    throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
   if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
     std::vector<std::string> columns{key};
     columns.insert(columns.end(), extra.begin(), extra.end());
@@ -66,7 +73,8 @@ std::string output_stem(const std::string& path, std::set<std::string>& taken) {
     if (ends_with(stem, ".ome")) stem.resize(stem.size() - 4);
   }
   std::string unique = stem;
-  for (int number = 2; !taken.insert(unique).second; ++number) unique = fmt::format("{}_{}", stem, number);
+  for (int number = 2; !taken.insert(unique).second; ++number)
+    unique = fmt::format("{}_{}", stem, number);
   return unique;
 }
 
@@ -96,30 +104,41 @@ Trained load_trained(const Node& root, const std::string& checkpoint) {
   return trained;
 }
 
-/// Transforms of the checkpoint's predict list (or valid list), for the image alone or for image and target.
+/// Transforms of the checkpoint's predict list (or valid list), for the image alone or for image
+/// and target.
 data::Transforms input_transforms(const Trained& trained, bool with_target) {
   Node transforms = trained.config.at("data.transforms");
-  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null() ? data::Split::predict : data::Split::valid;
+  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null()
+                                ? data::Split::predict
+                                : data::Split::valid;
   Node* list = transforms.find(data::name_of(split));
   if (list != nullptr && !with_target) {
-    const auto is_target = [&](const Node& key) { return key.kind == config::Kind::string && key.string == trained.y_key; };
+    const auto is_target = [&](const Node& key) {
+      return key.kind == config::Kind::string && key.string == trained.y_key;
+    };
     const auto is_idle = [&](Node& transform) {  // nothing is left for it to work on
       Node* keys = transform.find("keys");
       if (keys == nullptr) return false;
       if (keys->kind != config::Kind::list) return is_target(*keys);
-      keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_target), keys->list.end());
+      keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_target),
+                       keys->list.end());
       return keys->list.empty();
     };
-    list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle), list->list.end());
+    list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle),
+                     list->list.end());
   }
   return data::make_transforms(transforms, split);
 }
 
 at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
-  return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0)).to(at::kByte);
+  return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0))
+      .to(at::kByte);
 }
 
-io::Image to_output(const at::Tensor& logits, const at::Tensor& mask, const std::string& save, const data::Sample& sample,
+io::Image to_output(const at::Tensor& logits,
+                    const at::Tensor& mask,
+                    const std::string& save,
+                    const data::Sample& sample,
                     const std::string& name) {
   if (save == "mask") {
     io::Image image = data::to_image(mask.unsqueeze(0), io::Dtype::u8, sample.geometry);
@@ -127,9 +146,11 @@ io::Image to_output(const at::Tensor& logits, const at::Tensor& mask, const std:
     return image;
   }
   at::Tensor values = logits[0];
-  if (save == "probability") values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
+  if (save == "probability")
+    values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
   io::Image image = data::to_image(values, io::Dtype::f32, sample.geometry);
-  for (int64_t k = 0; k < values.size(0); ++k) image.channel_names.push_back(fmt::format("{} {} {}", name, save, k));
+  for (int64_t k = 0; k < values.size(0); ++k)
+    image.channel_names.push_back(fmt::format("{} {} {}", name, save, k));
   return image;
 }
 
@@ -138,16 +159,21 @@ int predict(const cli::Run& given) {
   cli::Run run = given;
   const Node& root = run.config;
   const auto options = config::parse<PredictOptions>(root.at("predict"));
-  const c10::Device device = perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
+  const c10::Device device =
+      perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
   const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path");
   const Trained trained = load_trained(root, checkpoint);
   const auto window = config::parse<inference::SlidingWindowOptions>(trained.window);
   const auto path = root.get<std::string>("data.path");
-  const bool with_target = (ends_with(path, ".csv") || ends_with(path, ".tsv")) && root.get<bool>("data.with_target", false);
-  const std::vector<data::Sample> inputs =
-      list_inputs(path, trained.x_key, with_target ? std::vector<std::string>{trained.y_key} : std::vector<std::string>{});
+  const bool with_target = (ends_with(path, ".csv") || ends_with(path, ".tsv")) &&
+                           root.get<bool>("data.with_target", false);
+  const std::vector<data::Sample> inputs = list_inputs(
+      path,
+      trained.x_key,
+      with_target ? std::vector<std::string>{trained.y_key} : std::vector<std::string>{});
   const auto spacing = root.get<std::vector<double>>("data.spacing_um", {});
-  if (spacing.size() > 3) throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
+  if (spacing.size() > 3)
+    throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
   const data::Transforms transforms = input_transforms(trained, with_target);
   trained.model->to(device);
   const std::string folder = open_run_folder(run);
@@ -166,22 +192,29 @@ int predict(const cli::Run& given) {
     for (const auto& transform : transforms) {
       const bool was_loaded = sample.tensors.count(trained.x_key) > 0;
       transform->apply(sample, rng);
-      if (!was_loaded || shown.sizes() != sample.at(trained.x_key).sizes()) shown = sample.at(trained.x_key);
+      if (!was_loaded || shown.sizes() != sample.at(trained.x_key).sizes())
+        shown = sample.at(trained.x_key);
     }
-    for (std::size_t d = 0; d < spacing.size(); ++d) sample.geometry.spacing_um[3 - spacing.size() + d] = spacing[d];
+    for (std::size_t d = 0; d < spacing.size(); ++d)
+      sample.geometry.spacing_um[3 - spacing.size() + d] = spacing[d];
     const at::Tensor image = sample.at(trained.x_key).unsqueeze(0).to(device);
     const auto model = [&](const at::Tensor& windows) { return (*trained.model)(windows); };
-    const at::Tensor logits = inference::sliding_window(image, model, window).cpu();  // (1,K,[D,]H,W)
+    const at::Tensor logits =
+        inference::sliding_window(image, model, window).cpu();  // (1,K,[D,]H,W)
     const at::Tensor mask = to_mask(logits, options.threshold);
     if (with_target) {
       const int64_t classes = std::max<int64_t>(2, logits.size(1));
       const auto one_hot = [&](const at::Tensor& labels) {
-        return at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0).unsqueeze(0).to(at::kFloat);
+        return at::one_hot(labels.to(at::kLong), classes)
+            .movedim(-1, 0)
+            .unsqueeze(0)
+            .to(at::kFloat);
       };
       dice.update(one_hot(mask), one_hot(sample.at(trained.y_key)[0]));
     }
     const std::string stem = folder + "/" + output_stem(sample.id, taken);
-    io::write_ome_tiff(stem + ".ome.tif", to_output(logits, mask, options.save, sample, trained.y_key));
+    io::write_ome_tiff(stem + ".ome.tif",
+                       to_output(logits, mask, options.save, sample, trained.y_key));
     results.add("prediction", stem + ".ome.tif");
     if (options.overlay) {
       io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
@@ -192,7 +225,9 @@ int predict(const cli::Run& given) {
   progress.finish();
   if (with_target) results.add("dice", fmt::format("{:.4f}", dice.compute()));
   results.add("output_dir", folder);
-  log::info("done in {}", format_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  log::info("done in {}",
+            format_seconds(
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   results.print();
   return 0;
 }

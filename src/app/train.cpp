@@ -1,4 +1,5 @@
-// The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and results.
+// The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and
+// results.
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -27,7 +28,8 @@ namespace {
 
 using config::Node;
 
-/// The components listed under `callbacks` or `logger`: a map of name to node; null entries are off.
+/// The components listed under `callbacks` or `logger`: a map of name to node; null entries are
+/// off.
 template <class Base>
 std::vector<std::shared_ptr<Base>> make_all(const Node& root, const char* group, const char* what) {
   std::vector<std::shared_ptr<Base>> parts;
@@ -39,7 +41,10 @@ std::vector<std::shared_ptr<Base>> make_all(const Node& root, const char* group,
   return parts;
 }
 
-data::DataLoader make_loader(const data::DataModule& module, data::Split split, uint64_t seed, bool pin) {
+data::DataLoader make_loader(const data::DataModule& module,
+                             data::Split split,
+                             uint64_t seed,
+                             bool pin) {
   data::DataLoaderSpec spec;
   spec.items = module.items(split);
   spec.options = module.loader();
@@ -55,7 +60,10 @@ data::DataLoader make_loader(const data::DataModule& module, data::Split split, 
   return data::DataLoader(std::move(spec));
 }
 
-void report(const cli::Run& run, const training::TrainState& state, const std::string& folder, double seconds) {
+void report(const cli::Run& run,
+            const training::TrainState& state,
+            const std::string& folder,
+            double seconds) {
   const std::string last = folder + "/checkpoints/last.ckpt";
   const std::string best = state.best_path.empty() ? last : state.best_path;
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
@@ -76,11 +84,19 @@ void report(const cli::Run& run, const training::TrainState& state, const std::s
   results.add("steps", Node::make_integer(state.step));
   results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
   results.add("output_dir", folder);
-  log::info("done in {}: {} steps{}", format_seconds(seconds), state.step,
-            state.best_path.empty() ? "" : fmt::format(", best {} {:.4f}", monitor->as<std::string>(), state.best_score));
+  log::info("done in {}: {} steps{}",
+            format_seconds(seconds),
+            state.step,
+            state.best_path.empty()
+                ? ""
+                : fmt::format(", best {} {:.4f}", monitor->as<std::string>(), state.best_score));
   if (has_checkpoint) {
-    log::info("go on with it:  {} {}", run.command_line, cli::shell_quote("checkpoint.ckpt_path=" + last));
-    log::info("predict:        {}", command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
+    log::info("go on with it:  {} {}",
+              run.command_line,
+              cli::shell_quote("checkpoint.ckpt_path=" + last));
+    log::info(
+        "predict:        {}",
+        command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
   }
   results.print();
 }
@@ -96,19 +112,25 @@ int train(const cli::Run& given) {
   // The user's mistakes show before the run folder is made.
   const auto module = Registry<data::DataModule>::instance().make(root.at("data"), "data module");
   const auto task = Registry<training::Task>::instance().make(root.at("task"), "task");
-  const auto optimizer = Registry<training::Optimizer>::instance().make(root.at("optimizer"), "optimizer");
-  const auto scheduler = Registry<training::Scheduler>::instance().make(root.at("scheduler"), "scheduler");
-  data::DataLoader train_loader = make_loader(*module, data::Split::train, static_cast<uint64_t>(seed), device.is_cuda());
+  const auto optimizer =
+      Registry<training::Optimizer>::instance().make(root.at("optimizer"), "optimizer");
+  const auto scheduler =
+      Registry<training::Scheduler>::instance().make(root.at("scheduler"), "scheduler");
+  data::DataLoader train_loader =
+      make_loader(*module, data::Split::train, static_cast<uint64_t>(seed), device.is_cuda());
   const bool has_validation = options.limit_val_batches != 0;
-  data::DataLoader valid_loader = has_validation ? make_loader(*module, data::Split::valid, static_cast<uint64_t>(seed), device.is_cuda())
-                                                 : data::DataLoader({});
+  data::DataLoader valid_loader =
+      has_validation
+          ? make_loader(*module, data::Split::valid, static_cast<uint64_t>(seed), device.is_cuda())
+          : data::DataLoader({});
   nn::Model& model = task->model();
   model.to(device);
   optimizer->attach(nn::state_of(model));
   training::TrainState state;
   const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path", "");
   if (!checkpoint.empty()) {
-    remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
+    remove_stale_temporaries(
+        std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
     const bool strict = root.get<bool>("checkpoint.strict", true);
     if (root.get<bool>("checkpoint.weights_only", false)) {
       training::load_weights(checkpoint, model, strict);
@@ -122,7 +144,10 @@ int train(const cli::Run& given) {
   const auto loggers = make_all<training::Logger>(run.config, "logger", "logger");
   perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
-  log::info("{}: {} parameters; run folder {}", root.get<std::string>("model._target_"), nn::count_parameters(model), folder);
+  log::info("{}: {} parameters; run folder {}",
+            root.get<std::string>("model._target_"),
+            nn::count_parameters(model),
+            folder);
 
   const auto save = [&](const std::string& path, const training::TrainState& at) {
     training::save_checkpoint(path, at, model, *optimizer, run.config);
@@ -135,7 +160,10 @@ int train(const cli::Run& given) {
     save(folder + "/checkpoints/last.ckpt", state);
     log::warn("interrupted at step {}; the state is saved", state.step);
   }
-  report(run, state, folder, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  report(run,
+         state,
+         folder,
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return signal == 0 ? 0 : 128 + signal;
 }
 

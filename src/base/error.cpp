@@ -20,7 +20,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
     before = std::exchange(above, row);
   }
@@ -32,7 +33,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 int exit_code(const std::exception& error) noexcept {
   if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error)) return 2;
   if (dynamic_cast<const IoError*>(&error)) return 4;
-  if (dynamic_cast<const MemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error)) return 5;
+  if (dynamic_cast<const MemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error))
+    return 5;
   if (dynamic_cast<const DivergedError*>(&error)) return 6;
   return 1;
 }
@@ -55,7 +57,8 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   if (!best.empty()) return " Did you mean '" + best + "'?";
   if (choices.empty()) return "";
   const std::size_t shown = std::min<std::size_t>(choices.size(), 20);
-  const std::vector<std::string> first(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::vector<std::string> first(choices.begin(),
+                                       choices.begin() + static_cast<std::ptrdiff_t>(shown));
   return " Choices: " + join(first, ", ") + (shown < choices.size() ? ", ..." : ".");
 }
 
@@ -71,7 +74,8 @@ void throw_errno(const std::string& what, const std::string& path, int error_num
     case EACCES:
     case EPERM:
     case EROFS:
-      throw ConfigError(message + "; choose a path that you may write to, or change its permissions");
+      throw ConfigError(message +
+                        "; choose a path that you may write to, or change its permissions");
     case ENOENT:
     case ENOTDIR:
     case EISDIR:

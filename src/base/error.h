@@ -39,8 +39,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& cho
 /// " Did you mean 'x'?" for the nearest choice, else " Choices: a, b, c." (at most 20 are listed).
 std::string suggestion(const std::string& word, const std::vector<std::string>& choices);
 
-/// Throws by errno: IoError for a full disk or a failing device; ConfigError for what the user can mend
-/// (a missing path, no permission, read-only). `what` names the action, `path` its object.
+/// Throws by errno: IoError for a full disk or a failing device; ConfigError for what the user can
+/// mend (a missing path, no permission, read-only). `what` names the action, `path` its object.
 [[noreturn]] void throw_errno(const std::string& what, const std::string& path, int error_number);
 
 }  // namespace cytra

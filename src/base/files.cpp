@@ -1,13 +1,13 @@
 #include "base/files.h"
 
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -32,8 +32,8 @@ void sync_folder(const std::string& folder) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> serial{0};
-  temporary_ = parent_of(path_) + "/." + fs::path(path_).filename().string() + ".tmp." + std::to_string(::getpid()) +
-               "." + std::to_string(serial++);
+  temporary_ = parent_of(path_) + "/." + fs::path(path_).filename().string() + ".tmp." +
+               std::to_string(::getpid()) + "." + std::to_string(serial++);
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
 }
@@ -57,7 +57,8 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) throw_errno("can't be flushed to the disk", path_, errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("can't be put in place", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    throw_errno("can't be put in place", path_, errno);
   ::close(descriptor_);
   descriptor_ = -1;
   sync_folder(parent_of(path_));
@@ -76,7 +77,8 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   ::close(descriptor);
   if (count < 0) throw_errno("can't be read", path, error_number);
   if (text.size() > max_bytes) {
-    throw ConfigError(path + ": larger than the limit of " + format_bytes(static_cast<double>(max_bytes)));
+    throw ConfigError(path + ": larger than the limit of " +
+                      format_bytes(static_cast<double>(max_bytes)));
   }
   return text;
 }
@@ -128,11 +130,13 @@ std::string program_folder() {
 
 std::string config_folder() {
   const fs::path program = program_folder();
-  for (const char* relative : {"../share/cytra/configs", "../../../configs"}) {  // installed, build/PRESET/bin
+  for (const char* relative :
+       {"../share/cytra/configs", "../../../configs"}) {  // installed, build/PRESET/bin
     const fs::path folder = (program / relative).lexically_normal();
     if (fs::is_directory(folder)) return folder.string();
   }
-  throw ConfigError("no configs/ beside the program " + program.string() + "; name one with --config-path");
+  throw ConfigError("no configs/ beside the program " + program.string() +
+                    "; name one with --config-path");
 }
 
 }  // namespace cytra

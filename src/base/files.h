@@ -6,8 +6,8 @@
 
 namespace cytra {
 
-/// Writes `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and renames it over `path`.
-/// Without a commit the destructor removes it, so an error leaves the old file as it was.
+/// Writes `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and renames it over
+/// `path`. Without a commit the destructor removes it, so an error leaves the old file as it was.
 /// Throws: ConfigError (folder missing or not writable), IoError (disk full, failing device).
 class AtomicFile {
  public:
@@ -31,15 +31,16 @@ class AtomicFile {
 std::string read_file(const std::string& path, std::size_t max_bytes = std::size_t{1} << 30);
 void write_file(const std::string& path, std::string_view text);  // atomic
 
-/// Makes the folder `path` with its parents; when it exists, appends -1, -2, ... Returns the folder made.
-/// Two processes never get the same one.
+/// Makes the folder `path` with its parents; when it exists, appends -1, -2, ... Returns the folder
+/// made. Two processes never get the same one.
 std::string make_run_folder(const std::string& path);
 /// mkdir -p. Throws as AtomicFile.
 void make_folders(const std::string& path);
 /// Removes temporaries of AtomicFile in `folder` whose process is gone.
 void remove_stale_temporaries(const std::string& folder);
 
-/// The folder of the running program, and the built-in configs beside it (build tree or installation).
+/// The folder of the running program, and the built-in configs beside it (build tree or
+/// installation).
 std::string program_folder();
 std::string config_folder();
 

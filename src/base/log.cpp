@@ -1,12 +1,12 @@
 #include "base/log.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string>
+
+#include <unistd.h>
 
 #include "base/strings.h"
 
@@ -26,8 +26,12 @@ const char* colour(Level level) {
 
 }  // namespace
 
-void set_level(Level level) { shown = level; }
-bool shows(Level level) { return level <= shown; }
+void set_level(Level level) {
+  shown = level;
+}
+bool shows(Level level) {
+  return level <= shown;
+}
 
 void set_file(const std::string& path) {
   const std::lock_guard lock(mutex);
@@ -39,8 +43,8 @@ bool has_colour() {
   static const bool colour = [] {
     const char* no_colour = std::getenv("NO_COLOR");
     const char* term = std::getenv("TERM");
-    return isatty(STDERR_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0) && term != nullptr &&
-           std::string(term) != "dumb";
+    return isatty(STDERR_FILENO) != 0 && (no_colour == nullptr || *no_colour == 0) &&
+           term != nullptr && std::string(term) != "dumb";
   }();
   return colour;
 }
@@ -48,8 +52,12 @@ bool has_colour() {
 void write(Level level, std::string_view line) {
   const std::lock_guard lock(mutex);
   if (file != nullptr) {
-    std::fprintf(file, "%s %s%.*s\n", format_time("%Y-%m-%d %H:%M:%S").c_str(), prefix(level),
-                 static_cast<int>(line.size()), line.data());
+    std::fprintf(file,
+                 "%s %s%.*s\n",
+                 format_time("%Y-%m-%d %H:%M:%S").c_str(),
+                 prefix(level),
+                 static_cast<int>(line.size()),
+                 line.data());
     std::fflush(file);
   }
   if (!shows(level)) return;

@@ -1,8 +1,8 @@
 #pragma once
 // Messages for people, on stderr; stdout is for a program's results alone.
-#include <fmt/format.h>
-
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace cytra::log {
 

@@ -1,11 +1,10 @@
 #include "base/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -37,7 +36,9 @@ Progress::Progress(std::string label, int64_t total, int64_t start)
       begin_(std::chrono::steady_clock::now()),
       shown_(begin_) {}
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  finish();
+}
 
 std::string Progress::line(int64_t done, const std::string& note) const {
   const double elapsed = seconds(std::chrono::steady_clock::now() - begin_);
@@ -48,12 +49,17 @@ std::string Progress::line(int64_t done, const std::string& note) const {
       const auto filled = static_cast<std::size_t>(20 * done / total_);
       text += "[" + std::string(filled, '=') + std::string(20 - filled, ' ') + "] ";
     }
-    text += fmt::format("{}/{} ({:.0f}%)", done, total_, 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+    text += fmt::format("{}/{} ({:.0f}%)",
+                        done,
+                        total_,
+                        100.0 * static_cast<double>(done) / static_cast<double>(total_));
   } else {
     text += fmt::format("{}", done);
   }
-  text += rate >= 1 || rate == 0 ? fmt::format(" {:.1f} it/s", rate) : fmt::format(" {:.1f} s/it", 1 / rate);
-  if (total_ > done && rate > 0) text += " ETA " + format_seconds(static_cast<double>(total_ - done) / rate);
+  text += rate >= 1 || rate == 0 ? fmt::format(" {:.1f} it/s", rate)
+                                 : fmt::format(" {:.1f} s/it", 1 / rate);
+  if (total_ > done && rate > 0)
+    text += " ETA " + format_seconds(static_cast<double>(total_ - done) / rate);
   return note.empty() ? text : text + "  " + note;
 }
 

@@ -5,8 +5,8 @@
 
 namespace cytra {
 
-/// One line of progress with rate and ETA: redrawn in place on a terminal, a plain line every 10 s otherwise,
-/// nothing with --quiet. Goes to stderr.
+/// One line of progress with rate and ETA: redrawn in place on a terminal, a plain line every 10 s
+/// otherwise, nothing with --quiet. Goes to stderr.
 class Progress {
  public:
   /// total < 0: unknown.

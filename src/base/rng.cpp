@@ -5,7 +5,8 @@
 namespace cytra {
 namespace {
 
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input reaches every bit of the output.
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input reaches every bit
+// of the output.
 uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -15,9 +16,12 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-Rng::Rng(uint64_t seed, uint64_t epoch, uint64_t sample) : key_(mix(mix(mix(seed) ^ epoch) ^ sample)) {}
+Rng::Rng(uint64_t seed, uint64_t epoch, uint64_t sample)
+    : key_(mix(mix(mix(seed) ^ epoch) ^ sample)) {}
 
-uint64_t Rng::next() { return mix(key_ ^ mix(++counter_)); }
+uint64_t Rng::next() {
+  return mix(key_ ^ mix(++counter_));
+}
 
 uint64_t Rng::below(uint64_t n) {
   const uint64_t limit = UINT64_MAX - UINT64_MAX % n;

@@ -1,6 +1,6 @@
 #pragma once
-// Random numbers by counter: a stream is a function of its key alone, so a sample is the same whatever the
-// number of workers, their order or a resume.
+// Random numbers by counter: a stream is a function of its key alone, so a sample is the same
+// whatever the number of workers, their order or a resume.
 #include <cstdint>
 
 namespace cytra {

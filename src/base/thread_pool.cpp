@@ -31,7 +31,8 @@ struct ThreadPool::Impl {
 };
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
-  for (std::size_t i = 0; i < threads; ++i) impl_->threads.emplace_back([impl = impl_.get()] { impl->run(); });
+  for (std::size_t i = 0; i < threads; ++i)
+    impl_->threads.emplace_back([impl = impl_.get()] { impl->run(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -51,6 +52,8 @@ void ThreadPool::post(std::function<void()> job) {
   impl_->wake.notify_one();
 }
 
-std::size_t ThreadPool::size() const { return impl_->threads.size(); }
+std::size_t ThreadPool::size() const {
+  return impl_->threads.size();
+}
 
 }  // namespace cytra

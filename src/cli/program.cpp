@@ -1,12 +1,11 @@
 #include "cli/program.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
 
 #include <CLI/CLI.hpp>
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -27,8 +26,11 @@ struct Arguments {
   int verbose = 0;
 };
 
-/// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so those are told apart.
-void add_flag_override(const Flag& flag, const std::vector<std::string>& words, std::vector<std::string>& overrides) {
+/// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so
+/// those are told apart.
+void add_flag_override(const Flag& flag,
+                       const std::vector<std::string>& words,
+                       std::vector<std::string>& overrides) {
   std::vector<std::string> values;
   for (const std::string& word : words) {
     (word.find('=') == std::string::npos ? values : overrides).push_back(word);
@@ -70,8 +72,15 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw ConfigError(fmt::format("{}; see {} --help", error.what(), program.name));
   }
-  std::vector<std::string> known{"--help", "--version", "--quiet", "--verbose", "--json", "--cfg", "--config-dir",
-                                 "--config-path", "--config-name"};
+  std::vector<std::string> known{"--help",
+                                 "--version",
+                                 "--quiet",
+                                 "--verbose",
+                                 "--json",
+                                 "--cfg",
+                                 "--config-dir",
+                                 "--config-path",
+                                 "--config-name"};
   for (const Flag& flag : program.flags) known.emplace_back(flag.name);
   for (const std::string& word : app.remaining()) {
     if (word.size() > 1 && word[0] == '-') {
@@ -90,22 +99,29 @@ std::vector<std::string> config_folders(const Arguments& arguments) {
   if (!arguments.config_folder.empty()) folders.push_back(arguments.config_folder);
   folders.push_back(arguments.config_path.empty() ? config_folder() : arguments.config_path);
   for (const std::string& folder : folders) {
-    if (!std::filesystem::is_directory(folder)) throw ConfigError(folder + ": no such folder of configs");
+    if (!std::filesystem::is_directory(folder))
+      throw ConfigError(folder + ": no such folder of configs");
   }
   return folders;
 }
 
 void print_help(const Program& program, const config::Composer& composer) {
   std::string text = fmt::format(
-      "{} - {}\n\nUsage: {} [group=option ...] [key.sub=value ...] [flags]\n\nExamples:\n{}\n\nConfig groups "
+      "{} - {}\n\nUsage: {} [group=option ...] [key.sub=value ...] "
+      "[flags]\n\nExamples:\n{}\n\nConfig groups "
       "(choose with group=option):\n",
-      program.name, program.summary, program.name, program.examples);
+      program.name,
+      program.summary,
+      program.name,
+      program.examples);
   for (const config::Group& group : composer.groups()) {
     text += fmt::format("  {:<18} {}\n", group.name, join(group.options, ", "));
   }
   text += "\nFlags:\n";
   for (const Flag& flag : program.flags) {
-    const char* value = flag.takes == Flag::Takes::nothing ? "" : flag.takes == Flag::Takes::one ? " X" : " X ...";
+    const char* value = flag.takes == Flag::Takes::nothing ? ""
+                        : flag.takes == Flag::Takes::one   ? " X"
+                                                           : " X ...";
     text += fmt::format("  {:<22} {} ({})\n", std::string(flag.name) + value, flag.help, flag.key);
   }
   text +=
@@ -120,7 +136,8 @@ void print_help(const Program& program, const config::Composer& composer) {
       "  --json                 results on stdout as one JSON object\n"
       "  --version              version\n"
       "  -h, --help             this text\n"
-      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a failure of ours, 2 bad input,\n"
+      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a failure of ours, 2 bad "
+      "input,\n"
       "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -130,11 +147,14 @@ using Entry = int (*)(const Run&);
 Entry load_engine(const char* name) {
   Dl_info own{};  // the engine lies beside this library
   dladdr(reinterpret_cast<void*>(&load_engine), &own);
-  const std::string path = (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
+  const std::string path =
+      (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
   void* engine = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (engine == nullptr) throw std::runtime_error(fmt::format("can't load the engine: {}", dlerror()));
+  if (engine == nullptr)
+    throw std::runtime_error(fmt::format("can't load the engine: {}", dlerror()));
   auto* entry = reinterpret_cast<Entry>(dlsym(engine, name));
-  if (entry == nullptr) throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, dlerror()));
+  if (entry == nullptr)
+    throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, dlerror()));
   return entry;
 }
 
@@ -144,7 +164,9 @@ int run_throwing(const Program& program, int argc, char** argv) {
     std::printf("%s %s\n", program.name, version());
     return 0;
   }
-  log::set_level(arguments.quiet ? log::Level::warn : arguments.verbose > 0 ? log::Level::debug : log::Level::info);
+  log::set_level(arguments.quiet         ? log::Level::warn
+                 : arguments.verbose > 0 ? log::Level::debug
+                                         : log::Level::info);
   Run run;
   run.config_folders = config_folders(arguments);
   const config::Composer composer(run.config_folders);
@@ -152,7 +174,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print_help(program, composer);
     return 0;
   }
-  const std::string primary = arguments.config_name.empty() ? program.primary : arguments.config_name;
+  const std::string primary =
+      arguments.config_name.empty() ? program.primary : arguments.config_name;
   if (!arguments.print.empty()) {
     const std::string text = config::to_yaml(composer.compose(primary, arguments.overrides));
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -170,13 +193,16 @@ int run_throwing(const Program& program, int argc, char** argv) {
 }  // namespace
 
 std::string shell_quote(const std::string& word) {
-  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`!*?[]{}()<>|&;#~") == std::string::npos) return word;
+  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`!*?[]{}()<>|&;#~") == std::string::npos)
+    return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
 
-void Results::add(const std::string& key, config::Node value) { entries_.emplace_back(key, std::move(value)); }
+void Results::add(const std::string& key, config::Node value) {
+  entries_.emplace_back(key, std::move(value));
+}
 
 void Results::print() const {
   std::string text;
@@ -199,7 +225,8 @@ void Results::print() const {
     text = config::to_json(object) + "\n";
   } else {
     for (const auto& [key, value] : entries_) {
-      text += key + ": " + (value.kind == config::Kind::string ? value.string : config::to_json(value)) + "\n";
+      text += key + ": " +
+              (value.kind == config::Kind::string ? value.string : config::to_json(value)) + "\n";
     }
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -211,8 +238,9 @@ int run(const Program& program, int argc, char** argv) {
     return run_throwing(program, argc, argv);
   } catch (const std::exception& error) {
     const int code = exit_code(error);
-    log::write(log::Level::error, code == 1 ? fmt::format("internal: {} (please report this)", error.what())
-                                            : std::string(error.what()));
+    log::write(log::Level::error,
+               code == 1 ? fmt::format("internal: {} (please report this)", error.what())
+                         : std::string(error.what()));
     return code;
   }
 }

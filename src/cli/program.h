@@ -1,6 +1,6 @@
 #pragma once
-// What every program shares: flags, --help, --cfg, exit codes. Torch-free: the engine (libcytra.so) is loaded by name
-// once a configuration has been composed and there is work to do.
+// What every program shares: flags, --help, --cfg, exit codes. Torch-free: the engine (libcytra.so)
+// is loaded by name once a configuration has been composed and there is work to do.
 #include <string>
 #include <vector>
 
@@ -39,12 +39,15 @@ struct Run {
 /// Parses, composes, and prints or runs. Returns the exit code; never throws.
 int run(const Program& program, int argc, char** argv);
 
-/// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than once.
+/// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than
+/// once.
 class Results {
  public:
   explicit Results(bool json) : json_(json) {}
   void add(const std::string& key, config::Node value);
-  void add(const std::string& key, const std::string& value) { add(key, config::Node::make_string(value)); }
+  void add(const std::string& key, const std::string& value) {
+    add(key, config::Node::make_string(value));
+  }
   void print() const;
 
  private:

@@ -50,7 +50,8 @@ class OptionReader {
   template <class T>
   void operator()(const char* key, T& field, const char* doc, Required) {
     const Node* child = node_.find_direct(key);
-    if (child == nullptr || (child->kind == Kind::list && child->list.empty())) throw_missing(node_, key);
+    if (child == nullptr || (child->kind == Kind::list && child->list.empty()))
+      throw_missing(node_, key);
     (*this)(key, field, doc);
   }
   /// A value below `low` or above `high` is an error.

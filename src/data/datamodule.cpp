@@ -22,11 +22,13 @@ Transforms make_transforms(const config::Node& transforms, Split split) {
   const config::Node* list = transforms.find(name_of(split));
   if (list == nullptr || list->is_null()) return result;
   if (list->kind != config::Kind::list) config::throw_bad_value(*list, "a list of transforms");
-  for (const config::Node& node : list->list) result.push_back(Registry<Transform>::instance().make(node, "transform"));
+  for (const config::Node& node : list->list)
+    result.push_back(Registry<Transform>::instance().make(node, "transform"));
   return result;
 }
 
-std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns) {
+std::vector<Sample> read_manifest(const std::string& path,
+                                  const std::vector<std::string>& columns) {
   const io::Table table = io::read_table(path);
   const std::vector<std::string>& names = columns.empty() ? table.columns : columns;
   std::vector<std::size_t> indices;
@@ -36,10 +38,13 @@ std::vector<Sample> read_manifest(const std::string& path, const std::vector<std
     Sample sample;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string& cell = table.rows[row][indices[i]];
-      if (cell.empty()) throw DataError(fmt::format("{}:{}: column '{}' is empty", path, table.lines[row], names[i]));
+      if (cell.empty())
+        throw DataError(
+            fmt::format("{}:{}: column '{}' is empty", path, table.lines[row], names[i]));
       const std::string file = (fs::path(path).parent_path() / cell).string();
       if (!fs::exists(file)) {
-        throw DataError(fmt::format("{}:{}: column '{}': no such image: {}", path, table.lines[row], names[i], file));
+        throw DataError(fmt::format(
+            "{}:{}: column '{}': no such image: {}", path, table.lines[row], names[i], file));
       }
       if (sample.id.empty()) sample.id = file;
       sample.paths[names[i]] = file;
@@ -62,7 +67,8 @@ std::vector<Sample> list_folder(const std::string& folder, const std::string& ke
     samples.push_back(std::move(sample));
   }
   if (samples.empty()) throw DataError(folder + ": no images (.tif, .tiff, .png) in this folder");
-  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
+  std::sort(
+      samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
   return samples;
 }
 

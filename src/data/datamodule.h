@@ -22,7 +22,11 @@ struct LoaderOptions {
   template <class V>
   void visit(V& v) {
     v("batch_size", batch_size, "images per batch, each giving num_samples crops", 1, 1e6);
-    v("num_workers", num_workers, "threads that load and transform; 0: in the training thread", 0, 1024);
+    v("num_workers",
+      num_workers,
+      "threads that load and transform; 0: in the training thread",
+      0,
+      1024);
     v("prefetch_factor", prefetch_factor, "batches kept ready per worker", 1, 1024);
     v("pin_memory", pin_memory, "page-locked batches when a CUDA device is used");
     v("drop_last", drop_last, "leave out the last batch of an epoch when it is short");
@@ -33,7 +37,8 @@ struct LoaderOptions {
 
 struct DataModule {
   virtual ~DataModule() = default;
-  /// Samples of a split with paths and id only, every file checked to exist. Throws: DataError, ConfigError.
+  /// Samples of a split with paths and id only, every file checked to exist. Throws: DataError,
+  /// ConfigError.
   virtual std::vector<Sample> items(Split split) const = 0;
   virtual const LoaderOptions& loader() const = 0;
 };
@@ -41,8 +46,9 @@ struct DataModule {
 /// The transforms listed for a split in `transforms` (absent: none). Throws: ConfigError.
 Transforms make_transforms(const config::Node& transforms, Split split);
 
-/// Images of a manifest (.csv, .tsv): each column with paths relative to the manifest's folder. Without `columns` every
-/// column is taken. Throws: DataError with file:line for a row whose image is missing.
+/// Images of a manifest (.csv, .tsv): each column with paths relative to the manifest's folder.
+/// Without `columns` every column is taken. Throws: DataError with file:line for a row whose image
+/// is missing.
 std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns);
 /// Images in a folder, sorted, under one key.
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key);

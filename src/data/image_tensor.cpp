@@ -12,14 +12,22 @@ namespace {
 
 at::ScalarType scalar_type(io::Dtype dtype) {
   switch (dtype) {
-    case io::Dtype::u8: return at::kByte;
-    case io::Dtype::i8: return at::kChar;
-    case io::Dtype::u16: return at::kUInt16;
-    case io::Dtype::i16: return at::kShort;
-    case io::Dtype::u32: return at::kUInt32;
-    case io::Dtype::i32: return at::kInt;
-    case io::Dtype::f32: return at::kFloat;
-    case io::Dtype::f64: return at::kDouble;
+    case io::Dtype::u8:
+      return at::kByte;
+    case io::Dtype::i8:
+      return at::kChar;
+    case io::Dtype::u16:
+      return at::kUInt16;
+    case io::Dtype::i16:
+      return at::kShort;
+    case io::Dtype::u32:
+      return at::kUInt32;
+    case io::Dtype::i32:
+      return at::kInt;
+    case io::Dtype::f32:
+      return at::kFloat;
+    case io::Dtype::f64:
+      return at::kDouble;
   }
   throw std::logic_error("unknown sample type");
 }
@@ -29,11 +37,14 @@ at::ScalarType scalar_type(io::Dtype dtype) {
 at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path) {
   const auto [c, z, y, x] = image.shape;
   if (spatial_dims == 2 && z != 1) {
-    throw DataError(fmt::format("{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3", path, z));
+    throw DataError(fmt::format(
+        "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3", path, z));
   }
   auto* pixels = const_cast<unsigned char*>(image.pixels.data());
-  const at::Tensor view = at::from_blob(pixels, {c, z, y, x}, at::TensorOptions(scalar_type(image.dtype)));
-  // clone: the view does not own its memory, and to() copies nothing when the file is float32 already.
+  const at::Tensor view =
+      at::from_blob(pixels, {c, z, y, x}, at::TensorOptions(scalar_type(image.dtype)));
+  // clone: the view does not own its memory, and to() copies nothing when the file is float32
+  // already.
   const at::Tensor tensor = image.dtype == io::Dtype::f32 ? view.clone() : view.to(at::kFloat);
   return spatial_dims == 2 ? tensor.squeeze(1) : tensor;
 }

@@ -1,7 +1,5 @@
 #include "data/loader.h"
 
-#include <omp.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -12,6 +10,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <omp.h>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -52,7 +51,8 @@ struct DataLoader::Impl {
   explicit Impl(DataLoaderSpec given) : spec(std::move(given)), cache(spec.items.size()) {
     for (const auto& transform : spec.transforms) {
       if (random_from == spec.transforms.size() && !transform->is_random()) continue;
-      random_from = std::min(random_from, static_cast<std::size_t>(&transform - spec.transforms.data()));
+      random_from =
+          std::min(random_from, static_cast<std::size_t>(&transform - spec.transforms.data()));
       draws *= transform->num_samples();
     }
     if (spec.options.num_workers > 0) pool = std::make_unique<ThreadPool>(spec.options.num_workers);
@@ -80,9 +80,13 @@ struct DataLoader::Impl {
     const Sample image = load(index);
     std::vector<Sample> samples;
     for (int64_t draw = 0; draw < draws; ++draw) {
-      Sample sample = image;  // tensors are shared: transforms replace them, they never write into them
-      Rng rng(spec.seed + 1, static_cast<uint64_t>(at_epoch), index * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
-      for (std::size_t t = random_from; t < spec.transforms.size(); ++t) spec.transforms[t]->apply(sample, rng);
+      Sample sample =
+          image;  // tensors are shared: transforms replace them, they never write into them
+      Rng rng(spec.seed + 1,
+              static_cast<uint64_t>(at_epoch),
+              index * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
+      for (std::size_t t = random_from; t < spec.transforms.size(); ++t)
+        spec.transforms[t]->apply(sample, rng);
       samples.push_back(std::move(sample));
     }
     return samples;
@@ -114,12 +118,16 @@ struct DataLoader::Impl {
 
   void post(int64_t number) {
     const int64_t begin = number * spec.options.batch_size;
-    const int64_t end = std::min<int64_t>(begin + spec.options.batch_size, static_cast<int64_t>(order.size()));
+    const int64_t end =
+        std::min<int64_t>(begin + spec.options.batch_size, static_cast<int64_t>(order.size()));
     auto slot = std::make_shared<Slot>();
     slot->images.resize(static_cast<std::size_t>(end - begin));
     slot->missing = end - begin;
     for (int64_t i = begin; i < end; ++i) {
-      auto job = [this, slot, position = static_cast<std::size_t>(i - begin), index = order[static_cast<std::size_t>(i)],
+      auto job = [this,
+                  slot,
+                  position = static_cast<std::size_t>(i - begin),
+                  index = order[static_cast<std::size_t>(i)],
                   at_epoch = epoch] { work(*slot, position, index, at_epoch); };
       if (pool) {
         pool->post([job] {
@@ -153,7 +161,9 @@ struct DataLoader::Impl {
 DataLoader::DataLoader(DataLoaderSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
 DataLoader::~DataLoader() = default;
 
-int64_t DataLoader::size() const { return impl_->batches(); }
+int64_t DataLoader::size() const {
+  return impl_->batches();
+}
 
 void DataLoader::start_epoch(int64_t epoch, int64_t first) {
   impl_->slots.clear();
@@ -163,14 +173,16 @@ void DataLoader::start_epoch(int64_t epoch, int64_t first) {
   std::iota(impl_->order.begin(), impl_->order.end(), std::size_t{0});
   if (impl_->spec.shuffle) {  // Fisher-Yates
     Rng rng(impl_->spec.seed, static_cast<uint64_t>(epoch));
-    for (std::size_t i = impl_->order.size(); i > 1; --i) std::swap(impl_->order[i - 1], impl_->order[rng.below(i)]);
+    for (std::size_t i = impl_->order.size(); i > 1; --i)
+      std::swap(impl_->order[i - 1], impl_->order[rng.below(i)]);
   }
 }
 
 std::optional<Batch> DataLoader::next() {
   const LoaderOptions& options = impl_->spec.options;
   const int64_t ahead = impl_->pool ? options.prefetch_factor * options.num_workers : 1;
-  while (impl_->posted < size() && static_cast<int64_t>(impl_->slots.size()) < ahead) impl_->post(impl_->posted++);
+  while (impl_->posted < size() && static_cast<int64_t>(impl_->slots.size()) < ahead)
+    impl_->post(impl_->posted++);
   if (impl_->slots.empty()) return std::nullopt;
   const std::shared_ptr<Slot> slot = impl_->slots.front();
   impl_->slots.pop_front();
@@ -187,14 +199,21 @@ Batch collate(std::vector<Sample> samples, bool pin) {
     for (const Sample& sample : samples) {
       const auto place = sample.tensors.find(key);
       if (place == sample.tensors.end() || place->second.sizes() != first.sizes()) {
-        throw DataError(fmt::format(
-            "{}: '{}' has another shape ({}) than {} ({}) in the same batch; crop to one size or set data.batch_size=1",
-            sample.id, key, place == sample.tensors.end() ? "none" : fmt::format("{}", fmt::join(place->second.sizes(), "x")),
-            samples.front().id, fmt::join(first.sizes(), "x")));
+        throw DataError(
+            fmt::format("{}: '{}' has another shape ({}) than {} ({}) in the same batch; crop to "
+                        "one size or set data.batch_size=1",
+                        sample.id,
+                        key,
+                        place == sample.tensors.end()
+                            ? "none"
+                            : fmt::format("{}", fmt::join(place->second.sizes(), "x")),
+                        samples.front().id,
+                        fmt::join(first.sizes(), "x")));
       }
       tensors.push_back(place->second);
     }
-    at::Tensor stacked = tensors.size() == 1 ? tensors[0].unsqueeze(0).contiguous() : at::stack(tensors);
+    at::Tensor stacked =
+        tensors.size() == 1 ? tensors[0].unsqueeze(0).contiguous() : at::stack(tensors);
     batch.tensors[key] = pin ? stacked.pin_memory() : stacked;
   }
   for (Sample& sample : samples) {

@@ -17,9 +17,10 @@ struct DataLoaderSpec {
   bool pin = false;  // page-locked batches; a CUDA device must be in use
 };
 
-/// Batches of an epoch, loaded ahead by worker threads. What a batch holds is a function of (seed, epoch, position)
-/// alone, whatever the number of workers. A batch has batch_size images with num_samples draws of each.
-/// Source: torch.utils.data.DataLoader's options; threads instead of processes.
+/// Batches of an epoch, loaded ahead by worker threads. What a batch holds is a function of (seed,
+/// epoch, position) alone, whatever the number of workers. A batch has batch_size images with
+/// num_samples draws of each. Source: torch.utils.data.DataLoader's options; threads instead of
+/// processes.
 class DataLoader {
  public:
   explicit DataLoader(DataLoaderSpec spec);
@@ -28,7 +29,8 @@ class DataLoader {
   int64_t size() const;
   /// Begins an epoch at its batch `first` (a resume). Batches of an epoch under way are dropped.
   void start_epoch(int64_t epoch, int64_t first = 0);
-  /// The next batch, or nothing at the end. Throws what a transform threw, e.g. DataError naming the file.
+  /// The next batch, or nothing at the end. Throws what a transform threw, e.g. DataError naming
+  /// the file.
   std::optional<Batch> next();
 
  private:

@@ -16,8 +16,12 @@ auto& find(Map& tensors, const std::string& key, const std::string& id) {
 
 }  // namespace
 
-at::Tensor& Sample::at(const std::string& key) { return find(tensors, key, id); }
+at::Tensor& Sample::at(const std::string& key) {
+  return find(tensors, key, id);
+}
 
-const at::Tensor& Batch::at(const std::string& key) const { return find(tensors, key, ids.empty() ? "" : ids.front()); }
+const at::Tensor& Batch::at(const std::string& key) const {
+  return find(tensors, key, ids.empty() ? "" : ids.front());
+}
 
 }  // namespace cytra::data

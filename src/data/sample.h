@@ -14,8 +14,8 @@ namespace cytra::data {
 
 /// One image with what belongs to it. Starts as paths; LoadImaged turns them into tensors.
 struct Sample {
-  std::map<std::string, std::string> paths;    // key -> file
-  std::map<std::string, at::Tensor> tensors;   // key -> (C,[D,]H,W) float32
+  std::map<std::string, std::string> paths;   // key -> file
+  std::map<std::string, at::Tensor> tensors;  // key -> (C,[D,]H,W) float32
   io::Geometry geometry;
   std::string id;  // names the sample in messages: the first path
   /// The tensor of a key. Throws: DataError with the nearest key there is.
@@ -30,11 +30,13 @@ struct Batch {
   const at::Tensor& at(const std::string& key) const;
 };
 
-/// A step of the data pipeline: MONAI's dictionary transforms by name and argument. Thread: apply() must be const-safe.
+/// A step of the data pipeline: MONAI's dictionary transforms by name and argument. Thread: apply()
+/// must be const-safe.
 struct Transform {
   virtual ~Transform() = default;
   virtual void apply(Sample& sample, Rng& rng) const = 0;
-  /// Random ones are applied anew at each draw; the ones before the first random one are applied once per image.
+  /// Random ones are applied anew at each draw; the ones before the first random one are applied
+  /// once per image.
   virtual bool is_random() const { return false; }
   /// Draws per image (MONAI's num_samples).
   virtual int64_t num_samples() const { return 1; }

@@ -8,12 +8,19 @@ namespace cytra::inference {
 namespace {
 
 // Okabe and Ito's palette, which people with colour blindness can tell apart.
-constexpr float kColours[][3] = {{230, 159, 0}, {86, 180, 233}, {0, 158, 115}, {240, 228, 66}, {0, 114, 178}, {213, 94, 0}, {204, 121, 167}};
+constexpr float kColours[][3] = {{230, 159, 0},
+                                 {86, 180, 233},
+                                 {0, 158, 115},
+                                 {240, 228, 66},
+                                 {0, 114, 178},
+                                 {213, 94, 0},
+                                 {204, 121, 167}};
 
 at::Tensor percentile_scale(const at::Tensor& plane) {  // (H,W) -> 0..255
   const at::Tensor sorted = std::get<0>(plane.flatten().sort());
   const auto at_share = [&](double share) {
-    return sorted[static_cast<int64_t>(share * static_cast<double>(sorted.numel() - 1))].item<double>();
+    return sorted[static_cast<int64_t>(share * static_cast<double>(sorted.numel() - 1))]
+        .item<double>();
   };
   const double low = at_share(0.01), high = at_share(0.998);
   return ((plane - low) * (255 / std::max(high - low, 1e-12))).clamp(0, 255);
@@ -22,7 +29,8 @@ at::Tensor percentile_scale(const at::Tensor& plane) {  // (H,W) -> 0..255
 }  // namespace
 
 io::Image draw_overlay(const at::Tensor& image, const at::Tensor& mask) {
-  at::Tensor grey = image[0].to(at::kCPU, at::kFloat), labels = mask.to(at::kCPU, at::kLong);  // ([D,]H,W)
+  at::Tensor grey = image[0].to(at::kCPU, at::kFloat),
+             labels = mask.to(at::kCPU, at::kLong);  // ([D,]H,W)
   if (labels.dim() == 3) {
     const auto plane = labels.ne(0).sum(at::IntArrayRef{1, 2}).argmax().item<int64_t>();
     grey = grey[plane];
@@ -39,8 +47,10 @@ io::Image draw_overlay(const at::Tensor& image, const at::Tensor& mask) {
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
       const int64_t i = y * width + x, own = label[i];
-      const bool is_edge = own != 0 && ((x > 0 && label[i - 1] != own) || (x + 1 < width && label[i + 1] != own) ||
-                                        (y > 0 && label[i - width] != own) || (y + 1 < height && label[i + width] != own));
+      const bool is_edge =
+          own != 0 &&
+          ((x > 0 && label[i - 1] != own) || (x + 1 < width && label[i + 1] != own) ||
+           (y > 0 && label[i - width] != own) || (y + 1 < height && label[i + width] != own));
       const float share = own == 0 ? 0.0F : is_edge ? 0.9F : 0.15F;
       for (int64_t c = 0; c < 3; ++c) {
         const float colour = own == 0 ? 0.0F : kColours[(own - 1) % 7][c];

@@ -20,13 +20,20 @@ template <class T>
 std::vector<T> per_dimension(std::vector<T> values, std::size_t dims, const char* name) {
   if (values.size() == 1) values.resize(dims, values[0]);
   if (values.size() != dims) {
-    throw ConfigError(fmt::format("inference_args.{} has {} numbers, the image has {} spatial dimensions", name, values.size(), dims));
+    throw ConfigError(
+        fmt::format("inference_args.{} has {} numbers, the image has {} spatial dimensions",
+                    name,
+                    values.size(),
+                    dims));
   }
   return values;
 }
 
 /// Fills an image up to the window, half before and half after.
-at::Tensor pad_to(const at::Tensor& image, const Sizes& size, const Sizes& before, const SlidingWindowOptions& options) {
+at::Tensor pad_to(const at::Tensor& image,
+                  const Sizes& size,
+                  const Sizes& before,
+                  const SlidingWindowOptions& options) {
   Sizes pads;  // last dimension first
   bool any = false;
   for (std::size_t d = size.size(); d-- > 0;) {
@@ -34,8 +41,11 @@ at::Tensor pad_to(const at::Tensor& image, const Sizes& size, const Sizes& befor
     pads.push_back(before[d]);
     pads.push_back(missing - before[d]);
     any = any || missing > 0;
-    if (options.padding_mode == "reflect" && missing > 0 && missing - before[d] >= image.size(static_cast<int64_t>(d) + 2)) {
-      throw ConfigError("inference_args.padding_mode=reflect needs an image larger than the padding; use constant");
+    if (options.padding_mode == "reflect" && missing > 0 &&
+        missing - before[d] >= image.size(static_cast<int64_t>(d) + 2)) {
+      throw ConfigError(
+          "inference_args.padding_mode=reflect needs an image larger than the padding; use "
+          "constant");
     }
   }
   if (!any) return image;
@@ -46,12 +56,15 @@ at::Tensor pad_to(const at::Tensor& image, const Sizes& size, const Sizes& befor
 /// The box of one window in an (N,C,spatial) tensor, image n alone.
 at::Tensor box(const at::Tensor& tensor, int64_t n, const Sizes& start, const Sizes& roi) {
   at::Tensor view = tensor.narrow(0, n, 1);
-  for (std::size_t d = 0; d < roi.size(); ++d) view = view.narrow(static_cast<int64_t>(d) + 2, start[d], roi[d]);
+  for (std::size_t d = 0; d < roi.size(); ++d)
+    view = view.narrow(static_cast<int64_t>(d) + 2, start[d], roi[d]);
   return view;
 }
 
 /// All windows of one image in C order (the last dimension runs fastest).
-std::vector<Sizes> place_windows(const Sizes& size, const Sizes& roi, const std::vector<double>& overlap) {
+std::vector<Sizes> place_windows(const Sizes& size,
+                                 const Sizes& roi,
+                                 const std::vector<double>& overlap) {
   std::vector<Sizes> windows{{}};
   for (std::size_t d = 0; d < size.size(); ++d) {
     std::vector<Sizes> longer;
@@ -70,7 +83,10 @@ std::vector<Sizes> place_windows(const Sizes& size, const Sizes& roi, const std:
 
 std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap) {
   // In double and truncated, as the peer does: roi 100 with overlap 0.9 steps by 9.
-  const int64_t interval = roi == size ? roi : std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(roi) * (1 - overlap)));
+  const int64_t interval =
+      roi == size
+          ? roi
+          : std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(roi) * (1 - overlap)));
   std::vector<int64_t> starts;
   for (int64_t start = 0;; start += interval) {
     starts.push_back(std::min(start, size - roi));
@@ -78,7 +94,9 @@ std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap) {
   }
 }
 
-Tensor importance_map(const std::vector<int64_t>& roi, const std::string& mode, const std::vector<double>& sigma_scale) {
+Tensor importance_map(const std::vector<int64_t>& roi,
+                      const std::string& mode,
+                      const std::vector<double>& sigma_scale) {
   if (mode == "constant") return at::ones(roi);
   at::Tensor map;
   for (std::size_t d = 0; d < roi.size(); ++d) {
@@ -90,7 +108,9 @@ Tensor importance_map(const std::vector<int64_t>& roi, const std::string& mode, 
   return map.clamp_min_(std::max(map.min().item<double>(), 1e-3));
 }
 
-Tensor sliding_window(const Tensor& image, const Predictor& predictor, const SlidingWindowOptions& options) {
+Tensor sliding_window(const Tensor& image,
+                      const Predictor& predictor,
+                      const SlidingWindowOptions& options) {
   const auto dims = static_cast<std::size_t>(image.dim() - 2);
   Sizes roi = per_dimension(options.roi_size, dims, "roi_size");
   const std::vector<double> overlap = per_dimension(options.overlap, dims, "overlap");
@@ -98,7 +118,8 @@ Tensor sliding_window(const Tensor& image, const Predictor& predictor, const Sli
   Sizes size(dims), before(dims), original(dims);
   for (std::size_t d = 0; d < dims; ++d) {
     if (!(overlap[d] >= 0 && overlap[d] < 1)) {
-      throw ConfigError(fmt::format("inference_args.overlap must be in [0, 1), got {}", overlap[d]));
+      throw ConfigError(
+          fmt::format("inference_args.overlap must be in [0, 1), got {}", overlap[d]));
     }
     original[d] = image.size(static_cast<int64_t>(d) + 2);
     if (roi[d] <= 0) roi[d] = original[d];
@@ -125,8 +146,10 @@ Tensor sliding_window(const Tensor& image, const Predictor& predictor, const Sli
     }
     const at::Tensor predicted = predictor(buffer.narrow(0, 0, count)).to(at::kFloat);  // (S,K,roi)
     if (predicted.sizes().slice(2) != at::IntArrayRef(roi)) {
-      throw DataError(fmt::format("sliding window: the model made ({}) of a window of ({}); windows must keep their size",
-                                  fmt::join(predicted.sizes().slice(2), ","), fmt::join(roi, ",")));
+      throw DataError(fmt::format(
+          "sliding window: the model made ({}) of a window of ({}); windows must keep their size",
+          fmt::join(predicted.sizes().slice(2), ","),
+          fmt::join(roi, ",")));
     }
     if (!output.defined()) {
       std::vector<int64_t> whole{input.size(0), predicted.size(1)};
@@ -137,13 +160,16 @@ Tensor sliding_window(const Tensor& image, const Predictor& predictor, const Sli
     }
     for (int64_t i = 0; i < count; ++i) {
       const Sizes& start = windows[static_cast<std::size_t>((first + i) % per_image)];
-      box(output, (first + i) / per_image, start, roi).addcmul_(predicted.narrow(0, i, 1), importance);
-      if (first + i < per_image) box(weight, 0, start, roi).add_(importance);  // the same for every image
+      box(output, (first + i) / per_image, start, roi)
+          .addcmul_(predicted.narrow(0, i, 1), importance);
+      if (first + i < per_image)
+        box(weight, 0, start, roi).add_(importance);  // the same for every image
     }
     if (progress) progress->update(first + count);
   }
   output.div_(weight);
-  for (std::size_t d = 0; d < dims; ++d) output = output.narrow(static_cast<int64_t>(d) + 2, before[d], original[d]);
+  for (std::size_t d = 0; d < dims; ++d)
+    output = output.narrow(static_cast<int64_t>(d) + 2, before[d], original[d]);
   return output;
 }
 

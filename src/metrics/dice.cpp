@@ -10,8 +10,11 @@ void Dice::update(const at::Tensor& prediction, const at::Tensor& truth) {
   std::vector<int64_t> space;
   for (int64_t d = 2; d < truth.dim(); ++d) space.push_back(d);
   // Sums in double: float32 stops counting at 2^24 voxels.
-  const auto count = [&](const at::Tensor& x) { return x.sum(space, false, at::kDouble).cpu(); };  // (N,K)
-  const at::Tensor both = count(prediction * truth), predicted = count(prediction), true_count = count(truth);
+  const auto count = [&](const at::Tensor& x) {
+    return x.sum(space, false, at::kDouble).cpu();
+  };  // (N,K)
+  const at::Tensor both = count(prediction * truth), predicted = count(prediction),
+                   true_count = count(truth);
   const auto both_of = both.accessor<double, 2>(), predicted_of = predicted.accessor<double, 2>(),
              truth_of = true_count.accessor<double, 2>();
   const int64_t first = include_background_ || truth.size(1) == 1 ? 0 : 1;
@@ -30,6 +33,8 @@ void Dice::update(const at::Tensor& prediction, const at::Tensor& truth) {
   }
 }
 
-double Dice::compute() const { return images_ > 0 ? sum_ / images_ : std::nan(""); }
+double Dice::compute() const {
+  return images_ > 0 ? sum_ / images_ : std::nan("");
+}
 
 }  // namespace cytra::metrics

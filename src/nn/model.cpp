@@ -11,33 +11,44 @@
 namespace cytra::nn {
 
 at::Tensor Model::operator()(const at::Tensor& image) {
-  const std::vector<int64_t> sides = image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
+  const std::vector<int64_t> sides =
+      image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
   if (static_cast<int64_t>(sides.size()) != spatial_dims() || image.size(1) != in_channels()) {
-    throw DataError(fmt::format("the model takes (N,{},{}), got ({})", in_channels(), spatial_dims() == 2 ? "H,W" : "D,H,W",
+    throw DataError(fmt::format("the model takes (N,{},{}), got ({})",
+                                in_channels(),
+                                spatial_dims() == 2 ? "H,W" : "D,H,W",
                                 fmt::join(image.sizes(), ",")));
   }
   const std::vector<int64_t> divisors = divisor();
   for (std::size_t d = 0; d < sides.size(); ++d) {
     if (sides[d] % divisors[d] != 0) {
-      throw DataError(fmt::format("the model takes sides that are multiples of ({}), got ({}); choose another patch or roi size",
-                                  fmt::join(divisors, ","), fmt::join(sides, ",")));
+      throw DataError(
+          fmt::format("the model takes sides that are multiples of ({}), got ({}); choose another "
+                      "patch or roi size",
+                      fmt::join(divisors, ","),
+                      fmt::join(sides, ",")));
     }
   }
   if (!channels_last) return forward(image);
-  return forward(image.contiguous(spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d));
+  return forward(image.contiguous(spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
+                                                      : at::MemoryFormat::ChannelsLast3d));
 }
 
 std::shared_ptr<Model> make_model(const config::Node& node) {
   config::Node own = node;
   const bool channels_last = own.get<bool>("channels_last", false);
-  own.map.erase(std::remove_if(own.map.begin(), own.map.end(), [](const auto& entry) { return entry.first == "channels_last"; }),
+  own.map.erase(std::remove_if(own.map.begin(),
+                               own.map.end(),
+                               [](const auto& entry) { return entry.first == "channels_last"; }),
                 own.map.end());
   std::shared_ptr<Model> model = Registry<Model>::instance().make(own, "model");
   model->channels_last = channels_last;
   if (channels_last) {
-    const auto format = model->spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    const auto format = model->spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
+                                                   : at::MemoryFormat::ChannelsLast3d;
     for (at::Tensor& parameter : model->parameters()) {
-      if (parameter.dim() == model->spatial_dims() + 2) parameter.set_data(parameter.contiguous(format));
+      if (parameter.dim() == model->spatial_dims() + 2)
+        parameter.set_data(parameter.contiguous(format));
     }
   }
   return model;

@@ -1,5 +1,6 @@
 #pragma once
-// Include only from .cpp files of nn, tasks, training and app: torch/nn/module.h costs 20 s without the PCH.
+// Include only from .cpp files of nn, tasks, training and app: torch/nn/module.h costs 20 s without
+// the PCH.
 #include <memory>
 #include <string>
 
@@ -24,8 +25,8 @@ struct Model : torch::nn::Module {
   virtual int64_t spatial_dims() const = 0;
 };
 
-/// From a config node with `_target_`; `channels_last` is a key of every model. Weights are drawn from torch's
-/// generator. Throws: ConfigError.
+/// From a config node with `_target_`; `channels_last` is a key of every model. Weights are drawn
+/// from torch's generator. Throws: ConfigError.
 std::shared_ptr<Model> make_model(const config::Node& node);
 
 int64_t count_parameters(const Model& model);

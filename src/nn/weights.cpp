@@ -18,9 +18,16 @@ struct TypeName {
   const char* name;
   at::ScalarType type;
 };
-constexpr TypeName kTypes[] = {{"F32", at::kFloat}, {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"F64", at::kDouble},
-                               {"I64", at::kLong},  {"I32", at::kInt},    {"I16", at::kShort},     {"I8", at::kChar},
-                               {"U8", at::kByte},   {"BOOL", at::kBool}};
+constexpr TypeName kTypes[] = {{"F32", at::kFloat},
+                               {"F16", at::kHalf},
+                               {"BF16", at::kBFloat16},
+                               {"F64", at::kDouble},
+                               {"I64", at::kLong},
+                               {"I32", at::kInt},
+                               {"I16", at::kShort},
+                               {"I8", at::kChar},
+                               {"U8", at::kByte},
+                               {"BOOL", at::kBool}};
 
 std::string list_some(const std::vector<std::string>& names) {
   const std::size_t shown = std::min<std::size_t>(names.size(), 5);
@@ -37,8 +44,11 @@ std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module) {
   return state;
 }
 
-void load_state(torch::nn::Module& module, const io::SafetensorsFile& file, const std::string& path,
-                const std::string& prefix, bool strict) {
+void load_state(torch::nn::Module& module,
+                const io::SafetensorsFile& file,
+                const std::string& path,
+                const std::string& prefix,
+                bool strict) {
   const at::NoGradGuard no_grad;
   std::map<std::string, at::Tensor> state = state_of(module);
   std::vector<std::string> missing, unexpected;
@@ -47,8 +57,13 @@ void load_state(torch::nn::Module& module, const io::SafetensorsFile& file, cons
     if (stored == file.tensors().end()) {
       missing.push_back(name);
     } else if (stored->second.shape != tensor.sizes().vec()) {
-      throw DataError(fmt::format("{}: {} is ({}), the model's is ({}); the checkpoint belongs to another model configuration",
-                                  path, name, fmt::join(stored->second.shape, ","), fmt::join(tensor.sizes(), ",")));
+      throw DataError(
+          fmt::format("{}: {} is ({}), the model's is ({}); the checkpoint belongs to another "
+                      "model configuration",
+                      path,
+                      name,
+                      fmt::join(stored->second.shape, ","),
+                      fmt::join(tensor.sizes(), ",")));
     } else {
       tensor.copy_(tensor_of(stored->second, name));
     }
@@ -59,17 +74,25 @@ void load_state(torch::nn::Module& module, const io::SafetensorsFile& file, cons
     if (state.count(own) == 0 && !starts_with(own, "skip_layers.")) unexpected.push_back(own);
   }
   if (missing.empty() && unexpected.empty()) return;
-  const std::string message = fmt::format("{}: weights do not match the model: missing {} ({}), unexpected {} ({})", path,
-                                          missing.size(), list_some(missing), unexpected.size(), list_some(unexpected));
-  if (strict || missing.size() == state.size()) throw DataError(message + "; checkpoint.strict=false loads what fits");
+  const std::string message =
+      fmt::format("{}: weights do not match the model: missing {} ({}), unexpected {} ({})",
+                  path,
+                  missing.size(),
+                  list_some(missing),
+                  unexpected.size(),
+                  list_some(unexpected));
+  if (strict || missing.size() == state.size())
+    throw DataError(message + "; checkpoint.strict=false loads what fits");
   log::warn("{}", message);
 }
 
 io::TensorView view_of(const at::Tensor& tensor) {
   for (const TypeName& entry : kTypes) {
-    if (entry.type == tensor.scalar_type()) return {entry.name, tensor.sizes().vec(), tensor.const_data_ptr(), tensor.nbytes()};
+    if (entry.type == tensor.scalar_type())
+      return {entry.name, tensor.sizes().vec(), tensor.const_data_ptr(), tensor.nbytes()};
   }
-  throw std::logic_error(fmt::format("no safetensors type for {}", c10::toString(tensor.scalar_type())));
+  throw std::logic_error(
+      fmt::format("no safetensors type for {}", c10::toString(tensor.scalar_type())));
 }
 
 at::Tensor tensor_of(const io::TensorView& view, const std::string& name) {

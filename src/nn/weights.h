@@ -12,11 +12,15 @@ namespace cytra::nn {
 /// Every parameter and buffer by its dotted name, as torch's state_dict().
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module);
 
-/// Copies tensors "<prefix><name>" of a file into the module. Keys of MONAI's `skip_layers.` (second names of the same
-/// tensors) are passed over. Throws: DataError listing what is missing, unexpected or of another shape; with
-/// strict = false only another shape is an error, and the lists are logged.
-void load_state(torch::nn::Module& module, const io::SafetensorsFile& file, const std::string& path,
-                const std::string& prefix, bool strict);
+/// Copies tensors "<prefix><name>" of a file into the module. Keys of MONAI's `skip_layers.`
+/// (second names of the same tensors) are passed over. Throws: DataError listing what is missing,
+/// unexpected or of another shape; with strict = false only another shape is an error, and the
+/// lists are logged.
+void load_state(torch::nn::Module& module,
+                const io::SafetensorsFile& file,
+                const std::string& path,
+                const std::string& prefix,
+                bool strict);
 
 /// Copies of tensors on the CPU, and the views of them that a safetensors file is written from.
 io::TensorView view_of(const at::Tensor& contiguous_cpu_tensor);

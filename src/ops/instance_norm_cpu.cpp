@@ -58,30 +58,41 @@ void two_passes(const Layout& layout,
   const int64_t group_size = layout.rows * layout.channels;
   if (layout.groups >= 2 * at::get_num_threads() || blocks == 1) {
     // Group by group: its second pass finds it in the cache.
-    at::parallel_for(0, layout.groups, std::max<int64_t>(1, kGrain / group_size), [&](int64_t begin, int64_t end) {
-      std::vector<double> partials(static_cast<std::size_t>(stride));
-      for (int64_t group = begin; group < end; ++group) {
-        for (int64_t b = 0; b < blocks; ++b) reduce(group, b, partials.data() + b * partial_size);
-        finish(group, partials.data());
-        for (int64_t b = blocks - 1; b >= 0; --b) apply(group, b);
-      }
-    });
+    at::parallel_for(0,
+                     layout.groups,
+                     std::max<int64_t>(1, kGrain / group_size),
+                     [&](int64_t begin, int64_t end) {
+                       std::vector<double> partials(static_cast<std::size_t>(stride));
+                       for (int64_t group = begin; group < end; ++group) {
+                         for (int64_t b = 0; b < blocks; ++b)
+                           reduce(group, b, partials.data() + b * partial_size);
+                         finish(group, partials.data());
+                         for (int64_t b = blocks - 1; b >= 0; --b) apply(group, b);
+                       }
+                     });
     return;
   }
   std::vector<double> partials(static_cast<std::size_t>(layout.groups * stride));
   const int64_t block_size = group_size / blocks;
-  at::parallel_for(0, layout.groups * blocks, std::max<int64_t>(1, kGrain / block_size), [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      reduce(unit / blocks, unit % blocks, partials.data() + unit * partial_size);
-    }
-  });
+  at::parallel_for(0,
+                   layout.groups * blocks,
+                   std::max<int64_t>(1, kGrain / block_size),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t unit = begin; unit < end; ++unit) {
+                       reduce(unit / blocks, unit % blocks, partials.data() + unit * partial_size);
+                     }
+                   });
   for (int64_t group = 0; group < layout.groups; ++group) {
     finish(group, partials.data() + group * stride);
   }
   // Backwards, from what is still in the cache.
-  at::parallel_for(0, layout.groups * blocks, std::max<int64_t>(1, kGrain / block_size), [&](int64_t begin, int64_t end) {
-    for (int64_t unit = end - 1; unit >= begin; --unit) apply(unit / blocks, unit % blocks);
-  });
+  at::parallel_for(0,
+                   layout.groups * blocks,
+                   std::max<int64_t>(1, kGrain / block_size),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t unit = end - 1; unit >= begin; --unit)
+                       apply(unit / blocks, unit % blocks);
+                   });
 }
 
 /// Mean and squared deviations of a group from those of its blocks, in the first block's place.

@@ -12,7 +12,8 @@ namespace cytra::perf {
 Forward compile(const Forward& forward, const Tensor& example) {
   namespace jit = torch::jit;
   const auto traced = jit::tracer::trace(
-      {example}, [&](jit::Stack inputs) -> jit::Stack { return {forward(inputs.at(0).toTensor())}; },
+      {example},
+      [&](jit::Stack inputs) -> jit::Stack { return {forward(inputs.at(0).toTensor())}; },
       [](const at::Tensor&) { return std::string(); });
   const std::shared_ptr<jit::Graph> graph = traced.first->graph;
   jit::Module module("Compiled");

@@ -1,15 +1,14 @@
 #include "perf/device.h"
 
-#include <dlfcn.h>
-#include <sys/resource.h>
-
 #include <fstream>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -25,9 +24,14 @@ std::string load_cuda() {
     if (!driver) return "no NVIDIA driver is loaded";
     // Registers torch's CUDA backend; must come before the first question about devices.
     if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-      return fmt::format("LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs them", dlerror());
+      return fmt::format(
+          "LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs "
+          "them",
+          dlerror());
     }
-    return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0 ? "" : "the driver shows no GPU";
+    return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0
+               ? ""
+               : "the driver shows no GPU";
   }();
   return problem;
 }
@@ -47,7 +51,8 @@ c10::Device choose_device(const std::string& accelerator) {
   const std::string problem = load_cuda();
   if (problem.empty()) return c10::Device(c10::kCUDA, 0);
   if (accelerator != "auto") {
-    throw ConfigError(fmt::format("trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
+    throw ConfigError(fmt::format(
+        "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
   }
   log::debug("no GPU: {}", problem);
   return c10::kCPU;
@@ -68,7 +73,10 @@ void apply(const PerformanceOptions& options, c10::Device device) {
 
 int64_t peak_memory(c10::Device device) {
   if (device.is_cuda()) {
-    return at::getDeviceAllocator(device.type())->getDeviceStats(device.index()).allocated_bytes[0].peak;
+    return at::getDeviceAllocator(device.type())
+        ->getDeviceStats(device.index())
+        .allocated_bytes[0]
+        .peak;
   }
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -7,8 +7,9 @@
 
 namespace cytra::perf {
 
-/// The device for Lightning's `accelerator`: auto (CUDA when there is one), cpu, gpu or cuda. Loads torch's CUDA
-/// libraries only when a CUDA device may be used. Throws: ConfigError when a GPU is asked for and there is none.
+/// The device for Lightning's `accelerator`: auto (CUDA when there is one), cpu, gpu or cuda. Loads
+/// torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when a GPU is
+/// asked for and there is none.
 c10::Device choose_device(const std::string& accelerator);
 
 /// The `performance` group: switches that hold for the whole process.
@@ -19,9 +20,16 @@ struct PerformanceOptions {
   template <class V>
   void visit(V& v) {
     v("num_threads", num_threads, "CPU threads of one operation; 0: all cores", 0, 4096);
-    v("enable_tf32", enable_tf32, "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later)");
-    v("enable_cudnn_benchmark", enable_cudnn_benchmark, "let cuDNN measure its algorithms for each new shape");
-    v("matmul_precision", matmul_precision, "of float32 matrix products", {"highest", "high", "medium"});
+    v("enable_tf32",
+      enable_tf32,
+      "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later)");
+    v("enable_cudnn_benchmark",
+      enable_cudnn_benchmark,
+      "let cuDNN measure its algorithms for each new shape");
+    v("matmul_precision",
+      matmul_precision,
+      "of float32 matrix products",
+      {"highest", "high", "medium"});
   }
 };
 /// Applies them; says once which do nothing on this device.

@@ -1,4 +1,5 @@
-// SegmentationTask: a mask or classes per voxel. One logit channel: logistic; several: they exclude each other.
+// SegmentationTask: a mask or classes per voxel. One logit channel: logistic; several: they exclude
+// each other.
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -51,13 +52,15 @@ class SegmentationTask final : public training::Task {
     if (logits.size(1) == 1) {
       dice_.update(logits.gt(0).to(at::kFloat), target);
     } else {
-      dice_.update(one_hot(logits.argmax(1), logits.size(1)), one_hot(target.squeeze(1), logits.size(1)));
+      dice_.update(one_hot(logits.argmax(1), logits.size(1)),
+                   one_hot(target.squeeze(1), logits.size(1)));
     }
   }
 
   training::Metrics validation_end() override {
-    const training::Metrics metrics{{"val/loss", images_ > 0 ? loss_sum_ / static_cast<double>(images_) : std::nan("")},
-                                    {"val/dice", dice_.compute()}};
+    const training::Metrics metrics{
+        {"val/loss", images_ > 0 ? loss_sum_ / static_cast<double>(images_) : std::nan("")},
+        {"val/dice", dice_.compute()}};
     loss_sum_ = 0;
     images_ = 0;
     dice_.reset();
@@ -76,7 +79,8 @@ class SegmentationTask final : public training::Task {
   double loss_sum_ = 0;
   int64_t images_ = 0;
 };
-const Registered<training::Task, SegmentationTask> registered_segmentation("SegmentationTask", __FILE__);
+const Registered<training::Task, SegmentationTask> registered_segmentation("SegmentationTask",
+                                                                           __FILE__);
 
 }  // namespace
 }  // namespace cytra::tasks

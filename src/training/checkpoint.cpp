@@ -43,17 +43,24 @@ TrainState state_from_node(const config::Node& node) {
   return state;
 }
 
-const std::string& metadata_of(const io::SafetensorsFile& file, const std::string& path, const std::string& key) {
+const std::string& metadata_of(const io::SafetensorsFile& file,
+                               const std::string& path,
+                               const std::string& key) {
   const auto entry = file.metadata().find(key);
   if (entry != file.metadata().end()) return entry->second;
-  throw DataError(fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); for bare weights set "
-                              "checkpoint.weights_only=true",
-                              path, key));
+  throw DataError(
+      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); for bare weights set "
+                  "checkpoint.weights_only=true",
+                  path,
+                  key));
 }
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const TrainState& state, const nn::Model& model, const Optimizer& optimizer,
+void save_checkpoint(const std::string& path,
+                     const TrainState& state,
+                     const nn::Model& model,
+                     const Optimizer& optimizer,
                      const config::Node& config) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, tensor] : nn::state_of(model)) tensors["model." + name] = tensor;
@@ -68,23 +75,31 @@ void save_checkpoint(const std::string& path, const TrainState& state, const nn:
     tensor = tensor.detach().to(at::kCPU).contiguous();
     views[name] = nn::view_of(tensor);
   }
-  io::write_safetensors(path, views,
+  io::write_safetensors(path,
+                        views,
                         {{"format", "pt"},
                          {"cytra_version", version()},
                          {"state", config::to_yaml(state_to_node(state))},
                          {"config", config::to_yaml(config)}});
 }
 
-TrainState load_checkpoint(const std::string& path, nn::Model& model, Optimizer& optimizer, bool strict) {
+TrainState load_checkpoint(const std::string& path,
+                           nn::Model& model,
+                           Optimizer& optimizer,
+                           bool strict) {
   const io::SafetensorsFile file(path);
-  const TrainState state = state_from_node(config::parse_yaml(metadata_of(file, path, "state"), path + " (state)"));
+  const TrainState state =
+      state_from_node(config::parse_yaml(metadata_of(file, path, "state"), path + " (state)"));
   nn::load_state(model, file, path, "model.", strict);
   const at::NoGradGuard no_grad;
   for (auto& [name, tensor] : optimizer.state()) {
     const auto stored = file.tensors().find("optimizer." + name);
     if (stored == file.tensors().end() || stored->second.shape != tensor.sizes().vec()) {
-      throw DataError(fmt::format("{}: the optimizer's state does not fit ({}); checkpoint.weights_only=true starts it afresh",
-                                  path, name));
+      throw DataError(
+          fmt::format("{}: the optimizer's state does not fit ({}); checkpoint.weights_only=true "
+                      "starts it afresh",
+                      path,
+                      name));
     }
     at::Tensor(tensor).copy_(nn::tensor_of(stored->second, name));
   }
@@ -100,7 +115,8 @@ TrainState load_checkpoint(const std::string& path, nn::Model& model, Optimizer&
 void load_weights(const std::string& path, nn::Model& model, bool strict) {
   const io::SafetensorsFile file(path);
   bool prefixed = false;
-  for (const auto& [name, view] : file.tensors()) prefixed = prefixed || starts_with(name, "model.");
+  for (const auto& [name, view] : file.tensors())
+    prefixed = prefixed || starts_with(name, "model.");
   nn::load_state(model, file, path, prefixed ? "model." : "", strict);
 }
 

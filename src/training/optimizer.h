@@ -16,11 +16,12 @@ class Optimizer {
   /// One update with this learning rate; parameters without a gradient are left alone.
   virtual void step(double lr) = 0;
   void zero_grad();
-  /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into them to restore.
+  /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into
+  /// them to restore.
   virtual std::map<std::string, at::Tensor> state() const = 0;
   virtual double base_lr() const = 0;
-  /// Scales the gradients so that their joint 2-norm is at most `max_norm`; returns the norm before, on the device.
-  /// Source: torch.nn.utils.clip_grad_norm_.
+  /// Scales the gradients so that their joint 2-norm is at most `max_norm`; returns the norm
+  /// before, on the device. Source: torch.nn.utils.clip_grad_norm_.
   at::Tensor clip_grad_norm(double max_norm);
 
  protected:

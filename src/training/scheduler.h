@@ -3,8 +3,8 @@
 
 namespace cytra::training {
 
-/// The learning rate as a function of the optimizer's steps, so a resume can't drift. Registered under
-/// torch.optim.lr_scheduler's class names.
+/// The learning rate as a function of the optimizer's steps, so a resume can't drift. Registered
+/// under torch.optim.lr_scheduler's class names.
 struct Scheduler {
   virtual ~Scheduler() = default;
   /// `step` counts from 0; `total` is the number of steps of the whole training.

@@ -1,9 +1,8 @@
 #include "training/trainer.h"
 
-#include <csignal>
-
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
@@ -29,12 +28,15 @@ void on_signal(int signal) {
   signal_received = signal;
 }
 
-c10::Device device_of(const nn::Model& model) { return model.parameters().front().device(); }
+c10::Device device_of(const nn::Model& model) {
+  return model.parameters().front().device();
+}
 
 /// bf16-mixed: autocast as torch.autocast(dtype=bfloat16) for the life of this object.
 class Autocast {
  public:
-  Autocast(const std::string& precision, c10::DeviceType device) : device_(device), on_(precision == "bf16-mixed") {
+  Autocast(const std::string& precision, c10::DeviceType device)
+      : device_(device), on_(precision == "bf16-mixed") {
     if (!on_) return;
     at::autocast::set_autocast_enabled(device_, true);
     at::autocast::set_autocast_dtype(device_, at::kBFloat16);
@@ -76,25 +78,51 @@ struct Trainer::Step {
   double lr = 0;
 };
 
-Trainer::Trainer(TrainerOptions options, std::vector<std::shared_ptr<Callback>> callbacks,
-                 std::vector<std::shared_ptr<Logger>> loggers, Save save)
-    : options_(std::move(options)), callbacks_(std::move(callbacks)), loggers_(std::move(loggers)), save_(std::move(save)) {}
+Trainer::Trainer(TrainerOptions options,
+                 std::vector<std::shared_ptr<Callback>> callbacks,
+                 std::vector<std::shared_ptr<Logger>> loggers,
+                 Save save)
+    : options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      loggers_(std::move(loggers)),
+      save_(std::move(save)) {}
 
-int Trainer::interrupted() { return signal_received; }
+int Trainer::interrupted() {
+  return signal_received;
+}
 
-TrainState Trainer::fit(Task& task, Optimizer& optimizer, const Scheduler& scheduler, data::DataLoader& train,
-                        data::DataLoader& valid, TrainState state) {
+TrainState Trainer::fit(Task& task,
+                        Optimizer& optimizer,
+                        const Scheduler& scheduler,
+                        data::DataLoader& train,
+                        data::DataLoader& valid,
+                        TrainState state) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  const int64_t batches = options_.limit_train_batches < 0 ? train.size() : std::min(train.size(), options_.limit_train_batches);
-  if (options_.max_epochs < 0 && options_.max_steps < 0) throw ConfigError("set trainer.max_epochs or trainer.max_steps");
-  if (batches == 0) throw ConfigError("the training set has no batch; check data.batch_size and data.drop_last");
-  const int64_t steps_per_epoch = (batches + options_.accumulate_grad_batches - 1) / options_.accumulate_grad_batches;
-  int64_t total = options_.max_epochs < 0 ? options_.max_steps : options_.max_epochs * steps_per_epoch;
+  const int64_t batches = options_.limit_train_batches < 0
+                              ? train.size()
+                              : std::min(train.size(), options_.limit_train_batches);
+  if (options_.max_epochs < 0 && options_.max_steps < 0)
+    throw ConfigError("set trainer.max_epochs or trainer.max_steps");
+  if (batches == 0)
+    throw ConfigError("the training set has no batch; check data.batch_size and data.drop_last");
+  const int64_t steps_per_epoch =
+      (batches + options_.accumulate_grad_batches - 1) / options_.accumulate_grad_batches;
+  int64_t total =
+      options_.max_epochs < 0 ? options_.max_steps : options_.max_epochs * steps_per_epoch;
   if (options_.max_steps >= 0) total = std::min(total, options_.max_steps);
   const int64_t done = state.step;
-  Step step{task, optimizer, scheduler, train, valid, std::move(state), batches, total,
-            device_of(task.model()).type(), Progress("training", total, done), {}};
+  Step step{task,
+            optimizer,
+            scheduler,
+            train,
+            valid,
+            std::move(state),
+            batches,
+            total,
+            device_of(task.model()).type(),
+            Progress("training", total, done),
+            {}};
   for (const auto& callback : callbacks_) callback->on_fit_start(step.state);
   Control control;
   while (!stop_ && step.state.step < total) {
@@ -103,7 +131,9 @@ TrainState Trainer::fit(Task& task, Optimizer& optimizer, const Scheduler& sched
     step.state.epoch += 1;
     step.state.batch = 0;
     const bool last = stop_ || step.state.step >= total;
-    if (options_.limit_val_batches != 0 && (last || step.state.epoch % options_.check_val_every_n_epoch == 0)) validate(step);
+    if (options_.limit_val_batches != 0 &&
+        (last || step.state.epoch % options_.check_val_every_n_epoch == 0))
+      validate(step);
     for (const auto& callback : callbacks_) callback->on_epoch_end(step.state, control);
     carry_out(control, step.state);
   }
@@ -117,7 +147,8 @@ void Trainer::train_epoch(Step& step) {
   step.task.model().train();
   step.train.start_epoch(state.epoch, state.batch);
   const auto goes_on = [&] {  // a group of accumulated batches is never left half done
-    return state.batch % options_.accumulate_grad_batches != 0 || (interrupted() == 0 && !stop_ && state.step < step.total_steps);
+    return state.batch % options_.accumulate_grad_batches != 0 ||
+           (interrupted() == 0 && !stop_ && state.step < step.total_steps);
   };
   while (state.batch < step.batches && goes_on()) {
     std::optional<data::Batch> batch = step.train.next();
@@ -129,12 +160,16 @@ void Trainer::train_epoch(Step& step) {
     // On a GPU the value is read only when it is logged, so that the step does not wait for it.
     const bool is_read = step.device == at::kCPU || state.step % options_.log_every_n_steps == 0;
     if (is_read && !std::isfinite(step.loss.item<double>())) {
-      throw DivergedError(fmt::format("the loss is {} at step {} (samples: {}); try a lower optimizer.lr or "
-                                      "trainer.gradient_clip_val=1",
-                                      step.loss.item<double>(), state.step, fmt::join(ids, ", ")));
+      throw DivergedError(
+          fmt::format("the loss is {} at step {} (samples: {}); try a lower optimizer.lr or "
+                      "trainer.gradient_clip_val=1",
+                      step.loss.item<double>(),
+                      state.step,
+                      fmt::join(ids, ", ")));
     }
     // The last group of an epoch may be shorter: weigh by its true size.
-    const int64_t group_begin = state.batch / options_.accumulate_grad_batches * options_.accumulate_grad_batches;
+    const int64_t group_begin =
+        state.batch / options_.accumulate_grad_batches * options_.accumulate_grad_batches;
     const int64_t group = std::min(options_.accumulate_grad_batches, step.batches - group_begin);
     (group > 1 ? step.loss / static_cast<double>(group) : step.loss).backward();
     state.batch += 1;
@@ -151,7 +186,8 @@ void Trainer::optimize(Step& step) {
   state.step += 1;
   if (state.step % options_.log_every_n_steps == 0 || state.step == 1) {
     log({{"train/loss_step", step.loss.item<double>()}, {"lr", step.lr}}, state);
-    std::string note = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state.epoch, state.metrics["train/loss_step"], step.lr);
+    std::string note = fmt::format(
+        "epoch {} loss {:.4f} lr {:.2e}", state.epoch, state.metrics["train/loss_step"], step.lr);
     for (const auto& [name, value] : state.metrics) {
       if (name.rfind("val/", 0) == 0) note += fmt::format(" {} {:.4f}", name, value);
     }
@@ -169,7 +205,8 @@ void Trainer::validate(Step& step) {
     const c10::InferenceMode inference;
     const Autocast autocast(options_.precision, step.device);
     step.valid.start_epoch(0);
-    const int64_t limit = options_.limit_val_batches < 0 ? step.valid.size() : options_.limit_val_batches;
+    const int64_t limit =
+        options_.limit_val_batches < 0 ? step.valid.size() : options_.limit_val_batches;
     for (int64_t done = 0; done < limit && interrupted() == 0; ++done) {
       std::optional<data::Batch> batch = step.valid.next();
       if (!batch) break;
@@ -178,7 +215,8 @@ void Trainer::validate(Step& step) {
   }
   const Metrics metrics = step.task.validation_end();
   log(metrics, step.state);
-  std::string line = fmt::format("epoch {} step {}/{}:", step.state.epoch, step.state.step, step.total_steps);
+  std::string line =
+      fmt::format("epoch {} step {}/{}:", step.state.epoch, step.state.step, step.total_steps);
   for (const auto& [name, value] : metrics) line += fmt::format(" {} {:.4f}", name, value);
   log::info("{}", line);
   Control control;

@@ -27,14 +27,29 @@ struct TrainerOptions {
   void visit(V& v) {
     v("max_epochs", max_epochs, "epochs; -1: no limit", -1, 1e9);
     v("max_steps", max_steps, "optimizer steps; -1: no limit", -1, 1e12);
-    v("accelerator", accelerator, "auto takes a GPU when there is one", {"auto", "cpu", "gpu", "cuda"});
+    v("accelerator",
+      accelerator,
+      "auto takes a GPU when there is one",
+      {"auto", "cpu", "gpu", "cuda"});
     v("devices", devices, "devices of this machine; more than one is not supported yet", 1, 1);
     v("precision", precision, "of the forward pass", {"32", "32-true", "bf16-mixed"});
-    v("check_val_every_n_epoch", check_val_every_n_epoch, "validate after every so many epochs", 1, 1e9);
+    v("check_val_every_n_epoch",
+      check_val_every_n_epoch,
+      "validate after every so many epochs",
+      1,
+      1e9);
     v("limit_train_batches", limit_train_batches, "batches of an epoch; -1: all", -1, 1e12);
-    v("limit_val_batches", limit_val_batches, "batches of a validation; -1: all, 0: no validation", -1, 1e12);
+    v("limit_val_batches",
+      limit_val_batches,
+      "batches of a validation; -1: all, 0: no validation",
+      -1,
+      1e12);
     v("accumulate_grad_batches", accumulate_grad_batches, "batches per optimizer step", 1, 1e9);
-    v("gradient_clip_val", gradient_clip_val, "largest 2-norm of the gradients; 0: no limit", 0, 1e9);
+    v("gradient_clip_val",
+      gradient_clip_val,
+      "largest 2-norm of the gradients; 0: no limit",
+      0,
+      1e9);
     v("log_every_n_steps", log_every_n_steps, "steps between two rows of the log", 1, 1e9);
   }
 };
@@ -43,13 +58,20 @@ class Trainer {
  public:
   using Save = std::function<void(const std::string& path, const TrainState&)>;
 
-  Trainer(TrainerOptions options, std::vector<std::shared_ptr<Callback>> callbacks, std::vector<std::shared_ptr<Logger>> loggers,
+  Trainer(TrainerOptions options,
+          std::vector<std::shared_ptr<Callback>> callbacks,
+          std::vector<std::shared_ptr<Logger>> loggers,
           Save save);
 
   /// Trains from `state` on and returns the final state. The task's model is on its device already.
   /// SIGINT and SIGTERM end it after the step under way, with `interrupted()` set.
-  /// Throws: DivergedError when the loss is not finite; what data loading, callbacks and saving throw.
-  TrainState fit(Task& task, Optimizer& optimizer, const Scheduler& scheduler, data::DataLoader& train, data::DataLoader& valid,
+  /// Throws: DivergedError when the loss is not finite; what data loading, callbacks and saving
+  /// throw.
+  TrainState fit(Task& task,
+                 Optimizer& optimizer,
+                 const Scheduler& scheduler,
+                 data::DataLoader& train,
+                 data::DataLoader& valid,
                  TrainState state);
   /// The signal that ended the training, or 0.
   static int interrupted();

@@ -1,13 +1,13 @@
 #include "base/files.h"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
-#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "tests/support/tmp_dir.h"
@@ -26,7 +26,8 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(read_file(dir / "a"), "old");
   write_file(dir / "a", "new");
   EXPECT_EQ(read_file(dir / "a"), "new");
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1) << "a temporary is left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1)
+      << "a temporary is left";
 }
 
 TEST(AtomicFile, HonoursTheUmask) {
@@ -56,7 +57,8 @@ TEST(MakeRunFolder, GivesEachCallerItsOwn) {
 
 TEST(RemoveStaleTemporaries, LeavesThoseOfLivingProcesses) {
   const test::TmpDir dir;
-  const std::string own = dir / (".a.tmp." + std::to_string(::getpid()) + ".0"), dead = dir / ".a.tmp.999999999.0";
+  const std::string own = dir / (".a.tmp." + std::to_string(::getpid()) + ".0"),
+                    dead = dir / ".a.tmp.999999999.0";
   for (const std::string& name : {own, dead, dir / "a"}) std::ofstream(name) << "x";
   remove_stale_temporaries(dir.path());
   EXPECT_TRUE(fs::exists(own));

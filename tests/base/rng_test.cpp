@@ -1,9 +1,9 @@
 #include "base/rng.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 namespace cytra {
 namespace {

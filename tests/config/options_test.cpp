@@ -66,7 +66,8 @@ TEST(Options, Reads) {
 
 TEST(Options, Errors) {
   EXPECT_EQ(error_of("widht: 1"),
-            "a.yaml:1:8: model.widht: unknown key 'widht', expected one this part has. Did you mean 'width'?");
+            "a.yaml:1:8: model.widht: unknown key 'widht', expected one this part has. Did you "
+            "mean 'width'?");
   EXPECT_EQ(error_of("colour: 1"),
             "a.yaml:1:9: model.colour: unknown key 'colour', expected one this part has. Choices: "
             "width, mode, scale, bounded, parts, sizes, inner, free.");

@@ -6,12 +6,12 @@
 #include "config/registry.h"
 #include "data/sample.h"
 #include "inference/sliding_window.h"
+#include "nn/model.h"
 #include "perf/device.h"
 #include "tests/support/golden.h"
 #include "training/optimizer.h"
 #include "training/task.h"
 #include "training/trainer.h"
-#include "nn/model.h"
 
 namespace cytra {
 namespace {
@@ -42,19 +42,25 @@ TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
     const c10::InferenceMode inference_mode;
     const auto window = config::parse<inference::SlidingWindowOptions>(image.options());
     const at::Tensor logits = inference::sliding_window(
-        image.tensor("image").to(at::kCUDA), [&](const at::Tensor& x) { return (*model)(x); }, window);
-    EXPECT_LT(test::max_difference(logits.cpu(), image.tensor("image_logits")), 1e-3) << topic;  // cuDNN sums in another order
+        image.tensor("image").to(at::kCUDA),
+        [&](const at::Tensor& x) { return (*model)(x); },
+        window);
+    EXPECT_LT(test::max_difference(logits.cpu(), image.tensor("image_logits")), 1e-3)
+        << topic;  // cuDNN sums in another order
   }
 }
 
 TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
   const config::Node node = config::parse_yaml(
-      "{_target_: SegmentationTask, model: {_target_: DynUNet}, loss: {_target_: DiceCELoss, sigmoid: true}, inference_args: {}}", "test");
+      "{_target_: SegmentationTask, model: {_target_: DynUNet}, loss: {_target_: DiceCELoss, "
+      "sigmoid: true}, inference_args: {}}",
+      "test");
   std::vector<double> losses;
   for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
     at::manual_seed(0);
     const auto task = Registry<training::Task>::instance().make(node, "task");
-    const auto optimizer = Registry<training::Optimizer>::instance().make(config::parse_yaml("{_target_: AdamW}", "test"), "optimizer");
+    const auto optimizer = Registry<training::Optimizer>::instance().make(
+        config::parse_yaml("{_target_: AdamW}", "test"), "optimizer");
     data::Batch batch;
     batch.tensors["raw"] = at::randn({2, 1, 32, 32});
     batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);

@@ -1,9 +1,9 @@
 #include "data/datamodule.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::shared_ptr<data::DataModule> make(const std::string& text) {
-  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"), "data module");
+  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"),
+                                                     "data module");
 }
 
 void touch(const std::string& path, const std::string& text = "x") {
@@ -37,12 +38,14 @@ TEST(DataframeDatamodule, ReadsTheManifestOfEachSplit) {
   touch(dir / "img/a.tif");
   touch(dir / "img/b.tif");
   touch(dir / "train.csv", "raw,seg,note\nimg/a.tif,img/b.tif,first\n");
-  const auto module = make("{_target_: DataframeDatamodule, path: '" + dir.path() + "', columns: [raw, seg]}");
+  const auto module =
+      make("{_target_: DataframeDatamodule, path: '" + dir.path() + "', columns: [raw, seg]}");
   const auto items = module->items(data::Split::train);
   ASSERT_EQ(items.size(), 1U);
   EXPECT_EQ(items[0].paths.at("seg"), dir / "img/b.tif");
   EXPECT_EQ(items[0].id, dir / "img/a.tif");
-  EXPECT_NE(message_of([&] { module->items(data::Split::valid); }).find("no valid.csv"), std::string::npos);
+  EXPECT_NE(message_of([&] { module->items(data::Split::valid); }).find("no valid.csv"),
+            std::string::npos);
 }
 
 TEST(DataframeDatamodule, NamesTheRowThatIsWrong) {
@@ -50,7 +53,10 @@ TEST(DataframeDatamodule, NamesTheRowThatIsWrong) {
   touch(dir / "a.tif");
   const auto message = [&](const std::string& csv) {
     touch(dir / "m.csv", csv);
-    return message_of([&] { make("{_target_: DataframeDatamodule, path: '" + (dir / "m.csv") + "', columns: [raw]}")->items(data::Split::train); });
+    return message_of([&] {
+      make("{_target_: DataframeDatamodule, path: '" + (dir / "m.csv") + "', columns: [raw]}")
+          ->items(data::Split::train);
+    });
   };
   EXPECT_NE(message("raw\na.tif\nb.tif\n").find("m.csv:3"), std::string::npos);
   EXPECT_NE(message("raw\n\"\"\n").find("m.csv:2"), std::string::npos);
@@ -64,23 +70,28 @@ TEST(FolderDatamodule, PairsImagesByNameAndHoldsSomeOut) {
     touch(dir / ("raw/" + std::string(name) + ".ome.tif"));
     touch(dir / ("seg/" + std::string(name) + ".png"));
   }
-  const std::string text = "{_target_: FolderDatamodule, path: '" + dir.path() + "', columns: [raw, seg], valid_fraction: 0.4}";
-  const auto train = make(text)->items(data::Split::train), valid = make(text)->items(data::Split::valid);
+  const std::string text = "{_target_: FolderDatamodule, path: '" + dir.path() +
+                           "', columns: [raw, seg], valid_fraction: 0.4}";
+  const auto train = make(text)->items(data::Split::train),
+             valid = make(text)->items(data::Split::valid);
   ASSERT_EQ(train.size(), 3U);
   ASSERT_EQ(valid.size(), 2U);
   EXPECT_EQ(train[0].paths.at("seg"), dir / "seg/a.png");
   EXPECT_EQ(valid[0].id, dir / "raw/d.ome.tif");
   fs::remove(dir / "seg/b.png");
-  EXPECT_NE(message_of([&] { make(text)->items(data::Split::train); }).find("raw/b.ome.tif"), std::string::npos);
+  EXPECT_NE(message_of([&] { make(text)->items(data::Split::train); }).find("raw/b.ome.tif"),
+            std::string::npos);
 }
 
 TEST(FolderDatamodule, TakesSplitFolders) {
   const test::TmpDir dir;
   touch(dir / "train/raw/a.tif");
   touch(dir / "valid/raw/b.tif");
-  const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() + "', columns: raw}");
+  const auto module =
+      make("{_target_: FolderDatamodule, path: '" + dir.path() + "', columns: raw}");
   EXPECT_EQ(module->items(data::Split::valid)[0].id, dir / "valid/raw/b.tif");
-  EXPECT_NE(message_of([&] { module->items(data::Split::test); }).find("no such folder"), std::string::npos);
+  EXPECT_NE(message_of([&] { module->items(data::Split::test); }).find("no such folder"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ struct Noise final : data::Transform {
   explicit Noise(int64_t samples) : samples(samples) {}
   bool is_random() const override { return true; }
   int64_t num_samples() const override { return samples; }
-  void apply(data::Sample& sample, Rng& rng) const override { sample.tensors["x"] = sample.tensors["x"] + rng.uniform(); }
+  void apply(data::Sample& sample, Rng& rng) const override {
+    sample.tensors["x"] = sample.tensors["x"] + rng.uniform();
+  }
   int64_t samples;
 };
 

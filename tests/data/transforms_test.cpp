@@ -20,7 +20,8 @@ TEST(Transforms, DeterministicOnesEqualMonai) {
   int compared = 0;
   for (const test::GoldenCase& entry : golden.cases) {
     const auto name = entry.node.get<std::string>("transform");
-    if (ours.count(name) == 0 || entry.options().has("argmax") || entry.options().has("to_onehot")) continue;
+    if (ours.count(name) == 0 || entry.options().has("argmax") || entry.options().has("to_onehot"))
+      continue;
     SCOPED_TRACE(entry.name);
     config::Node node = test::component("monai.transforms." + name + "d", entry.options());
     node.set("keys", config::Node::make_string("x"));
@@ -39,7 +40,8 @@ TEST(Transforms, DeterministicOnesEqualMonai) {
 }
 
 TEST(RandomTransforms, TreatImageAndMaskAlike) {
-  const auto crop = make("{_target_: RandSpatialCropSamplesd, keys: [a, b], roi_size: [8, 6], num_samples: 3}");
+  const auto crop =
+      make("{_target_: RandSpatialCropSamplesd, keys: [a, b], roi_size: [8, 6], num_samples: 3}");
   const auto flip = make("{_target_: RandFlipd, keys: [a, b], prob: 0.5}");
   const auto turn = make("{_target_: RandRotate90d, keys: [a, b], prob: 0.5}");
   EXPECT_EQ(crop->num_samples(), 3);
@@ -52,7 +54,8 @@ TEST(RandomTransforms, TreatImageAndMaskAlike) {
     for (const auto& transform : {crop, flip, turn}) transform->apply(sample, rng);
     EXPECT_TRUE(sample.at("a").equal(sample.at("b")));
     EXPECT_EQ(sample.at("a").numel(), 48);
-    seen.insert(std::to_string(sample.at("a").flatten()[0].item<int>()) + "," + std::to_string(sample.at("a").size(1)));
+    seen.insert(std::to_string(sample.at("a").flatten()[0].item<int>()) + "," +
+                std::to_string(sample.at("a").size(1)));
   }
   EXPECT_GT(seen.size(), 20U);
 }
@@ -61,11 +64,18 @@ TEST(SpatialCropd, ClipsAndRefuses) {
   data::Sample sample;
   sample.tensors["a"] = at::arange(12, at::kFloat).reshape({1, 3, 4});
   Rng rng(0);
-  make("{_target_: SpatialCropd, keys: a, roi_start: [0, 2], roi_end: [99, 99]}")->apply(sample, rng);
+  make("{_target_: SpatialCropd, keys: a, roi_start: [0, 2], roi_end: [99, 99]}")
+      ->apply(sample, rng);
   EXPECT_EQ(sample.at("a").sizes(), (std::vector<int64_t>{1, 3, 2}));
-  EXPECT_THROW(make("{_target_: SpatialCropd, keys: a, roi_start: [0], roi_end: [9]}")->apply(sample, rng), ConfigError);
-  EXPECT_THROW(make("{_target_: SpatialCropd, keys: a, roi_start: [5, 0], roi_end: [9, 9]}")->apply(sample, rng), DataError);
-  EXPECT_THROW(make("{_target_: SpatialCropd, keys: c, roi_start: [0, 0], roi_end: [9, 9]}")->apply(sample, rng), DataError);
+  EXPECT_THROW(
+      make("{_target_: SpatialCropd, keys: a, roi_start: [0], roi_end: [9]}")->apply(sample, rng),
+      ConfigError);
+  EXPECT_THROW(make("{_target_: SpatialCropd, keys: a, roi_start: [5, 0], roi_end: [9, 9]}")
+                   ->apply(sample, rng),
+               DataError);
+  EXPECT_THROW(make("{_target_: SpatialCropd, keys: c, roi_start: [0, 0], roi_end: [9, 9]}")
+                   ->apply(sample, rng),
+               DataError);
 }
 
 }  // namespace

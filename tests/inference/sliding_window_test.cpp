@@ -25,7 +25,8 @@ TEST(SlidingWindow, EqualsMonai) {
   for (const test::GoldenCase& entry : golden.cases) {
     SCOPED_TRACE(entry.name);
     const auto options = config::parse<inference::SlidingWindowOptions>(entry.options());
-    const at::Tensor output = inference::sliding_window(entry.tensor("input"), ramp_predictor, options);
+    const at::Tensor output =
+        inference::sliding_window(entry.tensor("input"), ramp_predictor, options);
     EXPECT_LT(test::max_difference(output, entry.tensor("output")), 1e-5);
   }
 }
@@ -36,7 +37,8 @@ TEST(SlidingWindow, KeepsAnImageUnderTheIdentityWhateverItsType) {
   options.overlap = {0.75};
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kByte}) {
     const at::Tensor image = at::randint(255, {1, 1, 50, 61}).to(type);
-    const at::Tensor output = inference::sliding_window(image, [](const at::Tensor& x) { return x; }, options);
+    const at::Tensor output = inference::sliding_window(
+        image, [](const at::Tensor& x) { return x; }, options);
     EXPECT_EQ(output.scalar_type(), at::kFloat);
     EXPECT_LT(test::max_difference(output, image), 1e-3) << c10::toString(type);
   }
@@ -51,13 +53,18 @@ TEST(SlidingWindow, RefusesOptionsThatDoNotFit) {
   options.roi_size = {8, 8, 8};
   EXPECT_THROW(inference::sliding_window(at::zeros({1, 1, 8, 8}), identity, options), ConfigError);
   options.roi_size = {4, 4};
-  EXPECT_THROW(inference::sliding_window(at::zeros({1, 1, 8, 8}),
-                                         [](const at::Tensor& x) { return at::upsample_nearest2d(x, {8, 8}); }, options),
+  EXPECT_THROW(inference::sliding_window(
+                   at::zeros({1, 1, 8, 8}),
+                   [](const at::Tensor& x) {
+                     return at::upsample_nearest2d(x, {8, 8});
+                   },
+                   options),
                DataError);
 }
 
 TEST(WindowStarts, FollowsThePeersRounding) {
-  EXPECT_EQ(inference::window_starts(109, 100, 0.9), (std::vector<int64_t>{0, 9}));       // not 10: 100 * (1 - 0.9) < 10
+  EXPECT_EQ(inference::window_starts(109, 100, 0.9),
+            (std::vector<int64_t>{0, 9}));  // not 10: 100 * (1 - 0.9) < 10
   EXPECT_EQ(inference::window_starts(10, 10, 0.5), (std::vector<int64_t>{0}));
   EXPECT_EQ(inference::window_starts(20, 16, 0.0), (std::vector<int64_t>{0, 4}));
 }

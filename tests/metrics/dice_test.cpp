@@ -15,10 +15,12 @@ TEST(Dice, EqualsMonai) {
   for (const test::GoldenCase& entry : golden.cases) {
     if (entry.options().get<std::string>("reduction", "mean") != "mean") continue;
     SCOPED_TRACE(entry.name);
-    metrics::Dice dice(entry.options().get<bool>("include_background", true), entry.options().get<bool>("ignore_empty", true));
+    metrics::Dice dice(entry.options().get<bool>("include_background", true),
+                       entry.options().get<bool>("ignore_empty", true));
     dice.update(entry.tensor("prediction"), entry.tensor("target"));
     const double expected = entry.tensor("value").item<double>();
-    // Where nothing can be counted the peer says 0; ours says NaN, which no one takes for a bad score.
+    // Where nothing can be counted the peer says 0; ours says NaN, which no one takes for a bad
+    // score.
     if (std::isnan(dice.compute())) {
       EXPECT_EQ(expected, 0);
     } else {

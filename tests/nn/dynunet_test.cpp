@@ -10,8 +10,15 @@ namespace {
 
 std::shared_ptr<nn::Model> model_of(const test::Golden& golden) {
   config::Node options = config::Node::make_map();
-  const std::vector<std::string> keys{"spatial_dims", "in_channels", "out_channels", "kernel_size", "strides",
-                                      "upsample_kernel_size", "filters", "res_block", "trans_bias"};
+  const std::vector<std::string> keys{"spatial_dims",
+                                      "in_channels",
+                                      "out_channels",
+                                      "kernel_size",
+                                      "strides",
+                                      "upsample_kernel_size",
+                                      "filters",
+                                      "res_block",
+                                      "trans_bias"};
   for (const auto& [key, value] : golden.at("forward").options().map) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) options.set(key, value);
   }
@@ -34,7 +41,8 @@ TEST_P(DynUNetGolden, LogitsAndGradientsEqualMonai) {
   for (const auto& [name, parameter] : nn::state_of(*model)) {
     const auto expected = golden.file.tensors().find("grad." + name);
     if (expected == golden.file.tensors().end()) continue;
-    EXPECT_LT(test::max_difference(parameter.grad(), nn::tensor_of(expected->second, name)), 1e-4) << name;
+    EXPECT_LT(test::max_difference(parameter.grad(), nn::tensor_of(expected->second, name)), 1e-4)
+        << name;
     ++compared;
   }
   EXPECT_GE(compared, 2);
@@ -45,10 +53,16 @@ TEST_P(DynUNetGolden, ChannelsLastGivesTheSameLogits) {
   const auto model = model_of(golden);
   model->channels_last = true;
   const at::NoGradGuard no_grad;
-  EXPECT_LT(test::max_difference((*model)(golden.at("forward").tensor("input")), golden.at("forward").tensor("logits")), 1e-4);
+  EXPECT_LT(test::max_difference((*model)(golden.at("forward").tensor("input")),
+                                 golden.at("forward").tensor("logits")),
+            1e-4);
 }
-INSTANTIATE_TEST_SUITE_P(Peers, DynUNetGolden,
-                         ::testing::Values("dynunet_2d", "dynunet_3d", "dynunet_res_2d", "dynunet_res_identity_2d",
+INSTANTIATE_TEST_SUITE_P(Peers,
+                         DynUNetGolden,
+                         ::testing::Values("dynunet_2d",
+                                           "dynunet_3d",
+                                           "dynunet_res_2d",
+                                           "dynunet_res_identity_2d",
                                            "dynunet_anisotropic_3d"));
 
 class DynUNetWindows : public ::testing::TestWithParam<const char*> {};
@@ -59,37 +73,45 @@ TEST_P(DynUNetWindows, WholeImageLogitsEqualMonai) {
   const auto model = model_of(golden);
   const at::NoGradGuard no_grad;
   auto options = config::parse<inference::SlidingWindowOptions>(image.options());
-  const at::Tensor logits =
-      inference::sliding_window(image.tensor("image"), [&](const at::Tensor& x) { return (*model)(x); }, options);
+  const at::Tensor logits = inference::sliding_window(
+      image.tensor("image"), [&](const at::Tensor& x) { return (*model)(x); }, options);
   EXPECT_LT(test::max_difference(logits, image.tensor("image_logits")), 1e-4);
 }
 INSTANTIATE_TEST_SUITE_P(Peers, DynUNetWindows, ::testing::Values("dynunet_2d", "dynunet_3d"));
 
 TEST(DynUNet, RefusesShapesWithOneClearLine) {
-  const auto model = nn::make_model(config::parse_yaml("{_target_: DynUNet, in_channels: 1}", "test"));
+  const auto model =
+      nn::make_model(config::parse_yaml("{_target_: DynUNet, in_channels: 1}", "test"));
   EXPECT_THROW((*model)(at::zeros({1, 2, 16, 16})), DataError);
   EXPECT_THROW((*model)(at::zeros({1, 1, 16, 16, 16})), DataError);
   EXPECT_THROW((*model)(at::zeros({1, 1, 18, 16})), DataError);
 }
 
 TEST(DynUNet, RefusesOptionsThatDoNotFit) {
-  for (const char* text : {"{_target_: DynUNet, filters: [8, 16]}", "{_target_: DynUNet, upsample_kernel_size: [2, 3]}",
-                           "{_target_: DynUNet, spatial_dims: 4}", "{_target_: DynUnet}", "{_target_: DynUNet, filter: [8]}"}) {
+  for (const char* text : {"{_target_: DynUNet, filters: [8, 16]}",
+                           "{_target_: DynUNet, upsample_kernel_size: [2, 3]}",
+                           "{_target_: DynUNet, spatial_dims: 4}",
+                           "{_target_: DynUnet}",
+                           "{_target_: DynUNet, filter: [8]}"}) {
     EXPECT_THROW(nn::make_model(config::parse_yaml(text, "test")), ConfigError) << text;
   }
 }
 
 TEST(Weights, NamesWhatDoesNotFit) {
   const test::Golden golden("dynunet_2d");
-  const auto other = nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8], trans_bias: true}", "test"));
+  const auto other = nn::make_model(
+      config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8], trans_bias: true}", "test"));
   try {
     nn::load_state(*other, golden.file, golden.path, "model.", true);
     FAIL() << "loaded";
   } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("upsamples.0.transp_conv.conv.bias"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("upsamples.0.transp_conv.conv.bias"),
+              std::string::npos)
+        << error.what();
   }
   nn::load_state(*other, golden.file, golden.path, "model.", false);  // what fits
-  const auto wider = nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [8, 16, 32]}", "test"));
+  const auto wider =
+      nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [8, 16, 32]}", "test"));
   EXPECT_THROW(nn::load_state(*wider, golden.file, golden.path, "model.", false), DataError);
 }
 

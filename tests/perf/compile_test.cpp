@@ -11,15 +11,18 @@ namespace cytra {
 namespace {
 
 TEST(Compile, GivesTheSameResult) {
-  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}", "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3}"}) {
+  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
+                           "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3}"}) {
     const auto model = nn::make_model(config::parse_yaml(text, "test"));
     model->eval();
     for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
     const at::NoGradGuard no_grad;
-    const at::Tensor image = model->spatial_dims() == 2 ? at::randn({2, 1, 32, 32}) : at::randn({1, 1, 8, 16, 16});
+    const at::Tensor image =
+        model->spatial_dims() == 2 ? at::randn({2, 1, 32, 32}) : at::randn({1, 1, 8, 16, 16});
     const auto compiled = perf::compile([&](const at::Tensor& x) { return (*model)(x); }, image);
     const at::Tensor other = at::randn_like(image);  // not the image it was traced with
-    for (int run = 0; run < 3; ++run) EXPECT_LT(test::max_difference(compiled(other), (*model)(other)), 1e-4);
+    for (int run = 0; run < 3; ++run)
+      EXPECT_LT(test::max_difference(compiled(other), (*model)(other)), 1e-4);
   }
 }
 

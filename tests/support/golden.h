@@ -1,8 +1,8 @@
 #pragma once
-// Golden values that a peer computed: tests/golden/NAME.safetensors, written by tests/golden/make_golden.py.
-#include <gtest/gtest.h>
-
+// Golden values that a peer computed: tests/golden/NAME.safetensors, written by
+// tests/golden/make_golden.py.
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include "config/options.h"
 #include "io/safetensors.h"
@@ -14,17 +14,26 @@ struct GoldenCase {
   std::string name;
   config::Node node;  // name, options, tensors, and what the topic adds
   const io::SafetensorsFile* file;
-  bool has(const std::string& role) const { return node.at("tensors").find_direct(role) != nullptr; }
-  at::Tensor tensor(const std::string& role) const { return stored(node.at("tensors").find_direct(role)->string); }
-  at::Tensor stored(const std::string& key) const { return nn::tensor_of(file->tensors().at(key), key); }
+  bool has(const std::string& role) const {
+    return node.at("tensors").find_direct(role) != nullptr;
+  }
+  at::Tensor tensor(const std::string& role) const {
+    return stored(node.at("tensors").find_direct(role)->string);
+  }
+  at::Tensor stored(const std::string& key) const {
+    return nn::tensor_of(file->tensors().at(key), key);
+  }
   const config::Node& options() const { return node.at("options"); }
 };
 
 class Golden {
  public:
-  explicit Golden(const std::string& topic) : path(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + topic + ".safetensors"), file(path) {
+  explicit Golden(const std::string& topic)
+      : path(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + topic + ".safetensors"),
+        file(path) {
     const config::Node list = config::parse_yaml(file.metadata().at("cases"), path);
-    for (const config::Node& node : list.list) cases.push_back({node.get<std::string>("name"), node, &file});
+    for (const config::Node& node : list.list)
+      cases.push_back({node.get<std::string>("name"), node, &file});
   }
   const GoldenCase& at(const std::string& name) const {
     for (const GoldenCase& entry : cases) {

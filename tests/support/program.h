@@ -1,8 +1,8 @@
 #pragma once
-#include <sys/wait.h>
-
 #include <cstdio>
 #include <string>
+
+#include <sys/wait.h>
 
 #include "base/files.h"
 #include "tests/support/tmp_dir.h"
@@ -17,14 +17,21 @@ struct Outcome {
 /// Runs a shell command; `$BIN` is the folder of the programs.
 inline Outcome shell(const std::string& command) {
   const TmpDir dir;
-  const std::string script =
-      "export BIN='" CYTRA_BIN_DIR "'\n{ " + command + "\n} >'" + (dir / "out") + "' 2>'" + (dir / "err") + "'";
-  const int status = std::system(("bash -c '" + [&] {
-                                   std::string quoted;
-                                   for (const char c : script) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-                                   return quoted;
-                                 }() + "'").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(dir / "out"), read_file(dir / "err")};
+  const std::string script = "export BIN='" CYTRA_BIN_DIR "'\n{ " + command + "\n} >'" +
+                             (dir / "out") + "' 2>'" + (dir / "err") + "'";
+  const int status = std::system(("bash -c '" +
+                                  [&] {
+                                    std::string quoted;
+                                    for (const char c : script)
+                                      quoted +=
+                                          c == '\'' ? std::string("'\\''") : std::string(1, c);
+                                    return quoted;
+                                  }() +
+                                  "'")
+                                     .c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          read_file(dir / "out"),
+          read_file(dir / "err")};
 }
 
 }  // namespace cytra::test

@@ -1,8 +1,8 @@
 #pragma once
-#include <stdlib.h>
-
 #include <filesystem>
 #include <string>
+
+#include <stdlib.h>
 
 namespace cytra::test {
 

@@ -1,11 +1,11 @@
 // The programs as a user meets them.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/strings.h"
 #include "tests/support/program.h"
@@ -21,7 +21,8 @@ class Programs : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     dir_ = new test::TmpDir();
-    const Outcome made = shell("\"$BIN/generate_samples\" --output '" + samples() + "' --train 3 --valid 1 --test 2 --size 96 --seed 3");
+    const Outcome made = shell("\"$BIN/generate_samples\" --output '" + samples() +
+                               "' --train 3 --valid 1 --test 2 --size 96 --seed 3");
     ASSERT_EQ(made.code, 0) << made.err;
   }
   static void TearDownTestSuite() {
@@ -33,8 +34,10 @@ class Programs : public ::testing::Test {
 
   /// `train` on the samples for a few steps; `more` are further overrides.
   static std::string train(const std::string& more = "", const std::string& output = "run") {
-    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu trainer.max_steps=2 patch_shape=[32,32] "
-           "'data.path=" + samples() + "' 'paths.output_dir=" + at(output) + "' " + more;
+    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+           "trainer.max_steps=2 patch_shape=[32,32] "
+           "'data.path=" +
+           samples() + "' 'paths.output_dir=" + at(output) + "' " + more;
   }
   static std::string value_of(const std::string& text, const std::string& key) {
     for (const std::string& line : split(text, '\n')) {
@@ -49,7 +52,9 @@ class Programs : public ::testing::Test {
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     const auto lines = split(trim(outcome.err), '\n');
     EXPECT_TRUE(starts_with(lines.back(), "error: ")) << outcome.err;
-    for (const std::string& part : parts) EXPECT_NE(lines.back().find(part), std::string::npos) << part << " is not in: " << outcome.err;
+    for (const std::string& part : parts)
+      EXPECT_NE(lines.back().find(part), std::string::npos)
+          << part << " is not in: " << outcome.err;
     EXPECT_EQ(outcome.err.find("terminate"), std::string::npos);
     EXPECT_EQ(outcome.err.find("frame #"), std::string::npos);
   }
@@ -60,42 +65,55 @@ test::TmpDir* Programs::dir_ = nullptr;
 TEST_F(Programs, TrainPredictResume) {
   const Outcome trained = shell(train());
   ASSERT_EQ(trained.code, 0) << trained.err;
-  const std::string best = value_of(trained.out, "best_checkpoint"), last = value_of(trained.out, "last_checkpoint");
+  const std::string best = value_of(trained.out, "best_checkpoint"),
+                    last = value_of(trained.out, "last_checkpoint");
   ASSERT_TRUE(fs::exists(best)) << trained.out;
   ASSERT_TRUE(fs::exists(last)) << trained.out;
   EXPECT_TRUE(fs::exists(at("run/.hydra/config.yaml")));
   EXPECT_TRUE(fs::exists(at("run/csv/version_0/metrics.csv")));
-  EXPECT_NE(trained.err.find("checkpoint.ckpt_path="), std::string::npos) << "no command to go on with";
+  EXPECT_NE(trained.err.find("checkpoint.ckpt_path="), std::string::npos)
+      << "no command to go on with";
 
-  const Outcome resumed = shell(train("trainer.max_steps=4 'checkpoint.ckpt_path=" + last + "'", "resumed"));
+  const Outcome resumed =
+      shell(train("trainer.max_steps=4 'checkpoint.ckpt_path=" + last + "'", "resumed"));
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(value_of(resumed.out, "steps"), "4");
 
-  const Outcome predicted = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
-                                  "/test.csv' data.with_target=true trainer.accelerator=cpu 'paths.output_dir=" + at("predicted") + "'");
+  const Outcome predicted =
+      shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
+            "/test.csv' data.with_target=true trainer.accelerator=cpu 'paths.output_dir=" +
+            at("predicted") + "'");
   EXPECT_EQ(predicted.code, 0) << predicted.err;
   EXPECT_TRUE(fs::exists(value_of(predicted.out, "prediction"))) << predicted.out;
   EXPECT_TRUE(fs::exists(value_of(predicted.out, "overlay"))) << predicted.out;
   EXPECT_FALSE(value_of(predicted.out, "dice").empty());
 
-  const Outcome alone = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
-                              "/images' predict.save=probability 'paths.output_dir=" + at("alone") + "'");
+  const Outcome alone =
+      shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
+            "/images' predict.save=probability 'paths.output_dir=" + at("alone") + "'");
   EXPECT_EQ(alone.code, 0) << alone.err;
   EXPECT_EQ(value_of(alone.out, "dice"), "");
 
-  const Outcome measured = shell("\"$BIN/benchmark_performance\" --ckpt '" + best + "' --input-shape 1 1 32 32 --batch-sizes 1 2 "
-                                 "--compare-opts --repeats 2 trainer.accelerator=cpu --output '" + at("report.json") + "'");
+  const Outcome measured = shell("\"$BIN/benchmark_performance\" --ckpt '" + best +
+                                 "' --input-shape 1 1 32 32 --batch-sizes 1 2 "
+                                 "--compare-opts --repeats 2 trainer.accelerator=cpu --output '" +
+                                 at("report.json") + "'");
   EXPECT_EQ(measured.code, 0) << measured.err;
   EXPECT_NE(read_file(at("report.json")).find("\"channels_last\""), std::string::npos);
   EXPECT_NE(measured.out.find("images/s"), std::string::npos);
 }
 
 TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
-  const std::string steps = "data.num_workers=2 scheduler=constant callbacks.model_checkpoint.every_n_train_steps=1 model.dropout=0.1 "
-                            "performance.num_threads=1 trainer.limit_val_batches=0 ";
+  const std::string steps =
+      "data.num_workers=2 scheduler=constant callbacks.model_checkpoint.every_n_train_steps=1 "
+      "model.dropout=0.1 "
+      "performance.num_threads=1 trainer.limit_val_batches=0 ";
   ASSERT_EQ(shell(train(steps + "trainer.max_steps=5", "whole")).code, 0);
   ASSERT_EQ(shell(train(steps + "trainer.max_steps=3", "part")).code, 0);
-  const Outcome rest = shell(train(steps + "trainer.max_steps=5 data.num_workers=0 'checkpoint.ckpt_path=" + at("part/checkpoints/last.ckpt") + "'", "rest"));
+  const Outcome rest =
+      shell(train(steps + "trainer.max_steps=5 data.num_workers=0 'checkpoint.ckpt_path=" +
+                      at("part/checkpoints/last.ckpt") + "'",
+                  "rest"));
   ASSERT_EQ(rest.code, 0) << rest.err;
   // The weights, as one string: everything after the header, up to the generator's state.
   const auto weights = [](const std::string& path) {
@@ -104,21 +122,25 @@ TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
     std::copy_n(bytes.data(), 8, reinterpret_cast<char*>(&header));
     return bytes.substr(8 + header);
   };
-  EXPECT_TRUE(weights(at("whole/checkpoints/last.ckpt")) == weights(at("rest/checkpoints/last.ckpt")));
+  EXPECT_TRUE(weights(at("whole/checkpoints/last.ckpt")) ==
+              weights(at("rest/checkpoints/last.ckpt")));
 }
 
 TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
-  const std::string endless = "trainer.max_steps=1000000 trainer.max_epochs=-1 trainer.check_val_every_n_epoch=2 "
-                              "callbacks.model_checkpoint.every_n_train_steps=1 ";
+  const std::string endless =
+      "trainer.max_steps=1000000 trainer.max_epochs=-1 trainer.check_val_every_n_epoch=2 "
+      "callbacks.model_checkpoint.every_n_train_steps=1 ";
   std::string newest;
   int64_t step = 0, resumed = 0;
   std::srand(1);
   for (int kill = 0; kill < 20; ++kill) {
     const std::string run = "killed " + std::to_string(kill);
     const std::string resume = newest.empty() ? "" : "'checkpoint.ckpt_path=" + newest + "'";
-    const Outcome outcome = shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
-                                  std::to_string(0.2 + 1.6 * std::rand() / RAND_MAX) + "; kill -9 $pid; wait $pid )");
-    EXPECT_EQ(outcome.code, 137) << outcome.err;  // still at work when it was killed: no error of its own
+    const Outcome outcome =
+        shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
+              std::to_string(0.2 + 1.6 * std::rand() / RAND_MAX) + "; kill -9 $pid; wait $pid )");
+    EXPECT_EQ(outcome.code, 137)
+        << outcome.err;  // still at work when it was killed: no error of its own
     const std::string last = at(run + "/checkpoints/last.ckpt");
     if (!fs::exists(last)) continue;
     newest = last;
@@ -126,12 +148,15 @@ TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
   }
   ASSERT_GE(resumed, 10) << "hardly a kill landed in the training";
   const std::string folder = fs::path(newest).parent_path().string();
-  const Outcome end = shell(train("trainer.max_steps=1000000 trainer.max_epochs=1 'checkpoint.ckpt_path=" + newest + "'", "survivor"));
+  const Outcome end = shell(
+      train("trainer.max_steps=1000000 trainer.max_epochs=1 'checkpoint.ckpt_path=" + newest + "'",
+            "survivor"));
   EXPECT_EQ(end.code, 0) << end.err;
   step = std::stoll("0" + value_of(end.out, "steps"));
   EXPECT_GT(step, 20) << end.out << end.err;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path() << " is left behind";
+    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos)
+        << entry.path() << " is left behind";
   }
 }
 
@@ -144,7 +169,8 @@ TEST_F(Programs, StartWithoutTorch) {
     const Outcome version = shell(std::string("\"$BIN/") + program + "\" --version");
     EXPECT_TRUE(starts_with(version.out, program));
   }
-  const Outcome composed = shell("LD_DEBUG=libs \"$BIN/train\" experiment=im2im/segmentation data.path=x --cfg job");
+  const Outcome composed =
+      shell("LD_DEBUG=libs \"$BIN/train\" experiment=im2im/segmentation data.path=x --cfg job");
   EXPECT_EQ(composed.code, 0);
   EXPECT_EQ(composed.err.find("libtorch"), std::string::npos);
   EXPECT_NE(composed.out.find("_target_: DynUNet"), std::string::npos);
@@ -162,7 +188,8 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake(train("checkpoint.ckpt_path=/no/such.ckpt"), {"/no/such.ckpt"});
   expect_mistake(train("--no-such-flag"), {"--no-such-flag"});
   expect_mistake(train("paths.output_dir=/proc/run"), {"/proc"});
-  expect_mistake("\"$BIN/predict\" checkpoint.ckpt_path=" + shell("echo $BIN/predict").out, {"predict"});
+  expect_mistake("\"$BIN/predict\" checkpoint.ckpt_path=" + shell("echo $BIN/predict").out,
+                 {"predict"});
   expect_mistake("\"$BIN/predict\"", {"checkpoint.ckpt_path", "data.path"});
   expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
   expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
@@ -171,12 +198,15 @@ TEST_F(Programs, MistakesEndInOneLine) {
 
 TEST_F(Programs, BrokenImagesAreNamed) {
   fs::create_directories(at("broken"));
-  const std::string whole = read_file(samples() + "/" + fs::directory_iterator(samples() + "/images")->path().lexically_relative(samples()).string());
+  const std::string whole = read_file(
+      samples() + "/" +
+      fs::directory_iterator(samples() + "/images")->path().lexically_relative(samples()).string());
   std::ofstream(at("broken/cut.tif")) << whole.substr(0, whole.size() / 2);
   std::ofstream(at("broken/text.tif")) << "no image at all";
   std::ofstream(at("broken/empty.tif")) << "";
   for (const char* name : {"cut.tif", "text.tif", "empty.tif"}) {
-    for (const char* csv : {"train.csv", "valid.csv"}) std::ofstream(at("broken/") + csv) << "raw,seg\n" << name << "," << name << "\n";
+    for (const char* csv : {"train.csv", "valid.csv"})
+      std::ofstream(at("broken/") + csv) << "raw,seg\n" << name << "," << name << "\n";
     expect_mistake(train("'data.path=" + at("broken") + "'"), {name});
   }
   std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif,cut.tif\nmissing.tif,cut.tif\n";
@@ -189,15 +219,18 @@ TEST_F(Programs, AFolderThatCantBeWrittenIsNamed) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   fs::create_directories(at("locked"));
   fs::permissions(at("locked"), fs::perms::owner_read | fs::perms::owner_exec);
-  fs::permissions(dir_->path(), fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
-  const Outcome outcome = shell("setpriv --reuid=65534 --regid=65534 --clear-groups " + train("'paths.output_dir=" + at("locked/run") + "'"));
+  fs::permissions(
+      dir_->path(), fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  const Outcome outcome = shell("setpriv --reuid=65534 --regid=65534 --clear-groups " +
+                                train("'paths.output_dir=" + at("locked/run") + "'"));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_NE(outcome.err.find("locked"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Programs, AFullDiskLeavesNothingHalfWritten) {
   fs::create_directories(at("small"));
-  if (shell("mount -t tmpfs -o size=300k none '" + at("small") + "'").code != 0) GTEST_SKIP() << "can't mount a tmpfs";
+  if (shell("mount -t tmpfs -o size=300k none '" + at("small") + "'").code != 0)
+    GTEST_SKIP() << "can't mount a tmpfs";
   const Outcome outcome = shell(train("'paths.output_dir=" + at("small/run") + "'"));
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(at("small"))) {
@@ -210,13 +243,16 @@ TEST_F(Programs, AFullDiskLeavesNothingHalfWritten) {
 }
 
 TEST_F(Programs, WorkInABareEnvironment) {
-  const Outcome outcome = shell("cd / && env -i LANG=C BIN=\"$BIN\" " + train("trainer.max_steps=1", "bare run") + " </dev/null");
+  const Outcome outcome = shell("cd / && env -i LANG=C BIN=\"$BIN\" " +
+                                train("trainer.max_steps=1", "bare run") + " </dev/null");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err.find('\033'), std::string::npos) << "colour without a terminal";
 }
 
 TEST_F(Programs, TwentyStartsAtOnceGetTheirOwnFolders) {
-  const Outcome outcome = shell("for i in $(seq 20); do " + train("trainer.max_steps=0 data.num_workers=0 -q", "many") + " & done; wait");
+  const Outcome outcome =
+      shell("for i in $(seq 20); do " + train("trainer.max_steps=0 data.num_workers=0 -q", "many") +
+            " & done; wait");
   std::set<std::string> folders;
   for (const std::string& line : split(outcome.out, '\n')) {
     if (starts_with(line, "output_dir: ")) folders.insert(line);
@@ -233,9 +269,12 @@ TEST_F(Programs, ResultsAsJson) {
 }
 
 TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {
-  const Outcome outcome = shell(train("trainer.max_steps=100000 trainer.max_epochs=-1 trainer.limit_val_batches=0", "stopped") +
-                                " & pid=$!; while ! grep -q parameters '" + at("stopped") + "/train.log' 2>/dev/null; do sleep 0.1; done; "
-                                "sleep 1; kill -TERM $pid; wait $pid");
+  const Outcome outcome =
+      shell(train("trainer.max_steps=100000 trainer.max_epochs=-1 trainer.limit_val_batches=0",
+                  "stopped") +
+            " & pid=$!; while ! grep -q parameters '" + at("stopped") +
+            "/train.log' 2>/dev/null; do sleep 0.1; done; "
+            "sleep 1; kill -TERM $pid; wait $pid");
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_TRUE(fs::exists(at("stopped/checkpoints/last.ckpt"))) << outcome.err;
   EXPECT_NE(outcome.err.find("go on with it"), std::string::npos);

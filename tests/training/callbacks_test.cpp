@@ -1,4 +1,5 @@
 #include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -39,33 +40,39 @@ struct Series {
 
 TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
   const test::TmpDir dir;
-  const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + (dir / "c") +
-                                                 "', monitor: val/dice, mode: max, save_top_k: 2}");
+  const auto callback =
+      make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + (dir / "c") +
+                               "', monitor: val/dice, mode: max, save_top_k: 2}");
   Series series;
   series.run(*callback, {0.1, 0.5, 0.3, 0.2, std::nan(""), 0.6});
   EXPECT_EQ(series.state.best_path, dir / "c/epoch_006.ckpt");
   EXPECT_DOUBLE_EQ(series.state.best_score, 0.6);
   std::vector<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(dir / "c")) left.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "c"))
+    left.push_back(entry.path().filename().string());
   std::sort(left.begin(), left.end());
   EXPECT_EQ(left, (std::vector<std::string>{"epoch_002.ckpt", "epoch_006.ckpt", "last.ckpt"}));
-  EXPECT_EQ(series.saved[3], (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
+  EXPECT_EQ(series.saved[3],
+            (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
 }
 
 TEST(ModelCheckpoint, NamesAMetricThatIsNotThere) {
   const test::TmpDir dir;
-  const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + dir.path() + "', monitor: val/dicee}");
+  const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" +
+                                                 dir.path() + "', monitor: val/dicee}");
   Series series;
   try {
     series.run(*callback, {0.1});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("Did you mean 'val/dice'?"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Did you mean 'val/dice'?"), std::string::npos)
+        << error.what();
   }
 }
 
 TEST(EarlyStopping, WaitsAsLongAsItWasTold) {
-  const auto callback = make<training::Callback>("{_target_: EarlyStopping, monitor: val/dice, mode: max, patience: 2}");
+  const auto callback = make<training::Callback>(
+      "{_target_: EarlyStopping, monitor: val/dice, mode: max, patience: 2}");
   Series series;
   series.run(*callback, {0.1, 0.2, 0.2, 0.3, 0.3, 0.25, 0.4});
   EXPECT_EQ(series.stopped_at, 6);
@@ -73,12 +80,14 @@ TEST(EarlyStopping, WaitsAsLongAsItWasTold) {
 
 TEST(CsvLogger, GrowsByColumnsAndRows) {
   const test::TmpDir dir;
-  const auto logger = make<training::Logger>("{_target_: CSVLogger, save_dir: '" + dir.path() + "'}");
+  const auto logger =
+      make<training::Logger>("{_target_: CSVLogger, save_dir: '" + dir.path() + "'}");
   logger->log({{"a", 1.5}}, 0, 1);
   logger->log({{"a", 2}}, 0, 2);
   logger->log({{"b", 3}}, 1, 2);
   logger->log({{"a", 4}, {"b", 5}}, 1, 3);
-  EXPECT_EQ(read_file(dir / "csv/version_0/metrics.csv"), "epoch,step,a,b\n0,1,1.5,\n0,2,2,\n1,2,,3\n1,3,4,5\n");
+  EXPECT_EQ(read_file(dir / "csv/version_0/metrics.csv"),
+            "epoch,step,a,b\n0,1,1.5,\n0,2,2,\n1,2,,3\n1,3,4,5\n");
 }
 
 }  // namespace

@@ -19,17 +19,21 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
     const auto optimizer = Registry<training::Optimizer>::instance().make(
         test::component(entry.node.get<std::string>("optimizer"), entry.options()), "optimizer");
     std::map<std::string, at::Tensor> parameters;
-    for (const char* i : {"0", "1"}) parameters[i] = entry.tensor(std::string("start.") + i).clone().requires_grad_(true);
+    for (const char* i : {"0", "1"})
+      parameters[i] = entry.tensor(std::string("start.") + i).clone().requires_grad_(true);
     optimizer->attach(parameters);
     for (int64_t step = 0; step < entry.node.get<int64_t>("steps"); ++step) {
-      for (auto& [i, parameter] : parameters) parameter.mutable_grad() = entry.tensor("grads." + i)[step].clone();
+      for (auto& [i, parameter] : parameters)
+        parameter.mutable_grad() = entry.tensor("grads." + i)[step].clone();
       optimizer->step(optimizer->base_lr());
     }
     for (const auto& [i, parameter] : parameters) {
       EXPECT_LT(test::max_difference(parameter.detach(), entry.tensor("param." + i)), 1e-6);
       for (const char* slot : {"exp_avg.", "exp_avg_sq.", "momentum_buffer."}) {
         if (entry.has(slot + i)) {
-          EXPECT_LT(test::max_difference(optimizer->state().at(slot + i), entry.tensor(slot + i)), 1e-6) << slot;
+          EXPECT_LT(test::max_difference(optimizer->state().at(slot + i), entry.tensor(slot + i)),
+                    1e-6)
+              << slot;
         }
       }
     }
@@ -39,7 +43,8 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
 }
 
 TEST(Optimizer, ClipsTheJointNorm) {
-  const auto optimizer = Registry<training::Optimizer>::instance().make(config::parse_yaml("{_target_: SGD}", "test"), "optimizer");
+  const auto optimizer = Registry<training::Optimizer>::instance().make(
+      config::parse_yaml("{_target_: SGD}", "test"), "optimizer");
   const at::Tensor a = at::zeros({2}).requires_grad_(true), b = at::zeros({2}).requires_grad_(true);
   optimizer->attach({{"a", a}, {"b", b}});
   a.mutable_grad() = at::full({2}, 3.0);
@@ -54,7 +59,8 @@ TEST(Scheduler, RatesEqualTorch) {
   int compared = 0;
   const auto compare = [&](const char* name, const char* text) {
     SCOPED_TRACE(name);
-    const auto scheduler = Registry<training::Scheduler>::instance().make(config::parse_yaml(text, "test"), "scheduler");
+    const auto scheduler = Registry<training::Scheduler>::instance().make(
+        config::parse_yaml(text, "test"), "scheduler");
     const at::Tensor expected = golden.at(name).tensor("lr");
     for (int64_t step = 0; step < expected.size(0); ++step) {
       EXPECT_NEAR(scheduler->lr(1e-3, step, 40), expected[step].item<double>(), 1e-9) << step;
@@ -64,7 +70,8 @@ TEST(Scheduler, RatesEqualTorch) {
   for (const test::GoldenCase& entry : golden.cases) {
     if (entry.name == "lr_cosine") compare("lr_cosine", "{_target_: CosineAnnealingLR}");
     if (entry.name == "lr_warmup_cosine") {
-      compare("lr_warmup_cosine", "{_target_: CosineAnnealingLR, T_max: 35, eta_min: 1e-5, warmup_steps: 5}");
+      compare("lr_warmup_cosine",
+              "{_target_: CosineAnnealingLR, T_max: 35, eta_min: 1e-5, warmup_steps: 5}");
     }
   }
   EXPECT_GE(compared, 1);

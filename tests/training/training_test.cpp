@@ -13,13 +13,15 @@ namespace {
 
 TEST(Training, TwentyStepsEqualTorchAndMonai) {
   const test::Golden golden("train_dynunet");
-  const auto model = nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8]}", "test"));
+  const auto model =
+      nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8]}", "test"));
   nn::load_state(*model, golden.file, golden.path, "model.", true);
-  const auto loss = Registry<nn::Loss>::instance().make(config::parse_yaml("{_target_: DiceCELoss, sigmoid: true}", "test"), "loss");
+  const auto loss = Registry<nn::Loss>::instance().make(
+      config::parse_yaml("{_target_: DiceCELoss, sigmoid: true}", "test"), "loss");
   const auto optimizer = Registry<training::Optimizer>::instance().make(
       config::parse_yaml("{_target_: AdamW, lr: 1e-3, weight_decay: 1e-2}", "test"), "optimizer");
-  const auto scheduler =
-      Registry<training::Scheduler>::instance().make(config::parse_yaml("{_target_: CosineAnnealingLR}", "test"), "scheduler");
+  const auto scheduler = Registry<training::Scheduler>::instance().make(
+      config::parse_yaml("{_target_: CosineAnnealingLR}", "test"), "scheduler");
   optimizer->attach(nn::state_of(*model));
   const auto stored = [&](const std::string& key) { return golden.cases.front().stored(key); };
   const at::Tensor losses = stored("losses");

@@ -1,4 +1,5 @@
-// DataframeDatamodule: manifests with one row per sample. Source: cyto_dl.datamodules.dataframe.DataframeDatamodule.
+// DataframeDatamodule: manifests with one row per sample. Source:
+// cyto_dl.datamodules.dataframe.DataframeDatamodule.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -18,7 +19,9 @@ class DataframeDatamodule final : public DataModule {
     std::vector<std::string> columns;
     template <class V>
     void visit(V& v) {
-      v("path", path, "folder with train.csv, valid.csv, test.csv, predict.csv, or one .csv or .tsv file");
+      v("path",
+        path,
+        "folder with train.csv, valid.csv, test.csv, predict.csv, or one .csv or .tsv file");
       v("columns", columns, "columns with image paths; empty: all");
       LoaderOptions::visit(v);
     }
@@ -26,7 +29,8 @@ class DataframeDatamodule final : public DataModule {
   explicit DataframeDatamodule(const Options& options) : options_(options) {}
 
   std::vector<Sample> items(Split split) const override {
-    if (options_.path.empty()) throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
+    if (options_.path.empty())
+      throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
     if (!fs::exists(options_.path)) {
       throw ConfigError(fmt::format("data.path: {}: no such folder or manifest", options_.path));
     }
@@ -35,7 +39,8 @@ class DataframeDatamodule final : public DataModule {
       const fs::path file = fs::path(options_.path) / (std::string(name_of(split)) + extension);
       if (fs::exists(file)) return read_manifest(file.string(), options_.columns);
     }
-    throw ConfigError(fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
+    throw ConfigError(
+        fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
   }
   const LoaderOptions& loader() const override { return options_; }
 

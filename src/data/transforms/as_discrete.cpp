@@ -1,4 +1,5 @@
-// AsDiscreted: x >= threshold becomes 1, else 0. Source: monai.transforms.AsDiscreted(threshold=...).
+// AsDiscreted: x >= threshold becomes 1, else 0. Source:
+// monai.transforms.AsDiscreted(threshold=...).
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
@@ -15,7 +16,9 @@ class AsDiscreted final : public Transform {
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to binarise", config::required);
-      v("threshold", threshold, "values from here on become 1; 0.5 makes a mask of instance labels");
+      v("threshold",
+        threshold,
+        "values from here on become 1; 0.5 makes a mask of instance labels");
     }
   };
   explicit AsDiscreted(const Options& options) : options_(options) {}

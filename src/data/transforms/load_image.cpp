@@ -1,4 +1,5 @@
-// LoadImaged: files to tensors, channel first. Source: monai.transforms.LoadImaged(ensure_channel_first=True).
+// LoadImaged: files to tensors, channel first. Source:
+// monai.transforms.LoadImaged(ensure_channel_first=True).
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -29,7 +30,8 @@ class LoadImaged final : public Transform {
       const auto path = sample.paths.find(key);
       if (path == sample.paths.end()) {
         if (options_.allow_missing_keys) continue;
-        throw DataError(sample.id + ": the data set has no column '" + key + "' that LoadImaged asks for");
+        throw DataError(sample.id + ": the data set has no column '" + key +
+                        "' that LoadImaged asks for");
       }
       const io::Image image = io::read_image(path->second);
       if (key == options_.keys.front()) sample.geometry = image.geometry;
@@ -37,7 +39,8 @@ class LoadImaged final : public Transform {
       if (!at::isfinite(tensor.sum()).item<bool>()) {
         const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
         if (bad > 0) {
-          throw DataError(path->second + ": " + std::to_string(bad) + " of " + std::to_string(tensor.numel()) +
+          throw DataError(path->second + ": " + std::to_string(bad) + " of " +
+                          std::to_string(tensor.numel()) +
                           " values are NaN or infinite; expected finite intensities");
         }
       }

@@ -20,11 +20,14 @@ class RandRotate90d final : public Transform {
       v("keys", keys, "samples' keys to turn together", config::required);
       v("prob", prob, "probability", 0, 1);
       v("max_k", max_k, "turns are drawn from 1..max_k", 1, 3);
-      v("spatial_axes", spatial_axes, "the plane of the turn; its two sides must be equal in a crop");
+      v("spatial_axes",
+        spatial_axes,
+        "the plane of the turn; its two sides must be equal in a crop");
     }
   };
   explicit RandRotate90d(const Options& options) : options_(options) {
-    if (options.spatial_axes.size() != 2) throw ConfigError("RandRotate90d: spatial_axes needs two axes");
+    if (options.spatial_axes.size() != 2)
+      throw ConfigError("RandRotate90d: spatial_axes needs two axes");
   }
   bool is_random() const override { return true; }
 

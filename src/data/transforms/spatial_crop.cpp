@@ -1,4 +1,5 @@
-// SpatialCropd and the random crops. Source: monai.transforms.{SpatialCropd, RandSpatialCropd, RandSpatialCropSamplesd}.
+// SpatialCropd and the random crops. Source: monai.transforms.{SpatialCropd, RandSpatialCropd,
+// RandSpatialCropSamplesd}.
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -12,16 +13,23 @@ namespace cytra::data {
 namespace {
 
 /// The same box out of every key. start, size: per spatial dimension.
-void crop(Sample& sample, const std::vector<std::string>& keys, const std::vector<int64_t>& start,
+void crop(Sample& sample,
+          const std::vector<std::string>& keys,
+          const std::vector<int64_t>& start,
           const std::vector<int64_t>& size) {
   for (const std::string& key : keys) {
     at::Tensor& image = sample.at(key);
     for (std::size_t d = 0; d < start.size(); ++d) {
       const auto dim = static_cast<int64_t>(d) + 1;
       if (start[d] + size[d] > image.size(dim)) {
-        throw DataError(fmt::format("{}: '{}' is smaller ({} along spatial dimension {}) than '{}': images of one sample "
-                                    "must have one size",
-                                    sample.id, key, image.size(dim), d, keys.front()));
+        throw DataError(fmt::format(
+            "{}: '{}' is smaller ({} along spatial dimension {}) than '{}': images of one sample "
+            "must have one size",
+            sample.id,
+            key,
+            image.size(dim),
+            d,
+            keys.front()));
       }
       image = image.narrow(dim, start[d], size[d]);
     }
@@ -49,13 +57,16 @@ class SpatialCropd final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     const std::vector<int64_t> image = spatial_size(sample, options_.keys.at(0));
     if (options_.roi_start.size() != image.size() || options_.roi_end.size() != image.size()) {
-      throw ConfigError(fmt::format("SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
+      throw ConfigError(fmt::format(
+          "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
     }
     std::vector<int64_t> start, size;
     for (std::size_t d = 0; d < image.size(); ++d) {
       start.push_back(std::clamp<int64_t>(options_.roi_start[d], 0, image[d]));
       size.push_back(std::clamp<int64_t>(options_.roi_end[d], start[d], image[d]) - start[d]);
-      if (size[d] == 0) throw DataError(fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
+      if (size[d] == 0)
+        throw DataError(
+            fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
     }
     crop(sample, options_.keys, start, size);
   }
@@ -75,14 +86,17 @@ class RandSpatialCropSamplesd final : public Transform {
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to crop, all at one place", config::required);
-      v("roi_size", roi_size, "size of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
+      v("roi_size",
+        roi_size,
+        "size of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
         config::required);
       v("num_samples", num_samples, "crops per image", 1, 1e6);
       v("random_size", random_size, "must be false: crops have one size");
     }
   };
   explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {
-    if (options.random_size) throw ConfigError("RandSpatialCropSamplesd: random_size=true is not supported");
+    if (options.random_size)
+      throw ConfigError("RandSpatialCropSamplesd: random_size=true is not supported");
   }
   bool is_random() const override { return true; }
   int64_t num_samples() const override { return options_.num_samples; }
@@ -92,13 +106,17 @@ class RandSpatialCropSamplesd final : public Transform {
     std::vector<int64_t> roi = options_.roi_size;
     if (roi.size() == 1) roi.resize(image.size(), roi[0]);
     if (roi.size() != image.size()) {
-      throw ConfigError(fmt::format("random crop: roi_size has {} numbers, {} has {} spatial dimensions",
-                                    options_.roi_size.size(), sample.id, image.size()));
+      throw ConfigError(
+          fmt::format("random crop: roi_size has {} numbers, {} has {} spatial dimensions",
+                      options_.roi_size.size(),
+                      sample.id,
+                      image.size()));
     }
     std::vector<int64_t> start;
     for (std::size_t d = 0; d < image.size(); ++d) {
       if (roi[d] <= 0 || roi[d] > image[d]) roi[d] = image[d];
-      start.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(image[d] - roi[d] + 1))));
+      start.push_back(
+          static_cast<int64_t>(rng.below(static_cast<uint64_t>(image[d] - roi[d] + 1))));
     }
     crop(sample, options_.keys, start, roi);
   }

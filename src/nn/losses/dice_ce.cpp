@@ -1,4 +1,5 @@
-// DiceCELoss: Dice plus cross-entropy. Arguments and values follow monai.losses.DiceCELoss (reduction mean or sum).
+// DiceCELoss: Dice plus cross-entropy. Arguments and values follow monai.losses.DiceCELoss
+// (reduction mean or sum).
 #include <ATen/ATen.h>
 #include <ATen/core/Reduction.h>
 #include <fmt/format.h>
@@ -36,25 +37,34 @@ class DiceCELoss final : public Loss {
     }
   };
   explicit DiceCELoss(const Options& options) : options_(options) {
-    if (options.sigmoid && options.softmax) throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
+    if (options.sigmoid && options.softmax)
+      throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
   }
 
   at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const override {
     const int64_t classes = logits.size(1);
     at::Tensor truth = target;  // (N,K,...)
     if (options_.to_onehot_y && classes > 1) {
-      truth = at::one_hot(target.squeeze(1).to(at::kLong), classes).movedim(-1, 1).to(logits.scalar_type());
+      truth = at::one_hot(target.squeeze(1).to(at::kLong), classes)
+                  .movedim(-1, 1)
+                  .to(logits.scalar_type());
     }
     if (truth.sizes() != logits.sizes()) {
-      throw DataError(fmt::format("DiceCELoss: target ({}) does not fit the logits ({}); for class numbers set to_onehot_y=true",
-                                  fmt::join(target.sizes(), ","), fmt::join(logits.sizes(), ",")));
+      throw DataError(
+          fmt::format("DiceCELoss: target ({}) does not fit the logits ({}); for class numbers set "
+                      "to_onehot_y=true",
+                      fmt::join(target.sizes(), ","),
+                      fmt::join(logits.sizes(), ",")));
     }
-    return options_.lambda_dice * dice(logits, truth) + options_.lambda_ce * cross_entropy(logits, truth, target);
+    return options_.lambda_dice * dice(logits, truth) +
+           options_.lambda_ce * cross_entropy(logits, truth, target);
   }
 
  private:
   at::Tensor dice(const at::Tensor& logits, at::Tensor truth) const {
-    at::Tensor p = options_.sigmoid ? at::sigmoid(logits) : options_.softmax && logits.size(1) > 1 ? at::softmax(logits, 1) : logits;
+    at::Tensor p = options_.sigmoid                         ? at::sigmoid(logits)
+                   : options_.softmax && logits.size(1) > 1 ? at::softmax(logits, 1)
+                                                            : logits;
     if (!options_.include_background && p.size(1) > 1) {
       p = p.narrow(1, 1, p.size(1) - 1);
       truth = truth.narrow(1, 1, truth.size(1) - 1);
@@ -63,16 +73,23 @@ class DiceCELoss final : public Loss {
     for (int64_t d = 2; d < p.dim(); ++d) dims.push_back(d);
     if (options_.batch) dims.insert(dims.begin(), 0);
     const at::Tensor overlap = (p * truth).sum(dims);
-    const at::Tensor total = options_.squared_pred ? p.square().sum(dims) + truth.square().sum(dims) : p.sum(dims) + truth.sum(dims);
+    const at::Tensor total = options_.squared_pred ? p.square().sum(dims) + truth.square().sum(dims)
+                                                   : p.sum(dims) + truth.sum(dims);
     const at::Tensor denominator = options_.jaccard ? 2 * (total - overlap) : total;
-    const at::Tensor losses = 1 - (2 * overlap + options_.smooth_nr) / (denominator + options_.smooth_dr);
+    const at::Tensor losses =
+        1 - (2 * overlap + options_.smooth_nr) / (denominator + options_.smooth_dr);
     return options_.reduction == "mean" ? losses.mean() : losses.sum();
   }
-  at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& truth, const at::Tensor& target) const {
+  at::Tensor cross_entropy(const at::Tensor& logits,
+                           const at::Tensor& truth,
+                           const at::Tensor& target) const {
     const auto reduction = options_.reduction == "mean" ? at::Reduction::Mean : at::Reduction::Sum;
-    if (logits.size(1) == 1) return at::binary_cross_entropy_with_logits(logits, truth.to(logits.scalar_type()), {}, {}, reduction);
+    if (logits.size(1) == 1)
+      return at::binary_cross_entropy_with_logits(
+          logits, truth.to(logits.scalar_type()), {}, {}, reduction);
     // Class numbers, or one probability per class.
-    const at::Tensor classes = target.size(1) == 1 ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
+    const at::Tensor classes =
+        target.size(1) == 1 ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
     return at::cross_entropy_loss(logits, classes, {}, reduction, -100, options_.label_smoothing);
   }
   Options options_;

@@ -1,4 +1,5 @@
-// EarlyStopping: ends a training whose metric no longer gets better. Source: lightning.pytorch.callbacks.EarlyStopping.
+// EarlyStopping: ends a training whose metric no longer gets better. Source:
+// lightning.pytorch.callbacks.EarlyStopping.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -30,14 +31,18 @@ class EarlyStopping final : public Callback {
   void on_validation_end(TrainState& state, Control& control) override {
     const auto metric = state.metrics.find(options_.monitor);
     if (metric == state.metrics.end()) {
-      throw ConfigError(fmt::format("callbacks.early_stopping.monitor: no metric '{}'", options_.monitor));
+      throw ConfigError(
+          fmt::format("callbacks.early_stopping.monitor: no metric '{}'", options_.monitor));
     }
     const double gain = options_.mode == "min" ? best_ - metric->second : metric->second - best_;
     if (std::isnan(best_) || gain > options_.min_delta) {
       best_ = metric->second;
       waited_ = 0;
     } else if (++waited_ >= options_.patience) {
-      log::info("early stopping: {} did not get better than {:.4g} in {} validations", options_.monitor, best_, waited_);
+      log::info("early stopping: {} did not get better than {:.4g} in {} validations",
+                options_.monitor,
+                best_,
+                waited_);
       control.stop = true;
     }
   }

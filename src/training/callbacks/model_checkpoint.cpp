@@ -1,4 +1,5 @@
-// ModelCheckpoint: the best by a metric, and always the last. Source: lightning.pytorch.callbacks.ModelCheckpoint.
+// ModelCheckpoint: the best by a metric, and always the last. Source:
+// lightning.pytorch.callbacks.ModelCheckpoint.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -27,7 +28,11 @@ class ModelCheckpoint final : public Callback {
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("save_top_k", save_top_k, "how many of the best to keep; -1: all, 0: none", -1, 1e6);
       v("save_last", save_last, "keep last.ckpt up to date at each validation");
-      v("every_n_train_steps", every_n_train_steps, "also write last.ckpt every so many steps; 0: no", 0, 1e12);
+      v("every_n_train_steps",
+        every_n_train_steps,
+        "also write last.ckpt every so many steps; 0: no",
+        0,
+        1e12);
     }
   };
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
@@ -37,7 +42,8 @@ class ModelCheckpoint final : public Callback {
     remove_stale_temporaries(options_.dirpath);
   }
   void on_step_end(TrainState& state, Control& control) override {
-    if (options_.every_n_train_steps > 0 && state.step % options_.every_n_train_steps == 0) save_last(control);
+    if (options_.every_n_train_steps > 0 && state.step % options_.every_n_train_steps == 0)
+      save_last(control);
   }
   void on_validation_end(TrainState& state, Control& control) override {
     if (options_.save_top_k != 0) save_best(state, control);
@@ -45,14 +51,17 @@ class ModelCheckpoint final : public Callback {
   }
 
  private:
-  void save_last(Control& control) const { control.save_to.push_back(options_.dirpath + "/last.ckpt"); }
+  void save_last(Control& control) const {
+    control.save_to.push_back(options_.dirpath + "/last.ckpt");
+  }
 
   void save_best(TrainState& state, Control& control) {
     const auto metric = state.metrics.find(options_.monitor);
     if (metric == state.metrics.end()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : state.metrics) names.push_back(name);
-      throw ConfigError(fmt::format("callbacks.model_checkpoint.monitor: no metric '{}'.{}", options_.monitor,
+      throw ConfigError(fmt::format("callbacks.model_checkpoint.monitor: no metric '{}'.{}",
+                                    options_.monitor,
                                     suggestion(options_.monitor, names)));
     }
     const double score = metric->second;
@@ -63,7 +72,9 @@ class ModelCheckpoint final : public Callback {
       state.best_path = path;
     }
     kept_.emplace_back(score, path);
-    std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) { return is_better(a.first, b.first); });
+    std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
+      return is_better(a.first, b.first);
+    });
     if (options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k) {
       const std::string worst = kept_.back().second;
       kept_.pop_back();
@@ -85,7 +96,8 @@ class ModelCheckpoint final : public Callback {
   std::string file_name(const TrainState& state) const {
     std::string name = options_.filename;
     const auto replace = [&](const std::string& mark, const std::string& text) {
-      for (std::size_t at; (at = name.find(mark)) != std::string::npos;) name.replace(at, mark.size(), text);
+      for (std::size_t at; (at = name.find(mark)) != std::string::npos;)
+        name.replace(at, mark.size(), text);
     };
     replace("{epoch:03d}", fmt::format("{:03d}", state.epoch));
     replace("{epoch}", std::to_string(state.epoch));

@@ -21,7 +21,8 @@ class CsvLogger final : public Logger {
       v("save_dir", save_dir, "folder that gets csv/version_0/metrics.csv");
     }
   };
-  explicit CsvLogger(const Options& options) : path_(options.save_dir + "/csv/version_0/metrics.csv") {
+  explicit CsvLogger(const Options& options)
+      : path_(options.save_dir + "/csv/version_0/metrics.csv") {
     make_folders(options.save_dir + "/csv/version_0");
   }
 

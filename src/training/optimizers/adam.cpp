@@ -1,4 +1,5 @@
-// AdamW and Adam in one fused pass over all parameters. Source: torch.optim.AdamW / Adam (fused=True).
+// AdamW and Adam in one fused pass over all parameters. Source: torch.optim.AdamW / Adam
+// (fused=True).
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -39,11 +40,33 @@ class Adam final : public Optimizer {
     if (parameters.empty()) return;
     at::_foreach_add_(steps, 1);
     if constexpr (decoupled) {
-      at::_fused_adamw_(parameters, gradients, means, squares, {}, steps, lr, options_.betas[0], options_.betas[1],
-                        options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+      at::_fused_adamw_(parameters,
+                        gradients,
+                        means,
+                        squares,
+                        {},
+                        steps,
+                        lr,
+                        options_.betas[0],
+                        options_.betas[1],
+                        options_.weight_decay,
+                        options_.eps,
+                        /*amsgrad=*/false,
+                        /*maximize=*/false);
     } else {
-      at::_fused_adam_(parameters, gradients, means, squares, {}, steps, lr, options_.betas[0], options_.betas[1],
-                       options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+      at::_fused_adam_(parameters,
+                       gradients,
+                       means,
+                       squares,
+                       {},
+                       steps,
+                       lr,
+                       options_.betas[0],
+                       options_.betas[1],
+                       options_.weight_decay,
+                       options_.eps,
+                       /*amsgrad=*/false,
+                       /*maximize=*/false);
     }
   }
 

@@ -39,14 +39,23 @@ class Sgd final : public Optimizer {
     if (parameters.empty()) return;
     // The first step sets the buffer to the gradient undampened, as torch does.
     const bool is_first = options_.momentum > 0 && started_.item<float>() == 0;
-    at::_fused_sgd_(parameters, gradients, momenta, options_.weight_decay, options_.momentum, lr, options_.dampening,
-                    options_.nesterov, /*maximize=*/false, is_first);
+    at::_fused_sgd_(parameters,
+                    gradients,
+                    momenta,
+                    options_.weight_decay,
+                    options_.momentum,
+                    lr,
+                    options_.dampening,
+                    options_.nesterov,
+                    /*maximize=*/false,
+                    is_first);
     started_.fill_(1);
   }
 
   std::map<std::string, at::Tensor> state() const override {
     std::map<std::string, at::Tensor> state{{"started", started_}};
-    for (std::size_t i = 0; i < momentum_.size(); ++i) state["momentum_buffer." + names_[i]] = momentum_[i];
+    for (std::size_t i = 0; i < momentum_.size(); ++i)
+      state["momentum_buffer." + names_[i]] = momentum_[i];
     return state;
   }
   double base_lr() const override { return options_.lr; }

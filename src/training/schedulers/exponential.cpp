@@ -1,4 +1,5 @@
-// ExponentialLR and ConstantLR (factor 1). Source: torch.optim.lr_scheduler.ExponentialLR, per optimizer step.
+// ExponentialLR and ConstantLR (factor 1). Source: torch.optim.lr_scheduler.ExponentialLR, per
+// optimizer step.
 #include <cmath>
 
 #include "config/registry.h"
