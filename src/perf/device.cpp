@@ -17,11 +17,13 @@
 namespace cytra::perf {
 namespace {
 
+constexpr const char* kNoDriver = "no NVIDIA driver is loaded";
+
 /// Why there is no CUDA device, or "" when there is one.
 std::string load_cuda() {
   static const std::string problem = []() -> std::string {
     std::ifstream driver("/proc/driver/nvidia/version");
-    if (!driver) return "no NVIDIA driver is loaded";
+    if (!driver) return kNoDriver;
     // Registers torch's CUDA backend; must come before the first question about devices.
     if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
       return fmt::format(
@@ -54,7 +56,8 @@ c10::Device choose_device(const std::string& accelerator) {
     throw ConfigError(fmt::format(
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
   }
-  log::debug("no GPU: {}", problem);
+  // Without a driver the CPU is what is meant; with one, a GPU lies idle.
+  log::write(problem == kNoDriver ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
   return c10::kCPU;
 }
 

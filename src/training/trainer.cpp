@@ -76,6 +76,7 @@ struct Trainer::Step {
   Progress progress;
   at::Tensor loss;  // of the newest batch, on its device
   double lr = 0;
+  std::string note;  // what the progress line says, as of the last logging
 };
 
 Trainer::Trainer(TrainerOptions options,
@@ -122,7 +123,9 @@ TrainState Trainer::fit(Task& task,
             total,
             device_of(task.model()).type(),
             Progress("training", total, done),
-            {}};
+            {},
+            0,
+            ""};
   for (const auto& callback : callbacks_) callback->on_fit_start(step.state);
   Control control;
   while (!stop_ && step.state.step < total) {
@@ -186,13 +189,13 @@ void Trainer::optimize(Step& step) {
   state.step += 1;
   if (state.step % options_.log_every_n_steps == 0 || state.step == 1) {
     log({{"train/loss_step", step.loss.item<double>()}, {"lr", step.lr}}, state);
-    std::string note = fmt::format(
+    step.note = fmt::format(
         "epoch {} loss {:.4f} lr {:.2e}", state.epoch, state.metrics["train/loss_step"], step.lr);
     for (const auto& [name, value] : state.metrics) {
-      if (name.rfind("val/", 0) == 0) note += fmt::format(" {} {:.4f}", name, value);
+      if (name.rfind("val/", 0) == 0) step.note += fmt::format(" {} {:.4f}", name, value);
     }
-    step.progress.update(state.step, note);
   }
+  step.progress.update(state.step, step.note);
   Control control;
   for (const auto& callback : callbacks_) callback->on_step_end(state, control);
   carry_out(control, state);
@@ -214,6 +217,7 @@ void Trainer::validate(Step& step) {
     }
   }
   const Metrics metrics = step.task.validation_end();
+  if (interrupted() != 0) return;  // of some of the images only
   log(metrics, step.state);
   std::string line =
       fmt::format("epoch {} step {}/{}:", step.state.epoch, step.state.step, step.total_steps);
