@@ -154,82 +154,109 @@ io::Image to_output(const at::Tensor& logits,
   return image;
 }
 
-int predict(const cli::Run& given) {
-  const auto begin = std::chrono::steady_clock::now();
-  cli::Run run = given;
-  const Node& root = run.config;
-  const auto options = config::parse<PredictOptions>(root.at("predict"));
-  const c10::Device device =
-      perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
-  const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path");
-  const Trained trained = load_trained(root, checkpoint);
-  const auto window = config::parse<inference::SlidingWindowOptions>(trained.window);
-  const auto path = root.get<std::string>("data.path");
-  const bool with_target = (ends_with(path, ".csv") || ends_with(path, ".tsv")) &&
-                           root.get<bool>("data.with_target", false);
-  const std::vector<data::Sample> inputs = list_inputs(
-      path,
-      trained.x_key,
-      with_target ? std::vector<std::string>{trained.y_key} : std::vector<std::string>{});
-  const auto spacing = root.get<std::vector<double>>("data.spacing_um", {});
-  if (spacing.size() > 3)
-    throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
-  const data::Transforms transforms = input_transforms(trained, with_target);
-  trained.model->to(device);
-  const std::string folder = open_run_folder(run);
-  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
-  log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
-
-  cli::Results results(run.json);
-  metrics::Dice dice(false);
+/// Predicts one image after the other and keeps the books.
+struct Predictor {
+  PredictOptions options;
+  Trained trained;
+  inference::SlidingWindowOptions window;
+  data::Transforms transforms;
+  std::vector<double> spacing_um;  // [[z,] y,] x; empty: the file's
+  bool with_target;
+  c10::Device device;
+  std::string folder;
+  cli::Results& results;
+  metrics::Dice dice{/*include_background=*/false};
   std::set<std::string> taken;
-  Progress progress("predicting", static_cast<int64_t>(inputs.size()));
-  const c10::InferenceMode inference_mode;
-  int64_t done = 0;
-  for (data::Sample sample : inputs) {
-    Rng rng(0);
-    at::Tensor shown;  // as it was loaded, for the overlay
+
+  void predict(data::Sample sample) {
+    Rng unused(0);
+    at::Tensor shown;  // as it was loaded, or cropped: for the overlay
     for (const auto& transform : transforms) {
-      const bool was_loaded = sample.tensors.count(trained.x_key) > 0;
-      transform->apply(sample, rng);
-      if (!was_loaded || shown.sizes() != sample.at(trained.x_key).sizes())
-        shown = sample.at(trained.x_key);
+      transform->apply(sample, unused);
+      const at::Tensor& image = sample.at(trained.x_key);
+      if (!shown.defined() || shown.sizes() != image.sizes()) shown = image;
     }
-    for (std::size_t d = 0; d < spacing.size(); ++d)
-      sample.geometry.spacing_um[3 - spacing.size() + d] = spacing[d];
-    const at::Tensor image = sample.at(trained.x_key).unsqueeze(0).to(device);
-    const auto model = [&](const at::Tensor& windows) { return (*trained.model)(windows); };
-    const at::Tensor logits =
-        inference::sliding_window(image, model, window).cpu();  // (1,K,[D,]H,W)
-    const at::Tensor mask = to_mask(logits, options.threshold);
-    if (with_target) {
-      const int64_t classes = std::max<int64_t>(2, logits.size(1));
-      const auto one_hot = [&](const at::Tensor& labels) {
-        return at::one_hot(labels.to(at::kLong), classes)
-            .movedim(-1, 0)
-            .unsqueeze(0)
-            .to(at::kFloat);
-      };
-      dice.update(one_hot(mask), one_hot(sample.at(trained.y_key)[0]));
+    for (std::size_t d = 0; d < spacing_um.size(); ++d)
+      sample.geometry.spacing_um[3 - spacing_um.size() + d] = spacing_um[d];
+    const at::Tensor image = sample.at(trained.x_key).unsqueeze(0);  // (1,C,[D,]H,W)
+    if (image.size(1) != trained.model->in_channels()) {
+      throw DataError(fmt::format(
+          "{}: {} channels, the model expects {}", sample.id, image.size(1), trained.model->in_channels()));
     }
+    const auto model = [this](const at::Tensor& windows) { return (*trained.model)(windows); };
+    const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
+    const at::Tensor mask = to_mask(logits, options.threshold);  // ([D,]H,W)
+    if (with_target) score(mask, sample.at(trained.y_key)[0], std::max<int64_t>(2, logits.size(1)));
     const std::string stem = folder + "/" + output_stem(sample.id, taken);
     io::write_ome_tiff(stem + ".ome.tif",
                        to_output(logits, mask, options.save, sample, trained.y_key));
     results.add("prediction", stem + ".ome.tif");
-    if (options.overlay) {
-      io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
-      results.add("overlay", stem + "_overlay.png");
+    if (!options.overlay) return;
+    io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
+    results.add("overlay", stem + "_overlay.png");
+  }
+
+  void score(const at::Tensor& mask, const at::Tensor& truth, int64_t classes) {
+    const auto one_hot = [&](const at::Tensor& labels) {  // ([D,]H,W) -> (1,K,[D,]H,W)
+      const at::Tensor channels = at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0);
+      return channels.unsqueeze(0).to(at::kFloat);
+    };
+    dice.update(one_hot(mask), one_hot(truth));
+  }
+};
+
+int predict(const cli::Run& given) {
+  const auto begin = std::chrono::steady_clock::now();
+  cli::Run run = given;
+  const Node& root = run.config;
+  const c10::Device device =
+      perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
+  const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path");
+  const auto path = root.get<std::string>("data.path");
+  const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");
+  cli::Results results(run.json);
+  Predictor predictor{config::parse<PredictOptions>(root.at("predict")),
+                      load_trained(root, checkpoint),
+                      {},
+                      {},
+                      root.get<std::vector<double>>("data.spacing_um", {}),
+                      is_manifest && root.get<bool>("data.with_target", false),
+                      device,
+                      "",
+                      results};
+  const Trained& trained = predictor.trained;
+  predictor.window = config::parse<inference::SlidingWindowOptions>(trained.window);
+  predictor.transforms = input_transforms(trained, predictor.with_target);
+  if (predictor.spacing_um.size() > 3)
+    throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
+  std::vector<std::string> target;
+  if (predictor.with_target) target.push_back(trained.y_key);
+  const std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
+  trained.model->to(device);
+  predictor.folder = open_run_folder(run);
+  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
+  log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
+
+  const c10::InferenceMode inference_mode;
+  Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+  int64_t done = 0, failed = 0;
+  for (const data::Sample& sample : inputs) {
+    try {
+      predictor.predict(sample);
+    } catch (const DataError& error) {  // the others still count
+      log::write(log::Level::error, error.what());
+      results.add("failed", sample.id);
+      ++failed;
     }
     progress.update(++done);
   }
   progress.finish();
-  if (with_target) results.add("dice", fmt::format("{:.4f}", dice.compute()));
-  results.add("output_dir", folder);
-  log::info("done in {}",
-            format_seconds(
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  if (predictor.with_target) results.add("dice", fmt::format("{:.4f}", predictor.dice.compute()));
+  results.add("output_dir", predictor.folder);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  log::info("{} of {} images predicted in {}", done - failed, done, format_seconds(elapsed.count()));
   results.print();
-  return 0;
+  return failed == 0 ? 0 : 2;
 }
 
 }  // namespace

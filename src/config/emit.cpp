@@ -71,6 +71,7 @@ void append_escaped(const std::string& text, std::string& out) {
 }
 
 bool needs_quotes(const std::string& text, bool is_key) {
+  if (text == "???") return is_key;  // a value that must be set is written as it was
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (std::string_view("!&*-?:|>@`%#'\",[]{}~<=").find(text.front()) != std::string_view::npos) {
     // A '-' before a word is fine: "-x".

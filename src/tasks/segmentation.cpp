@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -39,13 +40,13 @@ class SegmentationTask final : public training::Task {
   nn::Model& model() override { return *model_; }
 
   Tensor training_step(const data::Batch& batch) override {
-    const at::Tensor logits = (*model_)(batch.at(options_.x_key));
+    const at::Tensor logits = (*model_)(image_of(batch));
     return (*loss_)(logits.to(at::kFloat), batch.at(options_.y_key));
   }
 
   void validation_step(const data::Batch& batch) override {
     const auto predict = [this](const at::Tensor& windows) { return (*model_)(windows); };
-    const at::Tensor logits = inference::sliding_window(batch.at(options_.x_key), predict, window_);
+    const at::Tensor logits = inference::sliding_window(image_of(batch), predict, window_);
     const at::Tensor& target = batch.at(options_.y_key);
     loss_sum_ += (*loss_)(logits, target).item<double>();
     ++images_;
@@ -68,6 +69,14 @@ class SegmentationTask final : public training::Task {
   }
 
  private:
+  const at::Tensor& image_of(const data::Batch& batch) const {
+    const at::Tensor& image = batch.at(options_.x_key);
+    if (image.size(1) == model_->in_channels()) return image;
+    throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
+                                batch.ids.empty() ? "a batch" : batch.ids.front(),
+                                image.size(1),
+                                model_->in_channels()));
+  }
   static at::Tensor one_hot(const at::Tensor& classes, int64_t count) {  // (N,...) -> (N,K,...)
     return at::one_hot(classes.to(at::kLong), count).movedim(-1, 1).to(at::kFloat);
   }

@@ -194,10 +194,18 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake(train("paths.output_dir=/proc/run"), {"/proc"});
   expect_mistake("\"$BIN/predict\" checkpoint.ckpt_path=" + shell("echo $BIN/predict").out,
                  {"predict"});
+  expect_mistake(train("optimizer.lr=1e30 "), {"optimizer.lr"});
+  expect_mistake(train("raw_im_channels=2 data.num_workers=0"), {"1 channels, the model expects 2", "raw"});
   expect_mistake("\"$BIN/predict\"", {"checkpoint.ckpt_path", "data.path"});
   expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
   expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
   expect_mistake(train("trainer.accelerator=gpu_of_the_future"), {"trainer.accelerator"});
+}
+
+TEST_F(Programs, ALossThatIsNotFiniteEndsTheRun) {
+  const Outcome outcome = shell(train("optimizer._target_=SGD ~optimizer.betas ~optimizer.eps optimizer.lr=1e8 trainer.max_steps=50", "diverged"));
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_NE(outcome.err.find("samples: "), std::string::npos) << outcome.err;
 }
 
 TEST_F(Programs, BrokenImagesAreNamed) {
@@ -217,6 +225,21 @@ TEST_F(Programs, BrokenImagesAreNamed) {
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:3", "missing.tif"});
   std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif\n";
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:2"});
+}
+
+TEST_F(Programs, PredictGoesOnAfterABrokenImage) {
+  ASSERT_EQ(shell(train("trainer.max_steps=1", "for prediction")).code, 0);
+  fs::create_directories(at("mixed"));
+  fs::copy_file(samples() + "/images/test_0000_raw.ome.tif", at("mixed/a.ome.tif"), fs::copy_options::overwrite_existing);
+  std::ofstream(at("mixed/b.tif")) << "no image";
+  fs::copy_file(samples() + "/images/test_0001_raw.ome.tif", at("mixed/c.ome.tif"), fs::copy_options::overwrite_existing);
+  const Outcome outcome = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + at("for prediction/checkpoints/last.ckpt") +
+                                "' 'data.path=" + at("mixed") + "' inference_args.overlap=0.5 'paths.output_dir=" + at("two of three") + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("b.tif"), std::string::npos) << outcome.err;
+  EXPECT_EQ(value_of(outcome.out, "failed"), at("mixed/b.tif"));
+  EXPECT_TRUE(fs::exists(at("two of three/a.ome.tif")));
+  EXPECT_TRUE(fs::exists(at("two of three/c.ome.tif")));
 }
 
 TEST_F(Programs, AFolderThatCantBeWrittenIsNamed) {
