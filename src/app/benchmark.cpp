@@ -193,7 +193,7 @@ Node measure_train_step(const Setup& setup) {
   const auto optimizer =
       Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"), "optimizer");
   nn::Model& model = task->model();
-  model.to(setup.device);
+  nn::place_model(model, setup.config.at("task.model"), setup.device);
   model.train();
   optimizer->attach(nn::state_of(model));
   std::vector<int64_t> target = setup.shape;

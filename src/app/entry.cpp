@@ -39,7 +39,8 @@ int guarded(const std::function<int()>& work) {
                         "; try a smaller data.batch_size, patch or inference_args.sw_batch_size");
     }
     if (message.find("Class values must be") != std::string::npos) {
-      throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " + message);
+      throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " +
+                      message);
     }
     throw std::runtime_error(message);
   }

@@ -180,8 +180,10 @@ struct Predictor {
       sample.geometry.spacing_um[3 - spacing_um.size() + d] = spacing_um[d];
     const at::Tensor image = sample.at(trained.x_key).unsqueeze(0);  // (1,C,[D,]H,W)
     if (image.size(1) != trained.model->in_channels()) {
-      throw DataError(fmt::format(
-          "{}: {} channels, the model expects {}", sample.id, image.size(1), trained.model->in_channels()));
+      throw DataError(fmt::format("{}: {} channels, the model expects {}",
+                                  sample.id,
+                                  image.size(1),
+                                  trained.model->in_channels()));
     }
     const auto model = [this](const at::Tensor& windows) { return (*trained.model)(windows); };
     const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
@@ -232,7 +234,7 @@ int predict(const cli::Run& given) {
   std::vector<std::string> target;
   if (predictor.with_target) target.push_back(trained.y_key);
   const std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
-  trained.model->to(device);
+  nn::place_model(*trained.model, trained.config.at("task.model"), device);
   predictor.folder = open_run_folder(run);
   perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
   log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
@@ -254,7 +256,8 @@ int predict(const cli::Run& given) {
   if (predictor.with_target) results.add("dice", fmt::format("{:.4f}", predictor.dice.compute()));
   results.add("output_dir", predictor.folder);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  log::info("{} of {} images predicted in {}", done - failed, done, format_seconds(elapsed.count()));
+  log::info(
+      "{} of {} images predicted in {}", done - failed, done, format_seconds(elapsed.count()));
   results.print();
   return failed == 0 ? 0 : 2;
 }

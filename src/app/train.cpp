@@ -124,7 +124,7 @@ int train(const cli::Run& given) {
           ? make_loader(*module, data::Split::valid, static_cast<uint64_t>(seed), device.is_cuda())
           : data::DataLoader({});
   nn::Model& model = task->model();
-  model.to(device);
+  nn::place_model(model, root.at("task.model"), device);
   optimizer->attach(nn::state_of(model));
   training::TrainState state;
   const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path", "");

@@ -34,6 +34,20 @@ at::Tensor Model::operator()(const at::Tensor& image) {
                                                       : at::MemoryFormat::ChannelsLast3d));
 }
 
+namespace {
+
+void use_channels_last(Model& model) {
+  model.channels_last = true;
+  const auto format =
+      model.spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+  for (at::Tensor& parameter : model.parameters()) {
+    if (parameter.dim() == model.spatial_dims() + 2)
+      parameter.set_data(parameter.contiguous(format));
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<Model> make_model(const config::Node& node) {
   config::Node own = node;
   const bool channels_last = own.get<bool>("channels_last", false);
@@ -42,16 +56,14 @@ std::shared_ptr<Model> make_model(const config::Node& node) {
                                [](const auto& entry) { return entry.first == "channels_last"; }),
                 own.map.end());
   std::shared_ptr<Model> model = Registry<Model>::instance().make(own, "model");
-  model->channels_last = channels_last;
-  if (channels_last) {
-    const auto format = model->spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
-                                                   : at::MemoryFormat::ChannelsLast3d;
-    for (at::Tensor& parameter : model->parameters()) {
-      if (parameter.dim() == model->spatial_dims() + 2)
-        parameter.set_data(parameter.contiguous(format));
-    }
-  }
+  if (channels_last) use_channels_last(*model);
   return model;
+}
+
+void place_model(Model& model, const config::Node& node, c10::Device device) {
+  model.to(device);
+  const config::Node* layout = node.find_direct("channels_last");
+  if (device.is_cpu() && layout != nullptr && layout->is_null()) use_channels_last(model);
 }
 
 int64_t count_parameters(const Model& model) {

@@ -57,7 +57,8 @@ c10::Device choose_device(const std::string& accelerator) {
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
   }
   // Without a driver the CPU is what is meant; with one, a GPU lies idle.
-  log::write(problem == kNoDriver ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
+  log::write(problem == kNoDriver ? log::Level::debug : log::Level::warn,
+             "using the CPU: " + problem);
   return c10::kCPU;
 }
 

@@ -137,13 +137,14 @@ TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
   // Moments from the start to some way into the training, however fast this machine is now.
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(shell(train("trainer.max_steps=1", "measured")).code, 0);
-  const double start_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double start_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (int kill = 0; kill < 20; ++kill) {
     const std::string run = "killed " + std::to_string(kill);
     const std::string resume = newest.empty() ? "" : "'checkpoint.ckpt_path=" + newest + "'";
-    const Outcome outcome =
-        shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
-              std::to_string(start_s * (0.2 + 2.5 * std::rand() / RAND_MAX)) + "; kill -9 $pid; wait $pid )");
+    const Outcome outcome = shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
+                                  std::to_string(start_s * (0.2 + 2.5 * std::rand() / RAND_MAX)) +
+                                  "; kill -9 $pid; wait $pid )");
     EXPECT_EQ(outcome.code, 137)
         << outcome.err;  // still at work when it was killed: no error of its own
     const std::string last = at(run + "/checkpoints/last.ckpt");
@@ -195,7 +196,8 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake("\"$BIN/predict\" checkpoint.ckpt_path=" + shell("echo $BIN/predict").out,
                  {"predict"});
   expect_mistake(train("optimizer.lr=1e30 "), {"optimizer.lr"});
-  expect_mistake(train("raw_im_channels=2 data.num_workers=0"), {"1 channels, the model expects 2", "raw"});
+  expect_mistake(train("raw_im_channels=2 data.num_workers=0"),
+                 {"1 channels, the model expects 2", "raw"});
   expect_mistake("\"$BIN/predict\"", {"checkpoint.ckpt_path", "data.path"});
   expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
   expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
@@ -203,7 +205,10 @@ TEST_F(Programs, MistakesEndInOneLine) {
 }
 
 TEST_F(Programs, ALossThatIsNotFiniteEndsTheRun) {
-  const Outcome outcome = shell(train("optimizer._target_=SGD ~optimizer.betas ~optimizer.eps optimizer.lr=1e8 trainer.max_steps=50", "diverged"));
+  const Outcome outcome =
+      shell(train("optimizer._target_=SGD ~optimizer.betas ~optimizer.eps optimizer.lr=1e8 "
+                  "trainer.max_steps=50",
+                  "diverged"));
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_NE(outcome.err.find("samples: "), std::string::npos) << outcome.err;
 }
@@ -230,11 +235,17 @@ TEST_F(Programs, BrokenImagesAreNamed) {
 TEST_F(Programs, PredictGoesOnAfterABrokenImage) {
   ASSERT_EQ(shell(train("trainer.max_steps=1", "for prediction")).code, 0);
   fs::create_directories(at("mixed"));
-  fs::copy_file(samples() + "/images/test_0000_raw.ome.tif", at("mixed/a.ome.tif"), fs::copy_options::overwrite_existing);
+  fs::copy_file(samples() + "/images/test_0000_raw.ome.tif",
+                at("mixed/a.ome.tif"),
+                fs::copy_options::overwrite_existing);
   std::ofstream(at("mixed/b.tif")) << "no image";
-  fs::copy_file(samples() + "/images/test_0001_raw.ome.tif", at("mixed/c.ome.tif"), fs::copy_options::overwrite_existing);
-  const Outcome outcome = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + at("for prediction/checkpoints/last.ckpt") +
-                                "' 'data.path=" + at("mixed") + "' inference_args.overlap=0.5 'paths.output_dir=" + at("two of three") + "'");
+  fs::copy_file(samples() + "/images/test_0001_raw.ome.tif",
+                at("mixed/c.ome.tif"),
+                fs::copy_options::overwrite_existing);
+  const Outcome outcome =
+      shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + at("for prediction/checkpoints/last.ckpt") +
+            "' 'data.path=" + at("mixed") +
+            "' inference_args.overlap=0.5 'paths.output_dir=" + at("two of three") + "'");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("b.tif"), std::string::npos) << outcome.err;
   EXPECT_EQ(value_of(outcome.out, "failed"), at("mixed/b.tif"));
