@@ -105,7 +105,7 @@ void make_folders(const std::string& path) {
 std::string make_run_folder(const std::string& path) {
   make_folders(parent_of(path));
   for (int number = 0;; ++number) {
-    const std::string candidate = number == 0 ? path : path + "-" + std::to_string(number);
+    std::string candidate = number == 0 ? path : path + "-" + std::to_string(number);
     if (::mkdir(candidate.c_str(), 0777) == 0) return candidate;
     if (errno != EEXIST) throw_errno("can't be made a folder", candidate, errno);
   }

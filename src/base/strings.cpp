@@ -1,5 +1,6 @@
 #include "base/strings.h"
 
+#include <cmath>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -56,7 +57,7 @@ std::string format_bytes(double bytes) {
 
 std::string format_seconds(double seconds) {
   if (seconds < 60) return fmt::format("{:.{}f}s", seconds, seconds < 10 ? 1 : 0);
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
   return fmt::format("{}h {:02}m", whole / 3600, whole / 60 % 60);
 }

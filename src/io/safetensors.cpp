@@ -182,6 +182,7 @@ std::size_t write_safetensors(const std::string& path,
   if (!metadata.empty()) root["__metadata__"] = metadata;
   // Wide types first, as the reference writer does: then every tensor is aligned to its own size.
   std::vector<std::pair<std::string, const TensorView*>> order;
+  order.reserve(tensors.size());
   for (const auto& [name, view] : tensors) order.emplace_back(name, &view);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return element_size(a.second->dtype) > element_size(b.second->dtype);
