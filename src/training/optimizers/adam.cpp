@@ -39,35 +39,40 @@ class Adam final : public Optimizer {
     }
     if (parameters.empty()) return;
     at::_foreach_add_(steps, 1);
-    if constexpr (decoupled) {
-      at::_fused_adamw_(parameters,
-                        gradients,
-                        means,
-                        squares,
-                        {},
-                        steps,
-                        lr,
-                        options_.betas[0],
-                        options_.betas[1],
-                        options_.weight_decay,
-                        options_.eps,
-                        /*amsgrad=*/false,
-                        /*maximize=*/false);
-    } else {
-      at::_fused_adam_(parameters,
-                       gradients,
-                       means,
-                       squares,
-                       {},
-                       steps,
-                       lr,
-                       options_.betas[0],
-                       options_.betas[1],
-                       options_.weight_decay,
-                       options_.eps,
-                       /*amsgrad=*/false,
-                       /*maximize=*/false);
-    }
+    using List = at::TensorList;
+    using Maybe = const std::optional<at::Tensor>&;
+    using Update = void (*)(List,
+                            List,
+                            List,
+                            List,
+                            List,
+                            List,
+                            double,
+                            double,
+                            double,
+                            double,
+                            double,
+                            bool,
+                            bool,
+                            Maybe,
+                            Maybe);
+    const auto update = decoupled ? static_cast<Update>(&at::_fused_adamw_)
+                                  : static_cast<Update>(&at::_fused_adam_);
+    update(parameters,
+           gradients,
+           means,
+           squares,
+           /*max_exp_avg_sqs=*/{},
+           steps,
+           lr,
+           options_.betas[0],
+           options_.betas[1],
+           options_.weight_decay,
+           options_.eps,
+           /*amsgrad=*/false,
+           /*maximize=*/false,
+           /*grad_scale=*/std::nullopt,
+           /*found_inf=*/std::nullopt);
   }
 
   std::map<std::string, at::Tensor> state() const override {
