@@ -15,7 +15,7 @@ int guarded(const std::function<int()>& work);
 /// sends the log to <program>.log there. Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
-/// Where the files of an interrupted or finished run are, ready to paste.
+/// A command line that starts another of our programs, ready to paste.
 std::string command(const std::string& program, const std::vector<std::string>& overrides);
 
 }  // namespace cytra::app

@@ -139,10 +139,11 @@ int train(const cli::Run& given) {
     }
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
   }
+  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
+  make_all<training::Callback>(root, "callbacks", "callback");  // only to find mistakes
   const std::string folder = open_run_folder(run);
   const auto callbacks = make_all<training::Callback>(run.config, "callbacks", "callback");
   const auto loggers = make_all<training::Logger>(run.config, "logger", "logger");
-  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
   log::info("{}: {} parameters; run folder {}",
             root.get<std::string>("model._target_"),

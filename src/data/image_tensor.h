@@ -8,8 +8,7 @@ namespace cytra::data {
 /// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3; float32. Throws: DataError when a stack is read as
 /// 2D.
 at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path);
-/// The reverse, for uint8, uint16 (in int32 tensors, see dtype), and float32 values. `dtype` is the
-/// type on disk.
+/// The reverse: (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);
 
 }  // namespace cytra::data

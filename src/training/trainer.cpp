@@ -1,6 +1,5 @@
 #include "training/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <csignal>
 
@@ -131,8 +130,11 @@ TrainState Trainer::fit(Task& task,
   while (!stop_ && step.state.step < total) {
     train_epoch(step);
     if (interrupted() != 0) break;
-    step.state.epoch += 1;
-    step.state.batch = 0;
+    if (step.state.batch ==
+        batches) {  // not cut short by max_steps: a resume finishes such an epoch
+      step.state.epoch += 1;
+      step.state.batch = 0;
+    }
     const bool last = stop_ || step.state.step >= total;
     if (options_.limit_val_batches != 0 &&
         (last || step.state.epoch % options_.check_val_every_n_epoch == 0))
