@@ -24,7 +24,8 @@ endif()
 
 add_library(cytra_flags INTERFACE)
 # GCC 12 sees uninitialised values in torch's SmallVector once it is inlined; there are none.
-target_compile_options(cytra_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-maybe-uninitialized
+target_compile_options(cytra_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<BOOL:${CYTRA_WERROR}>:-Werror>)
 target_compile_definitions(cytra_flags INTERFACE FMT_HEADER_ONLY=1)
 target_include_directories(cytra_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)

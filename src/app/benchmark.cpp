@@ -18,6 +18,7 @@
 #include "base/version.h"
 #include "config/composer.h"
 #include "config/registry.h"
+#include "config/run_config.h"
 #include "data/sample.h"
 #include "nn/model.h"
 #include "nn/weights.h"
@@ -225,7 +226,7 @@ Node model_config(const cli::Run& run) {
   const auto name = run.config.get<std::string>("config", "");
   if (name.empty())
     throw ConfigError("nothing to measure: give --ckpt CHECKPOINT or --config EXPERIMENT");
-  if (std::filesystem::is_regular_file(name)) return config::load_yaml(name);
+  if (std::filesystem::exists(name)) return config::load_run_config(name, true);
   return config::Composer(run.config_folders).compose("train", {"experiment=" + name});
 }
 

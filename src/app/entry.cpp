@@ -9,22 +9,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "config/run_config.h"
 
 namespace cytra::app {
-namespace {
-
-void replace_prefix(config::Node& node,
-                    const std::string& old_prefix,
-                    const std::string& new_prefix) {
-  if (node.kind == config::Kind::string && starts_with(node.string, old_prefix)) {
-    node.string = new_prefix + node.string.substr(old_prefix.size());
-  }
-  for (auto& child : node.list) replace_prefix(child, old_prefix, new_prefix);
-  for (auto& [key, child] : node.map) replace_prefix(child, old_prefix, new_prefix);
-}
-
-}  // namespace
-
 int guarded(const std::function<int()>& work) {
   try {
     return work();
@@ -47,16 +34,17 @@ int guarded(const std::function<int()>& work) {
 }
 
 std::string open_run_folder(cli::Run& run) {
-  const std::string wanted = run.config.get<std::string>("paths.output_dir");
+  const std::string wanted = config::output_dir(run.composed);
   const std::string folder = make_run_folder(wanted);
-  if (folder != wanted) replace_prefix(run.config, wanted, folder);
-  make_folders(folder + "/.hydra");
-  write_file(folder + "/.hydra/config.yaml", config::to_yaml(run.config));
-  config::Node overrides;
-  overrides.kind = config::Kind::list;
-  for (const std::string& text : run.overrides)
-    overrides.list.push_back(config::Node::make_string(text));
-  write_file(folder + "/.hydra/overrides.yaml", config::to_yaml(overrides));
+  if (folder != wanted) {
+    config::move_output(run.composed, folder);
+    run.config = config::job_config(run.composed);
+  }
+  std::error_code error;
+  config::save_run_config(folder,
+                          run.composed,
+                          "cd " + cli::shell_quote(std::filesystem::current_path(error).string()) +
+                              " && " + run.command_line);
   log::set_file(folder + "/" + run.program + ".log");
   log::debug("{}", run.command_line);
   return folder;

@@ -10,9 +10,9 @@ namespace cytra::app {
 /// failure).
 int guarded(const std::function<int()>& work);
 
-/// Makes the run folder paths.output_dir (a number is appended when it is taken, and every value
-/// that names the folder follows), saves .hydra/config.yaml and .hydra/overrides.yaml in it, and
-/// sends the log to <program>.log there. Returns the folder.
+/// Makes the run's folder (a number is appended when it is taken, and every value that names the
+/// folder follows), saves the configuration in its .hydra folder, and sends the log to
+/// <program>.log there. Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
 /// A command line that starts another of our programs, ready to paste.

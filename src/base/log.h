@@ -24,7 +24,7 @@ void info(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <class... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::warn, fmt::format(format, std::forward<Args>(args)...));
+  if (shows(Level::warn)) write(Level::warn, fmt::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {

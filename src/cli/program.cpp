@@ -2,9 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 
-#include <CLI/CLI.hpp>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -13,97 +11,17 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/version.h"
+#include "cli/arguments.h"
+#include "cli/completion.h"
+#include "cli/excerpt.h"
+#include "cli/inspect.h"
 #include "config/composer.h"
+#include "config/run_config.h"
 
 namespace cytra::cli {
 namespace {
 
-struct Arguments {
-  std::vector<std::string> overrides;
-  std::string print;  // "job" with --cfg
-  std::string config_folder, config_path, config_name;
-  bool help = false, version = false, quiet = false, json = false;
-  int verbose = 0;
-};
-
-/// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so
-/// those are told apart.
-void add_flag_override(const Flag& flag,
-                       const std::vector<std::string>& words,
-                       std::vector<std::string>& overrides) {
-  std::vector<std::string> values;
-  for (const std::string& word : words) {
-    (word.find('=') == std::string::npos ? values : overrides).push_back(word);
-  }
-  if (flag.takes == Flag::Takes::nothing) {
-    overrides.push_back(fmt::format("{}=true", flag.key));
-  } else if (flag.takes == Flag::Takes::one) {
-    overrides.push_back(fmt::format("{}={}", flag.key, words.back()));
-  } else {
-    overrides.push_back(fmt::format("{}=[{}]", flag.key, join(values, ",")));
-  }
-}
-
-Arguments parse_arguments(const Program& program, int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", arguments.help);
-  app.add_flag("--version", arguments.version);
-  app.add_flag("-q,--quiet", arguments.quiet);
-  app.add_flag("-v,--verbose", arguments.verbose);
-  app.add_flag("--json", arguments.json);
-  app.add_option("-c,--cfg", arguments.print)->check(CLI::IsMember({"job"}));
-  app.add_option("--config-dir", arguments.config_folder);
-  app.add_option("--config-path", arguments.config_path);
-  app.add_option("--config-name", arguments.config_name);
-  std::vector<std::vector<std::string>> words(program.flags.size());
-  std::vector<CLI::Option*> options;
-  for (std::size_t i = 0; i < program.flags.size(); ++i) {
-    const Flag& flag = program.flags[i];
-    CLI::Option* option = flag.takes == Flag::Takes::nothing ? app.add_flag(flag.name)
-                                                             : app.add_option(flag.name, words[i]);
-    if (flag.takes == Flag::Takes::one) option->expected(1)->allow_extra_args(false);
-    options.push_back(option);
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    throw ConfigError(fmt::format("{}; see {} --help", error.what(), program.name));
-  }
-  std::vector<std::string> known{"--help",
-                                 "--version",
-                                 "--quiet",
-                                 "--verbose",
-                                 "--json",
-                                 "--cfg",
-                                 "--config-dir",
-                                 "--config-path",
-                                 "--config-name"};
-  for (const Flag& flag : program.flags) known.emplace_back(flag.name);
-  for (const std::string& word : app.remaining()) {
-    if (word.size() > 1 && word[0] == '-') {
-      throw ConfigError(fmt::format("unknown flag {}.{}", word, suggestion(word, known)));
-    }
-    arguments.overrides.push_back(word);
-  }
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (options[i]->count() > 0) add_flag_override(program.flags[i], words[i], arguments.overrides);
-  }
-  return arguments;
-}
-
-std::vector<std::string> config_folders(const Arguments& arguments) {
-  std::vector<std::string> folders;
-  if (!arguments.config_folder.empty()) folders.push_back(arguments.config_folder);
-  folders.push_back(arguments.config_path.empty() ? config_folder() : arguments.config_path);
-  for (const std::string& folder : folders) {
-    if (!std::filesystem::is_directory(folder))
-      throw ConfigError(folder + ": no such folder of configs");
-  }
-  return folders;
-}
+using config::Node;
 
 void print_help(const Program& program, const config::Composer& composer) {
   std::string text = fmt::format(
@@ -117,25 +35,8 @@ void print_help(const Program& program, const config::Composer& composer) {
   for (const config::Group& group : composer.groups()) {
     text += fmt::format("  {:<18} {}\n", group.name, join(group.options, ", "));
   }
-  text += "\nFlags:\n";
-  for (const Flag& flag : program.flags) {
-    const char* value = flag.takes == Flag::Takes::nothing ? ""
-                        : flag.takes == Flag::Takes::one   ? " X"
-                                                           : " X ...";
-    text += fmt::format("  {:<22} {} ({})\n", std::string(flag.name) + value, flag.help, flag.key);
-  }
   text +=
-      "  -c, --cfg job          print the composed configuration and stop\n"
-      "  --config-dir DIR       also look for configs in DIR, first\n"
-      "  --config-path DIR      look for configs in DIR only\n"
-      "  --config-name NAME     primary config instead of " +
-      std::string(program.primary) +
-      "\n"
-      "  -q, --quiet            warnings and errors only\n"
-      "  -v, --verbose          more messages\n"
-      "  --json                 results on stdout as one JSON object\n"
-      "  --version              version\n"
-      "  -h, --help             this text\n"
+      "\nFlags:\n" + flags_help(program) +
       "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a failure of ours, 2 bad "
       "input,\n"
       "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
@@ -158,8 +59,58 @@ Entry load_engine(const char* name) {
   return entry;
 }
 
+std::vector<std::string> config_folders(const Arguments& arguments) {
+  std::vector<std::string> folders{arguments.config_path.empty() ? config_folder()
+                                                                 : arguments.config_path};
+  if (!arguments.config_dir.empty()) folders.push_back(arguments.config_dir);
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string() + "/";
+  for (std::string& folder : folders) {  // messages are shorter so
+    if (starts_with(folder, here) && folder.size() > here.size()) folder.erase(0, here.size());
+  }
+  for (const std::string& folder : folders) {
+    if (!std::filesystem::is_directory(folder))
+      throw ConfigError(folder + ": no such folder of configs");
+  }
+  return folders;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// What of Hydra's settings has an effect here, and a word on what has none.
+void apply_hydra(const Node& root) {
+  for (const auto& [name, value] : root.at("hydra.job.env_set").map)
+    ::setenv(name.c_str(),
+             config::evaluate(root, "hydra.job.env_set." + name).as<std::string>().c_str(),
+             1);
+  const Node& verbose = root.at("hydra.verbose");
+  if (verbose.kind != config::Kind::boolean || verbose.boolean) log::set_level(log::Level::debug);
+  const Node& chdir = root.at("hydra.job.chdir");
+  if (chdir.kind == config::Kind::boolean && chdir.boolean)
+    log::warn("{}: not supported, the working folder stays", chdir.where());
+  const Node& callbacks = root.at("hydra.callbacks");
+  if (callbacks.is_map() && !callbacks.map.empty())
+    log::warn("{}: Python callbacks of Hydra are not run", callbacks.map.front().second.where());
+}
+
+Run make_run(const Program& program, const Arguments& arguments, Node root, int argc, char** argv) {
+  Run run;
+  config::set_output_dir(root);
+  run.config = config::job_config(root);
+  config::require_complete(run.config);
+  run.composed = std::move(root);
+  run.overrides = arguments.overrides;
+  run.config_folders = config_folders(arguments);
+  run.program = program.name;
+  for (int i = 0; i < argc; ++i) run.command_line += (i == 0 ? "" : " ") + shell_quote(argv[i]);
+  run.json = arguments.json;
+  return run;
+}
+
 int run_throwing(const Program& program, int argc, char** argv) {
-  Arguments arguments = parse_arguments(program, argc, argv);
+  const Arguments arguments = parse_arguments(program, argc, argv);
   if (arguments.version) {
     std::printf("%s %s\n", program.name, version());
     return 0;
@@ -167,27 +118,37 @@ int run_throwing(const Program& program, int argc, char** argv) {
   log::set_level(arguments.quiet         ? log::Level::warn
                  : arguments.verbose > 0 ? log::Level::debug
                                          : log::Level::info);
-  Run run;
-  run.config_folders = config_folders(arguments);
-  const config::Composer composer(run.config_folders);
+  const config::Composer composer(config_folders(arguments), program.name);
   if (arguments.help) {
     print_help(program, composer);
     return 0;
   }
   const std::string primary =
       arguments.config_name.empty() ? program.primary : arguments.config_name;
-  if (!arguments.print.empty()) {
-    const std::string text = config::to_yaml(composer.compose(primary, arguments.overrides));
-    std::fwrite(text.data(), 1, text.size(), stdout);
+  const std::vector<std::string>& overrides = arguments.overrides;
+  if (!arguments.completion.empty()) {
+    print(shell_completion(program, composer, primary, arguments.completion));
     return 0;
   }
-  run.config = composer.compose(primary, arguments.overrides);
-  config::require_complete(run.config);
-  run.overrides = std::move(arguments.overrides);
-  run.program = program.name;
-  for (int i = 0; i < argc; ++i) run.command_line += (i == 0 ? "" : " ") + shell_quote(argv[i]);
-  run.json = arguments.json;
-  return load_engine(program.entry)(run);
+  if (!arguments.explain.empty()) {
+    print(explain_text(composer, primary, overrides, arguments.explain));
+    return 0;
+  }
+  config::Composition composition = composer.load(primary, overrides);
+  config::Node& root = composition.root;
+  if (!arguments.cfg.empty()) {
+    if (arguments.resolve) config::set_output_dir(root);
+    print(composed_text(composition, arguments));
+  } else if (!arguments.info.empty()) {
+    print(info_text(composer, composition, arguments.info));
+  } else if (!arguments.diff.empty()) {
+    if (arguments.resolve) config::set_output_dir(root);
+    print(diff_text(composition, arguments.diff, arguments.resolve));
+  } else {
+    apply_hydra(root);
+    return load_engine(program.entry)(make_run(program, arguments, std::move(root), argc, argv));
+  }
+  return 0;
 }
 
 }  // namespace
@@ -240,7 +201,7 @@ int run(const Program& program, int argc, char** argv) {
     const int code = exit_code(error);
     log::write(log::Level::error,
                code == 1 ? fmt::format("internal: {} (please report this)", error.what())
-                         : std::string(error.what()));
+                         : with_source(error.what()));
     return code;
   }
 }

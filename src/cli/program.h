@@ -28,7 +28,8 @@ struct Program {
 
 /// What the engine gets.
 struct Run {
-  config::Node config;  // composed, resolved, complete
+  config::Node config;    // composed, resolved, complete
+  config::Node composed;  // as it was written, with `hydra`; saved with the run
   std::vector<std::string> overrides;
   std::vector<std::string> config_folders;
   std::string program;

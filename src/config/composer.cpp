@@ -1,11 +1,15 @@
 #include "config/composer.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/defaults.h"
+#include "config/hydra_node.h"
 #include "config/merge.h"
+#include "config/run_config.h"
 
 namespace cytra::config {
 namespace {
@@ -23,11 +27,41 @@ void check_not_sweep(const Override& override) {
                     suggestion(override.key, groups));
 }
 
-void merge_tree(const DefaultsNode& node, Node& root, const std::string& package) {
+/// Which folders are searched is known before any other file is.
+void check_searchpath(const ConfigFile& file, const std::string& package) {
+  const Node* path = package.empty()      ? file.content.find("hydra.searchpath")
+                     : package == "hydra" ? file.content.find("searchpath")
+                                          : nullptr;
+  if (path == nullptr || path->is_null() || file.name.empty()) return;
+  throw ConfigError(path->origin.text() +
+                    ": hydra.searchpath, expected it in the primary config or on the command line");
+}
+
+/// Merges the files of a defaults tree into root, in their order. `parent`: whose list names
+/// `node`, nullptr for the primary config.
+void merge_tree(const DefaultsNode& node,
+                const DefaultsNode* parent,
+                const std::string& package,
+                Node& root,
+                const std::function<void(Included)>& merged) {
+  const auto include = [&](bool is_self) {
+    if (parent != nullptr) check_searchpath(*node.file, package);
+    merge_at(root, package, node.file->content);
+    merged({node.config_path(),
+            package,
+            parent == nullptr ? "" : parent->config_path(),
+            node.item.origin,
+            is_self});
+  };
   if (node.file == nullptr) return;
-  if (node.children.empty()) merge_at(root, package, node.file->content);
-  for (const DefaultsNode& child : node.children)
-    merge_tree(child, root, child.self ? package : child.package());
+  if (node.children.empty()) include(false);
+  for (const DefaultsNode& child : node.children) {
+    if (child.self) {
+      include(true);
+    } else {
+      merge_tree(child, &node, child.package(), root, merged);
+    }
+  }
 }
 
 void add_missing(const Node& node, std::vector<std::string>& out) {
@@ -38,7 +72,8 @@ void add_missing(const Node& node, std::vector<std::string>& out) {
 
 }  // namespace
 
-Composer::Composer(std::vector<std::string> folders) : folders_(std::move(folders)) {
+Composer::Composer(std::vector<std::string> folders, std::string job_name)
+    : folders_(std::move(folders)), job_name_(std::move(job_name)) {
   for (const std::string& folder : folders_) {
     std::error_code error;
     if (std::filesystem::is_directory(folder, error)) return;
@@ -47,12 +82,20 @@ Composer::Composer(std::vector<std::string> folders) : folders_(std::move(folder
                     ", expected one that exists");
 }
 
-Node Composer::compose_unresolved(const std::string& primary,
-                                  const std::vector<std::string>& overrides) const {
+Composition Composer::load(const std::string& primary,
+                           const std::vector<std::string>& texts,
+                           bool planning,
+                           const Watch& watch) const {
+  std::vector<Override> overrides, choices, values;
+  for (const std::string& text : texts) overrides.push_back(parse_override(text));
   Repository repository(folders_);
-  std::vector<Override> choices, values;
-  for (const std::string& text : overrides) {
-    Override override = parse_override(text);
+  const ConfigFile* first = repository.load(primary);
+  const Node empty = Node::make_map();
+  for (const std::string& folder :
+       searchpath_of(first == nullptr ? empty : first->content, overrides))
+    repository.add_folder(folder);
+  for (const Override& override : overrides) {
+    if (planning && override.values.size() > 1) continue;
     check_not_sweep(override);
     const bool is_map = !override.values.empty() && override.values[0].is_map();
     const bool is_group = override.key.find('.') == std::string::npos && !is_map &&
@@ -60,33 +103,43 @@ Node Composer::compose_unresolved(const std::string& primary,
     if (!is_group && (override.package || override.key.find('/') != std::string::npos)) {
       fail_no_group(override, repository.groups());
     }
-    (is_group ? choices : values).push_back(std::move(override));
+    (is_group ? choices : values).push_back(override);
   }
-  Node root = Node::make_map();
-  const DefaultsNode tree = build_defaults_tree(repository, primary, choices);
-  merge_tree(tree, root, tree.package());
-  if (root.origin.file == nullptr) root.origin = tree.file->content.origin;
+  Composition result;
+  Node& root = result.root;
+  root = Node::make_map();
+  DefaultsTree tree = build_defaults_tree(repository, primary, choices, planning);
+  result.choices = std::move(tree.choices);
+  const auto merged = [&](Included file) {
+    if (watch) watch(root, file.path, file.chosen);
+    result.files.push_back(std::move(file));
+  };
+  for (const DefaultsNode* part : {&tree.hydra, &tree.primary})
+    merge_tree(*part, nullptr, part->package(), root, merged);
+  root.origin = tree.primary.file->content.origin;
+  if (const Node* hydra = root.find_direct("hydra"))
+    check_hydra_keys(*hydra, repository.load("hydra/config")->content);
   for (const Override& value : values) {
     // Looking for groups reads every folder; only the message of an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;
     apply_override(root, value, unknown ? repository.groups() : std::vector<std::string>());
+    if (watch) watch(root, "", value.origin);
   }
+  fill_hydra(root, {job_name_, primary, overrides, result.choices, repository.folders()});
   set_paths(root);
-  return root;
+  return result;
+}
+
+Composition Composer::load(const std::string& primary,
+                           const std::vector<std::string>& overrides,
+                           bool planning) const {
+  return load(primary, overrides, planning, {});
 }
 
 Node Composer::compose(const std::string& primary,
                        const std::vector<std::string>& overrides) const {
-  Node root = compose_unresolved(primary, overrides);
-  // Hydra keeps its own settings from the program too, and they refer to values that only it has.
-  for (auto entry = root.map.begin(); entry != root.map.end(); ++entry) {
-    if (entry->first != "hydra") continue;
-    root.map.erase(entry);
-    break;
-  }
-  resolve(root);
-  return root;
+  return job_config(load(primary, overrides).root);
 }
 
 std::vector<Group> Composer::groups() const {
@@ -100,6 +153,10 @@ std::vector<Group> Composer::groups() const {
     result.push_back(std::move(group));
   }
   return result;
+}
+
+std::vector<std::string> Composer::options(const std::string& group) const {
+  return group.empty() ? std::vector<std::string>() : Repository(folders_).options(group);
 }
 
 void require_complete(const Node& root) {

@@ -1,7 +1,9 @@
 #pragma once
 // Hydra's composition: a primary config, its defaults list and the command line become one tree.
-// Source: Hydra 1.3 (docs/config.md lists what is the same and what is missing).
+// Source: Hydra 1.3 (docs/config.md lists what is the same and what is better).
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/node.h"
@@ -13,31 +15,76 @@ struct Group {
   std::vector<std::string> options;  // "unet", sorted
 };
 
+/// One file of a composition.
+struct Included {
+  std::string path;     // "model/unet"
+  std::string package;  // "model"; "" for the root
+  std::string parent;   // the config whose defaults list names it
+  Origin chosen;        // where that was decided
+  bool is_self;         // the content of a file that has a defaults list
+};
+
+struct Composition {
+  Node root;                    // with `hydra`; ${...} stand as they were written
+  std::vector<Included> files;  // as they were merged
+  std::vector<std::pair<std::string, std::string>> choices;  // group -> option
+};
+
+/// What one file or override did to a value.
+struct Change {
+  std::string key;
+  Node value;  // afterwards, as it was written
+  bool removed;
+  std::string file;  // "model/unet"; "" for an override
+  Origin chosen;     // where the file was chosen; the override itself
+};
+
 class Composer {
  public:
-  /// `folders`: config roots, the first that has a file wins. Throws ConfigError when none exists.
-  explicit Composer(std::vector<std::string> folders);
+  /// `folders`: config roots, the first that has a file wins. `job_name`: ${hydra:job.name}. Throws
+  /// ConfigError when no folder exists.
+  explicit Composer(std::vector<std::string> folders, std::string job_name = "app");
 
   /// Reads `primary`.yaml, applies its defaults list (nested lists, `_self_`, `override group:
   /// option`, `optional`, null, lists of options, group@package, `/absolute` groups, `# @package`
-  /// headers), then the overrides (group=option, a.b=c, +a.b=c, ++a.b=c, ~a.b), then resolves every
-  /// ${...}. Throws: ConfigError naming file:line or the override, and the nearest valid choice.
+  /// headers), then the overrides (group=option, a.b=c, +a.b=c, ++a.b=c, ~a.b). With `planning`
+  /// values to try are left out, and groups they choose may be open. Throws: ConfigError naming
+  /// file:line or the override, and the nearest valid choice.
+  Composition load(const std::string& primary,
+                   const std::vector<std::string>& overrides,
+                   bool planning = false) const;
+  /// The same without `hydra`, every ${...} resolved.
   Node compose(const std::string& primary, const std::vector<std::string>& overrides) const;
-  /// The same without resolving ${...}.
-  Node compose_unresolved(const std::string& primary,
-                          const std::vector<std::string>& overrides) const;
+  /// Every change of `key` and what lies below it, in order; the last one won. Throws: ConfigError
+  /// when there never was such a key.
+  std::vector<Change> explain(const std::string& primary,
+                              const std::vector<std::string>& overrides,
+                              const std::string& key) const;
 
+  /// Those of the config folders; the `hydra` groups are not listed.
   std::vector<Group> groups() const;
+  /// Every option of a group, those in folders below it too ("im2im/segmentation"). Sorted.
+  std::vector<std::string> options(const std::string& group) const;
+  const std::vector<std::string>& folders() const { return folders_; }
 
  private:
+  using Watch = std::function<void(const Node& root, const std::string& file, const Origin&)>;
+  Composition load(const std::string& primary,
+                   const std::vector<std::string>& overrides,
+                   bool planning,
+                   const Watch& watch) const;
+
   std::vector<std::string> folders_;
+  std::string job_name_;
 };
 
-/// Replaces every ${a.b}, ${.sibling}, ${..of_parent}, ${a.${b}}, ${oc.env:NAME,default},
-/// ${oc.select:key,default}, ${oc.decode:text}, ${oc.dict.keys:key}, ${oc.dict.values:key} and
-/// ${now:%Y-%m-%d} in the tree; \${ stays text. Throws: ConfigError for a missing key or a cycle,
-/// naming the chain.
+/// Replaces every ${a.b}, ${.sibling}, ${..of_parent}, ${a.${b}} and ${function:...} in the tree;
+/// \${ stays text. The top-level key `hydra` is only read: what Hydra's settings ask for may not be
+/// known yet. Throws: ConfigError for a missing key or a cycle, naming the chain.
 void resolve(Node& root);
+/// The value of `key` with every ${...} in it resolved; the tree stays as it is. Throws: as
+/// resolve.
+Node evaluate(const Node& root, const std::string& key);
 /// Throws ConfigError listing every `???` left in the tree.
 void require_complete(const Node& root);
 /// Sets Node::path through the whole tree.

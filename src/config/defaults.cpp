@@ -19,26 +19,30 @@ struct Choice {
 };
 
 struct Known {
-  std::string name;
+  std::string key, name;
   Origin origin;
   bool appended;
 };
 
 class TreeBuilder {
  public:
-  TreeBuilder(Repository& repository, const std::vector<Override>& choices)
-      : repository_(repository) {
+  TreeBuilder(Repository& repository, const std::vector<Override>& choices, bool planning)
+      : repository_(repository), planning_(planning) {
     for (const Override& choice : choices) add_choice(choice);
   }
 
-  DefaultsNode build(const std::string& primary) {
-    DefaultsNode root;
-    root.item.path = primary;
-    expand(root, true, false);
+  DefaultsTree build(const std::string& primary) {
+    DefaultsTree tree;
+    tree.primary.item.path = primary;
+    expand(tree.primary, true, false);  // first: its overrides reach the groups of hydra
+    tree.hydra.item.path = "hydra/config";
+    expand(tree.hydra, false, false);
     check_all_used();
     std::set<std::string> seen;
-    check_duplicates(root, seen);
-    return root;
+    check_duplicates(tree.hydra, seen);
+    check_duplicates(tree.primary, seen);
+    for (const Known& known : known_) tree.choices.emplace_back(known.key, known.name);
+    return tree;
   }
 
  private:
@@ -93,7 +97,10 @@ class TreeBuilder {
     }
     remember_choice(node);
     if (none) return;
-    if (ends_with(node.config_path(), "???")) fail_unchosen(node);
+    if (ends_with(node.config_path(), "???")) {
+      if (planning_) return;
+      fail_unchosen(node);
+    }
     if (node.file == nullptr) {
       if (item.optional) return;
       fail_not_found(node, is_root);
@@ -151,12 +158,6 @@ class TreeBuilder {
     return child;
   }
 
-  /// hydra/launcher and the like configure what this program has no use for.
-  bool is_foreign(const DefaultsNode& node) const {
-    return starts_with(node.group(), "hydra/") && node.item.is_group &&
-           !repository_.has_group(node.group());
-  }
-
   void register_overrides(const std::vector<DefaultsItem>& list,
                           const DefaultsNode& parent,
                           bool interpolated) {
@@ -176,7 +177,6 @@ class TreeBuilder {
             "'override " + item.path + "' in a file chosen by ${...}, expected it in another file");
       }
       const DefaultsNode child = child_of(parent, item);
-      if (is_foreign(child)) continue;
       choices_.try_emplace(child.override_key(),
                            Choice{item, "", false});  // the first registered wins
     }
@@ -197,7 +197,6 @@ class TreeBuilder {
         children.push_back(std::move(child));
         continue;
       }
-      if (is_foreign(child)) continue;
       if (item->is_group) choose(child);
       if (child.item.is_list) {
         if (!is_deleted(child)) expand_options(child, node, interpolated, children);
@@ -263,9 +262,10 @@ class TreeBuilder {
     if (!node.item.is_group) return;
     const std::string key = node.override_key();
     const std::string name = node.item.options.empty() ? "null" : node.item.options[0];
-    const auto [place, added] =
-        known_.try_emplace(key, Known{name, node.item.origin, node.item.appended});
-    const Known& first = place->second;
+    const Known* known = find_known(key);
+    const bool added = known == nullptr;
+    if (added) known_.push_back({key, name, node.item.origin, node.item.appended});
+    const Known& first = added ? known_.back() : *known;
     if (!added && first.appended) {
       fail(first.origin,
            "group '" + key + "' is in the defaults list already (" + node.item.origin.text() +
@@ -277,6 +277,17 @@ class TreeBuilder {
                "), expected 'override " + key + ": " + first.name + "'");
     }
     keys_of_group_[node.group()].insert(key);
+  }
+
+  const Known* find_known(const std::string& key) const {
+    const auto found = std::find_if(
+        known_.begin(), known_.end(), [&](const Known& known) { return known.key == key; });
+    return found == known_.end() ? nullptr : &*found;
+  }
+  std::vector<std::string> known_keys() const {
+    std::vector<std::string> keys;
+    for (const Known& known : known_) keys.push_back(known.key);
+    return keys;
   }
 
   /// The text that may hold ${...}; nullptr for a group without a choice.
@@ -293,15 +304,13 @@ class TreeBuilder {
       if (end == std::string::npos)
         fail(item.origin, "'" + name + "' has no '}', expected ${group}");
       const std::string key = name.substr(start + 2, end - start - 2);
-      const auto found = known_.find(key);
-      if (found == known_.end() || found->second.name.find("${") != std::string::npos) {
-        std::vector<std::string> keys;
-        for (const auto& [known, option] : known_) keys.push_back(known);
+      const Known* found = find_known(key);
+      if (found == nullptr || found->name.find("${") != std::string::npos) {
         fail(item.origin,
              "no choice for ${" + key + "}, expected a group of the defaults list." +
-                 suggestion(key, keys));
+                 suggestion(key, known_keys()));
       }
-      name.replace(start, end - start + 1, found->second.name);
+      name.replace(start, end - start + 1, found->name);
     }
   }
 
@@ -339,9 +348,7 @@ class TreeBuilder {
       for (const auto& [key, choice] : *all) {
         if (choice.used) continue;
         const auto others = keys_of_group_.find(key.substr(0, key.find('@')));
-        std::vector<std::string> names;
-        for (const auto& [known, option] : known_) names.push_back(known);
-        std::string hint = suggestion(key, names);
+        std::string hint = suggestion(key, known_keys());
         if (others != keys_of_group_.end()) {
           hint = " Did you mean '" +
                  join({others->second.begin(), others->second.end()}, "' or '") + "'?";
@@ -363,9 +370,10 @@ class TreeBuilder {
   }
 
   Repository& repository_;
+  const bool planning_;
   std::map<std::string, Choice> choices_, deletions_;
   std::vector<DefaultsItem> appended_;
-  std::map<std::string, Known> known_;
+  std::vector<Known> known_;
   std::map<std::string, std::set<std::string>> keys_of_group_;
   std::vector<std::string> chain_;
   std::size_t files_ = 0;
@@ -373,10 +381,11 @@ class TreeBuilder {
 
 }  // namespace
 
-DefaultsNode build_defaults_tree(Repository& repository,
+DefaultsTree build_defaults_tree(Repository& repository,
                                  const std::string& primary,
-                                 const std::vector<Override>& choices) {
-  return TreeBuilder(repository, choices).build(primary);
+                                 const std::vector<Override>& choices,
+                                 bool planning) {
+  return TreeBuilder(repository, choices, planning).build(primary);
 }
 
 }  // namespace cytra::config

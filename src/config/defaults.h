@@ -25,25 +25,36 @@ struct DefaultsItem {
 };
 
 struct ConfigFile {
-  Node content;  // without the defaults list
+  std::string name;  // its path on disk; empty for one of hydra
+  Node content;      // without the defaults list
   std::vector<DefaultsItem> defaults;
   std::optional<std::string> header;  // of `# @package`
 };
 
-/// Files below the config folders, read once. Not thread-safe.
+/// A file of the built-in group `hydra`, "hydra/launcher/basic".
+struct HydraFile {
+  const char* path;
+  const char* text;
+};
+const HydraFile* hydra_file(const std::string& path);  // nullptr: no such file
+std::vector<std::string> hydra_files();
+
+/// Files below the config folders and those of `hydra`, read once. Not thread-safe.
 class Repository {
  public:
-  explicit Repository(const std::vector<std::string>& folders) : folders_(folders) {}
+  explicit Repository(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+  /// Searched last; to be called before the first load of what may lie in it.
+  void add_folder(const std::string& folder) { folders_.push_back(folder); }
   /// nullptr when no folder has `path`.yaml.
   const ConfigFile* load(const std::string& path);
   bool has_group(const std::string& group);
   /// Every option below `group` ("" for all): "unet", "im2im/segmentation". Sorted.
   std::vector<std::string> options(const std::string& group) const;
-  std::vector<std::string> groups() const;
+  std::vector<std::string> groups() const;  // without those of hydra
   const std::vector<std::string>& folders() const { return folders_; }
 
  private:
-  const std::vector<std::string>& folders_;
+  std::vector<std::string> folders_;
   std::map<std::string, std::unique_ptr<ConfigFile>> files_;
   std::map<std::string, bool> groups_;
 };
@@ -64,9 +75,16 @@ struct DefaultsNode {
   std::string override_key() const;     // "model", "model@teacher"
 };
 
-/// `choices`: the overrides of groups (group=option, +group=option, ~group).
-DefaultsNode build_defaults_tree(Repository& repository,
+struct DefaultsTree {
+  DefaultsNode hydra, primary;                               // merged in this order
+  std::vector<std::pair<std::string, std::string>> choices;  // group -> option, "null" for none
+};
+
+/// `choices`: the overrides of groups (group=option, +group=option, ~group). With `planning`, a
+/// group that must be chosen may be open: a sweep will choose.
+DefaultsTree build_defaults_tree(Repository& repository,
                                  const std::string& primary,
-                                 const std::vector<Override>& choices);
+                                 const std::vector<Override>& choices,
+                                 bool planning = false);
 
 }  // namespace cytra::config

@@ -32,7 +32,9 @@ bool has_odd_break(const std::string& text) {
   });
 }
 
-void append_escaped(const std::string& text, std::string& out) {
+/// `control`: how a control character begins, "\\x" in YAML, where a key must stay below 1024
+/// letters, or "\\u00" in JSON.
+void append_escaped(const std::string& text, const char* control, std::string& out) {
   constexpr const char* hex = "0123456789abcdef";
   out += '"';
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -55,7 +57,7 @@ void append_escaped(const std::string& text, std::string& out) {
         break;
       default:
         if (is_control(c)) {
-          out += "\\u00";
+          out += control;
           out += hex[static_cast<unsigned char>(c) >> 4];
           out += hex[c & 15];
         } else if (const auto* odd =
@@ -90,7 +92,7 @@ bool needs_quotes(const std::string& text, bool is_key) {
 
 void append_text(const std::string& text, bool is_key, std::string& out) {
   if (std::any_of(text.begin(), text.end(), is_control) || has_odd_break(text)) {
-    append_escaped(text, out);
+    append_escaped(text, "\\x", out);
   } else if (needs_quotes(text, is_key)) {
     out += '\'';
     for (const char c : text) out.append(c == '\'' ? 2 : 1, c);
@@ -171,7 +173,7 @@ void append_json(const Node& node, std::string& out) {
   const char* separator = "";
   switch (node.kind) {
     case Kind::string:
-      append_escaped(node.string, out);
+      append_escaped(node.string, "\\u00", out);
       break;
     case Kind::list:
       out += '[';
@@ -186,7 +188,7 @@ void append_json(const Node& node, std::string& out) {
       out += '{';
       for (const auto& [key, child] : node.map) {
         out += separator;
-        append_escaped(key, out);
+        append_escaped(key, "\\u00", out);
         out += ':';
         append_json(child, out);
         separator = ",";

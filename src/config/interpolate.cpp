@@ -279,9 +279,12 @@ class Resolver {
       if (time.empty()) time = format_time(trim(text).c_str());
       return text_node(time);
     }
-    if (name == "hydra")
-      fail(place,
-           "${hydra:...} names a value only Hydra has, expected a key of this configuration");
+    if (name == "hydra") {
+      std::string full;
+      const Node* found = find("hydra." + text, place, full);
+      if (found == nullptr || is_missing(*found)) fail(place, "no " + full);
+      return copy_of(*found, place);
+    }
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       fail(place,
            "unknown function '" + name + "' in ${" + name + ":...}, expected a known one." +
@@ -346,9 +349,18 @@ class Resolver {
 
 void resolve(Node& root) {
   set_paths(root);
-  Chain chain;
-  Resolver(root).visit(chain, root);
+  Chain chain{&root};
+  Resolver resolver(root);
+  for (auto& [key, child] : root.map) {
+    if (key != "hydra") resolver.visit(chain, child);
+  }
   set_paths(root);
+}
+
+Node evaluate(const Node& root, const std::string& key) {
+  Node copy = root;
+  resolve(copy);
+  return copy.at(key);
 }
 
 }  // namespace cytra::config

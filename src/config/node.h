@@ -92,7 +92,8 @@ bool equal(const Node& a, const Node& b);
 
 /// Reads one YAML document. `name` is used in messages. Scalars are typed as OmegaConf does
 /// (YAML 1.1 without dates, 1e3 is a float). Throws: ConfigError with file:line:column (bad syntax,
-/// duplicate key, alias cycle, nesting over 64, more than 100,000 nodes, unknown tag).
+/// duplicate key, alias cycle, nesting over 64, more than 10,000 values, unknown tag, bytes that
+/// are no printable UTF-8).
 Node parse_yaml(const std::string& text, const std::string& name);
 Node load_yaml(const std::string& file);
 /// One value in YAML flow form, as after `key=` on the command line: 1, 1e-3, [1, 2], {a: b}, text,

@@ -20,6 +20,8 @@ struct Override {
   Origin origin;                       // line 0, the text as typed
 
   std::string where() const { return origin.text(); }
+  /// Of Hydra's own settings: hydra.run.dir=..., hydra/launcher=...
+  bool is_hydra() const { return key.rfind("hydra.", 0) == 0 || key.rfind("hydra/", 0) == 0; }
   /// "group@package" or "key"
   std::string full_key() const { return package ? key + "@" + *package : key; }
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "config/defaults.h"
 
@@ -101,8 +102,7 @@ std::optional<std::string> read_header(const std::string& text, const std::strin
   return package;
 }
 
-std::unique_ptr<ConfigFile> read_config(const std::string& name) {
-  const std::string text = read_file(name, 4 << 20);
+std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::string& text) {
   auto file = std::make_unique<ConfigFile>();
   file->header = read_header(text, name);
   file->content = parse_yaml(text, name);
@@ -128,15 +128,31 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name) {
 const ConfigFile* Repository::load(const std::string& path) {
   const std::string name = ends_with(path, ".yaml") ? path.substr(0, path.size() - 5) : path;
   const auto [place, added] = files_.try_emplace(name);
-  for (std::size_t i = 0; added && place->second == nullptr && i < folders_.size(); ++i) {
-    const std::string file = folders_[i] + "/" + name + ".yaml";
-    if (::access(file.c_str(), F_OK) == 0) place->second = read_config(file);
+  if (!added) return place->second.get();
+  if (const HydraFile* file = hydra_file(name)) {
+    place->second = read_config("hydra.conf/" + name + ".yaml", file->text);
+  }
+  for (const std::string& folder : folders_) {
+    const std::string file = folder + "/" + name + ".yaml";
+    if (::access(file.c_str(), F_OK) != 0) continue;
+    if (place->second == nullptr) {
+      place->second = read_config(file, read_file(file, 4 << 20));
+      place->second->name = file;
+    } else {
+      log::warn("{}: not used, {} comes before it; choose another name",
+                file,
+                place->second->name.empty() ? "Cytra's own" : place->second->name);
+    }
   }
   return place->second.get();
 }
 
 bool Repository::has_group(const std::string& group) {
   const auto [place, added] = groups_.try_emplace(group, false);
+  if (added && (group == "hydra" || starts_with(group, "hydra/"))) {
+    for (const std::string& file : hydra_files())
+      place->second = place->second || starts_with(file, group + "/");
+  }
   for (std::size_t i = 0; added && !place->second && i < folders_.size(); ++i) {
     struct stat status {};
     place->second =
@@ -147,6 +163,10 @@ bool Repository::has_group(const std::string& group) {
 
 std::vector<std::string> Repository::options(const std::string& group) const {
   std::set<std::string> found;
+  const std::string prefix = group.empty() ? "" : group + "/";
+  for (const std::string& file : hydra_files()) {
+    if (starts_with(file, prefix)) found.insert(file.substr(prefix.size()));
+  }
   for (const std::string& folder : folders_) {
     std::error_code error;
     const fs::path root = group.empty() ? fs::path(folder) : fs::path(folder) / group;
@@ -162,6 +182,7 @@ std::vector<std::string> Repository::options(const std::string& group) const {
 std::vector<std::string> Repository::groups() const {
   std::set<std::string> found;
   for (const std::string& option : options("")) {
+    if (starts_with(option, "hydra/")) continue;
     for (std::size_t end = option.find('/'); end != std::string::npos;
          end = option.find('/', end + 1)) {
       found.insert(option.substr(0, end));

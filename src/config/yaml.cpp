@@ -1,6 +1,7 @@
 // Our own tree from yaml-cpp's events: yaml-cpp's nodes have no merge keys, lose columns and read
 // YAML 1.2 types.
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <sstream>
 #include <unordered_set>
@@ -17,7 +18,7 @@
 namespace cytra::config {
 namespace {
 
-constexpr std::size_t max_depth = 64, max_nodes = 100'000, max_key = 200;
+constexpr std::size_t max_depth = 64, max_nodes = 10'000, max_key = 200;
 constexpr std::size_t max_file_bytes = 4 << 20;
 constexpr std::size_t max_copied_bytes =
     16 << 20;  // an alias in a list of aliases can repeat one long text
@@ -150,7 +151,7 @@ class Builder : public YAML::EventHandler {
   }
   void check_nodes(const YAML::Mark& mark) const {
     if (nodes_ > max_nodes)
-      fail(mark, "too many values (aliases counted), expected at most 100,000");
+      fail(mark, "too many values (aliases counted), expected at most 10,000");
   }
   void open(const YAML::Mark& mark, Kind kind, YAML::anchor_t anchor) {
     if (open_.size() >= max_depth) fail(mark, "nested too deep, expected at most 64 levels");
@@ -227,7 +228,7 @@ class Builder : public YAML::EventHandler {
       copied_bytes_ += size.bytes;
       anchored_nodes_ += size.nodes;
       if (copied_bytes_ > max_copied_bytes || anchored_nodes_ > max_nodes) {
-        fail(mark, "anchors hold too much, expected at most 16 MB and 100,000 values");
+        fail(mark, "anchors hold too much, expected at most 16 MB and 10,000 values");
       }
       anchors_[anchor] = node;
     }
@@ -262,11 +263,52 @@ class Builder : public YAML::EventHandler {
   std::string plain_;
 };
 
+/// How many bytes the UTF-8 letter at `at` has; 0: it is broken, or none that a YAML file may hold
+/// (the set PyYAML takes).
+std::size_t printable_letter(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80)
+    return first == '\t' || first == '\n' || first == '\r' || (first >= 0x20 && first < 0x7f);
+  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  unsigned letter = first & (0x7fU >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+    letter = (letter << 6U) | (byte(i) & 0x3fU);
+  }
+  constexpr unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool allowed = letter == 0x85 || (letter >= 0xa0 && letter < 0xd800) ||
+                       (letter >= 0xe000 && letter <= 0xfffd) ||
+                       (letter >= 0x10000 && letter <= 0x10ffff);
+  return first >= 0xc2 && first < 0xf8 && letter >= smallest[size] && allowed ? size : 0;
+}
+
+void check_letters(const std::string& text, const std::string& name) {
+  std::size_t line = 1, column = 1;
+  for (std::size_t at = 0; at < text.size(); ++column) {
+    const std::size_t size = printable_letter(text, at);
+    if (size == 0) {
+      char byte[8];
+      std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(text[at]));
+      throw ConfigError(name + ":" + std::to_string(line) + ":" + std::to_string(column) +
+                        ": byte " + byte + ", expected printable text in UTF-8");
+    }
+    if (text[at] == '\n') {
+      ++line;
+      column = 0;
+    }
+    at += size;
+  }
+}
+
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& name) {
   if (text.size() > max_file_bytes)
     throw ConfigError(name + ": too large for a configuration, expected at most 4 MB");
+  check_letters(text, name);
   Builder builder(name);
   try {
     std::istringstream stream(text);

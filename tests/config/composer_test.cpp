@@ -95,7 +95,7 @@ TEST_F(ComposerTest, UnlikeHydra) {
   EXPECT_EQ(compose({"+ckpt=logs/epoch=3.ckpt"}).get<std::string>("ckpt"), "logs/epoch=3.ckpt");
   tree_.write("opt.yaml",
               "defaults:\n  - optional model: vit\n  - override /hydra/job_logging: "
-              "colorlog\nhydra: {a: '${hydra:x}'}\n");
+              "colorlog\nhydra: {run: {dir: x}}\n");
   EXPECT_EQ(to_json(Composer({tree_.folder()}).compose("opt", {})), R"({"model":{"heads":2}})");
   EXPECT_NE(error_of({"model=typo"}, "opt"), "");
 }

@@ -1,4 +1,5 @@
 // Replays what Hydra 1.3.8 made of small config trees (tests/golden/make_config.py).
+#include <cstdlib>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@ TEST(Golden, MatchesHydra) {
     for (const auto& [name, text] : golden["trees"][row["tree"].get<std::size_t>()].items()) {
       tree.write(name, text.get<std::string>());
     }
+    ::setenv("CYTRA_TREE", tree.folder().c_str(), 1);
     std::string found = "error";
     std::string message;
     try {

@@ -68,10 +68,30 @@ TEST(Yaml, Limits) {
     for (int k = 1; k < 10; ++k) bomb += ", " + name;
     bomb += "]\n";
   }
-  EXPECT_NE(error_of(bomb).find("100,000"), std::string::npos);
+  EXPECT_NE(error_of(bomb).find("10,000"), std::string::npos);
   std::string text_bomb = "a: &a '" + std::string(1 << 20, 'x') + "'\nb: [*a";
   for (int i = 0; i < 1000; ++i) text_bomb += ", *a";
   EXPECT_NE(error_of(text_bomb + "]").find("16 MB"), std::string::npos);
+}
+
+TEST(Yaml, Letters) {
+  using namespace std::string_literals;
+  EXPECT_EQ(error_of("a: 1\nb: x\0y"s), "a.yaml:2:5: byte 0x00, expected printable text in UTF-8");
+  EXPECT_NE(error_of("a: \xff"), "");
+  EXPECT_NE(error_of("a: \xc3("), "");           // a broken letter
+  EXPECT_NE(error_of("a: \xc0\xaf"), "");        // a letter in too many bytes
+  EXPECT_NE(error_of("a: \xed\xa0\x80"), "");    // half a UTF-16 pair
+  EXPECT_NE(error_of("a: \x1b[0m"), "");         // would colour a terminal
+  EXPECT_NE(error_of("\ta: 1"), "");             // no indent by tabs
+  EXPECT_EQ(error_of("\xef\xbb\xbf" "a: 1\r\nb: [é, 𝄞]\r\n"), "");
+  EXPECT_EQ(parse_yaml("\xef\xbb\xbf" "a: x\r\nb: 2\r\n", "f").get<std::string>("a"), "x");
+  // A key may be long and odd and is still written so that it reads back.
+  const Node odd = parse_yaml("\"" + [] {
+    std::string key;
+    for (int i = 0; i < 200; ++i) key += "\\f";
+    return key;
+  }() + "\": 1", "f");
+  EXPECT_TRUE(equal(parse_yaml(to_yaml(odd), "again"), odd));
 }
 
 TEST(Emit, RoundTrip) {

@@ -11,7 +11,8 @@ import tempfile
 import warnings
 
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf, open_dict
 
 TREE = {
     "config.yaml": "defaults:\n  - model: unet\n  - data: cells\n  - _self_\n  - trainer: cpu\nseed: 1\nmodel:\n  width: 16\n",
@@ -165,6 +166,48 @@ def cases():
                  "a: 0.0001\nb: x${a}\nc: 1e16\nd: x${c}\ne: 123456789.125\nf: x${e}\n", "a: '${oc.env:CYTRA_NOT_SET,\"a, b\"}'\n", "a: ${ b }\nb: 1\n",
                  "a: \"${oc.env:CYTRA_NOT_SET,${b}}\"\nb: 3\n", "a: ${b.c}\nb: ${d}\nd: {c: 1}\n"]:  # fmt: skip
         yield "interpolate " + text.replace("\n", "; "), yaml(text), []
+    yield from hydra_cases()
+
+
+def hydra_cases():
+    """The `hydra` node: its groups, its keys in trees, and what ${hydra:...} sees."""
+    see = "j: ${hydra:job.name}\nc: ${hydra:job.config_name}\no: ${hydra:job.override_dirname}\nt: ${hydra:overrides.task}\nh: ${hydra:overrides.hydra}\nr: ${hydra:runtime.choices}\n"
+    tree = {**TREE, "config.yaml": TREE["config.yaml"] + see}
+    for overrides in [[], ["model=vit", "seed=5"], ["hydra.job.name=x"], ["+model@teacher=vit"], ["~data"], ["hydra.job.config.override_dirname.kv_sep=_", "seed=3", "trainer=gpu"],
+                      ["hydra.job.config.override_dirname.exclude_keys=[seed]", "seed=3", "trainer=gpu"], ["seed=3", "data.batch=2", "hydra.verbose=true"],
+                      ["hydra/job_logging=disabled"], ["hydra/job_logging=nope"], ["hydra/nope=x"], ["hydra.nope=1"], ["+hydra.nope=1"], ["hydra.run.dir=x"], ["~hydra/launcher"],
+                      ["hydra.job.config.override_dirname.item_sep=+", "seed=3", "trainer=gpu"], ["hydra/launcher=nope"], ["model=[unet,vit]"], ["trainer=[]"]]:  # fmt: skip
+        yield "hydra sees " + " ".join(overrides), tree, overrides
+    yield "hydra choices with experiment", {**EXPERIMENT, "config.yaml": EXPERIMENT["config.yaml"] + see}, ["experiment=im2im/deep"]
+    for text in ["hydra: {run: {dir: 'x/${a}'}}\nd: ${hydra:run.dir}\na: 5\n", "hydra: {job: {name: n}}\nd: ${hydra:job.name}\n", "hydra: {foo: 1}\n", "hydra: {job: {foo: 1}}\n",
+                 "hydra: {sweeper: {params: {a: 'choice(1,2)'}}}\nd: ${hydra:sweeper.params}\n",
+                 "hydra: {job: {env_set: {A: b}}}\nd: ${hydra:job.env_set.A}\n", "hydra: {callbacks: {x: {_target_: y}}}\nd: ${hydra:callbacks.x._target_}\n",
+                 "d: ${hydra:runtime.output_dir}\n", "d: ${hydra:job.num}\n", "d: ${hydra:nope.x}\n", "hydra: {output_subdir: null}\nd: ${hydra:output_subdir}\n",
+                 "hydra: {job_logging: {handlers: {file: {filename: z}}}}\nd: ${hydra:job_logging.handlers.file.filename}\ne: ${hydra:job_logging.version}\n",
+                 "d: ${hydra:job}\n", "d: ${hydra:output_subdir}-${hydra:job.chdir}\n", "hydra: {runtime: {choices: {q: w}}}\nd: ${hydra:runtime.choices.q}\n",
+                 "defaults: [_self_, {hydra: mine}]\na: 1\nd: ${hydra:run.dir}\n"]:  # fmt: skip
+        yield "hydra keys " + text.replace("\n", "; "), {**yaml(text), "hydra/mine.yaml": "defaults:\n  - override job_logging: none\n  - override hydra_logging: disabled\nrun: {dir: mine}\n"}, []
+    groups = {
+        "config.yaml": "defaults:\n  - _self_\n  - hydra: mine\n  - override hydra/job_logging: stdout\nl: ${hydra:job_logging.root}\nc: ${hydra:runtime.choices}\n",
+        "hydra/mine.yaml": "sweep: {dir: s, subdir: '${hydra.job.num}'}\n",
+        "hydra/job_logging/own.yaml": "version: 7\nroot: {level: x}\n",
+    }
+    for overrides in [[], ["hydra/job_logging=own"], ["hydra/job_logging=none"], ["hydra=mine"], ["hydra.job_logging.root.level=DEBUG"], ["hydra.sweep.dir=q", "hydra/launcher=basic"]]:
+        yield "hydra groups " + " ".join(overrides), groups, overrides
+    yield "hydra override elsewhere", {**groups, "config.yaml": groups["config.yaml"].replace("override hydra/job_logging", "override hydra/nope")}, []
+    search = {
+        "config.yaml": "defaults:\n  - g: a\n  - optional h: z\nhydra:\n  searchpath: ['file://${oc.env:CYTRA_TREE}/more']\nx: 1\n",
+        "g/a.yaml": "v: main\n",
+        "more/g/a.yaml": "v: more\n",
+        "more/g/b.yaml": "v: b\n",
+        "more/h/z.yaml": "w: z\n",
+    }
+    for overrides in [[], ["g=b"], ["g=c"], ["+h@k=z"], ["hydra.searchpath=[]"], ["hydra.searchpath=[]", "g=b"], ["hydra.searchpath=x"], ["hydra.searchpath=null", "g=b"]]:
+        yield "searchpath " + " ".join(overrides), search, overrides
+    yield "searchpath is no list", {**search, "config.yaml": "hydra: {searchpath: more}\n"}, []
+    yield "searchpath of numbers", {**search, "config.yaml": "hydra: {searchpath: [1]}\n"}, []
+    yield "searchpath elsewhere", {**search, "config.yaml": "defaults: [s]\n", "s.yaml": "# @package _global_\nhydra: {searchpath: ['/tmp']}\n"}, []
+    yield "searchpath by hydra group", {**search, "config.yaml": "defaults: [{hydra: s}]\n", "hydra/s.yaml": "searchpath: ['/tmp']\n"}, []
 
 
 def expected(files, overrides):
@@ -174,8 +217,12 @@ def expected(files, overrides):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         try:
+            os.environ["CYTRA_TREE"] = folder
             with initialize_config_dir(folder, version_base="1.3"):
-                config = compose("config", overrides)
+                config = compose("config", overrides, return_hydra_config=True)
+            HydraConfig.instance().set_config(config)
+            with open_dict(config):
+                del config["hydra"]
             return {"expected": OmegaConf.to_container(config, resolve=True)}
         except Exception:
             return {"error": True}

@@ -1,0 +1,160 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace cytra::cli {
+namespace {
+
+struct Line {
+  const char *flag, *help;
+};
+constexpr Line lines[] = {
+    {"-c, --cfg job|hydra|all", "print the composed configuration and stop"},
+    {"--resolve", "with --cfg and --diff: ${...} replaced by their values"},
+    {"-p, --package KEY", "with --cfg: only this part"},
+    {"-i, --info WHAT", "defaults | defaults-tree | groups | config | searchpath | all"},
+    {"--explain KEY", "every file and override that set KEY, in order"},
+    {"--diff FILE", "compare with another configuration, or with a run's folder"},
+    {"--check", "find every mistake in the configuration; start nothing"},
+    {"--describe NAME", "the options of a component (DynUNet), a group or a key"},
+    {"--schema [GROUP]", "JSON schema of the primary config, or of a group's files"},
+    {"-m, --multirun", "a job for each combination of values: key=1,2"},
+    {"-cd, --config-dir DIR", "also look for configs in DIR"},
+    {"-cp, --config-path DIR", "look for configs in DIR only"},
+    {"-cn, --config-name NAME", "another primary config"},
+    {"-sc, --shell-completion X", "install=bash | install=zsh | install=fish"},
+    {"-q, --quiet", "warnings and errors only"},
+    {"-v, --verbose", "more messages"},
+    {"--json", "results on stdout as one JSON object"},
+    {"--version", "version"},
+    {"-h, --help", "this text"},
+};
+
+/// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so
+/// those are told apart.
+void add_flag_override(const Flag& flag,
+                       const std::vector<std::string>& words,
+                       std::vector<std::string>& overrides) {
+  std::vector<std::string> values;
+  for (const std::string& word : words) {
+    (word.find('=') == std::string::npos ? values : overrides).push_back(word);
+  }
+  if (flag.takes == Flag::Takes::nothing) {
+    overrides.push_back(fmt::format("{}=true", flag.key));
+  } else if (flag.takes == Flag::Takes::one) {
+    overrides.push_back(fmt::format("{}={}", flag.key, words.back()));
+  } else {
+    overrides.push_back(fmt::format("{}=[{}]", flag.key, join(values, ",")));
+  }
+}
+
+/// Hydra's flags of two letters, which CLI11 has no notion of.
+std::vector<std::string> spelled_out(int argc, char** argv) {
+  static const std::vector<std::pair<std::string, std::string>> shorts = {
+      {"-cd", "--config-dir"},
+      {"-cp", "--config-path"},
+      {"-cn", "--config-name"},
+      {"-sc", "--shell-completion"}};
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them in reverse
+    std::string word = argv[i];
+    for (const auto& [two, whole] : shorts) {
+      const std::size_t name = word.find('=');
+      if (word.substr(0, name) == two) word.replace(0, two.size(), whole);
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string flags_help(const Program& program) {
+  std::string text;
+  for (const Flag& flag : program.flags) {
+    const char* value = flag.takes == Flag::Takes::nothing ? ""
+                        : flag.takes == Flag::Takes::one   ? " X"
+                                                           : " X ...";
+    text += fmt::format("  {:<26} {} ({})\n", std::string(flag.name) + value, flag.help, flag.key);
+  }
+  for (const Line& line : lines) text += fmt::format("  {:<26} {}\n", line.flag, line.help);
+  return text;
+}
+
+std::vector<std::string> flag_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const Flag& flag : program.flags) names.emplace_back(flag.name);
+  for (const Line& line : lines) {
+    const std::string text = line.flag;
+    const std::size_t begin = text.find("--");
+    names.push_back(text.substr(begin, text.find(' ', begin) - begin));
+  }
+  return names;
+}
+
+Arguments parse_arguments(const Program& program, int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  std::string schema;
+  bool run = false;  // Hydra's --run is what happens anyway
+  app.add_flag("-h,--help", arguments.help);
+  app.add_flag("--version", arguments.version);
+  app.add_flag("-q,--quiet", arguments.quiet);
+  app.add_flag("-v,--verbose", arguments.verbose);
+  app.add_flag("--json", arguments.json);
+  app.add_flag("--resolve", arguments.resolve);
+  app.add_flag("--check", arguments.check);
+  app.add_flag("-m,--multirun", arguments.multirun);
+  app.add_flag("-r,--run", run);
+  app.add_option("-c,--cfg", arguments.cfg)->check(CLI::IsMember({"job", "hydra", "all"}));
+  app.add_option("-p,--package", arguments.package);
+  app.add_option("-i,--info", arguments.info);
+  app.add_option("--explain", arguments.explain);
+  app.add_option("--diff", arguments.diff);
+  app.add_option("--describe", arguments.describe);
+  CLI::Option* with_schema = app.add_option("--schema", schema)->expected(0, 1);
+  app.add_option("--config-dir", arguments.config_dir);
+  app.add_option("--config-path", arguments.config_path);
+  app.add_option("--config-name", arguments.config_name);
+  app.add_option("--shell-completion", arguments.completion);
+  std::vector<std::vector<std::string>> words(program.flags.size());
+  std::vector<CLI::Option*> options;
+  for (std::size_t i = 0; i < program.flags.size(); ++i) {
+    const Flag& flag = program.flags[i];
+    CLI::Option* option = flag.takes == Flag::Takes::nothing ? app.add_flag(flag.name)
+                                                             : app.add_option(flag.name, words[i]);
+    if (flag.takes == Flag::Takes::one) option->expected(1)->allow_extra_args(false);
+    options.push_back(option);
+  }
+  try {
+    app.parse(spelled_out(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError(fmt::format("{}; see {} --help", error.what(), program.name));
+  }
+  if (with_schema->count() > 0) {
+    arguments.schema = schema;
+    if (schema.find('=') != std::string::npos) {  // an override that follows the bare flag
+      arguments.overrides.push_back(schema);
+      arguments.schema = "";
+    }
+  }
+  for (const std::string& word : app.remaining()) {
+    if (word.size() > 1 && word[0] == '-') {
+      throw ConfigError(
+          fmt::format("unknown flag {}.{}", word, suggestion(word, flag_names(program))));
+    }
+    arguments.overrides.push_back(word);
+  }
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i]->count() > 0) add_flag_override(program.flags[i], words[i], arguments.overrides);
+  }
+  return arguments;
+}
+
+}  // namespace cytra::cli

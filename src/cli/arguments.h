@@ -1,0 +1,30 @@
+#pragma once
+// The command line: Hydra's flags, ours, and overrides.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+
+namespace cytra::cli {
+
+struct Arguments {
+  std::vector<std::string> overrides;
+  std::string config_dir, config_path, config_name;
+  std::string cfg, package, info;       // --cfg job, --package model, --info defaults
+  std::string explain, diff, describe;  // a key, a file or folder, a component
+  std::optional<std::string> schema;    // a group; "" for the primary config
+  std::string completion;               // install=bash, uninstall=bash, query=bash
+  bool help = false, version = false, quiet = false, json = false, resolve = false, check = false,
+       multirun = false;
+  int verbose = 0;
+};
+
+/// Throws: ConfigError for an unknown flag or a flag without its value.
+Arguments parse_arguments(const Program& program, int argc, char** argv);
+/// The flags with their help, a line each.
+std::string flags_help(const Program& program);
+/// Every flag, for completion and messages: "--help", ...
+std::vector<std::string> flag_names(const Program& program);
+
+}  // namespace cytra::cli

@@ -1,0 +1,93 @@
+#include "config/run_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/composer.h"
+#include "config/merge.h"
+
+namespace cytra::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+Node* runtime_of(Node& root) {
+  Node* runtime = root.find("hydra.runtime");
+  return runtime != nullptr && runtime->is_map() ? runtime : nullptr;
+}
+
+}  // namespace
+
+Node without_hydra(Node root) {
+  root.map.erase(std::remove_if(root.map.begin(),
+                                root.map.end(),
+                                [](const auto& entry) { return entry.first == "hydra"; }),
+                 root.map.end());
+  return root;
+}
+
+Node job_config(Node root) {
+  resolve(root);
+  return without_hydra(std::move(root));
+}
+
+void set_output_dir(Node& root) {
+  Node* runtime = runtime_of(root);
+  if (runtime == nullptr) return;
+  const Node* set = runtime->find_direct("output_dir");
+  const Node* run_dir = root.find("hydra.run.dir");
+  if ((set != nullptr && !is_missing(*set)) || run_dir == nullptr || is_missing(*run_dir)) return;
+  const auto folder = evaluate(root, "hydra.run.dir").as<std::string>();
+  runtime->set("output_dir", Node::make_string(fs::absolute(folder).lexically_normal().string()));
+  set_paths(root);
+}
+
+std::string output_dir(const Node& root) {
+  const char* key = root.has("paths.output_dir") ? "paths.output_dir" : "hydra.runtime.output_dir";
+  return evaluate(root, key).as<std::string>();
+}
+
+void move_output(Node& root, const std::string& folder) {
+  if (Node* runtime = runtime_of(root)) runtime->set("output_dir", Node::make_string(folder));
+  Node* paths = root.find("paths");
+  if (paths != nullptr && output_dir(root) != folder)  // the tree names another one itself
+    paths->set("output_dir", Node::make_string(folder));
+  set_paths(root);
+}
+
+void save_run_config(const std::string& folder, const Node& root, const std::string& command) {
+  const auto name = root.get<std::string>("hydra.output_subdir", "");
+  if (name.empty()) return;
+  const std::string place = folder + "/" + name;
+  make_folders(place);
+  write_file(place + "/config.yaml", to_yaml(without_hydra(root)));
+  Node hydra = Node::make_map();
+  hydra.set("hydra", root.at("hydra"));
+  write_file(place + "/hydra.yaml", to_yaml(hydra));
+  write_file(place + "/overrides.yaml", to_yaml(root.at("hydra.overrides.task")));
+  write_file(place + "/command.sh", command + "\n");
+}
+
+Node load_run_config(const std::string& path, bool resolved) {
+  fs::path file = path;
+  std::error_code error;
+  if (fs::is_directory(file, error)) {
+    const bool is_run = fs::exists(file / ".hydra" / "config.yaml", error);
+    file = is_run ? file / ".hydra" / "config.yaml" : file / "config.yaml";
+    if (!fs::exists(file, error))
+      throw ConfigError(path + ": no .hydra/config.yaml in it, expected the folder of a run");
+  }
+  Node root = load_yaml(file.string());
+  if (!root.is_map()) throw ConfigError(root.where() + ": expected a map of options");
+  if (!resolved) return without_hydra(std::move(root));
+  const fs::path beside = file.parent_path() / "hydra.yaml";
+  if (fs::exists(beside, error)) {
+    const Node hydra = load_yaml(beside.string());
+    if (const Node* node = hydra.find_direct("hydra")) root.set("hydra", *node);
+  }
+  return job_config(std::move(root));
+}
+
+}  // namespace cytra::config

@@ -1,0 +1,29 @@
+#pragma once
+// The configuration of one run, and the `.hydra` folder that keeps it.
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::config {
+
+/// A composed tree as the program gets it: every ${...} resolved, and without `hydra`.
+Node job_config(Node root);
+Node without_hydra(Node root);
+/// Sets ${hydra:runtime.output_dir} to the absolute form of hydra.run.dir, unless it is set.
+void set_output_dir(Node& root);
+/// The folder the run writes to: paths.output_dir where the tree has one, else
+/// hydra.runtime.output_dir. Absolute or relative as the tree says.
+std::string output_dir(const Node& root);
+/// Lets the run write to `folder` instead.
+void move_output(Node& root, const std::string& folder);
+
+/// Writes folder/.hydra/{config,hydra,overrides}.yaml (${...} as written, as Hydra does) and
+/// command.sh, the line that starts the same run again. hydra.output_subdir names the folder; null:
+/// nothing is written.
+void save_run_config(const std::string& folder, const Node& root, const std::string& command);
+/// A configuration from a YAML file, or from a run's folder (.hydra/config.yaml). `resolved`: with
+/// every ${...} resolved, those into `hydra` by the hydra.yaml beside it. Throws: ConfigError.
+Node load_run_config(const std::string& path, bool resolved);
+
+}  // namespace cytra::config
