@@ -62,6 +62,7 @@ Decimal sum(Decimal a, Decimal b) {
     a.digits[i] = static_cast<char>('0' + digit);
   }
   a.trim();
+  if (a.digits.empty()) a.negative = false;
   return a;
 }
 

@@ -1,6 +1,7 @@
 """Writes overrides.json: what Hydra 1.3.8 makes of words of the command line and of sweeps. Needs hydra-core==1.3.8.
 
 Left out on purpose, because we differ (docs/config.md):
+- blanks after a last `:`, which Hydra keeps; ${...} with uneven braces or quotes; sweeps in a map that a later key replaces;
 - unquoted `=`, `#`, `!`, `(`, `]`, UTF-8, line breaks and other signs, quotes inside words, blanks after quotes and calls,
   nested ${...}; parentheses that are no call; quoted map keys; quoted text in sort() and in the lists of glob();
 - keys of letters beyond ASCII, words of a key that begin with a digit, `$` in a group; group=null;
@@ -59,7 +60,7 @@ a=choice(range(3))|a=choice(interval(0,1))|a=choice(glob(*))|a=choice(a=1)|a=cho
 a={b:choice(1,2)}|a=choice([1,2],[3])|+a=choice(a,b)|~a=choice(a,b)|a@b=choice(c,d)|a=choice(\\(x\\),y)|a=choice(a,a)|a=choice(x:y)
 a=range(3)|a=range(1,4)|a=range(1,10,3)|a=range(5,0,-2)|a=range(3,1)|a=range(0)|a=range(start=1,stop=4,step=2)|a=range(1,stop=3)|a=range(stop=4)|a=range(3,start=1)|a=range(1,2,3,4)|a=range()
 a=range(x)|a=range('3')|a=range(true)|a=range(null)|a=range(3,null)|a=range(1,3,null)|a=range(0,1,0.25)|a=range(0.0,3)|a=range(3.0)|a=range(0,1,0.1)|a=range(0,0.2,0.1)|a=range(0.1,0.5,0.1)
-a=range(1,0,-0.25)|a=range(1e-3,1e-2,1e-3)|a=range(-1.5,1)|a=range(0,1,0)|a=range(0,1,0.0)|a=range(1,2,1e-3)|a=range([1])|a=range(-3)|a=range(0,10,3.5)|a=range(step=2,start=5)|a=range(1e20,3e20,1e20)
+a=range(1,0,-0.25)|a=range(1e-3,1e-2,1e-3)|a=range(-1.5,1)|a=range(0,1,0)|a=range(0,1,0.0)|a=range(1,2,1e-3)|a=range([1])|a=range(-3)|a=range(-2,0.25)|a=range(0,10,3.5)|a=range(step=2,start=5)|a=range(1e20,3e20,1e20)
 a=interval(0,1)|a=interval(0.5,2)|a=interval(start=0,end=1)|a=interval(0)|a=interval(0,1,2)|a=interval(a,b)|a=interval(1,end=2)|a=interval(0,stop=1)|a=tag(interval(0,1))
 a=glob(*)|a=glob([a*,b*])|a=glob(*,exclude=x*)|a=glob(include=*,exclude=[x,y?])|a=glob(x,y)|a=glob()|a=glob(*,null)|a=glob('[ab]*')|a=glob(a,b,c)|a/b=glob(*)|a=tag(glob(*))
 a=tag(x,choice(1,2))|a=tag(choice(1,2))|a=tag(x,y,range(3))|a=tag(x)|a=tag()|a=tag(1,choice(1,2))|a=tag(x,sweep=choice(1,2))|a=tag(sweep=choice(1,2))|a=tag(x,interval(0,1))|a=tag('x',choice(1))
@@ -81,7 +82,7 @@ SWEEPS = [
     ({}, ["a=range(1,0,-0.25)", "b.c=1e-3,1_000"]), ({}, ["a=1,2", "a=3,4,5"]), ({}, ["a=1,2", "s=x,y", "a=7"]), ({}, ["a=7", "s=x,y", "a=1,2"]),
     ({"a": "1,2"}, []), ({"a": "1,2"}, ["s=x,y"]), ({"a": "1,2", "s": "x,y"}, ["a=5"]), ({"a": "choice(1,2)", "b.c": "range(2)"}, ["a=3,4"]),
     ({"+z": "1,2", "model": "unet,vit"}, ["a=3"]), ({"a": "5"}, []), ({}, ["model=unet,vit"]), ({}, ["model=glob(*)"]), ({}, ["model=glob(v*)"]),
-    ({}, ["model=glob([u*,v*],exclude=vit)"]), ({}, ["model=glob(*,exclude=[u*,vit])"]), ({}, ["+data=glob(*)"]), ({}, ["+data=x,y\\ y"]), ({}, ["+data@p=x,null"]),
+    ({}, ["model=glob([u*,v*],exclude=vit)"]), ({}, ["model=glob(*,exclude=[u*,vit])"]), ({}, ["+data=glob(*)"]), ({}, ["+data=x,y\\ y"]),
     ({}, ["model=[unet,vit],vnet"]), ({}, ["+z=1,2"]), ({}, ["++a=1,2", "a=3,4"]), ({}, ["~s", "a=1,2"]), ({}, ["~a=1,1"]), ({}, ["~model", "a=1,2"]),
     ({}, ["s='1','a b',\"c'd\""]), ({}, ["s=a\\,b,c"]), ({}, ["s=[1,2],[3,'x']", "+z={a:1},{b:[2]}"]), ({}, ["s=true,null,1.50"]), ({}, ["s=${a},${b.c}"]),
     ({}, ["s='a\\'b\\\\',x"]), ({}, ["a=int(1.5,2.5)"]), ({}, ["a=sort(3,1,2,reverse=true)"]), ({}, ["a=tag(x,range(2))"]), ({}, ["a=float(range(1,3))"]),
