@@ -15,10 +15,19 @@ namespace cytra::config {
 namespace {
 
 void check_not_sweep(const Override& override) {
-  if (override.values.size() < 2) return;
-  throw ConfigError(
-      override.where() +
-      ": a list of values to try, expected one value; [a,b] is a list, 'a,b' in quotes text");
+  using Sweep = Override::Sweep;
+  if (override.sweep == Sweep::none) return;
+  const bool counted = override.sweep != Sweep::interval && override.sweep != Sweep::glob;
+  const std::size_t count = override.values.size();
+  std::string text = override.where() + ": ";
+  text += counted ? std::to_string(count) + (count == 1 ? " value" : " values") : "values";
+  text += " to try, expected one value; --multirun runs a job for each";
+  if (override.sweep == Sweep::simple) {
+    const std::string list = join(override.texts, ",");
+    text +=
+        (list.size() > 100 ? ", [a,b]" : ", [" + list + "]") + " is a list, quotes make it text";
+  }
+  throw ConfigError(text);
 }
 
 /// A key with '/' or '@' can only mean a group.

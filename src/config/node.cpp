@@ -68,7 +68,7 @@ std::string Origin::text() const {
   if (line == 0) {
     std::string one_line = *file;
     std::replace(one_line.begin(), one_line.end(), '\n', ' ');
-    return "command line '" + one_line + "'";
+    return "command line '" + one_line + "'" + (column > 0 ? ":" + std::to_string(column) : "");
   }
   return *file + ":" + std::to_string(line) + ":" + std::to_string(column);
 }

@@ -11,11 +11,12 @@
 namespace cytra::config {
 
 /// Where a value was written: a file with line and column (from 1), or the command line (line 0,
-/// the override).
+/// the override; column 0 for the whole, else from 1 in its text).
 struct Origin {
   std::shared_ptr<const std::string> file;  // path, or the text of the override
   int line = 0, column = 0;
-  std::string text() const;  // "configs/train.yaml:3:5", "command line 'a=b'", "default"
+  std::string text() const;  // "configs/train.yaml:3:5", "command line 'a=b'", "command line
+                             // 'a=b':3", "default"
 };
 
 enum class Kind { null, boolean, integer, real, string, list, map };

@@ -1,258 +1,104 @@
 #include "config/overrides.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/override_value.h"
 #include "config/scalar.h"
 
 namespace cytra::config {
 namespace {
 
-constexpr int max_depth = 64;
-
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
+[[noreturn]] void fail(const Override& override, std::size_t at, const std::string& what) {
+  Origin place = override.origin;
+  place.column = static_cast<int>(at) + 1;
+  throw ConfigError(place.text() + ": " + what);
 }
 
-/// Recursive descent over the text after `key=`.
-class ValueParser {
- public:
-  ValueParser(std::string_view text, const Origin& origin) : text_(text), origin_(origin) {}
+bool is_word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80 ||
+         c == '_' || c == '-' || c == '$';
+}
 
-  /// element (',' element)*; several mean a sweep.
-  std::vector<Node> values() {
-    std::vector<Node> result;
-    skip_blanks();
-    if (at_ == text_.size()) {
-      result.push_back(make(Kind::string));
-      return result;
+/// Words with '.' or with '/' between. `start`: where `key` begins in the text.
+void check_key(const Override& override, const std::string& key, std::size_t start, bool package) {
+  const std::string what = package ? "package" : "key";
+  if (key.empty() || key.size() > 1000)
+    fail(override, start, "the " + what + " is empty or too long, expected key=value");
+  const bool group = !package && key.find('/') != std::string::npos;
+  bool word_starts = true;
+  for (std::size_t i = 0; i <= key.size(); ++i) {
+    const char c = i < key.size() ? key[i] : '.';
+    const bool separates = c == (group ? '/' : '.') || i == key.size();
+    const bool fits =
+        word_starts ? is_word_char(c) && c != '-' && !separates : is_word_char(c) || separates;
+    word_starts = separates;
+    if (fits) continue;
+    if (package && c == ':') {
+      fail(override,
+           start + i,
+           "group@package:other renamed a package in Hydra 1.0, expected group@package=option");
     }
-    do {
-      result.push_back(element(""));
-      skip_blanks();
-    } while (take(','));
-    if (at_ != text_.size()) fail("text after the end of the value", "',' or nothing");
-    return result;
+    fail(override,
+         start + i,
+         "'" + key + "' is no " + what + ", expected letters, digits, '_', '-' or '$', with '.'" +
+             (package ? "" : " or '/'") + " between words" +
+             (c == '[' ? "; a.0 is the first element of a list" : ""));
   }
+}
 
- private:
-  [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
-    throw ConfigError(origin_.text() + ": at character " + std::to_string(at_ + 1) +
-                      " of the value: " + what + ", expected " + expected);
-  }
-  Node make(Kind kind) const {
-    Node node;
-    node.kind = kind;
-    node.origin = origin_;
-    return node;
-  }
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-  bool take(char c) {
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void skip_blanks() {
-    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
-  }
-
-  /// `stops`: what ends an unquoted text besides ',' ("]" inside a list); "" at the top.
-  Node element(std::string_view stops) {
-    skip_blanks();
-    switch (peek()) {
-      case '[':
-        return list();
-      case '{':
-        return map();
-      case '\'':
-      case '"':
-        return quoted();
-      default:
-        return unquoted(stops);
-    }
-  }
-
-  Node list() {
-    Node node = make(Kind::list);
-    enter();
-    if (!take(']')) {
-      do {
-        node.list.push_back(element("]"));
-        skip_blanks();
-      } while (take(','));
-      if (!take(']')) fail("the list does not end", "',' or ']'");
-    }
-    --depth_;
-    return node;
-  }
-
-  Node map() {
-    Node node = make(Kind::map);
-    enter();
-    if (!take('}')) {
-      do {
-        skip_blanks();
-        const bool in_quotes = peek() == '\'' || peek() == '"';
-        std::string key = in_quotes ? quoted().string : run(":}", true).first;
-        skip_blanks();
-        if (key.empty() || key.size() > 200) fail("a key is empty or too long", "key: value");
-        if (!take(':')) fail("the key '" + key + "' has no value", "':'");
-        node.set(key, element("}"));
-        skip_blanks();
-      } while (take(','));
-      if (!take('}')) fail("the map does not end", "',' or '}'");
-    }
-    --depth_;
-    return node;
-  }
-
-  void enter() {
-    if (++depth_ > max_depth) fail("nested too deep", "at most 64 levels");
-    ++at_;
-    skip_blanks();
-  }
-
-  /// Only backslashes directly before a quote of the same kind are special.
-  Node quoted() {
-    Node node = make(Kind::string);
-    node.quoted = true;
-    const char quote = text_[at_++];
-    while (at_ < text_.size()) {
-      const std::size_t start = at_;
-      while (peek() == '\\') ++at_;
-      const std::size_t bars = at_ - start;
-      if (at_ == text_.size()) break;
-      const char c = text_[at_++];
-      if (c != quote) {
-        node.string.append(text_, start, at_ - start);
-        continue;
-      }
-      node.string.append(bars / 2, '\\');
-      if (bars % 2 == 0) {
-        check_alone();
-        return node;
-      }
-      node.string += quote;
-    }
-    fail("the quoted text does not end", std::string(1, quote));
-  }
-  void check_alone() {
-    skip_blanks();
-    if (at_ < text_.size() && std::string_view(",]}:").find(text_[at_]) == std::string_view::npos) {
-      fail("text touches a quoted part", "quotes round the whole value");
-    }
-  }
-
-  Node unquoted(std::string_view stops) {
-    const std::size_t start = at_;
-    auto [text, raw] = run(stops, false);
-    if (at_ == start) fail("a value is missing", "text, a number, '...', [...] or {...}");
-    Node node = make(Kind::string);
-    if (raw) {
-      type_override_scalar(text, node);
-      check_function(text);
-    } else {
-      node.string = std::move(text);
-    }
-    return node;
-  }
-
-  /// Text up to ',' or one of `stops`, unescaped and trimmed; and whether it had no escapes and no
-  /// ${...}.
-  std::pair<std::string, bool> run(std::string_view stops, bool is_key) {
-    std::string result;
-    bool raw = true;
-    std::size_t kept = 0;  // an escaped blank at the end is not trimmed
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == ',' || stops.find(c) != std::string_view::npos) break;
-      if (!stops.empty() && std::string_view("[]{}").find(c) != std::string_view::npos) {
-        fail(std::string("a bare '") + c + "'", "quotes round text that has brackets");
-      }
-      if (c == '$' && at_ + 1 < text_.size() && text_[at_ + 1] == '{' && !is_key) {
-        const std::size_t end = interpolation_end();
-        result.append(text_, at_, end - at_);
-        at_ = end;
-        raw = false;
-      } else if (c == '\\' && at_ + 1 < text_.size() &&
-                 std::string_view("\\()[]{}:=, \t").find(text_[at_ + 1]) !=
-                     std::string_view::npos) {
-        result += text_[at_ + 1];
-        at_ += 2;
-        raw = false;
-        kept = result.size();
-      } else {
-        result += c;
-        ++at_;
+void set_values(Override& override, OverrideValue value, std::size_t start) {
+  if (!value.sweep) {
+    override.values.push_back(std::move(value.node));
+  } else {
+    SweepValue& sweep = *value.sweep;
+    override.sweep = sweep.kind;
+    override.include = std::move(sweep.include);
+    override.exclude = std::move(sweep.exclude);
+    if (sweep.kind == Override::Sweep::interval)
+      sweep.choices = {{sweep.start, ""}, {sweep.stop, ""}};
+    if (sweep.kind == Override::Sweep::range) {
+      try {
+        for (Node& node : range_values(sweep)) sweep.choices.push_back({std::move(node), ""});
+      } catch (const std::invalid_argument& error) {
+        fail(override, start, error.what());
       }
     }
-    while (result.size() > kept && is_blank(result.back())) result.pop_back();
-    return {std::move(result), raw};
-  }
-
-  /// Unlike Hydra's, nested ${...} and quotes are followed.
-  std::size_t interpolation_end() const {
-    int open = 0;
-    char quote = '\0';
-    for (std::size_t i = at_; i < text_.size(); ++i) {
-      const char c = text_[i];
-      if (quote != '\0') {
-        if (c == '\\') ++i;
-        if (c == quote) quote = '\0';
-      } else if (c == '\'' || c == '"') {
-        quote = c;
-      } else if (c == '{') {
-        ++open;
-      } else if (c == '}' && --open == 0) {
-        return i + 1;
-      }
+    if (sweep.shuffled) shuffle(sweep.choices, sweep.seed);
+    for (TypedValue& choice : sweep.choices) {
+      override.texts.push_back(choice.text.empty() ? override_text(choice.node) : choice.text);
+      override.values.push_back(std::move(choice.node));
     }
-    fail("the '${' does not end", "'}'");
   }
-
-  void check_function(const std::string& text) const {
-    static const std::vector<std::string> functions = {"int",
-                                                       "float",
-                                                       "str",
-                                                       "bool",
-                                                       "sort",
-                                                       "shuffle",
-                                                       "choice",
-                                                       "range",
-                                                       "interval",
-                                                       "glob",
-                                                       "tag",
-                                                       "extend_list"};
-    const std::size_t end = text.find('(');
-    if (end == std::string::npos) return;
-    if (std::find(functions.begin(), functions.end(), trim(text.substr(0, end))) == functions.end())
-      return;
-    fail("functions such as " + text.substr(0, end) + "() are not supported",
-         "a value, or quotes round the text");
+  for (Node& node : override.values) {
+    if (node.origin.file == nullptr) node.origin = override.origin;
   }
+}
 
-  std::string_view text_;
-  const Origin& origin_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-};
-
-void check_key(const std::string& key, const Override& override, const char* what) {
-  if (key.empty() || key.size() > 1000) {
-    throw ConfigError(override.where() + ": the " + what +
-                      " is empty or too long, expected key=value");
-  }
-  const bool ends_badly = std::string_view("./-").find(key.front()) != std::string_view::npos ||
-                          key.back() == '.' || key.back() == '/' ||
-                          key.find("..") != std::string::npos;
-  const auto allowed = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80 ||
-           std::string_view("_-$./").find(c) != std::string_view::npos;
+/// Text that is one unquoted word and reads back as text.
+bool needs_quotes(const std::string& text) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_-./+@%*?|").find(c) != std::string_view::npos;
   };
-  if (!ends_badly && std::all_of(key.begin(), key.end(), allowed)) return;
-  throw ConfigError(override.where() + ": '" + key + "' is no " + what +
-                    ", expected letters, digits, '_', '-', '$' with '.' or '/' between");
+  Node node;
+  type_override_scalar(text, node);
+  return text.empty() || node.kind != Kind::string || !std::all_of(text.begin(), text.end(), plain);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  std::size_t bars = 0;  // before a quote, each counts twice
+  for (const char c : text + "'") {
+    if (c == '\'') result.append(bars, '\\');
+    bars = c == '\\' ? bars + 1 : 0;
+    if (c == '\'') result += '\\';
+    result += c;
+  }
+  result.erase(result.size() - 2, 1);  // the last quote ends the text
+  return result;
 }
 
 }  // namespace
@@ -280,20 +126,43 @@ Override parse_override(const std::string& text) {
   if (const std::size_t at = result.key.find('@'); at != std::string::npos) {
     result.package = result.key.substr(at + 1);
     result.key.erase(at);
-    if (!result.package->empty()) check_key(*result.package, result, "package");
+    if (!result.package->empty()) check_key(result, *result.package, start + at + 1, true);
   }
-  check_key(result.key, result, "key");
+  check_key(result, result.key, start, false);
   if (equals != std::string::npos) {
-    result.values = ValueParser(std::string_view(text).substr(equals + 1), result.origin).values();
+    set_values(result, parse_override_value(text, equals + 1, result.origin, true), equals + 1);
   }
   return result;
 }
 
 Node parse_value(const std::string& text, const Origin& origin) {
-  std::vector<Node> values = ValueParser(text, origin).values();
-  if (values.size() == 1) return std::move(values[0]);
+  OverrideValue value = parse_override_value(text, 0, origin, false);
+  if (!value.sweep) return std::move(value.node);
   throw ConfigError(origin.text() + ": '" + text.substr(0, 200) +
                     "' has a bare comma, expected [a, b] or quotes");
+}
+
+std::string override_text(const Node& node) {
+  switch (node.kind) {
+    case Kind::null:
+      return "null";
+    case Kind::string:
+      return needs_quotes(node.string) ? quoted(node.string) : node.string;
+    case Kind::list: {
+      std::vector<std::string> items;
+      for (const Node& item : node.list) items.push_back(override_text(item));
+      return "[" + join(items, ",") + "]";
+    }
+    case Kind::map: {
+      std::vector<std::string> items;
+      for (const auto& [key, item] : node.map) {
+        items.push_back((needs_quotes(key) ? quoted(key) : key) + ":" + override_text(item));
+      }
+      return "{" + join(items, ",") + "}";
+    }
+    default:
+      return plain_text(node);
+  }
 }
 
 }  // namespace cytra::config

@@ -43,9 +43,10 @@ struct Cursor {
     rest.remove_prefix(end);
     return true;
   }
-  bool take_exponent(bool sign_needed = false) {
+  bool take_exponent(bool sign_needed = false, bool bars = false) {
     const std::string_view before = rest;
-    if ((take('e') || take('E')) && (take_sign() || !sign_needed) && take_while(is_digit) > 0)
+    if ((take('e') || take('E')) && (take_sign() || !sign_needed) &&
+        (bars ? take_digits() : take_while(is_digit) > 0))
       return true;
     rest = before;
     return false;
@@ -225,8 +226,8 @@ void type_override_scalar(std::string_view text, Node& node) {
   } else if (whole || digits.substr(0, 1) == ".") {
     const bool point = at.take('.');
     const bool fraction = point && at.take_digits();
-    const bool exponent = (whole || fraction) && at.take_exponent();
-    // The lexer wants digits before or after the point, and no '_' in the exponent's first place.
+    const bool exponent = (whole || fraction) && at.take_exponent(false, true);
+    // The lexer wants digits before or after the point.
     if (at.done() && (fraction || exponent || (whole && point))) set_real(parse_real(text), node);
   }
   if (node.kind != Kind::string) node.string.clear();
