@@ -104,7 +104,7 @@ Composition Composer::load(const std::string& primary,
        searchpath_of(first == nullptr ? empty : first->content, overrides))
     repository.add_folder(folder);
   for (const Override& override : overrides) {
-    if (planning && override.values.size() > 1) continue;
+    if (planning && override.sweep != Override::Sweep::none) continue;
     check_not_sweep(override);
     const bool is_map = !override.values.empty() && override.values[0].is_map();
     const bool is_group = override.key.find('.') == std::string::npos && !is_map &&

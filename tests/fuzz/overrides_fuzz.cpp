@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     // What a job is told composes to one value.
     for (std::size_t i = 0; i < jobs.size() && i < 3; ++i) {
       for (const std::string& word : jobs[i])
-        fuzz::require(!config::parse_override(word).sweep, "a job gets one value");
+        fuzz::require(config::parse_override(word).sweep == config::Override::Sweep::none,
+                      "a job gets one value");
     }
   });
   return 0;

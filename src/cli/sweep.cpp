@@ -1,0 +1,136 @@
+#include "cli/sweep.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "cli/multirun.h"
+#include "config/merge.h"
+#include "config/overrides.h"
+#include "config/sweep.h"
+
+namespace cytra::cli {
+namespace {
+
+using config::Node;
+
+std::vector<std::pair<std::string, std::string>> file_params(const Node& root) {
+  std::vector<std::pair<std::string, std::string>> params;
+  const Node* node = root.find("hydra.sweeper.params");
+  if (node == nullptr || node->is_null()) return params;
+  if (!node->is_map())
+    throw ConfigError(node->where() + ": expected a map of keys and their values to try");
+  for (const auto& [key, value] : node->map) {
+    // A text is written as on the command line: "choice(1,2)", "1,2".
+    params.emplace_back(
+        key, value.kind == config::Kind::string ? value.string : config::override_text(value));
+  }
+  return params;
+}
+
+/// How many jobs run at a time: joblib's n_jobs, where -1 is every processor.
+int parallel_jobs(const Node& root) {
+  const Node* node = root.find("hydra.launcher.n_jobs");
+  if (node == nullptr) return 1;
+  const auto count = node->as<int64_t>();
+  if (count == 0 || count < -1)
+    throw ConfigError(node->where() + ": expected jobs at a time, or -1 for one per processor");
+  return static_cast<int>(
+      count == -1 ? std::max(1U, std::thread::hardware_concurrency()) : std::min<int64_t>(count, 4096));
+}
+
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+/// Flags that each job gets as the sweep got them.
+std::vector<std::string> inherited_flags(const Arguments& arguments) {
+  std::vector<std::string> flags{"--json"};  // its results go into the table
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) flags.insert(flags.end(), {flag, value});
+  };
+  add("--config-dir", arguments.config_dir);
+  add("--config-path", arguments.config_path);
+  add("--config-name", arguments.config_name);
+  if (arguments.quiet) flags.emplace_back("--quiet");
+  if (arguments.verbose > 0) flags.emplace_back("--verbose");
+  return flags;
+}
+
+Node text(const std::string& value) {
+  return Node::make_string(value);
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> jobs_of(const config::Composer& composer,
+                                              const config::Composition& plan,
+                                              const std::vector<std::string>& overrides) {
+  std::vector<config::Override> parsed;
+  for (const std::string& one : overrides) parsed.push_back(config::parse_override(one));
+  return config::sweep_jobs(parsed, file_params(plan.root), [&](const std::string& group) {
+    return composer.options(group);
+  });
+}
+
+int run_sweep(const Program& program,
+              const Arguments& arguments,
+              const config::Composer& composer,
+              const std::string& primary,
+              const CheckJob& check) {
+  const config::Composition plan = composer.load(primary, arguments.overrides, true);
+  const auto words = jobs_of(composer, plan, arguments.overrides);
+  std::string sweep_dir =
+      absolute(config::evaluate(plan.root, "hydra.sweep.dir").as<std::string>());
+  if (!arguments.check) sweep_dir = make_run_folder(sweep_dir);
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string number = std::to_string(i);
+    Job job;
+    job.number = static_cast<int>(i);
+    std::vector<std::string> shown;
+    for (const std::string& word : words[i]) {
+      if (std::find(arguments.overrides.begin(), arguments.overrides.end(), word) ==
+          arguments.overrides.end())
+        shown.push_back(word);  // what tells this job from the others
+    }
+    job.label = join(shown.empty() ? words[i] : shown, " ");
+    std::vector<std::string> overrides = words[i];
+    overrides.push_back("hydra.job.num=" + number);
+    overrides.push_back("hydra.job.id='" + number + "'");
+    try {
+      config::Composition composition = composer.load(primary, overrides);
+      composition.root.find("hydra.sweep")->set("dir", text(sweep_dir));
+      job.folder =
+          sweep_dir + "/" +
+          config::evaluate(composition.root, "hydra.sweep.subdir").as<std::string>();
+      composition.root.find("hydra.runtime")->set("output_dir", text(job.folder));
+      check(std::move(composition.root));
+    } catch (const ConfigError& error) {
+      throw ConfigError(
+          fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
+    }
+    overrides.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
+    job.arguments = {program.name};
+    const std::vector<std::string> flags = inherited_flags(arguments);
+    job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
+    job.arguments.insert(job.arguments.end(), overrides.begin(), overrides.end());
+    jobs.push_back(std::move(job));
+  }
+  if (arguments.check) {
+    for (const Job& job : jobs) std::printf("%d: %s\n", job.number, job.label.c_str());
+    return 0;
+  }
+  const int parallel = parallel_jobs(plan.root);
+  write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));
+  log::info("{} jobs, {} at a time, in {}", jobs.size(), parallel, sweep_dir);
+  return run_jobs(jobs, parallel, arguments.json);
+}
+
+}  // namespace cytra::cli
