@@ -57,7 +57,8 @@ std::string one_line(std::string text) {
 
 std::string last_line(const std::string& text) {
   const std::string whole = trim(text);
-  return one_line(whole.substr(whole.find_last_of("\r\n") + 1));
+  const std::string line = one_line(whole.substr(whole.find_last_of("\r\n") + 1));
+  return line.substr(starts_with(line, "error: ") ? 7 : 0);
 }
 
 std::string clipped(const std::string& text, std::size_t size) {

@@ -70,12 +70,12 @@ TEST_F(Multirun, GoesOnAfterFailures) {
   add("kill -9 $$");
   add("echo 1");
   EXPECT_EQ(run(1), 2);
-  EXPECT_EQ(row(0)["error"], "error: bad width");
+  EXPECT_EQ(row(0)["error"], "bad width");
   EXPECT_EQ(row(1)["exit_code"], 137);
   EXPECT_NE(row(1)["error"].get<std::string>().find("signal 9"), std::string::npos);
   EXPECT_EQ(row(2)["exit_code"], 0);
   EXPECT_NE(err_.find("a=0 "), std::string::npos);
-  EXPECT_NE(err_.find("error: bad width"), std::string::npos);
+  EXPECT_NE(err_.find("bad width\n"), std::string::npos);
 }
 
 TEST_F(Multirun, RunsAsManyAtATimeAsAsked) {
