@@ -45,7 +45,7 @@ OverrideValue simple_choice(std::vector<OverrideValue> values) {
   result.sweep.emplace();
   result.sweep->kind = Sweep::simple;
   for (OverrideValue& value : values) {
-    if (value.sweep) fail("values to try inside a list of values, expected one value");
+    if (value.sweep) fail("values to try inside another value, expected one value");
     result.sweep->choices.push_back(std::move(value));
   }
   return result;
@@ -176,7 +176,7 @@ OverrideValue call_tag(FunctionCall& call) {
     const bool is_sweep = values[i].sweep && values[i].sweep->kind != Sweep::glob;
     const bool is_text = !values[i].sweep && values[i].node.kind == Kind::string;
     if (i + 1 == values.size() ? !is_sweep : !is_text)
-      fail("expected tag(name, choice(...)), with range() or interval() as other last arguments");
+      fail("tag() takes names, then values to try, expected tag(name, choice(...))");
   }
   return std::move(values.back());
 }

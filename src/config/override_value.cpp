@@ -87,7 +87,7 @@ class ValueParser {
   }
 
   TypedValue single(OverrideValue value, std::size_t at) const {
-    if (value.sweep) fail(at, "values to try inside a list of values, expected one value");
+    if (value.sweep) fail(at, "values to try inside another value, expected one value");
     return std::move(value);
   }
 

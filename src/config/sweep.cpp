@@ -68,7 +68,7 @@ std::vector<std::string> glob_options(const Override& override,
   }
   if (found.empty())
     throw ConfigError(override.where() + ": glob() matches no option, expected some of '" +
-                      override.key + "'." + suggestion(override.include[0], options));
+                      override.key + "'." + suggestion(join(override.include, ","), options));
   return found;
 }
 

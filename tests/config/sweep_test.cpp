@@ -79,6 +79,7 @@ TEST(Sweep, Errors) {
   EXPECT_EQ(error_of({"modle=glob(*)"}),
             "command line 'modle=glob(*)': glob() of 'modle', which is no group with options, "
             "expected one");
+  EXPECT_NE(error_of({"model=glob([])"}).find("matches no option"), std::string::npos);
   EXPECT_EQ(error_of({"a=range(0)"}),
             "command line 'a=range(0)': no values to try, expected at least one");
   EXPECT_EQ(error_of({}, {{"a", "[1"}}),

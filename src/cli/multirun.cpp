@@ -1,0 +1,314 @@
+#include "cli/multirun.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace cytra::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_output = std::size_t{16} << 20;  // bytes of a job's stdout that are kept
+
+struct State {
+  pid_t pid = 0;
+  bool started = false;
+  int exit_code = 0;
+  Clock::time_point start;
+  double seconds = 0;
+  std::string error;  // its last message when it failed
+};
+
+/// Up to `bytes` of a file's end; "" when it can't be read.
+std::string read_tail(const std::string& path, std::size_t bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) return "";
+  std::fseek(file, 0, SEEK_END);
+  const auto size = static_cast<std::size_t>(std::max(0L, std::ftell(file)));
+  const std::size_t kept = std::min(size, bytes);
+  std::fseek(file, static_cast<long>(size - kept), SEEK_SET);
+  std::string text(kept, '\0');
+  text.resize(std::fread(text.data(), 1, kept, file));
+  std::fclose(file);
+  return text;
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return text;
+}
+
+std::string last_line(const std::string& text) {
+  const std::string whole = trim(text);
+  const std::string line = one_line(whole.substr(whole.find_last_of("\r\n") + 1));
+  return line.substr(starts_with(line, "error: ") ? 7 : 0);
+}
+
+std::string clipped(const std::string& text, std::size_t size) {
+  if (text.size() <= size) return text;
+  std::size_t end = size - 3;  // not in the middle of a character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+/// In the new process: only what is safe after fork.
+[[noreturn]] void become(const char* program,
+                         char* const* arguments,
+                         int log,
+                         int out,
+                         pid_t parent,
+                         const sigset_t& mask) {
+  // A group of its own: Ctrl-C reaches the job once, from us.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(143);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0)
+    ::dup2(null, STDIN_FILENO);
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::execv(program, arguments);
+  const char* reason = std::strerror(errno);
+  for (const char* text : {"error: can't start ", program, ": ", reason, "\n"}) {
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+  }
+  ::_exit(4);
+}
+
+class Runner {
+ public:
+  Runner(const std::vector<Job>& jobs, const JobOptions& options)
+      : jobs_(jobs), options_(options), states_(jobs.size()) {
+    for (const Job& job : jobs) make_folders(job.folder);
+    // Signals wait until we ask for them, so none gets lost between two looks.
+    ::sigemptyset(&waited_);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &waited_, &old_mask_);
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;  // children that are ignored leave no exit code
+    ::sigaction(SIGCHLD, &action, &old_action_);
+  }
+  ~Runner() {
+    ::sigaction(SIGCHLD, &old_action_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+  }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  int run() {
+    const std::size_t parallel = static_cast<std::size_t>(std::max(options_.parallel, 1));
+    for (;;) {
+      take_signals(false);
+      while (signal_ == 0 && next_ < jobs_.size() && running_ < parallel) start(next_++);
+      if (running_ == 0 && (signal_ != 0 || next_ == jobs_.size())) break;
+      if (running_ > 0) take_signals(true);
+    }
+    print_table();
+    options_.json ? print_json() : print_text();
+    if (signal_ != 0) return 128 + signal_;
+    for (const State& state : states_) {
+      if (state.exit_code != 0) return state.exit_code;
+    }
+    return 0;
+  }
+
+ private:
+  std::string file_of(std::size_t i, const char* name) const {
+    return jobs_[i].folder + "/" + name;
+  }
+
+  void start(std::size_t i) {
+    State& state = states_[i];
+    const Job& job = jobs_[i];
+    state.started = true;
+    state.start = Clock::now();
+    log::info("job {} starts ({} of {}): {}", job.number, i + 1, jobs_.size(), one_line(job.label));
+    std::vector<char*> arguments;
+    for (const std::string& word : job.arguments)
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
+    const int log = ::open(file_of(i, "job.log").c_str(), flags, 0666);
+    const int out = log < 0 ? -1 : ::open(file_of(i, "job.out").c_str(), flags, 0666);
+    const pid_t parent = ::getpid();
+    state.pid = out < 0 ? -1 : ::fork();
+    if (state.pid == 0)
+      become(options_.program.c_str(), arguments.data(), log, out, parent, old_mask_);
+    const int error = errno;
+    for (const int file : {log, out}) {
+      if (file >= 0) ::close(file);
+    }
+    if (state.pid > 0) {
+      ::setpgid(state.pid, state.pid);  // here too: a signal may come before the child did it
+      ++running_;
+      return;
+    }
+    state.exit_code = 4;
+    state.error = fmt::format("can't start: {}", std::strerror(error));
+    report(i);
+  }
+
+  /// Handles every signal that came; `wait`: at least one.
+  void take_signals(bool wait) {
+    constexpr timespec now{0, 0};
+    for (;; wait = false) {
+      const int signal =
+          wait ? ::sigwaitinfo(&waited_, nullptr) : ::sigtimedwait(&waited_, nullptr, &now);
+      if (signal < 0 && wait && errno == EINTR) continue;
+      if (signal < 0) break;
+      if (signal != SIGCHLD) interrupt(signal);
+    }
+    for (std::size_t i = 0; i < next_; ++i) {
+      int status = 0;
+      if (states_[i].pid > 0 && ::waitpid(states_[i].pid, &status, WNOHANG) == states_[i].pid)
+        finish(i, status);
+    }
+  }
+
+  void interrupt(int signal) {
+    ++interrupts_;
+    if (signal_ == 0) signal_ = signal;
+    log::warn("{}: {} running jobs are told to stop", ::strsignal(signal), running_);
+    for (const State& state : states_) {
+      if (state.pid > 0) ::kill(-state.pid, interrupts_ < 3 ? signal : SIGKILL);
+    }
+  }
+
+  void finish(std::size_t i, int status) {
+    State& state = states_[i];
+    state.pid = 0;
+    --running_;
+    state.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
+    state.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (state.exit_code != 0) state.error = last_line(read_tail(file_of(i, "job.log"), 8192));
+    if (WIFSIGNALED(status)) {
+      state.error = fmt::format("ended by signal {} ({}){}",
+                                WTERMSIG(status),
+                                ::strsignal(WTERMSIG(status)),
+                                state.error.empty() ? "" : "; " + state.error);
+    }
+    keep_output(i);
+    report(i);
+  }
+
+  /// Results follow the messages in job.log.
+  void keep_output(std::size_t i) const {
+    const std::string text = read_tail(file_of(i, "job.out"), max_output);
+    if (std::FILE* log = std::fopen(file_of(i, "job.log").c_str(), "abe")) {
+      std::fwrite(text.data(), 1, text.size(), log);
+      std::fclose(log);
+    }
+  }
+  std::string take_output(std::size_t i) const {
+    const std::string path = file_of(i, "job.out");
+    std::string text = states_[i].started ? read_tail(path, max_output) : "";
+    ::unlink(path.c_str());
+    return text;
+  }
+
+  void report(std::size_t i) {
+    const State& state = states_[i];
+    const std::string time = format_seconds(state.seconds);
+    if (state.exit_code == 0) return log::info("job {} done in {}", jobs_[i].number, time);
+    log::write(log::Level::error,
+               fmt::format("job {} failed after {}, exit code {}: {} ({})",
+                           jobs_[i].number,
+                           time,
+                           state.exit_code,
+                           clipped(state.error, 300),
+                           file_of(i, "job.log")));
+  }
+
+  void print_table() const {
+    std::size_t width = 9;
+    for (const Job& job : jobs_)
+      width = std::max(width, std::min<std::size_t>(job.label.size(), 60));
+    std::string text = fmt::format(
+        "{:>5}  {:<{}}  {:>4}  {:>7}  error\n", "job", "overrides", width, "exit", "time");
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const State& state = states_[i];
+      text += fmt::format("{:>5}  {:<{}}  {:>4}  {:>7}  {}\n",
+                          jobs_[i].number,
+                          clipped(one_line(jobs_[i].label), 60),
+                          width,
+                          state.started ? std::to_string(state.exit_code) : "-",
+                          state.started ? format_seconds(state.seconds) : "-",
+                          state.started ? clipped(state.error, 100) : "not started");
+    }
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+
+  void print_text() const {
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const State& state = states_[i];
+      std::string text = fmt::format("{}job: {}\noverrides: {}\n",
+                                     i == 0 ? "" : "\n",
+                                     jobs_[i].number,
+                                     one_line(jobs_[i].label));
+      if (state.started) {
+        text += fmt::format("exit_code: {}\nseconds: {:.3f}\nfolder: {}\n{}",
+                            state.exit_code,
+                            state.seconds,
+                            jobs_[i].folder,
+                            take_output(i));
+      }
+      if (text.back() != '\n') text += '\n';
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+    std::fflush(stdout);
+  }
+
+  void print_json() const {
+    using Json = nlohmann::ordered_json;
+    std::fputs("{\"jobs\":[", stdout);
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const State& state = states_[i];
+      Json row = {{"number", jobs_[i].number}, {"overrides", jobs_[i].label}};
+      row["exit_code"] = state.started ? Json(state.exit_code) : Json();
+      row["seconds"] = state.started ? Json(state.seconds) : Json();
+      row["folder"] = jobs_[i].folder;
+      if (!state.error.empty()) row["error"] = state.error;
+      Json result = Json::parse(take_output(i), nullptr, false);
+      if (!result.is_discarded()) row["result"] = std::move(result);
+      const std::string text = row.dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::fprintf(stdout, "%s%s", i == 0 ? "" : ",", text.c_str());
+    }
+    std::fputs("]}\n", stdout);
+    std::fflush(stdout);
+  }
+
+  const std::vector<Job>& jobs_;
+  const JobOptions& options_;
+  std::vector<State> states_;
+  std::size_t next_ = 0, running_ = 0;
+  int signal_ = 0, interrupts_ = 0;
+  sigset_t waited_{}, old_mask_{};
+  struct sigaction old_action_ {};
+};
+
+}  // namespace
+
+int run_jobs(const std::vector<Job>& jobs, const JobOptions& options) {
+  return Runner(jobs, options).run();
+}
+
+}  // namespace cytra::cli

@@ -1,0 +1,33 @@
+#pragma once
+// Runs the jobs of --multirun: each one a process of its own. No torch.
+#include <string>
+#include <vector>
+
+namespace cytra::cli {
+
+struct Job {
+  int number = 0;
+  std::vector<std::string> arguments;  // argv of the process, its name first
+  std::string label;                   // the overrides as text, for people
+  std::string folder;                  // made when missing; gets job.log
+};
+
+struct JobOptions {
+  int parallel = 1;                        // processes at a time, >= 1
+  bool json = false;                       // results as one JSON object
+  std::string program = "/proc/self/exe";  // what each job executes
+};
+
+/// Starts the jobs in order, at most `parallel` at a time. What a job writes goes to
+/// `folder`/job.log: its messages, then its results. One that fails does not end the others.
+/// SIGINT and SIGTERM are passed on to the running jobs (the third time as SIGKILL) and no new one
+/// starts. A job ends when this process dies. At the end a table of all jobs goes to stderr, and to
+/// stdout `key: value` lines per job, or {"jobs": [{"number", "overrides", "exit_code" (null: not
+/// started), "seconds", "folder", "result" (when the job printed one JSON value)}]}.
+/// Returns: 0 when all jobs ended with 0, 130 or 143 when interrupted, else the exit code of the
+/// first job that failed; 128 + N for one that a signal N ended.
+/// Throws: ConfigError or IoError when a folder can't be made, before any job starts.
+/// Thread: call it from the main thread, while no other runs: they would take its signals.
+int run_jobs(const std::vector<Job>& jobs, const JobOptions& options);
+
+}  // namespace cytra::cli
