@@ -101,6 +101,8 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
+  for (int i = 0; i < argc; ++i)
+    arguments.command_line += (i == 0 ? "" : " ") + shell_quote(argv[i]);
   std::string schema;
   bool run = false;  // Hydra's --run is what happens anyway
   app.add_flag("-h,--help", arguments.help);

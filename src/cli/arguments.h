@@ -18,6 +18,7 @@ struct Arguments {
   bool help = false, version = false, quiet = false, json = false, resolve = false, check = false,
        multirun = false;
   int verbose = 0;
+  std::string command_line;  // all of it, ready to paste
 };
 
 /// Throws: ConfigError for an unknown flag or a flag without its value.

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <filesystem>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -55,10 +57,12 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string last_line(const std::string& text) {
-  const std::string whole = trim(text);
-  const std::string line = one_line(whole.substr(whole.find_last_of("\r\n") + 1));
-  return line.substr(starts_with(line, "error: ") ? 7 : 0);
+/// The last error of a log, or its last line.
+std::string reason_in(const std::string& log) {
+  const std::string whole = trim(log);
+  const std::size_t error = whole.rfind("error: ");
+  const std::size_t begin = error == std::string::npos ? whole.find_last_of("\r\n") + 1 : error + 7;
+  return one_line(whole.substr(begin, whole.find_first_of("\r\n", begin) - begin));
 }
 
 std::string clipped(const std::string& text, std::size_t size) {
@@ -98,7 +102,7 @@ class Runner {
  public:
   Runner(const std::vector<Job>& jobs, const JobOptions& options)
       : jobs_(jobs), options_(options), states_(jobs.size()) {
-    for (const Job& job : jobs) make_folders(job.folder);
+    for (const Job& job : jobs) make_folders(std::filesystem::path(job.folder).parent_path().string());
     // Signals wait until we ask for them, so none gets lost between two looks.
     ::sigemptyset(&waited_);
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, signal);
@@ -133,7 +137,7 @@ class Runner {
 
  private:
   std::string file_of(std::size_t i, const char* name) const {
-    return jobs_[i].folder + "/" + name;
+    return jobs_[i].folder + name;
   }
 
   void start(std::size_t i) {
@@ -147,8 +151,8 @@ class Runner {
       arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
-    const int log = ::open(file_of(i, "job.log").c_str(), flags, 0666);
-    const int out = log < 0 ? -1 : ::open(file_of(i, "job.out").c_str(), flags, 0666);
+    const int log = ::open(file_of(i, ".log").c_str(), flags, 0666);
+    const int out = log < 0 ? -1 : ::open(file_of(i, ".out").c_str(), flags, 0666);
     const pid_t parent = ::getpid();
     state.pid = out < 0 ? -1 : ::fork();
     if (state.pid == 0)
@@ -199,7 +203,7 @@ class Runner {
     --running_;
     state.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
     state.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (state.exit_code != 0) state.error = last_line(read_tail(file_of(i, "job.log"), 8192));
+    if (state.exit_code != 0) state.error = reason_in(read_tail(file_of(i, ".log"), 8192));
     if (WIFSIGNALED(status)) {
       state.error = fmt::format("ended by signal {} ({}){}",
                                 WTERMSIG(status),
@@ -210,16 +214,16 @@ class Runner {
     report(i);
   }
 
-  /// Results follow the messages in job.log.
+  /// Results follow the messages in the log.
   void keep_output(std::size_t i) const {
-    const std::string text = read_tail(file_of(i, "job.out"), max_output);
-    if (std::FILE* log = std::fopen(file_of(i, "job.log").c_str(), "abe")) {
+    const std::string text = read_tail(file_of(i, ".out"), max_output);
+    if (std::FILE* log = std::fopen(file_of(i, ".log").c_str(), "abe")) {
       std::fwrite(text.data(), 1, text.size(), log);
       std::fclose(log);
     }
   }
   std::string take_output(std::size_t i) const {
-    const std::string path = file_of(i, "job.out");
+    const std::string path = file_of(i, ".out");
     std::string text = states_[i].started ? read_tail(path, max_output) : "";
     ::unlink(path.c_str());
     return text;
@@ -235,7 +239,7 @@ class Runner {
                            time,
                            state.exit_code,
                            clipped(state.error, 300),
-                           file_of(i, "job.log")));
+                           file_of(i, ".log")));
   }
 
   void print_table() const {

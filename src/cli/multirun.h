@@ -9,7 +9,7 @@ struct Job {
   int number = 0;
   std::vector<std::string> arguments;  // argv of the process, its name first
   std::string label;                   // the overrides as text, for people
-  std::string folder;                  // made when missing; gets job.log
+  std::string folder;                  // the job makes it; `folder`.log lies beside it
 };
 
 struct JobOptions {
@@ -19,7 +19,7 @@ struct JobOptions {
 };
 
 /// Starts the jobs in order, at most `parallel` at a time. What a job writes goes to
-/// `folder`/job.log: its messages, then its results. One that fails does not end the others.
+/// `folder`.log: its messages, then its results. One that fails does not end the others.
 /// SIGINT and SIGTERM are passed on to the running jobs (the third time as SIGKILL) and no new one
 /// starts. A job ends when this process dies. At the end a table of all jobs goes to stderr, and to
 /// stdout `key: value` lines per job, or {"jobs": [{"number", "overrides", "exit_code" (null: not

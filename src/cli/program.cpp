@@ -15,6 +15,7 @@
 #include "cli/completion.h"
 #include "cli/excerpt.h"
 #include "cli/inspect.h"
+#include "cli/sweep.h"
 #include "config/composer.h"
 #include "config/run_config.h"
 
@@ -95,7 +96,7 @@ void apply_hydra(const Node& root) {
     log::warn("{}: Python callbacks of Hydra are not run", callbacks.map.front().second.where());
 }
 
-Run make_run(const Program& program, const Arguments& arguments, Node root, int argc, char** argv) {
+Run make_run(const Program& program, const Arguments& arguments, Node root) {
   Run run;
   config::set_output_dir(root);
   run.config = config::job_config(root);
@@ -104,9 +105,16 @@ Run make_run(const Program& program, const Arguments& arguments, Node root, int 
   run.overrides = arguments.overrides;
   run.config_folders = config_folders(arguments);
   run.program = program.name;
-  for (int i = 0; i < argc; ++i) run.command_line += (i == 0 ? "" : " ") + shell_quote(argv[i]);
+  run.command_line = arguments.command_line;
   run.json = arguments.json;
   return run;
+}
+
+/// --multirun, or hydra.mode=MULTIRUN in the tree.
+bool is_multirun(const Arguments& arguments, const config::Composition& composition) {
+  const Node* mode = composition.root.find("hydra.mode");
+  return arguments.multirun || (mode != nullptr && mode->kind == config::Kind::string &&
+                                mode->string == "MULTIRUN");
 }
 
 int run_throwing(const Program& program, int argc, char** argv) {
@@ -134,7 +142,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(explain_text(composer, primary, overrides, arguments.explain));
     return 0;
   }
-  config::Composition composition = composer.load(primary, overrides);
+  // A sweep's values are left out of what is shown: they differ from job to job.
+  config::Composition composition = composer.load(primary, overrides, arguments.multirun);
   config::Node& root = composition.root;
   if (!arguments.cfg.empty()) {
     if (arguments.resolve) config::set_output_dir(root);
@@ -144,9 +153,13 @@ int run_throwing(const Program& program, int argc, char** argv) {
   } else if (!arguments.diff.empty()) {
     if (arguments.resolve) config::set_output_dir(root);
     print(diff_text(composition, arguments.diff, arguments.resolve));
+  } else if (is_multirun(arguments, composition)) {
+    return run_sweep(program, arguments, composer, primary, [&](Node job) {
+      make_run(program, arguments, std::move(job));
+    });
   } else {
     apply_hydra(root);
-    return load_engine(program.entry)(make_run(program, arguments, std::move(root), argc, argv));
+    return load_engine(program.entry)(make_run(program, arguments, std::move(root)));
   }
   return 0;
 }

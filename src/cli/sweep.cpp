@@ -117,9 +117,8 @@ int run_sweep(const Program& program,
           fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
     }
     overrides.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
-    job.arguments = {program.name};
-    const std::vector<std::string> flags = inherited_flags(arguments);
-    job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
+    job.arguments = inherited_flags(arguments);
+    job.arguments.insert(job.arguments.begin(), program.name);
     job.arguments.insert(job.arguments.end(), overrides.begin(), overrides.end());
     jobs.push_back(std::move(job));
   }
@@ -130,7 +129,7 @@ int run_sweep(const Program& program,
   const int parallel = parallel_jobs(plan.root);
   write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));
   log::info("{} jobs, {} at a time, in {}", jobs.size(), parallel, sweep_dir);
-  return run_jobs(jobs, parallel, arguments.json);
+  return run_jobs(jobs, {parallel, arguments.json});
 }
 
 }  // namespace cytra::cli

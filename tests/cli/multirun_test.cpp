@@ -35,7 +35,7 @@ class Multirun : public ::testing::Test {
     return code;
   }
   Json row(std::size_t i) const { return Json::parse(out_)["jobs"].at(i); }
-  std::string log(int i) const { return read_file(dir_ / (std::to_string(i) + "/job.log")); }
+  std::string log(int i) const { return read_file(dir_ / (std::to_string(i) + ".log")); }
 
   test::TmpDir dir_;
   std::string program_ = "/bin/sh", out_, err_;
@@ -54,7 +54,7 @@ TEST_F(Multirun, GathersResults) {
   EXPECT_GE(row(0)["seconds"], 0);
   EXPECT_FALSE(row(1).contains("result"));
   EXPECT_EQ(log(0), "working\n{\"dice\": 0.5}\n");
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "0/job.out"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "0.out"));
 }
 
 TEST_F(Multirun, WritesTextWithoutJson) {
@@ -102,7 +102,7 @@ TEST_F(Multirun, PassesSignalsOn) {
   EXPECT_EQ(row(0)["error"], "stopped");
   EXPECT_TRUE(row(1)["exit_code"].is_null());
   EXPECT_NE(err_.find("not started"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "1/job.log"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "1.log"));
   jobs_.resize(1);
   jobs_[0].arguments[2] = "kill -TERM $PPID; sleep 30";
   EXPECT_EQ(run(1), 143);
