@@ -46,6 +46,10 @@ int guarded(const std::function<int()>& work) {
   }
 }
 
+void warn_of(const std::vector<std::string>& notes) {
+  if (!notes.empty()) log::warn("{}", join(notes, "; "));
+}
+
 std::string open_run_folder(cli::Run& run) {
   const std::string wanted = run.config.get<std::string>("paths.output_dir");
   const std::string folder = make_run_folder(wanted);
