@@ -44,6 +44,15 @@ void add_flag_override(const Flag& flag,
   }
 }
 
+/// First names of the ${...} in a tree, and of keys added with +.
+void add_variables(const config::Node& node, std::vector<std::string>& names) {
+  const std::string& text = node.string;
+  for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos; at += 2)
+    names.push_back(text.substr(at + 2, text.find_first_of(".:}", at) - at - 2));
+  for (const config::Node& item : node.list) add_variables(item, names);
+  for (const auto& [key, child] : node.map) add_variables(child, names);
+}
+
 Arguments parse_arguments(const Program& program, int argc, char** argv) {
   Arguments arguments;
   CLI::App app;
@@ -180,6 +189,12 @@ int run_throwing(const Program& program, int argc, char** argv) {
     const std::string text = config::to_yaml(composer.compose(primary, arguments.overrides));
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
+  }
+  add_variables(composer.compose_unresolved(primary, arguments.overrides), run.variables);
+  for (const std::string& text : arguments.overrides) {
+    const std::size_t key = text.find_first_not_of('+');
+    if (key != 0 && key != std::string::npos)
+      run.variables.push_back(text.substr(key, text.find_first_of(".=", key) - key));
   }
   run.config = composer.compose(primary, arguments.overrides);
   config::require_complete(run.config);
