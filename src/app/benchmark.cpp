@@ -40,6 +40,38 @@ Node real(double value) {
   return node;
 }
 
+/// All that `benchmark_performance` takes.
+struct BenchmarkConfig : CommonConfig {
+  struct Checkpoint {
+    std::optional<std::string> ckpt_path;
+    template <class V>
+    void visit(V& v) {
+      v("ckpt_path", ckpt_path, "checkpoint to measure; brings its own config");
+    }
+  };
+  std::optional<std::string> config, output;
+  Checkpoint checkpoint;
+  std::vector<int64_t> input_shape{1, 1, 256, 256}, batch_sizes;
+  bool compare_opts = false, train_step = false;
+  int64_t warmup = 3, repeats = 10;
+  perf::DeviceOptions trainer;
+  template <class V>
+  void visit(V& v) {
+    v("config", config, "an experiment, or a run's config.yaml, that describes the model");
+    v("checkpoint", checkpoint, "the model to measure");
+    v("input_shape", input_shape, "N C [D] H W");
+    v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
+    v("compare_opts", compare_opts, "measure every option, not the eager baseline alone");
+    v("train_step", train_step, "measure a training step, too");
+    v("warmup", warmup, "runs before the timed ones", 0, 1e9);
+    v("repeats", repeats, "timed runs per figure", 1, 1e9);
+    v("output", output, "JSON report");
+    v("trainer", trainer, "where to compute");
+    CommonConfig::visit(v);
+  }
+};
+const bool added = add_program<BenchmarkConfig>("benchmark_performance");
+
 struct Times {
   std::vector<double> ms;  // sorted
   double at_share(double share) const {
@@ -190,9 +222,9 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
 
 /// One training step: forward, loss, backward, update; on random images and a random mask.
 Node measure_train_step(const Setup& setup) {
-  const auto task = Registry<training::Task>::instance().make(setup.config.at("task"), "task");
+  const auto task = Registry<training::Task>::instance().make(setup.config.at("task"));
   const auto optimizer =
-      Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"), "optimizer");
+      Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"));
   nn::Model& model = task->model();
   nn::place_model(model, setup.config.at("task.model"), setup.device);
   model.train();
@@ -220,36 +252,35 @@ Node measure_train_step(const Setup& setup) {
   return node;
 }
 
-Node model_config(const cli::Run& run) {
-  const auto checkpoint = run.config.get<std::string>("checkpoint.ckpt_path", "");
+Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
+  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
   if (!checkpoint.empty()) return training::checkpoint_config(checkpoint);
-  const auto name = run.config.get<std::string>("config", "");
+  const std::string name = config.config.value_or("");
   if (name.empty())
     throw ConfigError("nothing to measure: give --ckpt CHECKPOINT or --config EXPERIMENT");
   if (std::filesystem::exists(name)) return config::load_run_config(name, true);
   return config::Composer(run.config_folders).compose("train", {"experiment=" + name});
 }
 
-int benchmark(const cli::Run& run) {
-  const Node& root = run.config;
+int benchmark(cli::Run run, const BenchmarkConfig& config) {
   Setup setup;
-  setup.config = model_config(run);
-  setup.checkpoint = root.get<std::string>("checkpoint.ckpt_path", "");
-  setup.device = perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
-  setup.shape = root.get<std::vector<int64_t>>("input_shape");
-  setup.warmup = root.get<int64_t>("warmup");
-  setup.repeats = std::max<int64_t>(1, root.get<int64_t>("repeats"));
+  setup.config = model_config(run, config);
+  setup.checkpoint = config.checkpoint.ckpt_path.value_or("");
+  setup.device = perf::choose_device(config.trainer.accelerator);
+  setup.shape = config.input_shape;
+  setup.warmup = config.warmup;
+  setup.repeats = config.repeats;
   if (setup.shape.size() != 4 && setup.shape.size() != 5) {
     throw ConfigError(fmt::format("input_shape: expected N C H W or N C D H W, got {} numbers",
                                   setup.shape.size()));
   }
   if (*std::min_element(setup.shape.begin(), setup.shape.end()) < 1)
     throw ConfigError("input_shape: every size must be at least 1");
-  auto batches = root.get<std::vector<int64_t>>("batch_sizes");
+  std::vector<int64_t> batches = config.batch_sizes;
   if (batches.empty()) batches.push_back(setup.shape[0]);
   if (*std::min_element(batches.begin(), batches.end()) < 1)
     throw ConfigError("batch_sizes: every size must be at least 1");
-  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), setup.device);
+  perf::apply(config.performance, setup.device);
   log::info("{} on {}, input ({})",
             setup.config.get<std::string>("model._target_"),
             perf::describe(setup.device),
@@ -271,16 +302,16 @@ int benchmark(const cli::Run& run) {
   Node& inference = report.set("inference", Node::make_map());
   for (const int64_t batch : batches) {
     inference.set(std::to_string(batch),
-                  measure_inference(setup, batch, root.get<bool>("compare_opts"), table));
+                  measure_inference(setup, batch, config.compare_opts, table));
   }
-  if (root.get<bool>("train_step")) {
+  if (config.train_step) {
     const Node step = report.set("train_step", measure_train_step(setup));
     table += fmt::format("training step of ({}): median {:.2f} ms, p95 {:.2f} ms\n",
                          fmt::join(setup.shape, ","),
                          step.get<double>("median_ms"),
                          step.get<double>("p95_ms"));
   }
-  const auto output = root.get<std::string>("output", "");
+  const std::string output = config.output.value_or("");
   if (!output.empty()) {
     const auto parent = std::filesystem::path(output).parent_path();
     if (!parent.empty()) make_folders(parent.string());
@@ -296,5 +327,5 @@ int benchmark(const cli::Run& run) {
 }  // namespace cytra::app
 
 extern "C" int cytra_benchmark_performance(const cytra::cli::Run& run) {
-  return cytra::app::guarded([&] { return cytra::app::benchmark(run); });
+  return cytra::app::start(run, cytra::app::benchmark);
 }

@@ -12,6 +12,7 @@
 #include "config/run_config.h"
 
 namespace cytra::app {
+
 int guarded(const std::function<int()>& work) {
   try {
     return work();
@@ -31,6 +32,10 @@ int guarded(const std::function<int()>& work) {
     }
     throw std::runtime_error(message);
   }
+}
+
+void warn_of(const std::vector<std::string>& notes) {
+  if (!notes.empty()) log::warn("{}", join(notes, "; "));
 }
 
 std::string open_run_folder(cli::Run& run) {

@@ -3,12 +3,73 @@
 #include <functional>
 
 #include "cli/program.h"
+#include "config/schema.h"
+#include "perf/device.h"
 
 namespace cytra::app {
 
 /// Runs a program's work; torch's own errors become ours (out of memory: MemoryError; else a plain
 /// failure).
 int guarded(const std::function<int()>& work);
+
+/// One warning about settings that have no effect here.
+void warn_of(const std::vector<std::string>& notes);
+
+/// Folders of a run. Values that only others refer to may be added (cli::Run::variables).
+struct PathsOptions {
+  std::string output_dir, log_dir, root_dir, data_dir, work_dir;
+  template <class V>
+  void visit(V& v) {
+    v("output_dir",
+      output_dir,
+      "folder of this run; gets a number when it is taken",
+      config::required);
+    v("log_dir", log_dir, "folder of all runs, for output_dir");
+    v("root_dir", root_dir, "of CytoDL: for other values to refer to");
+    v("data_dir", data_dir, "of CytoDL: for other values to refer to");
+    v("work_dir", work_dir, "of CytoDL: for other values to refer to");
+  }
+};
+
+/// Sections of every program.
+struct CommonConfig {
+  std::string experiment_name, run_name, task_name;
+  PathsOptions paths;
+  perf::PerformanceOptions performance;
+  template <class V>
+  void visit(V& v) {
+    v("experiment_name", experiment_name, "part of the run folder's name");
+    v("run_name", run_name, "part of the run folder's name");
+    v("task_name", task_name, "part of the run folder's name");
+    v("paths", paths, "folders");
+    v("performance", performance, "switches that hold for the whole process");
+    v("hydra", config::Unused{}, "Hydra's own settings");
+    v("tags", config::Unused{}, "kept in the run's config.yaml");
+    v("extras", config::Unused{}, "of CytoDL; for its precision use performance.matmul_precision");
+    v("local", config::Unused{}, "of CytoDL");
+    v("hparams_search", config::Unused{{"null"}}, "there is no search for parameters");
+  }
+};
+
+/// Checks the whole configuration, then works, unless only the check was asked for.
+/// Throws: ConfigError with a line per problem; what `work` throws.
+template <class Config>
+int start(const cli::Run& run, int (*work)(cli::Run run, const Config& config)) {
+  return guarded([&] {
+    config::Problems problems;
+    const Config config = config::read_options<Config>(run.config, problems, run.variables);
+    problems.throw_if_any();
+    warn_of(problems.notes());
+    return run.check ? 0 : work(run, config);
+  });
+}
+
+/// Makes a program's configuration known to cytra_describe. Returns true.
+template <class Config>
+bool add_program(const char* name) {
+  config::components_of("program").types.emplace(name, config::options_type<Config>());
+  return true;
+}
 
 /// Makes the run's folder (a number is appended when it is taken, and every value that names the
 /// folder follows), saves the configuration in its .hydra folder, and sends the log to

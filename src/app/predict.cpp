@@ -46,6 +46,59 @@ struct PredictOptions {
   }
 };
 
+struct InputOptions {
+  std::string path;
+  bool with_target = false;
+  std::vector<double> spacing_um;
+  template <class V>
+  void visit(V& v) {
+    v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
+    v("with_target", with_target, "the manifest has the target's column, too: report Dice");
+    v("spacing_um",
+      spacing_um,
+      "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
+      0,
+      1e9);
+  }
+  void check() const {
+    if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
+  }
+};
+
+struct TrainedOptions {
+  std::string ckpt_path;
+  template <class V>
+  void visit(V& v) {
+    v("ckpt_path", ckpt_path, "a checkpoint that `train` wrote", config::required);
+    v("weights_only", config::Unused{}, "of `train`");
+    v("strict", config::Unused{{"true"}}, "every weight must fit");
+  }
+};
+
+/// All that `predict` takes.
+struct PredictConfig : CommonConfig {
+  TrainedOptions checkpoint;
+  InputOptions data;
+  PredictOptions predict;
+  Node inference_args;
+  perf::DeviceOptions trainer;
+  template <class V>
+  void visit(V& v) {
+    v("checkpoint", checkpoint, "the trained model");
+    v("data", data, "what to predict");
+    v("predict", predict, "what to write");
+    v("inference_args",
+      inference_args,
+      "sliding window; null: as the checkpoint says",
+      config::changes<inference::SlidingWindowOptions>());
+    v("trainer", trainer, "where to compute");
+    CommonConfig::visit(v);
+    v("seed", config::Unused{}, "nothing is random here");
+    v("test", config::Unused{{"false"}}, "use data.with_target=true");
+  }
+};
+const bool added = add_program<PredictConfig>("predict");
+
 /// The inputs that data.path names: one image, a folder of images, or a manifest with the column
 /// `key`.
 std::vector<data::Sample> list_inputs(const std::string& path,
@@ -85,18 +138,15 @@ struct Trained {
   std::string x_key, y_key;
 };
 
-Trained load_trained(const Node& root, const std::string& checkpoint) {
+Trained load_trained(const std::string& checkpoint, const Node& changes) {
   Trained trained;
   trained.config = training::checkpoint_config(checkpoint);
   const Node& task = trained.config.at("task");
   trained.x_key = task.get<std::string>("x_key");
   trained.y_key = task.get<std::string>("y_key");
   trained.window = task.at("inference_args");
-  const Node* changes = root.find("inference_args");
-  if (changes != nullptr && changes->is_map()) {
-    for (const auto& [key, value] : changes->map) {
-      if (!value.is_null()) trained.window.set(key, value);
-    }
+  for (const auto& [key, value] : changes.map) {
+    if (!value.is_null()) trained.window.set(key, value);
   }
   trained.model = nn::make_model(task.at("model"));
   training::load_weights(checkpoint, *trained.model, true);
@@ -127,7 +177,7 @@ data::Transforms input_transforms(const Trained& trained, bool with_target) {
     list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle),
                      list->list.end());
   }
-  return data::make_transforms(transforms, split);
+  return data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
 }
 
 at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
@@ -207,36 +257,31 @@ struct Predictor {
   }
 };
 
-int predict(const cli::Run& given) {
+int predict(cli::Run run, const PredictConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
-  cli::Run run = given;
-  const Node& root = run.config;
-  const c10::Device device =
-      perf::choose_device(root.get<std::string>("trainer.accelerator", "auto"));
-  const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path");
-  const auto path = root.get<std::string>("data.path");
+  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  const std::string& checkpoint = config.checkpoint.ckpt_path;
+  const std::string& path = config.data.path;
   const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");
   cli::Results results(run.json);
-  Predictor predictor{config::parse<PredictOptions>(root.at("predict")),
-                      load_trained(root, checkpoint),
+  Predictor predictor{config.predict,
+                      load_trained(checkpoint, config.inference_args),
                       {},
                       {},
-                      root.get<std::vector<double>>("data.spacing_um", {}),
-                      is_manifest && root.get<bool>("data.with_target", false),
+                      config.data.spacing_um,
+                      is_manifest && config.data.with_target,
                       device,
                       "",
                       results};
   const Trained& trained = predictor.trained;
   predictor.window = config::parse<inference::SlidingWindowOptions>(trained.window);
   predictor.transforms = input_transforms(trained, predictor.with_target);
-  if (predictor.spacing_um.size() > 3)
-    throw ConfigError(root.at("data.spacing_um").where() + ": expected [z, y, x] or [y, x]");
   std::vector<std::string> target;
   if (predictor.with_target) target.push_back(trained.y_key);
   const std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
   nn::place_model(*trained.model, trained.config.at("task.model"), device);
   predictor.folder = open_run_folder(run);
-  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
+  perf::apply(config.performance, device);
   log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
 
   const c10::InferenceMode inference_mode;
@@ -266,5 +311,5 @@ int predict(const cli::Run& given) {
 }  // namespace cytra::app
 
 extern "C" int cytra_predict(const cytra::cli::Run& run) {
-  return cytra::app::guarded([&] { return cytra::app::predict(run); });
+  return cytra::app::start(run, cytra::app::predict);
 }

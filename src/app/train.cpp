@@ -28,15 +28,56 @@ namespace {
 
 using config::Node;
 
-/// The components listed under `callbacks` or `logger`: a map of name to node; null entries are
-/// off.
+struct CheckpointOptions {
+  std::optional<std::string> ckpt_path;
+  std::optional<bool> weights_only;
+  bool strict = true;
+  template <class V>
+  void visit(V& v) {
+    v("ckpt_path", ckpt_path, "go on with this checkpoint");
+    v("weights_only", weights_only, "take its weights, start everything else afresh");
+    v("strict", strict, "every weight must fit");
+  }
+};
+
+/// All that `train` takes.
+struct TrainConfig : CommonConfig {
+  training::TrainerOptions trainer;
+  CheckpointOptions checkpoint;
+  std::optional<int64_t> seed;
+  Node data, model, task, optimizer, scheduler, callbacks, logger;
+  template <class V>
+  void visit(V& v) {
+    v("data", data, "where images come from", config::component<data::DataModule>());
+    v("model", model, "for task.model to refer to", config::optional_component<nn::Model>());
+    v("task", task, "what is learned", config::component<training::Task>());
+    v("optimizer", optimizer, "updates the weights", config::component<training::Optimizer>());
+    v("scheduler",
+      scheduler,
+      "learning rate over the training",
+      config::component<training::Scheduler>());
+    v("trainer", trainer, "how long and on what; lightning.Trainer's arguments");
+    v("callbacks", callbacks, "checkpoints, early stopping", config::map_of<training::Callback>());
+    v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
+    v("checkpoint", checkpoint, "what to begin with");
+    v("seed", seed, "of weights, shuffling and random transforms; null: 0");
+    CommonConfig::visit(v);
+    using config::Unused;
+    v("train", Unused{{"true"}}, "this program trains");
+    v("test", Unused{{"false"}}, "use `predict` with data.with_target=true on test.csv");
+    v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
+    v("persist_cache", Unused{}, "of CytoDL");
+  }
+};
+const bool added = add_program<TrainConfig>("train");
+
+/// The components listed under `callbacks` or `logger`; null entries are off.
 template <class Base>
-std::vector<std::shared_ptr<Base>> make_all(const Node& root, const char* group, const char* what) {
+std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   std::vector<std::shared_ptr<Base>> parts;
-  const Node* nodes = root.find(group);
-  if (nodes == nullptr || nodes->is_null()) return parts;
+  if (nodes == nullptr) return parts;
   for (const auto& [name, node] : nodes->map) {
-    if (!node.is_null()) parts.push_back(Registry<Base>::instance().make(node, what));
+    if (node.is_map()) parts.push_back(Registry<Base>::instance().make(node));
   }
   return parts;
 }
@@ -101,21 +142,17 @@ void report(const cli::Run& run,
   results.print();
 }
 
-int train(const cli::Run& given) {
+int train(cli::Run run, const TrainConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
-  cli::Run run = given;
-  const Node& root = run.config;
-  const auto options = config::parse<training::TrainerOptions>(root.at("trainer"));
+  const training::TrainerOptions& options = config.trainer;
   const c10::Device device = perf::choose_device(options.accelerator);
-  const auto seed = root.get<int64_t>("seed", 0);
+  const int64_t seed = config.seed.value_or(0);
   at::manual_seed(static_cast<uint64_t>(seed));
   // The user's mistakes show before the run folder is made.
-  const auto module = Registry<data::DataModule>::instance().make(root.at("data"), "data module");
-  const auto task = Registry<training::Task>::instance().make(root.at("task"), "task");
-  const auto optimizer =
-      Registry<training::Optimizer>::instance().make(root.at("optimizer"), "optimizer");
-  const auto scheduler =
-      Registry<training::Scheduler>::instance().make(root.at("scheduler"), "scheduler");
+  const auto module = Registry<data::DataModule>::instance().make(config.data);
+  const auto task = Registry<training::Task>::instance().make(config.task);
+  const auto optimizer = Registry<training::Optimizer>::instance().make(config.optimizer);
+  const auto scheduler = Registry<training::Scheduler>::instance().make(config.scheduler);
   data::DataLoader train_loader =
       make_loader(*module, data::Split::train, static_cast<uint64_t>(seed), device.is_cuda());
   const bool has_validation = options.limit_val_batches != 0;
@@ -124,29 +161,28 @@ int train(const cli::Run& given) {
           ? make_loader(*module, data::Split::valid, static_cast<uint64_t>(seed), device.is_cuda())
           : data::DataLoader({});
   nn::Model& model = task->model();
-  nn::place_model(model, root.at("task.model"), device);
+  nn::place_model(model, config.task.at("model"), device);
   optimizer->attach(nn::state_of(model));
   training::TrainState state;
-  const auto checkpoint = root.get<std::string>("checkpoint.ckpt_path", "");
+  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
   if (!checkpoint.empty()) {
     remove_stale_temporaries(
         std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
-    const bool strict = root.get<bool>("checkpoint.strict", true);
-    if (root.get<bool>("checkpoint.weights_only", false)) {
+    const bool strict = config.checkpoint.strict;
+    if (config.checkpoint.weights_only.value_or(false)) {
       training::load_weights(checkpoint, model, strict);
     } else {
       state = training::load_checkpoint(checkpoint, model, *optimizer, strict);
     }
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
   }
-  perf::apply(config::parse<perf::PerformanceOptions>(root.at("performance")), device);
-  make_all<training::Callback>(root, "callbacks", "callback");  // only to find mistakes
+  perf::apply(config.performance, device);
   const std::string folder = open_run_folder(run);
-  const auto callbacks = make_all<training::Callback>(run.config, "callbacks", "callback");
-  const auto loggers = make_all<training::Logger>(run.config, "logger", "logger");
+  const auto callbacks = make_all<training::Callback>(run.config.find("callbacks"));
+  const auto loggers = make_all<training::Logger>(run.config.find("logger"));
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
   log::info("{}: {} parameters; run folder {}",
-            root.get<std::string>("model._target_"),
+            config.task.get<std::string>("model._target_"),
             nn::count_parameters(model),
             folder);
 
@@ -172,5 +208,5 @@ int train(const cli::Run& given) {
 }  // namespace cytra::app
 
 extern "C" int cytra_train(const cytra::cli::Run& run) {
-  return cytra::app::guarded([&] { return cytra::app::train(run); });
+  return cytra::app::start(run, cytra::app::train);
 }

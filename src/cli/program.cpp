@@ -18,6 +18,7 @@
 #include "cli/sweep.h"
 #include "config/composer.h"
 #include "config/run_config.h"
+#include "config/variables.h"
 
 namespace cytra::cli {
 namespace {
@@ -44,11 +45,12 @@ void print_help(const Program& program, const config::Composer& composer) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-using Entry = int (*)(const Run&);
-
-Entry load_engine(const char* name) {
+/// A function of the engine by its name.
+template <class Argument>
+auto load_engine(const char* name) {
+  using Entry = int (*)(Argument&);
   Dl_info own{};  // the engine lies beside this library
-  dladdr(reinterpret_cast<void*>(&load_engine), &own);
+  dladdr(reinterpret_cast<void*>(&run), &own);
   const std::string path =
       (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
   void* engine = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -100,13 +102,14 @@ Run make_run(const Program& program, const Arguments& arguments, Node root) {
   Run run;
   config::set_output_dir(root);
   run.config = config::job_config(root);
-  config::require_complete(run.config);
+  run.variables = config::variables_of(root, arguments.overrides);
   run.composed = std::move(root);
   run.overrides = arguments.overrides;
   run.config_folders = config_folders(arguments);
   run.program = program.name;
   run.command_line = arguments.command_line;
   run.json = arguments.json;
+  run.check = arguments.check;
   return run;
 }
 
@@ -138,6 +141,13 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(shell_completion(program, composer, primary, arguments.completion));
     return 0;
   }
+  if (!arguments.describe.empty() || arguments.schema) {
+    Describe request{program.name, arguments.describe, arguments.schema.has_value(), ""};
+    if (arguments.schema) request.what = *arguments.schema;
+    load_engine<Describe>("cytra_describe")(request);
+    print(request.text);
+    return 0;
+  }
   if (!arguments.explain.empty()) {
     print(explain_text(composer, primary, overrides, arguments.explain));
     return 0;
@@ -155,11 +165,16 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(diff_text(composition, arguments.diff, arguments.resolve));
   } else if (is_multirun(arguments, composition)) {
     return run_sweep(program, arguments, composer, primary, [&](Node job) {
-      make_run(program, arguments, std::move(job));
+      Run run = make_run(program, arguments, std::move(job));
+      run.check = true;
+      load_engine<const Run>(program.entry)(run);
     });
   } else {
     apply_hydra(root);
-    return load_engine(program.entry)(make_run(program, arguments, std::move(root)));
+    const int code =
+        load_engine<const Run>(program.entry)(make_run(program, arguments, std::move(root)));
+    if (arguments.check && code == 0) print("ok\n");
+    return code;
   }
   return 0;
 }

@@ -35,6 +35,19 @@ struct Run {
   std::string program;
   std::string command_line;  // ready to paste
   bool json = false;         // results on stdout as one JSON object
+  bool check = false;        // check everything, load and create nothing
+  // Keys of the user's own that are no mistake: names some ${...} refers to, written in the primary
+  // config, or added with + on the command line. Dotted below a section: "paths.images".
+  std::vector<std::string> variables;
+};
+
+/// What the engine's `extern "C" int cytra_describe(cytra::cli::Describe&)` is asked; fills in
+/// `text`. Throws: ConfigError with the nearest name.
+struct Describe {
+  std::string program;  // "train"
+  std::string what;     // a place, component or kind; with `schema`, a group; "": the whole program
+  bool schema = false;  // JSON schema for editors, else a table
+  std::string text;     // the answer
 };
 
 /// Parses, composes, and prints or runs. Returns the exit code; never throws.

@@ -2,12 +2,31 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/strings.h"
 #include "config/scalar.h"
+#include "config/schema.h"
 
 namespace cytra::config {
 namespace {
+
+/// Keys of Hydra's instantiate() that change nothing here.
+const std::vector<std::string>& hydra_keys() {
+  static const std::vector<std::string> keys{"_target_", "_partial_", "_convert_", "_recursive_"};
+  return keys;
+}
+
+/// A key like `_aux` holds values for others to refer to, as in CytoDL.
+bool is_own(const std::string& key) {
+  return key == "_" || (key.size() > 1 && key.front() == '_' && key.back() != '_');
+}
+
+bool is_among(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string shortened(const std::string& text) {
+  return text.substr(0, std::min<std::size_t>(text.find('\n'), 200));
+}
 
 std::string got(const Node& node) {
   switch (node.kind) {
@@ -16,60 +35,125 @@ std::string got(const Node& node) {
       return node.kind == Kind::list ? "a list" : "a map";
     case Kind::string:
       if (node.string == "???" && !node.quoted) return "??? (it must be set)";
-      return "'" + node.string.substr(0, std::min<std::size_t>(node.string.find('\n'), 200)) + "'";
+      return "'" + shortened(node.string) + "'";
     default:
       return plain_text(node);
   }
 }
 
-/// 1, not 1.0: bounds are written as they are in the declaration.
-std::string bound_text(double value) {
-  std::string text = real_text(value);
-  return ends_with(text, ".0") ? text.substr(0, text.size() - 2) : text;
+void check_component(const Node& node, const Components& components, Problems& problems) {
+  if (!node.is_map()) {
+    problems.add(
+        node,
+        "expected " + with_article(components.kind) + " (a map with _target_), got " + got(node));
+    return;
+  }
+  const Node* target = node.find_direct("_target_");
+  try {
+    components.types.at(components.name_of(node)).check(node, problems);
+  } catch (const ConfigError& error) {
+    problems.add(target == nullptr ? node : *target, error.what());
+  }
+}
+
+void check_part(const Node& node, const Part& part, Problems& problems) {
+  using Form = Part::Form;
+  if (node.is_null()) return;  // a missing `one` is the reader's to tell
+  if (part.form == Form::one || part.form == Form::optional) {
+    check_component(node, *part.components, problems);
+  } else if (part.form == Form::changes) {
+    Node set = node;
+    set.map.erase(std::remove_if(set.map.begin(),
+                                 set.map.end(),
+                                 [](const auto& entry) { return entry.second.is_null(); }),
+                  set.map.end());
+    part.options.check(set, problems);
+  } else if (node.kind != (part.form == Form::list ? Kind::list : Kind::map)) {
+    problems.add(node,
+                 std::string("expected a ") + (part.form == Form::list ? "list" : "map") + " of " +
+                     part.components->kind + "s, got " + got(node));
+  } else {
+    for (const Node& item : node.list) check_component(item, *part.components, problems);
+    for (const auto& [name, item] : node.map) {
+      if (!item.is_null() && !is_own(name)) check_component(item, *part.components, problems);
+    }
+  }
 }
 
 }  // namespace
-
-void throw_unknown_key(const Node& node,
-                       const std::string& key,
-                       const std::vector<std::string>& known) {
-  const Node* child = node.find_direct(key);
-  throw ConfigError((child == nullptr ? node : *child).where() + ": unknown key '" + key +
-                    "', expected one this part has." + suggestion(key, known));
-}
-
-void throw_missing(const Node& node, const char* key) {
-  throw ConfigError(node.where() + ": '" + key + "' is missing, expected a value.");
-}
 
 void throw_bad_value(const Node& node, const std::string& expected) {
   throw ConfigError(node.where() + ": expected " + expected + ", got " + got(node));
 }
 
-void OptionReader::finish() const {
+void OptionReader::operator()(const char* key,
+                              std::string& field,
+                              const char* /*doc*/,
+                              const std::vector<std::string>& choices) {
+  const Node* child = take(key, field);
+  if (child == nullptr || is_among(field, choices)) return;
+  const std::string value = shortened(field);
+  fail(*child,
+       "expected one of " + join(choices, ", ") + ", got '" + value + "'." +
+           (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
+}
+
+void OptionReader::operator()(const char* key, Node& field, const char* /*doc*/, const Part& part) {
+  const Node* child = take(key, field);
+  if (part.form == Part::Form::one && (child == nullptr || child->is_null())) return require(key);
+  if (child != nullptr) check_part(*child, part, problems_);
+}
+
+void OptionReader::operator()(const char* key, const Unused& unused, const char* doc) {
+  known_.emplace_back(key);
+  const Node* child = node_.find_direct(key);
+  if (child == nullptr || child->is_null() || unused.same.empty()) return;
+  const std::string value = shortened(plain_text(*child));
+  if (!is_among(value, unused.same))
+    problems_.note(*child, value + " has no effect here (" + doc + ")");
+}
+
+void OptionReader::fail(const Node& place, const std::string& what) {
+  ok_ = false;
+  problems_.add(place, what);
+}
+
+bool OptionReader::is_map() {
+  if (!node_.is_map()) fail(node_, "expected a map of options, got " + got(node_));
+  return ok_;
+}
+
+bool OptionReader::finish() {
   for (const auto& [key, child] : node_.map) {
-    if (key == "_target_" || key == "_convert_") continue;
-    if (std::find(known_.begin(), known_.end(), key) == known_.end())
-      throw_unknown_key(node_, key, known_);
+    if (is_among(key, known_) || is_among(key, hydra_keys()) || is_own(key)) continue;
+    if (!variables_.empty() && is_among(child.path, variables_)) continue;
+    if (key == "_args_") {
+      fail(child, "arguments by position are not supported, name them");
+      continue;
+    }
+    const std::string name = shortened(key);
+    const bool is_hydra = name.size() > 1 && name.front() == '_' && name.back() == '_';
+    fail(child,
+         "unknown key '" + name + "', expected one this part has." +
+             suggestion(name, is_hydra ? hydra_keys() : known_));
+    if (problems_.full()) break;
   }
+  return ok_;
 }
 
-void OptionReader::check_range(const char* key, double value, double low, double high) const {
-  if (value >= low && value <= high) return;  // NaN fails too
+void OptionReader::require(const char* key) {
   const Node* child = node_.find_direct(key);
-  const std::string where = child == nullptr ? node_.where() + ": " + key : child->where();
-  throw ConfigError(where + ": expected a value from " + bound_text(low) + " to " +
-                    bound_text(high) + ", got " + bound_text(value));
+  if (child != nullptr && !child->is_null() && !(child->kind == Kind::list && child->list.empty()))
+    return;  // wrong, and told
+  fail(node_, std::string("'") + key + "' is missing, expected a value.");
 }
 
-void OptionReader::check_choice(const char* key,
-                                const std::string& value,
-                                const std::vector<std::string>& choices) const {
-  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  const Node* child = node_.find_direct(key);
-  const std::string where = child == nullptr ? node_.where() + ": " + key : child->where();
-  throw ConfigError(where + ": expected one of " + join(choices, ", ") + ", got '" + value + "'." +
-                    (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
+bool OptionReader::check_range(const Node& child, double value, double low, double high) {
+  if (value >= low && value <= high) return true;  // NaN fails too
+  fail(child,
+       "expected a value from " + bound_text(low) + " to " + bound_text(high) + ", got " +
+           bound_text(value));
+  return false;
 }
 
 }  // namespace cytra::config

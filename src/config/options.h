@@ -1,102 +1,91 @@
 #pragma once
-// One declaration per component: Options::visit(v) lists every option once; parsing, defaults, help
-// and the unknown-key error all come from it.
-//   struct Options { int64_t width = 8; template <class V> void visit(V& v) { v("width", width,
-//   "features"); } };
-#include <optional>
+// One declaration per component: Options::visit(v) lists every option once (visit.h); parsing,
+// checking, descriptions and the JSON schema (schema.h) all come from it.
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "base/error.h"
 #include "config/node.h"
+#include "config/problems.h"
+#include "config/visit.h"
 
 namespace cytra::config {
 
-[[noreturn]] void throw_unknown_key(const Node& node,
-                                    const std::string& key,
-                                    const std::vector<std::string>& known);
-[[noreturn]] void throw_missing(const Node& node, const char* key);
-[[noreturn]] void throw_bad_value(const Node& node, const std::string& expected);
-
-template <class T>
-struct IsOptional : std::false_type {};
-template <class T>
-struct IsOptional<std::optional<T>> : std::true_type {};
-template <class T>
-struct IsVector : std::false_type {};
-template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
-template <class T, class = void>
-struct HasVisit : std::false_type {};
+/// `variables`: dotted names of the user's own that may stand in this map and the plain maps below,
+/// never in a component.
 template <class Options>
-Options parse(const Node& node);
-
-struct Required {};
-inline constexpr Required required;
+Options read_options(const Node& node,
+                     Problems& problems,
+                     const std::vector<std::string>& variables = {});
 
 /// Fills an Options struct from a map.
 class OptionReader {
  public:
-  explicit OptionReader(const Node& node) : node_(node) {}
+  OptionReader(const Node& node, Problems& problems, const std::vector<std::string>& variables)
+      : node_(node), problems_(problems), variables_(variables) {}
 
   template <class T>
   void operator()(const char* key, T& field, const char* /*doc*/) {
-    known_.emplace_back(key);
-    const Node* child = node_.find_direct(key);
-    if (child == nullptr) return;
-    read(*child, field);
+    take(key, field);
   }
   /// A key that must be there.
   template <class T>
-  void operator()(const char* key, T& field, const char* doc, Required) {
-    const Node* child = node_.find_direct(key);
-    if (child == nullptr || (child->kind == Kind::list && child->list.empty()))
-      throw_missing(node_, key);
-    (*this)(key, field, doc);
+  void operator()(const char* key, T& field, const char* /*doc*/, Required) {
+    take(key, field);
+    require(key);
   }
   /// A value below `low` or above `high` is an error.
   template <class T>
-  void operator()(const char* key, T& field, const char* doc, double low, double high) {
-    (*this)(key, field, doc);
+  void operator()(const char* key, T& field, const char* /*doc*/, double low, double high) {
+    const Node* child = take(key, field);
+    if (child == nullptr) return;
     if constexpr (IsOptional<T>::value) {
-      if (field) check_range(key, static_cast<double>(*field), low, high);
+      if (field) check_range(*child, static_cast<double>(*field), low, high);
     } else if constexpr (IsVector<T>::value) {
-      for (const auto value : field) check_range(key, static_cast<double>(value), low, high);
+      for (const auto value : field) {
+        if (!check_range(*child, static_cast<double>(value), low, high)) break;
+      }
     } else {
-      check_range(key, static_cast<double>(field), low, high);
+      check_range(*child, static_cast<double>(field), low, high);
     }
   }
   /// A text that must be one of `choices`.
   void operator()(const char* key,
                   std::string& field,
                   const char* doc,
-                  const std::vector<std::string>& choices) {
-    (*this)(key, field, doc);
-    check_choice(key, field, choices);
-  }
-  /// Every key of the map must have been visited; `_target_` and `_convert_` are always allowed.
-  void finish() const;
+                  const std::vector<std::string>& choices);
+  /// Kept as it is, made later.
+  void operator()(const char* key, Node& field, const char* doc, const Part& part);
+  void operator()(const char* key, const Unused& unused, const char* doc);
+  /// A map was given; else that is a problem.
+  bool is_map();
+  /// Every key but _target_ and the like must have been visited. True: no value here was wrong.
+  bool finish();
 
  private:
+  /// The value, when there is one and it fits.
   template <class T>
-  void read(const Node& child, T& field) {
+  const Node* take(const char* key, T& field) {
+    known_.emplace_back(key);
+    const Node* child = node_.find_direct(key);
+    return child != nullptr && read_value(*child, field) ? child : nullptr;
+  }
+  /// False when it does not fit.
+  template <class T>
+  bool read_value(const Node& child, T& field) {
     if constexpr (IsOptional<T>::value) {
-      if (child.is_null()) {
-        field.reset();
-      } else {
-        typename T::value_type value{};
-        read(child, value);
-        field = std::move(value);
-      }
+      field.reset();
+      return child.is_null() || read_value(child, field.emplace());
     } else if constexpr (std::is_same_v<T, Node>) {
       field = child;
     } else if constexpr (HasVisit<T>::value) {
-      field = parse<T>(child);
+      field = read_options<T>(child, problems_, variables_);
     } else if constexpr (IsVector<T>::value) {
       field.clear();
+      bool fits = true;
       const auto add = [&](const Node& item) {
         typename T::value_type value{};
-        read(item, value);
+        fits = read_value(item, value) && fits;
         field.push_back(std::move(value));
       };
       if (child.kind == Kind::list) {
@@ -104,32 +93,57 @@ class OptionReader {
       } else if (!child.is_null()) {
         add(child);  // `keys: raw` is `keys: [raw]`
       }
+      return fits;
     } else {
-      field = child.as<T>();
+      try {
+        field = child.as<T>();
+      } catch (const ConfigError& error) {
+        fail(child, error.what());
+        return false;
+      }
     }
+    return true;
   }
-  void check_range(const char* key, double value, double low, double high) const;
-  void check_choice(const char* key,
-                    const std::string& value,
-                    const std::vector<std::string>& choices) const;
+  bool check_range(const Node& child, double value, double low, double high);
+  /// A value must be there, and no empty list.
+  void require(const char* key);
+  void fail(const Node& place, const std::string& what);
 
   const Node& node_;
+  Problems& problems_;
+  const std::vector<std::string>& variables_;
   std::vector<std::string> known_;
+  bool ok_ = true;
 };
 
-template <class T>
-struct HasVisit<T, std::void_t<decltype(std::declval<T&>().visit(std::declval<OptionReader&>()))>>
-    : std::true_type {};
+[[noreturn]] void throw_bad_value(const Node& node, const std::string& expected);
 
-/// Options from a map node. Throws: ConfigError (unknown key with the nearest one, wrong type, out
-/// of range).
+template <class Options>
+Options read_options(const Node& node,
+                     Problems& problems,
+                     const std::vector<std::string>& variables) {
+  Options options;
+  OptionReader reader(node, problems, variables);
+  if (!reader.is_map()) return options;
+  options.visit(reader);
+  if (!reader.finish()) return options;
+  if constexpr (HasCheck<Options>::value) {
+    try {
+      options.check();
+    } catch (const ConfigError& error) {
+      problems.add(node, error.what());
+    }
+  }
+  return options;
+}
+
+/// Options from a map node. Throws: ConfigError with a line per problem (unknown key with the
+/// nearest one, wrong type, out of range, missing).
 template <class Options>
 Options parse(const Node& node) {
-  Options options;
-  if (!node.is_map()) throw_bad_value(node, "a map of options");
-  OptionReader reader(node);
-  options.visit(reader);
-  reader.finish();
+  Problems problems;
+  Options options = read_options<Options>(node, problems);
+  problems.throw_if_any();
   return options;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Components by name: `_target_: DynUNet` in a config makes the class that registered itself as
-// "DynUNet".
+// "DynUNet". A base class names its kind for messages: `static constexpr const char* kKind =
+// "model";`.
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,14 +10,9 @@
 #include <vector>
 
 #include "config/options.h"
+#include "config/schema.h"
 
 namespace cytra {
-
-/// The registered name a `_target_` means: `torch.optim.AdamW`, `monai.networks.nets.DynUNet` and
-/// the like stand for their last part. Throws: ConfigError with the nearest of `names`.
-std::string registered_name(const config::Node& node,
-                            const std::vector<std::string>& names,
-                            const char* what);
 
 template <class Base>
 class Registry {
@@ -28,20 +24,19 @@ class Registry {
     return registry;
   }
   /// Throws std::logic_error when the name is taken.
-  void add(const std::string& name, Make make, const char* file) {
+  void add(const std::string& name, Make make, config::OptionsType options, const char* file) {
     auto [place, added] = makers_.emplace(name, Entry{std::move(make), file});
     if (!added)
       throw std::logic_error(name + " is registered in " + place->second.file + " and in " + file);
+    components_.types.emplace(name, options);
   }
-  /// Makes what node["_target_"] names; `what` ("model") is used in messages. Throws: ConfigError.
-  std::shared_ptr<Base> make(const config::Node& node, const char* what) const {
-    return makers_.at(registered_name(node, names(), what)).make(node);
+  /// Makes what node["_target_"] names. Throws: ConfigError.
+  std::shared_ptr<Base> make(const config::Node& node) const {
+    return makers_.at(components_.name_of(node)).make(node);
   }
-  std::vector<std::string> names() const {
-    std::vector<std::string> result;
-    for (const auto& [name, entry] : makers_) result.push_back(name);
-    return result;
-  }
+  /// The same without the C++ types: names and options.
+  const config::Components& components() const { return components_; }
+  std::vector<std::string> names() const { return components_.names(); }
 
  private:
   struct Entry {
@@ -49,6 +44,7 @@ class Registry {
     std::string file;
   };
   std::map<std::string, Entry> makers_;
+  config::Components& components_ = config::components_of(Base::kKind);
 };
 
 template <class Base, class T>
@@ -59,10 +55,36 @@ struct Registered {
         [](const config::Node& node) -> std::shared_ptr<Base> {
           return std::make_shared<T>(config::parse<typename T::Options>(node));
         },
+        config::options_type<typename T::Options>(),
         file);
   }
 };
 
+namespace config {
+
+/// What a field of type Node holds, for visit(): `v("loss", loss, "minimised", component<Loss>())`.
+template <class Base>
+Part part(Part::Form form) {
+  return {form, &Registry<Base>::instance().components(), {}};
+}
+template <class Base>
+Part component() {
+  return part<Base>(Part::Form::one);
+}
+template <class Base>
+Part optional_component() {
+  return part<Base>(Part::Form::optional);
+}
+template <class Base>
+Part list_of() {
+  return part<Base>(Part::Form::list);
+}
+template <class Base>
+Part map_of() {
+  return part<Base>(Part::Form::map);
+}
+
+}  // namespace config
 }  // namespace cytra
 
 #define CYTRA_REGISTER(Base, T, name)                        \

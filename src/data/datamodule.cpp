@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "config/registry.h"
 #include "io/csv.h"
 
 namespace cytra::data {
@@ -17,13 +16,12 @@ const char* name_of(Split split) {
   return names[static_cast<int>(split)];
 }
 
-Transforms make_transforms(const config::Node& transforms, Split split) {
+Transforms make_transforms(const SplitTransforms& transforms, Split split) {
+  const config::Node* lists[] = {
+      &transforms.train, &transforms.valid, &transforms.test, &transforms.predict};
   Transforms result;
-  const config::Node* list = transforms.find(name_of(split));
-  if (list == nullptr || list->is_null()) return result;
-  if (list->kind != config::Kind::list) config::throw_bad_value(*list, "a list of transforms");
-  for (const config::Node& node : list->list)
-    result.push_back(Registry<Transform>::instance().make(node, "transform"));
+  for (const config::Node& node : lists[static_cast<int>(split)]->list)
+    result.push_back(Registry<Transform>::instance().make(node));
   return result;
 }
 

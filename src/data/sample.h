@@ -33,6 +33,7 @@ struct Batch {
 /// A step of the data pipeline: MONAI's dictionary transforms by name and argument. Thread: apply()
 /// must be const-safe.
 struct Transform {
+  static constexpr const char* kKind = "transform";
   virtual ~Transform() = default;
   virtual void apply(Sample& sample, Rng& rng) const = 0;
   /// Random ones are applied anew at each draw; the ones before the first random one are applied

@@ -22,7 +22,7 @@ struct SlidingWindowOptions {
   void visit(V& v) {
     v("roi_size",
       roi_size,
-      "window, per spatial dimension; one number for all; <= 0: the image's size");
+      "voxels of the window, per spatial dimension; one number for all; <= 0: the image's size");
     v("sw_batch_size", sw_batch_size, "windows per forward pass", 1, 1e6);
     v("overlap",
       overlap,

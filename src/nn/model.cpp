@@ -49,14 +49,8 @@ void use_channels_last(Model& model) {
 }  // namespace
 
 std::shared_ptr<Model> make_model(const config::Node& node) {
-  config::Node own = node;
-  const bool channels_last = own.get<bool>("channels_last", false);
-  own.map.erase(std::remove_if(own.map.begin(),
-                               own.map.end(),
-                               [](const auto& entry) { return entry.first == "channels_last"; }),
-                own.map.end());
-  std::shared_ptr<Model> model = Registry<Model>::instance().make(own, "model");
-  if (channels_last) use_channels_last(*model);
+  std::shared_ptr<Model> model = Registry<Model>::instance().make(node);
+  if (node.get<bool>("channels_last", false)) use_channels_last(*model);
   return model;
 }
 

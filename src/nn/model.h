@@ -6,12 +6,24 @@
 
 #include <torch/nn/module.h>
 
-#include "config/node.h"
+#include "config/options.h"
 
 namespace cytra::nn {
 
+/// Keys that every model takes: its Options are derived from them.
+struct ModelOptions {
+  std::optional<bool> channels_last;
+  template <class V>
+  void visit(V& v) {
+    v("channels_last",
+      channels_last,
+      "memory format; null: true on a CPU, where it is faster, false on a GPU");
+  }
+};
+
 /// A network from an image to an image. Registered under its MONAI class name.
 struct Model : torch::nn::Module {
+  static constexpr const char* kKind = "model";
   /// image: (N,C,[D,]H,W) float -> logits (N,K,[D,]H,W).
   virtual at::Tensor forward(const at::Tensor& image) = 0;
   /// Input sides must be multiples of this, per spatial dimension.

@@ -3,7 +3,7 @@
 
 #include <c10/core/Device.h>
 
-#include "config/node.h"
+#include "config/visit.h"
 
 namespace cytra::perf {
 
@@ -11,6 +11,18 @@ namespace cytra::perf {
 /// torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when a GPU is
 /// asked for and there is none.
 c10::Device choose_device(const std::string& accelerator);
+
+/// Where a program computes: `trainer` of the programs that do not train.
+struct DeviceOptions {
+  std::string accelerator = "auto";
+  template <class V>
+  void visit(V& v) {
+    v("accelerator",
+      accelerator,
+      "auto takes a GPU when there is one",
+      {"auto", "cpu", "gpu", "cuda"});
+  }
+};
 
 /// The `performance` group: switches that hold for the whole process.
 struct PerformanceOptions {

@@ -21,21 +21,21 @@ class SegmentationTask final : public training::Task {
  public:
   struct Options {
     std::string x_key = "raw", y_key = "seg";
-    config::Node model, loss, inference_args;
+    config::Node model, loss;
+    inference::SlidingWindowOptions inference_args;
     template <class V>
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: a mask (0, 1) or class numbers");
-      v("model", model, "the network");
-      v("loss", loss, "what is minimised");
+      v("model", model, "the network", config::component<nn::Model>());
+      v("loss", loss, "what is minimised", config::component<nn::Loss>());
       v("inference_args", inference_args, "sliding window of validation and prediction");
     }
   };
   explicit SegmentationTask(const Options& options)
       : options_(options),
         model_(nn::make_model(options.model)),
-        loss_(Registry<nn::Loss>::instance().make(options.loss, "loss")),
-        window_(config::parse<inference::SlidingWindowOptions>(options.inference_args)) {}
+        loss_(Registry<nn::Loss>::instance().make(options.loss)) {}
 
   nn::Model& model() override { return *model_; }
 
@@ -46,7 +46,8 @@ class SegmentationTask final : public training::Task {
 
   void validation_step(const data::Batch& batch) override {
     const auto predict = [this](const at::Tensor& windows) { return (*model_)(windows); };
-    const at::Tensor logits = inference::sliding_window(image_of(batch), predict, window_);
+    const at::Tensor logits =
+        inference::sliding_window(image_of(batch), predict, options_.inference_args);
     const at::Tensor& target = batch.at(options_.y_key);
     loss_sum_ += (*loss_)(logits, target).item<double>();
     ++images_;
@@ -83,7 +84,6 @@ class SegmentationTask final : public training::Task {
   Options options_;
   std::shared_ptr<nn::Model> model_;
   std::shared_ptr<nn::Loss> loss_;
-  inference::SlidingWindowOptions window_;
   metrics::Dice dice_{/*include_background=*/false};
   double loss_sum_ = 0;
   int64_t images_ = 0;

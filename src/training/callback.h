@@ -26,6 +26,7 @@ struct Control {
 
 /// Never sees the Trainer. Registered by class name, listed under `callbacks`.
 struct Callback {
+  static constexpr const char* kKind = "callback";
   virtual ~Callback() = default;
   virtual void on_fit_start(const TrainState&) {}
   virtual void on_step_end(TrainState&, Control&) {}
@@ -36,6 +37,7 @@ struct Callback {
 
 /// Takes the numbers of a run. Registered by class name, listed under `logger`.
 struct Logger {
+  static constexpr const char* kKind = "logger";
   virtual ~Logger() = default;
   virtual void log(const Metrics& metrics, int64_t epoch, int64_t step) = 0;
 };

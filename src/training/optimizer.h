@@ -10,6 +10,7 @@ namespace cytra::training {
 /// Updates parameters from their gradients, in place. Registered under torch.optim's class name.
 class Optimizer {
  public:
+  static constexpr const char* kKind = "optimizer";
   virtual ~Optimizer() = default;
   /// Takes the parameters that require a gradient. Call once.
   void attach(const std::map<std::string, at::Tensor>& parameters);

@@ -17,6 +17,7 @@ using Metrics = std::map<std::string, double>;
 
 /// What to learn, never how it is run: a model, a loss and metrics. Registered by class name.
 struct Task {
+  static constexpr const char* kKind = "task";
   virtual ~Task() = default;
   virtual nn::Model& model() = 0;
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "config/node.h"
+#include "config/visit.h"
+#include "perf/device.h"
 #include "training/callback.h"
 
 namespace cytra::data {
@@ -17,20 +18,17 @@ class Optimizer;
 struct Scheduler;
 
 /// Names and meanings of lightning.Trainer's arguments.
-struct TrainerOptions {
+struct TrainerOptions : perf::DeviceOptions {
   int64_t max_epochs = 10, max_steps = -1, devices = 1;
   int64_t check_val_every_n_epoch = 1, limit_train_batches = -1, limit_val_batches = -1;
   int64_t accumulate_grad_batches = 1, log_every_n_steps = 10;
   double gradient_clip_val = 0;
-  std::string accelerator = "auto", precision = "32";
+  std::string precision = "32";
   template <class V>
   void visit(V& v) {
     v("max_epochs", max_epochs, "epochs; -1: no limit", -1, 1e9);
     v("max_steps", max_steps, "optimizer steps; -1: no limit", -1, 1e12);
-    v("accelerator",
-      accelerator,
-      "auto takes a GPU when there is one",
-      {"auto", "cpu", "gpu", "cuda"});
+    DeviceOptions::visit(v);
     v("devices", devices, "devices of this machine; more than one is not supported yet", 1, 1);
     v("precision", precision, "of the forward pass", {"32", "32-true", "bf16-mixed"});
     v("check_val_every_n_epoch",
@@ -51,8 +49,36 @@ struct TrainerOptions {
       0,
       1e9);
     v("log_every_n_steps", log_every_n_steps, "steps between two rows of the log", 1, 1e9);
+    visit_unused(v);
   }
+
+ private:
+  template <class V>
+  void visit_unused(V& v);  // arguments that CytoDL's users carry
 };
+
+template <class V>
+void TrainerOptions::visit_unused(V& v) {
+  using config::Unused;
+  v("default_root_dir", Unused{}, "the folder of a run is paths.output_dir");
+  v("min_epochs", Unused{{"0", "1"}}, "only early_stopping ends a training early");
+  v("max_time", Unused{{"null"}}, "use max_epochs or max_steps");
+  v("strategy", Unused{{"auto"}}, "one device is used");
+  v("num_nodes", Unused{{"1"}}, "one device is used");
+  v("sync_batchnorm", Unused{{"false"}}, "one device is used");
+  v("deterministic", Unused{{"false"}}, "a CPU gives the same weights again; a GPU may not");
+  v("detect_anomaly", Unused{{"false"}}, "a loss that is not finite ends the run");
+  v("benchmark", Unused{{"false"}}, "use performance.enable_cudnn_benchmark");
+  v("num_sanity_val_steps", Unused{}, "there is no validation before the training");
+  v("gradient_clip_algorithm", Unused{{"norm"}}, "gradients are clipped by their norm");
+  v("val_check_interval", Unused{{"1", "1.0"}}, "use check_val_every_n_epoch");
+  v("overfit_batches", Unused{{"0", "0.0"}}, "use limit_train_batches");
+  v("fast_dev_run", Unused{{"false", "0"}}, "use max_steps");
+  v("profiler", Unused{{"null"}}, "use `benchmark_performance`");
+  v("enable_progress_bar", Unused{}, "use --quiet");
+  v("enable_model_summary", Unused{}, "of Lightning");
+  v("enable_checkpointing", Unused{{"true"}}, "use callbacks=none");
+}
 
 class Trainer {
  public:

@@ -90,8 +90,108 @@ TEST(Options, Errors) {
             "a.yaml:1:10: model.bounded: expected a value from 1 to 3, got 4");
   EXPECT_EQ(error_of("sizes: [10]"),
             "a.yaml:1:8: model.sizes: expected a value from 1 to 9, got 10");
-  EXPECT_EQ(message_of<ConfigError>([] { throw_missing(parse_yaml("a: 1", "a.yaml"), "width"); }),
-            "a.yaml:1:1: 'width' is missing, expected a value.");
+}
+
+TEST(Options, CollectsEveryProblem) {
+  EXPECT_EQ(
+      error_of("width: 65\nmode: vald\ninner: {rate: 2, rat: 1}\nparts: [{rate: x}, 3]\n"
+               "sizes: [a, b]\nwidht: 1\nscale: ???\n"),
+      "a.yaml:1:8: model.width: expected a value from 1 to 64, got 65\n"
+      "a.yaml:2:7: model.mode: expected one of same, valid, got 'vald'. Did you mean "
+      "'valid'?\n"
+      "a.yaml:7:8: model.scale: expected a number, got ??? (it must be set)\n"
+      "a.yaml:4:16: model.parts[0].rate: expected a number, got 'x'\n"
+      "a.yaml:4:20: model.parts[1]: expected a map of options, got 3\n"
+      "a.yaml:5:9: model.sizes[0]: expected an integer, got 'a'\n"
+      "a.yaml:5:12: model.sizes[1]: expected an integer, got 'b'\n"
+      "a.yaml:3:15: model.inner.rate: expected a value from 0 to 1, got 2\n"
+      "a.yaml:3:23: model.inner.rat: unknown key 'rat', expected one this part has. Did you "
+      "mean 'rate'?\n"
+      "a.yaml:6:8: model.widht: unknown key 'widht', expected one this part has. Did you mean "
+      "'width'?");
+}
+
+TEST(Options, KeysOfHydraAndOfTheUser) {
+  EXPECT_EQ(error_of("_partial_: true\n_recursive_: false\n_convert_: all\n_aux: {a: 1}"), "");
+  EXPECT_EQ(error_of("_args_: [1]"),
+            "a.yaml:1:9: model._args_: arguments by position are not supported, name them");
+  EXPECT_EQ(error_of("_targett_: X"),
+            "a.yaml:1:12: model._targett_: unknown key '_targett_', expected one this part has. "
+            "Did you mean '_target_'?");
+  Node node = parse_yaml("{free_one: 1, inner: {free_two: 2, three: 3}}", "a.yaml");
+  set_paths(node);
+  Problems problems;
+  read_options<Options>(node, problems, {"free_one", "inner.free_two", "three"});
+  EXPECT_EQ(message_of<ConfigError>([&] { problems.throw_if_any(); }),
+            "a.yaml:1:43: inner.three: unknown key 'three', expected one this part has. Choices: "
+            "rate.");
+}
+
+struct Strict {
+  std::vector<std::string> keys;
+  int64_t low = 0, high = 1;
+  template <class V>
+  void visit(V& v) {
+    v("keys", keys, "what", required);
+    v("low", low, "from");
+    v("high", high, "to");
+    v("test", Unused{{"false"}}, "not done");
+    v("tags", Unused{}, "kept");
+  }
+  void check() {
+    if (low > high) throw ConfigError("low is above high");
+    high += 10;
+  }
+};
+
+TEST(Options, RequiredAndChecked) {
+  const auto error = [](const std::string& text) {
+    return message_of<ConfigError>([&] { parse<Strict>(parse_yaml(text, "a.yaml")); });
+  };
+  EXPECT_EQ(error("low: 1"), "a.yaml:1:1: 'keys' is missing, expected a value.");
+  EXPECT_EQ(error("keys: []"), "a.yaml:1:1: 'keys' is missing, expected a value.");
+  EXPECT_EQ(error("keys: null"), "a.yaml:1:1: 'keys' is missing, expected a value.");
+  EXPECT_EQ(error("{keys: a, low: 5}"), "a.yaml:1:1: low is above high");
+  EXPECT_EQ(parse<Strict>(parse_yaml("{keys: a, high: 5}", "a.yaml")).high, 15);
+}
+
+TEST(Options, SettingsWithoutEffectAreNoted) {
+  Node node = parse_yaml("{keys: a, test: true, tags: [x]}", "a.yaml");
+  set_paths(node);
+  Problems problems;
+  read_options<Strict>(node, problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(problems.notes(),
+            (std::vector<std::string>{"test: true has no effect here (not done)"}));
+  Problems quiet;
+  read_options<Strict>(parse_yaml("{keys: a, test: false, tags: null}", "a.yaml"), quiet);
+  EXPECT_TRUE(quiet.notes().empty());
+}
+
+TEST(Options, AValueThatWasCopiedIsWrongOnce) {
+  Node node = parse_yaml("{model: {width: 65}, copy: {width: 65}}", "a.yaml");
+  node.find("copy.width")->origin = node.find("model.width")->origin;
+  set_paths(node);
+  Problems problems;
+  read_options<Options>(node.at("model"), problems);
+  read_options<Options>(node.at("copy"), problems);
+  EXPECT_EQ(message_of<ConfigError>([&] { problems.throw_if_any(); }),
+            "a.yaml:1:17: model.width: expected a value from 1 to 64, got 65");
+}
+
+TEST(Options, ABrokenFileEndsSoon) {
+  Node node = Node::make_map();
+  for (int i = 0; i < 100000; ++i)
+    node.map.emplace_back("key_" + std::string(1000, 'x') + std::to_string(i), Node());
+  set_paths(node);
+  const std::string error = message_of<ConfigError>([&] { parse<Options>(node); });
+  EXPECT_LT(error.size(), 100000U);
+  EXPECT_NE(error.find("... and more"), std::string::npos);
+  Node list = parse_yaml("sizes: []", "a.yaml");
+  list.find("sizes")->list.resize(100000);
+  set_paths(list);
+  EXPECT_NE(message_of<ConfigError>([&] { parse<Options>(list); }).find("... and more"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ using config::message_of;
 using config::parse_yaml;
 
 struct Shape {
+  static constexpr const char* kKind = "shape";
   virtual ~Shape() = default;
   virtual int64_t size() const = 0;
 };
@@ -32,36 +33,39 @@ struct Square : Shape {
 };
 CYTRA_REGISTER(Shape, Square, "Square");
 
-std::string name_of(const std::string& target) {
-  return registered_name(
-      parse_yaml("_target_: " + target, "a.yaml"), {"AdamW", "DynUNet", "my.Own"}, "model");
+std::string name_of(const std::string& text) {
+  config::Components models{"model", {{"AdamW", {}}, {"DynUNet", {}}, {"my.Own", {}}}};
+  return models.name_of(parse_yaml(text, "a.yaml"));
 }
 
 TEST(Registry, Makes) {
+  EXPECT_EQ(
+      Registry<Shape>::instance().make(parse_yaml("{_target_: Square, side: 3}", "a.yaml"))->size(),
+      9);
   EXPECT_EQ(Registry<Shape>::instance()
-                .make(parse_yaml("{_target_: Square, side: 3}", "a.yaml"), "shape")
-                ->size(),
-            9);
-  EXPECT_EQ(Registry<Shape>::instance()
-                .make(parse_yaml("{_target_: cytra.shapes.Square}", "a.yaml"), "shape")
+                .make(parse_yaml("{_target_: cytra.shapes.Square}", "a.yaml"))
                 ->size(),
             4);
   EXPECT_EQ(Registry<Shape>::instance().names(), std::vector<std::string>{"Square"});
-  EXPECT_THROW(Registry<Shape>::instance().add("Square", nullptr, __FILE__), std::logic_error);
+  EXPECT_THROW(Registry<Shape>::instance().add("Square", nullptr, {}, __FILE__), std::logic_error);
 }
 
 TEST(Registry, Names) {
-  EXPECT_EQ(name_of("AdamW"), "AdamW");
-  EXPECT_EQ(name_of("torch.optim.AdamW"), "AdamW");
-  EXPECT_EQ(name_of("monai.networks.nets.DynUNet"), "DynUNet");
-  EXPECT_EQ(name_of("my.Own"), "my.Own");
-  EXPECT_EQ(message_of<ConfigError>([] { name_of("monai.nets.DynUnet"); }),
+  EXPECT_EQ(name_of("_target_: AdamW"), "AdamW");
+  EXPECT_EQ(name_of("_target_: torch.optim.AdamW"), "AdamW");
+  EXPECT_EQ(name_of("_target_: monai.networks.nets.DynUNet"), "DynUNet");
+  EXPECT_EQ(name_of("_target_: my.Own"), "my.Own");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("_target_: monai.nets.DynUnet"); }),
             "a.yaml:1:11: no model 'DynUnet', expected a registered one. Did you mean 'DynUNet'?");
-  EXPECT_EQ(message_of<ConfigError>([] { name_of("other.AdamW"); }).substr(0, 39),
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("_target_: other.AdamW"); }).substr(0, 39),
             "a.yaml:1:11: no model 'other.AdamW', ex");
-  EXPECT_EQ(message_of<ConfigError>(
-                [] { registered_name(parse_yaml("a: 1", "a.yaml"), {"X"}, "model"); }),
-            "a.yaml:1:1: no '_target_', expected the name of a model. Choices: X.");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("a: 1"); }),
+            "a.yaml:1:1: no '_target_', expected the name of a model. Choices: AdamW, DynUNet, "
+            "my.Own.");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("_target_: ???"); }),
+            "a.yaml:1:11: expected text, got ??? (it must be set)");
+  EXPECT_EQ(message_of<ConfigError>([] { name_of("_target_: pytorch_lightning.DynUNets"); }),
+            "a.yaml:1:11: no model 'DynUNets', expected a registered one. Did you mean 'DynUNet'?");
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
   std::vector<double> losses;
   for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
     at::manual_seed(0);
-    const auto task = Registry<training::Task>::instance().make(node, "task");
+    const auto task = Registry<training::Task>::instance().make(node);
     const auto optimizer = Registry<training::Optimizer>::instance().make(
-        config::parse_yaml("{_target_: AdamW}", "test"), "optimizer");
+        config::parse_yaml("{_target_: AdamW}", "test"));
     data::Batch batch;
     batch.tensors["raw"] = at::randn({2, 1, 32, 32});
     batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);

@@ -14,8 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::shared_ptr<data::DataModule> make(const std::string& text) {
-  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"),
-                                                     "data module");
+  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"));
 }
 
 void touch(const std::string& path, const std::string& text = "x") {

@@ -15,7 +15,7 @@ TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
     SCOPED_TRACE(entry.name);
     if (entry.options().has("weight")) continue;  // class weights are not there yet
     const auto loss = Registry<nn::Loss>::instance().make(
-        test::component("monai.losses.DiceCELoss", entry.options()), "loss");
+        test::component("monai.losses.DiceCELoss", entry.options()));
     at::Tensor logits = entry.tensor("input");
     logits.requires_grad_(true);
     const at::Tensor value = (*loss)(logits, entry.tensor("target"));
@@ -26,8 +26,8 @@ TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
 }
 
 TEST(DiceCELoss, RefusesATargetThatDoesNotFit) {
-  const auto loss = Registry<nn::Loss>::instance().make(
-      config::parse_yaml("{_target_: DiceCELoss}", "test"), "loss");
+  const auto loss =
+      Registry<nn::Loss>::instance().make(config::parse_yaml("{_target_: DiceCELoss}", "test"));
   EXPECT_THROW((*loss)(at::zeros({1, 3, 4, 4}), at::zeros({1, 1, 4, 4})), DataError);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 template <class Base>
 std::shared_ptr<Base> make(const std::string& text) {
-  return Registry<Base>::instance().make(config::parse_yaml(text, "test"), "part");
+  return Registry<Base>::instance().make(config::parse_yaml(text, "test"));
 }
 
 /// What a callback does over a series of values of a metric.

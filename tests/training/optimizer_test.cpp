@@ -17,7 +17,7 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
     if (!entry.has("start.0")) continue;
     SCOPED_TRACE(entry.name);
     const auto optimizer = Registry<training::Optimizer>::instance().make(
-        test::component(entry.node.get<std::string>("optimizer"), entry.options()), "optimizer");
+        test::component(entry.node.get<std::string>("optimizer"), entry.options()));
     std::map<std::string, at::Tensor> parameters;
     for (const char* i : {"0", "1"})
       parameters[i] = entry.tensor(std::string("start.") + i).clone().requires_grad_(true);
@@ -43,8 +43,8 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
 }
 
 TEST(Optimizer, ClipsTheJointNorm) {
-  const auto optimizer = Registry<training::Optimizer>::instance().make(
-      config::parse_yaml("{_target_: SGD}", "test"), "optimizer");
+  const auto optimizer =
+      Registry<training::Optimizer>::instance().make(config::parse_yaml("{_target_: SGD}", "test"));
   const at::Tensor a = at::zeros({2}).requires_grad_(true), b = at::zeros({2}).requires_grad_(true);
   optimizer->attach({{"a", a}, {"b", b}});
   a.mutable_grad() = at::full({2}, 3.0);
@@ -59,8 +59,8 @@ TEST(Scheduler, RatesEqualTorch) {
   int compared = 0;
   const auto compare = [&](const char* name, const char* text) {
     SCOPED_TRACE(name);
-    const auto scheduler = Registry<training::Scheduler>::instance().make(
-        config::parse_yaml(text, "test"), "scheduler");
+    const auto scheduler =
+        Registry<training::Scheduler>::instance().make(config::parse_yaml(text, "test"));
     const at::Tensor expected = golden.at(name).tensor("lr");
     for (int64_t step = 0; step < expected.size(0); ++step) {
       EXPECT_NEAR(scheduler->lr(1e-3, step, 40), expected[step].item<double>(), 1e-9) << step;

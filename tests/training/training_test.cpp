@@ -17,11 +17,11 @@ TEST(Training, TwentyStepsEqualTorchAndMonai) {
       nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8]}", "test"));
   nn::load_state(*model, golden.file, golden.path, "model.", true);
   const auto loss = Registry<nn::Loss>::instance().make(
-      config::parse_yaml("{_target_: DiceCELoss, sigmoid: true}", "test"), "loss");
+      config::parse_yaml("{_target_: DiceCELoss, sigmoid: true}", "test"));
   const auto optimizer = Registry<training::Optimizer>::instance().make(
-      config::parse_yaml("{_target_: AdamW, lr: 1e-3, weight_decay: 1e-2}", "test"), "optimizer");
+      config::parse_yaml("{_target_: AdamW, lr: 1e-3, weight_decay: 1e-2}", "test"));
   const auto scheduler = Registry<training::Scheduler>::instance().make(
-      config::parse_yaml("{_target_: CosineAnnealingLR}", "test"), "scheduler");
+      config::parse_yaml("{_target_: CosineAnnealingLR}", "test"));
   optimizer->attach(nn::state_of(*model));
   const auto stored = [&](const std::string& key) { return golden.cases.front().stored(key); };
   const at::Tensor losses = stored("losses");

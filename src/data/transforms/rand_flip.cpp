@@ -16,7 +16,7 @@ class RandFlipd final : public Transform {
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to flip together", config::required);
-      v("prob", prob, "probability", 0, 1);
+      v("prob", prob, "probability of a flip", 0, 1);
       v("spatial_axis", spatial_axis, "spatial axes to flip (0 is the first after C); empty: all");
     }
   };

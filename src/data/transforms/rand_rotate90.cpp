@@ -18,17 +18,17 @@ class RandRotate90d final : public Transform {
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to turn together", config::required);
-      v("prob", prob, "probability", 0, 1);
+      v("prob", prob, "probability of a turn", 0, 1);
       v("max_k", max_k, "turns are drawn from 1..max_k", 1, 3);
       v("spatial_axes",
         spatial_axes,
         "the plane of the turn; its two sides must be equal in a crop");
     }
+    void check() const {
+      if (spatial_axes.size() != 2) throw ConfigError("RandRotate90d: spatial_axes needs two axes");
+    }
   };
-  explicit RandRotate90d(const Options& options) : options_(options) {
-    if (options.spatial_axes.size() != 2)
-      throw ConfigError("RandRotate90d: spatial_axes needs two axes");
-  }
+  explicit RandRotate90d(const Options& options) : options_(options) {}
   bool is_random() const override { return true; }
 
   void apply(Sample& sample, Rng& rng) const override {

@@ -48,8 +48,8 @@ class SpatialCropd final : public Transform {
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to crop", config::required);
-      v("roi_start", roi_start, "first voxel, per spatial dimension");
-      v("roi_end", roi_end, "one past the last voxel; clipped to the image");
+      v("roi_start", roi_start, "first voxel, per spatial dimension", config::required);
+      v("roi_end", roi_end, "one past the last voxel; clipped to the image", config::required);
     }
   };
   explicit SpatialCropd(const Options& options) : options_(options) {}
@@ -88,16 +88,17 @@ class RandSpatialCropSamplesd final : public Transform {
       v("keys", keys, "samples' keys to crop, all at one place", config::required);
       v("roi_size",
         roi_size,
-        "size of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
+        "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
         config::required);
       v("num_samples", num_samples, "crops per image", 1, 1e6);
       v("random_size", random_size, "must be false: crops have one size");
     }
+    void check() const {
+      if (random_size)
+        throw ConfigError("RandSpatialCropSamplesd: random_size=true is not supported");
+    }
   };
-  explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {
-    if (options.random_size)
-      throw ConfigError("RandSpatialCropSamplesd: random_size=true is not supported");
-  }
+  explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {}
   bool is_random() const override { return true; }
   int64_t num_samples() const override { return options_.num_samples; }
 

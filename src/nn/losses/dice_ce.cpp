@@ -35,11 +35,11 @@ class DiceCELoss final : public Loss {
       v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
       v("lambda_ce", lambda_ce, "weight of the cross-entropy", 0, 1e9);
     }
+    void check() const {
+      if (sigmoid && softmax) throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
+    }
   };
-  explicit DiceCELoss(const Options& options) : options_(options) {
-    if (options.sigmoid && options.softmax)
-      throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
-  }
+  explicit DiceCELoss(const Options& options) : options_(options) {}
 
   at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const override {
     const int64_t classes = logits.size(1);

@@ -131,7 +131,7 @@ struct OutBlock : Module {
 
 class DynUNet final : public Model {
  public:
-  struct Options {
+  struct Options : ModelOptions {
     int64_t spatial_dims = 2, in_channels = 1, out_channels = 1;
     std::vector<Sizes> kernel_size{{3}, {3}, {3}}, strides{{1}, {2}, {2}},
         upsample_kernel_size{{2}, {2}};
@@ -148,14 +148,47 @@ class DynUNet final : public Model {
       v("upsample_kernel_size",
         upsample_kernel_size,
         "upsampling, per level but the first: strides without the first");
-      v("filters", filters, "features, per level");
+      v("filters", filters, "features, per level", 1, 1e5);
       v("dropout", dropout, "share of values dropped after each convolution in training", 0, 1);
       v("res_block", res_block, "residual blocks in the encoder");
       v("trans_bias", trans_bias, "biases in the upsampling");
+      ModelOptions::visit(v);
+    }
+    /// Also gives every kernel and stride one number per dimension.
+    void check() {
+      const std::size_t levels = filters.size();
+      if (levels < 2 || kernel_size.size() != levels || strides.size() != levels ||
+          upsample_kernel_size.size() != levels - 1) {
+        throw ConfigError(fmt::format(
+            "DynUNet: filters, kernel_size and strides need one entry per level (>= 2), "
+            "upsample_kernel_size one less; "
+            "got {}, {}, {} and {}",
+            levels,
+            kernel_size.size(),
+            strides.size(),
+            upsample_kernel_size.size()));
+      }
+      for (auto* entries : {&kernel_size, &strides, &upsample_kernel_size}) {
+        for (Sizes& entry : *entries) {
+          if (entry.size() == 1) entry.resize(static_cast<std::size_t>(spatial_dims), entry[0]);
+          if (static_cast<int64_t>(entry.size()) != spatial_dims ||
+              *std::min_element(entry.begin(), entry.end()) < 1) {
+            throw ConfigError(
+                "DynUNet: kernel_size, strides and upsample_kernel_size take positive numbers, one "
+                "or one per dimension");
+          }
+        }
+      }
+      for (std::size_t level = 1; level < levels; ++level) {
+        if (upsample_kernel_size[level - 1] != strides[level]) {
+          throw ConfigError(
+              "DynUNet: upsample_kernel_size must equal strides without the first, or the skips do "
+              "not fit");
+        }
+      }
     }
   };
   explicit DynUNet(const Options& options) : options_(options) {
-    check();
     const auto& [kernel, stride, filters] =
         std::tie(options_.kernel_size, options_.strides, options_.filters);
     const std::size_t last = filters.size() - 1;
@@ -207,40 +240,6 @@ class DynUNet final : public Model {
   int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
-  void check() {
-    const std::size_t levels = options_.filters.size();
-    if (levels < 2 || options_.kernel_size.size() != levels || options_.strides.size() != levels ||
-        options_.upsample_kernel_size.size() != levels - 1) {
-      throw ConfigError(
-          fmt::format("DynUNet: filters, kernel_size and strides need one entry per level (>= 2), "
-                      "upsample_kernel_size one less; "
-                      "got {}, {}, {} and {}",
-                      levels,
-                      options_.kernel_size.size(),
-                      options_.strides.size(),
-                      options_.upsample_kernel_size.size()));
-    }
-    for (auto* entries :
-         {&options_.kernel_size, &options_.strides, &options_.upsample_kernel_size}) {
-      for (Sizes& entry : *entries) {
-        if (entry.size() == 1)
-          entry.resize(static_cast<std::size_t>(options_.spatial_dims), entry[0]);
-        if (static_cast<int64_t>(entry.size()) != options_.spatial_dims ||
-            *std::min_element(entry.begin(), entry.end()) < 1) {
-          throw ConfigError(
-              "DynUNet: kernel_size, strides and upsample_kernel_size take positive numbers, one "
-              "or one per dimension");
-        }
-      }
-    }
-    for (std::size_t level = 1; level < levels; ++level) {
-      if (options_.upsample_kernel_size[level - 1] != options_.strides[level]) {
-        throw ConfigError(
-            "DynUNet: upsample_kernel_size must equal strides without the first, or the skips do "
-            "not fit");
-      }
-    }
-  }
   Options options_;
   std::vector<std::shared_ptr<Block>> encoder_;
   std::vector<std::shared_ptr<UpBlock>> decoder_;

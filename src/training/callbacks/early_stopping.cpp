@@ -11,6 +11,7 @@
 
 namespace cytra::training {
 namespace {
+using config::Unused;
 
 class EarlyStopping final : public Callback {
  public:
@@ -24,6 +25,12 @@ class EarlyStopping final : public Callback {
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("min_delta", min_delta, "smallest change that counts", 0, 1e9);
       v("patience", patience, "validations without a gain before the end", 0, 1e9);
+      v("strict", Unused{{"true"}}, "a metric that is not there is an error");
+      v("check_finite", Unused{{"true"}}, "a loss that is not finite is an error");
+      v("stopping_threshold", Unused{{"null"}}, "patience alone ends the training");
+      v("divergence_threshold", Unused{{"null"}}, "patience alone ends the training");
+      v("check_on_train_epoch_end", Unused{{"false"}}, "looks at validations");
+      v("verbose", Unused{}, "of Lightning");
     }
   };
   explicit EarlyStopping(const Options& options) : options_(options) {}

@@ -13,12 +13,14 @@
 
 namespace cytra::training {
 namespace {
+using config::Unused;
 
 class ModelCheckpoint final : public Callback {
  public:
   struct Options {
     std::string dirpath, filename = "epoch_{epoch:03d}", monitor = "val/loss", mode = "min";
-    int64_t save_top_k = 1, every_n_train_steps = 0;
+    int64_t save_top_k = 1;
+    std::optional<int64_t> every_n_train_steps;
     bool save_last = true;
     template <class V>
     void visit(V& v) {
@@ -30,9 +32,15 @@ class ModelCheckpoint final : public Callback {
       v("save_last", save_last, "keep last.ckpt up to date at each validation");
       v("every_n_train_steps",
         every_n_train_steps,
-        "also write last.ckpt every so many steps; 0: no",
+        "also write last.ckpt every so many steps; 0 or null: no",
         0,
         1e12);
+      v("every_n_epochs", Unused{{"1"}}, "the trainer's check_val_every_n_epoch decides when");
+      v("train_time_interval", Unused{{"null"}}, "checkpoints are written at validations");
+      v("save_on_train_epoch_end", Unused{{"false"}}, "checkpoints are written at validations");
+      v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything");
+      v("auto_insert_metric_name", Unused{{"false"}}, "name the metric in filename");
+      v("verbose", Unused{}, "of Lightning");
     }
   };
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
@@ -42,8 +50,8 @@ class ModelCheckpoint final : public Callback {
     remove_stale_temporaries(options_.dirpath);
   }
   void on_step_end(TrainState& state, Control& control) override {
-    if (options_.every_n_train_steps > 0 && state.step % options_.every_n_train_steps == 0)
-      save_last(control);
+    const int64_t interval = options_.every_n_train_steps.value_or(0);
+    if (interval > 0 && state.step % interval == 0) save_last(control);
   }
   void on_validation_end(TrainState& state, Control& control) override {
     if (options_.save_top_k != 0) save_best(state, control);

@@ -19,6 +19,9 @@ class CsvLogger final : public Logger {
     template <class V>
     void visit(V& v) {
       v("save_dir", save_dir, "folder that gets csv/version_0/metrics.csv");
+      v("name", config::Unused{{"csv", "csv/"}}, "the folder is called csv");
+      v("version", config::Unused{{"0"}}, "the folder is called version_0");
+      v("prefix", config::Unused{{""}}, "metrics keep their names");
     }
   };
   explicit CsvLogger(const Options& options)

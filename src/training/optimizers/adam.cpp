@@ -17,15 +17,16 @@ class Adam final : public Optimizer {
     std::vector<double> betas{0.9, 0.999};
     template <class V>
     void visit(V& v) {
-      v("lr", lr, "learning rate", 0, 1e9);
-      v("betas", betas, "decay of the means of gradient and squared gradient");
+      v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
+      v("betas", betas, "decay of the means of gradient and squared gradient, two numbers", 0, 1);
       v("eps", eps, "added to the denominator", 0, 1);
       v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
     }
+    void check() const {
+      if (betas.size() != 2) throw ConfigError("betas: expected two numbers");
+    }
   };
-  explicit Adam(const Options& options) : options_(options) {
-    if (options.betas.size() != 2) throw ConfigError("optimizer.betas: expected two numbers");
-  }
+  explicit Adam(const Options& options) : options_(options) {}
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;

@@ -15,18 +15,18 @@ class Sgd final : public Optimizer {
     bool nesterov = false;
     template <class V>
     void visit(V& v) {
-      v("lr", lr, "learning rate", 0, 1e9);
+      v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
       v("momentum", momentum, "share of the last update that is kept", 0, 1);
       v("dampening", dampening, "share of the gradient that momentum leaves out", 0, 1);
       v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
       v("nesterov", nesterov, "look ahead along the momentum");
     }
-  };
-  explicit Sgd(const Options& options) : options_(options) {
-    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
-      throw ConfigError("optimizer.nesterov needs momentum > 0 and dampening 0");
+    void check() const {
+      if (nesterov && (momentum <= 0 || dampening != 0))
+        throw ConfigError("nesterov needs momentum > 0 and dampening 0");
     }
-  }
+  };
+  explicit Sgd(const Options& options) : options_(options) {}
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;

@@ -1,0 +1,104 @@
+#pragma once
+// The visitor behind describe_options(). Included by schema.h alone.
+#include "config/schema.h"
+
+namespace cytra::config {
+
+/// Collects what visit() says.
+class OptionLister {
+ public:
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc) {
+    add(key, field, doc);
+  }
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc, Required) {
+    add(key, field, doc).required = true;
+  }
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc, double low, double high) {
+    OptionInfo& info = add(key, field, doc);
+    info.low = low;
+    info.high = high;
+  }
+  void operator()(const char* key,
+                  std::string& field,
+                  const char* doc,
+                  const std::vector<std::string>& choices) {
+    add(key, field, doc).choices = choices;
+  }
+  void operator()(const char* key, Node& field, const char* doc, const Part& part) {
+    OptionInfo& info = add(key, field, doc);
+    info.type = OptionInfo::Type::part;
+    info.part = part;
+    info.required = part.form == Part::Form::one;
+  }
+  void operator()(const char* key, const Unused&, const char* doc) {
+    Node none;
+    add(key, none, doc).type = OptionInfo::Type::unused;
+  }
+
+  std::vector<OptionInfo> options;
+
+ private:
+  template <class T>
+  OptionInfo& add(const char* key, const T& field, const char* doc) {
+    OptionInfo& info = options.emplace_back();
+    info.name = key;
+    info.doc = doc;
+    set_type<T>(info);
+    info.value = value_of(field);
+    return info;
+  }
+  template <class T>
+  static void set_type(OptionInfo& info) {
+    using Type = OptionInfo::Type;
+    if constexpr (IsOptional<T>::value) {
+      info.nullable = true;
+      set_type<typename T::value_type>(info);
+    } else if constexpr (IsVector<T>::value) {
+      ++info.lists;
+      set_type<typename T::value_type>(info);
+    } else if constexpr (HasVisit<T>::value) {
+      info.type = Type::options;
+      info.options = options_type<T>();
+    } else {
+      info.type = std::is_same_v<T, bool>          ? Type::boolean
+                  : std::is_same_v<T, int64_t>     ? Type::integer
+                  : std::is_same_v<T, double>      ? Type::number
+                  : std::is_same_v<T, std::string> ? Type::text
+                                                   : Type::any;
+    }
+  }
+  template <class T>
+  static Node value_of(const T& field) {
+    Node node;
+    if constexpr (IsOptional<T>::value) {
+      if (field) node = value_of(*field);
+    } else if constexpr (IsVector<T>::value) {
+      node.kind = Kind::list;
+      for (const auto& item : field) node.list.push_back(value_of(item));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      node.kind = Kind::boolean;
+      node.boolean = field;
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+      node = Node::make_integer(field);
+    } else if constexpr (std::is_same_v<T, double>) {
+      node.kind = Kind::real;
+      node.real = field;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      node = Node::make_string(field);
+    }
+    return node;
+  }
+};
+
+template <class Options>
+std::vector<OptionInfo> describe_options() {
+  Options options;
+  OptionLister lister;
+  options.visit(lister);
+  return std::move(lister.options);
+}
+
+}  // namespace cytra::config

@@ -1,0 +1,56 @@
+#pragma once
+// What an Options struct can say about its options. Every visitor takes these forms:
+//   struct Options {
+//     int64_t width = 8;
+//     template <class V> void visit(V& v) {
+//       v("width", width, "features");                          // key, field, help
+//       v("width", width, "features", 1, 64);                   // with a range
+//       v("mode", mode, "border", {"same", "valid"});           // a text out of these
+//       v("keys", keys, "what to load", config::required);      // must be there
+//       v("loss", loss, "minimised", config::component<Loss>());  // a Node: a Part (registry.h)
+//       v("tags", config::Unused{}, "of CytoDL");               // taken, but nothing reads it
+//     }
+//     void check();  // may follow: throws ConfigError for what no option can say alone, and may
+//   };               // fill in what follows from others
+// Fields: bool, int64_t, double, std::string, Options structs, config::Node; std::optional (null)
+// and std::vector of these.
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace cytra::config {
+
+class OptionReader;
+struct Part;
+
+struct Required {};
+inline constexpr Required required;
+
+/// A key that CytoDL's users carry and nothing reads here. A value other than null and those of
+/// `same` (as plain text) asks for something, and is noted; an empty `same` takes every value.
+struct Unused {
+  std::vector<std::string> same = {};
+};
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+template <class T, class = void>
+struct HasVisit : std::false_type {};
+template <class T>
+struct HasVisit<T, std::void_t<decltype(std::declval<T&>().visit(std::declval<OptionReader&>()))>>
+    : std::true_type {};
+
+template <class T, class = void>
+struct HasCheck : std::false_type {};
+template <class T>
+struct HasCheck<T, std::void_t<decltype(std::declval<T&>().check())>> : std::true_type {};
+
+}  // namespace cytra::config
