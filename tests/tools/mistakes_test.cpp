@@ -89,7 +89,9 @@ TEST(Mistakes, EachHasItsMessage) {
       written += "> " + line + "\n";
       expected += line + "\n";
     }
-    if (std::getenv("CYTRA_UPDATE_GOLDEN") == nullptr) EXPECT_EQ(expected, mistake.expected);
+    if (std::getenv("CYTRA_UPDATE_GOLDEN") == nullptr) {
+      EXPECT_EQ(expected, mistake.expected);
+    }
   }
   if (std::getenv("CYTRA_UPDATE_GOLDEN") != nullptr) write_file(golden, written);
 }
