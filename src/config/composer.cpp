@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/defaults.h"
+#include "config/interpolate.h"
 #include "config/merge.h"
 
 namespace cytra::config {
@@ -73,6 +74,7 @@ Node Composer::compose_unresolved(const std::string& primary,
     apply_override(root, value, unknown ? repository.groups() : std::vector<std::string>());
   }
   set_paths(root);
+  check_syntax(root);
   return root;
 }
 

@@ -33,11 +33,15 @@ class Composer {
   std::vector<std::string> folders_;
 };
 
-/// Replaces every ${a.b}, ${.sibling}, ${..of_parent}, ${a.${b}}, ${oc.env:NAME,default},
-/// ${oc.select:key,default}, ${oc.decode:text}, ${oc.dict.keys:key}, ${oc.dict.values:key} and
-/// ${now:%Y-%m-%d} in the tree; \${ stays text. Throws: ConfigError for a missing key or a cycle,
-/// naming the chain.
+/// Replaces every ${...} in the tree as OmegaConf and Hydra do: ${a.b}, ${.sibling},
+/// ${..of_parent}, ${a[b].${c}}, and the functions eval, hydra, kv_to_dict, now, oc.create,
+/// oc.decode, oc.deprecated, oc.dict.keys, oc.dict.values, oc.env, oc.select; \${ stays text.
+/// Throws: ConfigError for bad syntax, a missing key, a cycle (naming the chain), what the functions
+/// refuse, and trees whose references copy too much.
 void resolve(Node& root);
+/// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
+/// ConfigError as resolve(), and when the key is missing or ???.
+Node evaluate(const Node& root, const std::string& key);
 /// Throws ConfigError listing every `???` left in the tree.
 void require_complete(const Node& root);
 /// Sets Node::path through the whole tree.

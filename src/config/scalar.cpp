@@ -50,6 +50,15 @@ struct Cursor {
     rest = before;
     return false;
   }
+  bool take_barred_exponent() {
+    const std::string_view before = rest;
+    if (take('e') || take('E')) {
+      take_sign();
+      if (take_digits()) return true;
+    }
+    rest = before;
+    return false;
+  }
 };
 
 bool is_yaml_float(std::string_view text) {
@@ -175,6 +184,10 @@ bool is_word(std::string_view text, std::string_view word) {
   return lower || title || upper;
 }
 
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 bool same_letters(std::string_view text, std::string_view word) {
   return text.size() == word.size() &&
          std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
@@ -225,7 +238,7 @@ void type_override_scalar(std::string_view text, Node& node) {
   } else if (whole || digits.substr(0, 1) == ".") {
     const bool point = at.take('.');
     const bool fraction = point && at.take_digits();
-    const bool exponent = (whole || fraction) && at.take_exponent();
+    const bool exponent = (whole || fraction) && at.take_barred_exponent();
     // The lexer wants digits before or after the point, and no '_' in the exponent's first place.
     if (at.done() && (fraction || exponent || (whole && point))) set_real(parse_real(text), node);
   }
@@ -243,6 +256,14 @@ std::string real_text(double value) {
   std::string text(buffer.data(), end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
+}
+
+std::string quote(std::string_view text) {
+  std::size_t size = std::min<std::size_t>(text.size(), 200);
+  while (size > 0 && size < text.size() && (text[size] & 0xC0) == 0x80) --size;
+  std::string result(text.substr(0, size));
+  std::replace_if(result.begin(), result.end(), is_control, ' ');
+  return "'" + result + (size < text.size() ? "...'" : "'");
 }
 
 std::string plain_text(const Node& node) {
