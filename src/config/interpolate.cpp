@@ -129,8 +129,8 @@ Value Interpolator::evaluate(const Element& element, const Site& node) {
   }
   Value value;
   value.kind = element.kind == Element::Kind::list ? Value::Kind::list : Value::Kind::map;
-  std::unordered_map<std::string, std::size_t>
-      places;  // a key's last value wins, at its first place
+  // A key's last value wins, at its first place; as in Python, 1, 1.0 and true are one key.
+  std::unordered_map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < element.items.size(); ++i) {
     Value item = evaluate(element.items[i], node);
     if (value.kind == Value::Kind::list) {
@@ -138,7 +138,7 @@ Value Interpolator::evaluate(const Element& element, const Site& node) {
       continue;
     }
     Value key = Value::of(element.keys[i]);
-    const auto [place, added] = places.emplace(plain_text(element.keys[i]), value.items.size());
+    const auto [place, added] = places.emplace(key_identity(key), value.items.size());
     if (added) {
       value.keys.push_back(std::move(key));
       value.items.push_back(std::move(item));

@@ -32,6 +32,7 @@ class Interpolator {
     Value value;
     const Site* last = nullptr;  // found: where the path ends; else the last that exists
     std::string key;             // from the root
+    std::string place;           // no_key: what is missing, references on the way followed
   };
   /// The value at `key`, dots and brackets as OmegaConf's select: absolute, or with leading dots
   /// relative to the container round `node`. `source` is for messages. `needs_value`: ??? is an

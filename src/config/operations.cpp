@@ -108,6 +108,7 @@ void Operations::spend(std::size_t size) {
 Value Operations::repeat(const Value& sequence, int64_t times) {
   Value result;
   result.kind = sequence.kind;
+  if (sequence.text.empty() && sequence.items.empty()) return result;
   Size size;
   add_size(sequence, size);
   const std::size_t each = size.nodes + size.bytes;

@@ -71,6 +71,12 @@ Value decode(const Call& call) {
   return call.tree.decode(call.text(0), call.node);
 }
 
+bool has_null_key(const Value& value) {
+  const auto is_null = [](const Value& key) { return key.kind == Value::Kind::null; };
+  return std::any_of(value.keys.begin(), value.keys.end(), is_null) ||
+         std::any_of(value.items.begin(), value.items.end(), has_null_key);
+}
+
 Value create(const Call& call) {
   const Value& argument = call.arguments[0];
   if (argument.kind == Value::Kind::null) return {};
@@ -88,9 +94,7 @@ Value create(const Call& call) {
   }
   if (argument.is_number())
     call.fail(std::string(name_of(argument.kind)) + ", expected a map, a list or YAML text");
-  for (const Value& key : argument.keys) {
-    if (key.kind == Value::Kind::null) call.fail("null can't be a key, expected text");
-  }
+  if (has_null_key(argument)) call.fail("null can't be a key, expected text");
   return call.tree.adopt(to_node(argument), call.node.parent, call.node);
 }
 
@@ -251,10 +255,9 @@ Value kv_to_dict(const Call& call) {
     if (value.kind != Value::Kind::container)
       call.fail(place + "has " + name_of(value.kind) + " as value, expected a map or list");
     Node node = call.tree.resolved(value, call.node.node->origin);
-    const std::string name = plain_text(to_node(key));
-    const auto [entry, added] = places.emplace(name, result.map.size());
+    const auto [entry, added] = places.emplace(key_identity(key), result.map.size());
     if (added) {
-      result.map.emplace_back(name, std::move(node));
+      result.map.emplace_back(plain_text(to_node(key)), std::move(node));
     } else {
       result.map[entry->second].second = std::move(node);
     }

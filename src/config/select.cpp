@@ -10,7 +10,7 @@
 namespace cytra::config {
 namespace {
 
-constexpr std::size_t large_map = 16;
+constexpr std::size_t large_map = 16, max_key = 2000, max_suggested = 300;
 
 /// "a[b].c" -> a, b, c; "" -> "" (OmegaConf's split_key).
 std::vector<std::string> steps_of(std::string_view key) {
@@ -19,11 +19,9 @@ std::vector<std::string> steps_of(std::string_view key) {
   if (head > 0 || key.empty() || key[0] != '[') steps.emplace_back(key.substr(0, head));
   for (std::size_t i = head; i < key.size();) {
     const bool dot = key[i] == '.';
-    const std::size_t end = dot             ? std::min(key.find_first_of(".[", i + 1), key.size())
-                            : key[i] == '[' ? key.find(']', i)
-                                            : std::string_view::npos;
-    if (end == std::string_view::npos) {
-      ++i;
+    std::size_t end = std::min(key.find_first_of(dot ? ".[" : "]\n", i + 1), key.size());
+    if (!dot && (key[i] != '[' || end == key.size() || key[end] != ']')) {
+      ++i;  // as OmegaConf: what is no .step and no [step] is left out
     } else {
       steps.emplace_back(key.substr(i + 1, end - i - 1));
       i = dot ? end : end + 1;
@@ -43,7 +41,8 @@ void Interpolator::fail_missing_key(const Site& node,
          refers + "but '" + selection.last->path() + "' holds " +
              config::name_of(selection.value.kind) + ", expected a map or list with a key in it");
   }
-  std::string best = nearest_key(tree_, selection.key, {});
+  std::string best =
+      selection.place.size() <= max_suggested ? nearest_key(tree_, selection.place, {}) : "";
   if (best == node.path()) best.clear();
   fail(node,
        refers + "which does not exist." + (best.empty() ? "" : " Did you mean '" + best + "'?"));
@@ -100,20 +99,27 @@ Interpolator::Selection Interpolator::select_from(const Site& node,
   selection.key += key;
   selection.value.kind = Value::Kind::container;
   selection.value.site = &from;
+  if (key.size() > max_key) fail(node, "a key is too long, expected at most 2000 characters");
   if (!key.empty()) {
-    for (const std::string& name : steps_of(key)) {
+    const std::vector<std::string> steps = steps_of(key);
+    if (steps.empty()) fail(node, source + " names no key, expected one");
+    for (const std::string& name : steps) {
       if (selection.value.kind != Value::Kind::container) {
         selection.result = Selection::Result::no_container;
         return selection;
       }
       const Site* next = step(node, *selection.value.site, name);
-      if (next == nullptr) return selection;
+      if (next == nullptr) {
+        const std::string before = selection.value.site->path();
+        selection.place = before.empty() ? name : before + "." + name;
+        return selection;
+      }
       selection.last = next;
       if (needs_value && is_missing(*next->node)) {
         const std::string path = next->path();
         fail(node,
              source + " refers to " + quote(selection.key) +
-                 (path == selection.key ? "" : ", and '" + path + "'") +
+                 (path == selection.key ? ", which" : ", but '" + path + "'") +
                  " is ???, expected a value (" + path + "=...)");
       }
       selection.value = read(*next);

@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include "config/numbers.h"
 #include "config/python_text.h"
 #include "config/scalar.h"
 
@@ -132,6 +133,10 @@ std::string python_repr(const Value& value) {
 
 std::string python_str(const Value& value) {
   return value.is_text() ? value.text : python_repr(value);
+}
+
+std::string key_identity(const Value& key) {
+  return key.is_number() ? real_text(number_of(key)) : "=" + python_str(key);
 }
 
 void add_size(const Value& value, Size& size) {

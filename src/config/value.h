@@ -49,6 +49,8 @@ struct Value {
 const char* name_of(Value::Kind kind);
 std::string python_str(const Value& value);
 std::string python_repr(const Value& value);
+/// The same text for keys that Python takes for one: 1, 1.0 and true.
+std::string key_identity(const Value& key);
 /// Values and bytes that a copy would take; a container counts as one value.
 struct Size {
   std::size_t nodes = 0, bytes = 0;
