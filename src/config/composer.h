@@ -36,8 +36,8 @@ class Composer {
 /// Replaces every ${...} in the tree as OmegaConf and Hydra do: ${a.b}, ${.sibling},
 /// ${..of_parent}, ${a[b].${c}}, and the functions eval, hydra, kv_to_dict, now, oc.create,
 /// oc.decode, oc.deprecated, oc.dict.keys, oc.dict.values, oc.env, oc.select; \${ stays text.
-/// Throws: ConfigError for bad syntax, a missing key, a cycle (naming the chain), what the functions
-/// refuse, and trees whose references copy too much.
+/// Throws: ConfigError for bad syntax, a missing key, a cycle (naming the chain), what the
+/// functions refuse, and trees whose references copy too much.
 void resolve(Node& root);
 /// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
 /// ConfigError as resolve(), and when the key is missing or ???.

@@ -202,7 +202,6 @@ void apply_override(Node& root, const Override& override, const std::vector<std:
   Node* node = root.find(override.key);
   if (override.action == Override::Action::change) {
     if (node == nullptr) fail_unknown(root, override, override.key, groups);
-    if (value.is_map()) copy_referenced(root, *node, override.key);
     if (value.is_map() && node->is_map())
       return merge_known(*node, value, root, override, override.key);
     return set_value(*node, value, root, override.key);

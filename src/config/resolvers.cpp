@@ -82,7 +82,12 @@ Value create(const Call& call) {
   if (argument.kind == Value::Kind::null) return {};
   if (argument.is_text()) {
     call.tree.count({1, argument.text.size()}, call.node);
-    Node tree = parse_yaml(argument.text, call.source);
+    Node tree;
+    try {
+      tree = parse_yaml(argument.text, "the text");
+    } catch (const ConfigError& error) {
+      call.fail(error.what());
+    }
     if (tree.kind == Kind::string) {
       Node map = Node::make_map();
       map.set(tree.string, Node());

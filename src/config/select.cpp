@@ -136,7 +136,8 @@ const Site* find_site(Interpolator& tree, const Site& from, std::string_view pat
   if (path.empty()) return &from;
   const Node& node = *from.node;
   for (std::size_t i = 0; i < node.map.size() + node.list.size(); ++i) {
-    const std::string key = node.is_map() ? node.map[i].first : std::to_string(i);
+    const std::string index = node.is_map() ? "" : std::to_string(i);
+    const std::string_view key = node.is_map() ? std::string_view(node.map[i].first) : index;
     if (path.substr(0, key.size()) != key) continue;
     const std::string_view rest = path.substr(key.size());
     if (!rest.empty() && rest[0] != '.') continue;

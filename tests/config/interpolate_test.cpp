@@ -134,6 +134,9 @@ TEST(Interpolate, ErrorsOfFunctions) {
   EXPECT_EQ(error_of("a: ${python_version:major}"),
             "a.yaml:1:4: a: in '${python_version:major}': python_version: there is no Python here, "
             "expected a fixed text");
+  EXPECT_EQ(error_of("a: ${oc.create:'[1'}"),
+            "a.yaml:1:4: a: in '${oc.create:'[1'}': the text:1:3: end of sequence flow not found, "
+            "expected valid YAML");
   EXPECT_EQ(error_of("a: \"${eval:'1 + x'}\""),
             "a.yaml:1:4: a: the expression '1 + x' at character 5: unknown name 'x', expected a "
             "value (text stands in quotes)");
