@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "config/defaults.h"
 #include "config/hydra_node.h"
+#include "config/interpolate.h"
 #include "config/merge.h"
 #include "config/run_config.h"
 
@@ -137,6 +138,7 @@ Composition Composer::load(const std::string& primary,
   }
   fill_hydra(root, {job_name_, primary, overrides, result.choices, repository.folders()});
   set_paths(root);
+  check_syntax(root);
   return result;
 }
 

@@ -78,12 +78,15 @@ class Composer {
   std::string job_name_;
 };
 
-/// Replaces every ${a.b}, ${.sibling}, ${..of_parent}, ${a.${b}} and ${function:...} in the tree;
-/// \${ stays text. The top-level key `hydra` is only read: what Hydra's settings ask for may not be
-/// known yet. Throws: ConfigError for a missing key or a cycle, naming the chain.
+/// Replaces every ${...} in the tree as OmegaConf and Hydra do: ${a.b}, ${.sibling},
+/// ${..of_parent}, ${a[b].${c}}, and the functions eval, hydra, kv_to_dict, now, oc.create,
+/// oc.decode, oc.deprecated, oc.dict.keys, oc.dict.values, oc.env, oc.select; \${ stays text.
+/// The top-level key `hydra` is only read: what Hydra's settings ask for may not be known yet.
+/// Throws: ConfigError for bad syntax, a missing key, a cycle (naming the chain), what the
+/// functions refuse, and trees whose references copy too much.
 void resolve(Node& root);
-/// The value of `key` with every ${...} in it resolved; the tree stays as it is. Throws: as
-/// resolve.
+/// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
+/// ConfigError as resolve(), and when the key is missing or ???.
 Node evaluate(const Node& root, const std::string& key);
 /// Throws ConfigError listing every `???` left in the tree.
 void require_complete(const Node& root);

@@ -1,14 +1,11 @@
-// ${...} in values. Source: OmegaConf 2.3's grammar; unlike there, text shows YAML's true and null,
-// not Python's.
+#include "config/interpolate.h"
+
 #include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <unordered_set>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "config/composer.h"
-#include "config/merge.h"
+#include "config/python_text.h"
+#include "config/resolvers.h"
 #include "config/scalar.h"
 
 namespace cytra::config {
@@ -16,351 +13,318 @@ namespace {
 
 // References copy: without limits a few lines would grow to any size.
 constexpr std::size_t max_chain = 100, max_copied_nodes = 200'000, max_text = 1 << 20,
-                      max_copied_bytes = 32 << 20;
-constexpr int max_nesting = 20;
+                      max_copied_bytes = 32 << 20, max_depth = 200;
 
-using Chain = std::vector<Node*>;  // the containers round a node, from the root
-
-struct Place {
-  Chain chain;
-  const Node* node;
-  int nesting = 0;
-};
-
-/// The end of the ${ at `start` (after its '}'), or npos.
-std::size_t expression_end(std::string_view text, std::size_t start) {
-  int open = 0;
-  char quote = '\0';
-  for (std::size_t i = start; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != '\0') {
-      if (c == '\\') {
-        ++i;
-      } else if (c == quote) {
-        quote = '\0';
-      }
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == '{') {
-      ++open;
-    } else if (c == '}' && --open == 0) {
-      return i + 1;
-    }
-  }
-  return std::string_view::npos;
+bool is_container(const Node& node) {
+  return node.kind == Kind::map || node.kind == Kind::list;
 }
 
-/// Arguments between commas that stand outside quotes and brackets.
-std::vector<std::string> split_arguments(std::string_view text) {
-  std::vector<std::string> result;
-  int open = 0;
-  char quote = '\0';
-  std::size_t start = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != '\0') {
-      if (c == '\\') {
-        ++i;
-      } else if (c == quote) {
-        quote = '\0';
-      }
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == '{' || c == '[') {
-      ++open;
-    } else if (c == '}' || c == ']') {
-      --open;
-    } else if (c == ',' && open == 0) {
-      result.push_back(trim(text.substr(start, i - start)));
-      start = i + 1;
-    }
-  }
-  result.push_back(trim(text.substr(start)));
-  return result;
+std::string chain_text(const std::vector<const Site*>& sites, std::size_t from) {
+  std::string text;
+  for (std::size_t i = from; i < sites.size(); ++i) text += sites[i]->path() + " -> ";
+  return text;
 }
 
-class Resolver {
- public:
-  explicit Resolver(Node& root) : root_(root) {}
+void set_origin(Node& node, const Origin& origin) {
+  node.origin = origin;
+  for (Node& item : node.list) set_origin(item, origin);
+  for (auto& [key, child] : node.map) set_origin(child, origin);
+}
 
-  void visit(Chain& chain, Node& node) {
-    if (done_.count(&node) != 0) return;
-    if (node.kind == Kind::string) {
-      if (node.string.find("${") != std::string::npos) resolve_text(chain, node);
-      return;
-    }
-    if (node.kind != Kind::map && node.kind != Kind::list) return;
-    chain.push_back(&node);
-    for (auto& [key, child] : node.map) visit(chain, child);
-    for (Node& item : node.list) visit(chain, item);
-    chain.pop_back();
-    done_.insert(&node);
+void add_size(const Node& node, Size& size) {
+  ++size.nodes;
+  size.bytes += node.string.size();
+  for (const Node& item : node.list) add_size(item, size);
+  for (const auto& [key, child] : node.map) {
+    size.bytes += key.size();
+    add_size(child, size);
   }
-
- private:
-  [[noreturn]] static void fail(const Place& place, const std::string& what) {
-    throw ConfigError(place.node->where() + ": " + what);
-  }
-
-  void resolve_text(const Chain& chain, Node& node) {
-    const auto again = std::find(active_.begin(), active_.end(), &node);
-    Place place{chain, &node};
-    if (again != active_.end()) {
-      std::string cycle;
-      for (auto step = again; step != active_.end(); ++step) cycle += (*step)->path + " -> ";
-      fail(place, "a cycle: " + cycle + node.path + ", expected a value at its end");
-    }
-    if (active_.size() >= max_chain)
-      fail(place, "references follow each other too far, expected at most 100");
-    active_.push_back(&node);
-    Node value = evaluate(node.string, place);
-    active_.pop_back();
-    value.origin = node.origin;
-    value.path = node.path;
-    node = std::move(value);
-    done_.insert(&node);
-  }
-
-  static Node text_node(std::string text) {
-    Node node = Node::make_string(std::move(text));
-    node.quoted = true;
-    return node;
-  }
-
-  /// One ${...} alone keeps its type; among other text it becomes text. An odd number of
-  /// backslashes escapes it.
-  Node evaluate(const std::string& text, Place& place) {
-    if (++place.nesting > max_nesting)
-      fail(place, "${...} nest too deep, expected at most 20 levels");
-    std::string out;
-    for (std::size_t i = 0; i < text.size();) {
-      const std::size_t bars = std::min(text.find_first_not_of('\\', i), text.size()) - i;
-      const bool opens = text.compare(i + bars, 2, "${") == 0;
-      out.append(opens ? bars / 2 : bars, '\\');
-      i += bars;
-      if (!opens) {
-        if (i < text.size()) out += text[i++];
-      } else if (bars % 2 == 1) {
-        out += "${";
-        i += 2;
-      } else {
-        const std::size_t end = expression_end(text, i);
-        if (end == std::string::npos)
-          fail(place, "'" + text.substr(i, 200) + "' does not end, expected '}'");
-        Node value = expression(text.substr(i + 2, end - i - 3), place);
-        if (i == 0 && end == text.size()) {
-          --place.nesting;
-          return value;
-        }
-        out += plain_text(value);
-        i = end;
-      }
-      if (out.size() > max_text) fail(place, "the text grows too long, expected at most 1 MB");
-    }
-    --place.nesting;
-    count({1, out.size()}, place);
-    return text_node(std::move(out));
-  }
-
-  struct Size {
-    std::size_t nodes = 0, bytes = 0;
-  };
-  static void add_size(const Node& node, Size& size) {
-    ++size.nodes;
-    size.bytes += node.string.size();
-    for (const Node& item : node.list) add_size(item, size);
-    for (const auto& [key, child] : node.map) add_size(child, size);
-  }
-  void count(const Size& size, const Place& place) {
-    copied_.nodes += size.nodes;
-    copied_.bytes += size.bytes;
-    if (copied_.nodes <= max_copied_nodes && copied_.bytes <= max_copied_bytes) return;
-    fail(place, "references copy too much, expected at most 200,000 values and 32 MB");
-  }
-  Node copy_of(const Node& node, const Place& place) {
-    Size size;
-    add_size(node, size);
-    count(size, place);
-    return node;
-  }
-
-  Node expression(const std::string& inner, Place& place) {
-    const std::size_t colon =
-        inner.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
-    if (colon != std::string::npos && colon > 0 && inner[colon] == ':') {
-      return call(inner.substr(0, colon), inner.substr(colon + 1), place);
-    }
-    std::string key = trim(inner);
-    if (key.find("${") != std::string::npos) key = plain_text(evaluate(key, place));
-    std::string full;
-    const Node* found = find(key, place, full);
-    if (found == nullptr) {
-      std::string best = nearest_key(root_, full, {});
-      if (best == place.node->path) best.clear();
-      fail(place,
-           "${" + inner + "} refers to '" + full + "', which does not exist." +
-               (best.empty() ? "" : " Did you mean '" + best + "'?"));
-    }
-    if (is_missing(*found)) {
-      fail(place,
-           "${" + inner + "} refers to '" + full + "', which is ???, expected a value (" + full +
-               "=...)");
-    }
-    return copy_of(*found, place);
-  }
-
-  /// "a[b].0" -> a, b, 0
-  static std::vector<std::string> steps_of(std::string_view key) {
-    std::vector<std::string> steps;
-    std::string step;
-    const auto end_step = [&] {
-      if (!step.empty()) steps.push_back(std::move(step));
-      step.clear();
-    };
-    for (const char c : key) {
-      if (c == '.' || c == '[' || c == ']') {
-        end_step();
-      } else {
-        step += c;
-      }
-    }
-    end_step();
-    return steps;
-  }
-
-  /// The node that `key` names, resolved; nullptr when there is none. `full`: the key from the
-  /// root.
-  const Node* find(const std::string& key, const Place& place, std::string& full) {
-    const std::size_t dots = std::min(key.find_first_not_of('.'), key.size());
-    Chain chain;
-    Node* node = &root_;
-    if (dots > place.chain.size())
-      fail(place, "${" + key + "} has too many dots, expected a container that far up");
-    if (dots > 0) {
-      const std::size_t up = place.chain.size() - dots;
-      chain.assign(place.chain.begin(), place.chain.begin() + static_cast<std::ptrdiff_t>(up));
-      node = place.chain[up];
-    }
-    const std::vector<std::string> steps = steps_of(std::string_view(key).substr(dots));
-    full = join(steps, ".");
-    if (dots > 0 && !node->path.empty()) full = node->path + (full.empty() ? "" : "." + full);
-    if (steps.empty() && dots == 0) fail(place, "'${" + key + "}' is empty, expected a key");
-    bool resolved =
-        false;  // below a resolved node nothing is left to do, and its text may look like ${...}
-    for (const std::string& step : steps) {
-      if (node->kind == Kind::string && !resolved) visit(chain, *node);
-      resolved = resolved || done_.count(node) != 0;
-      Node* child = node->is_map() ? node->find_direct(step) : node->find(step);
-      if (child == nullptr) return nullptr;
-      chain.push_back(node);
-      node = child;
-    }
-    if (!resolved) visit(chain, *node);
-    return node;
-  }
-
-  Node argument(const std::string& text, Place& place) {
-    Node node;
-    if (text.size() >= 2 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0]) {
-      return evaluate(parse_value(text, place.node->origin).string, place);
-    }
-    if (text.find("${") != std::string::npos) return evaluate(text, place);
-    if (!text.empty() && (text[0] == '[' || text[0] == '{'))
-      return parse_value(text, place.node->origin);
-    type_override_scalar(text, node);
-    return node;
-  }
-
-  Node call(const std::string& name, const std::string& text, Place& place) {
-    static const std::vector<std::string> names = {
-        "now", "oc.decode", "oc.dict.keys", "oc.dict.values", "oc.env", "oc.select"};
-    if (name == "now") {
-      std::string& time = times_[text];
-      if (time.empty()) time = format_time(trim(text).c_str());
-      return text_node(time);
-    }
-    if (name == "hydra") {
-      std::string full;
-      const Node* found = find("hydra." + text, place, full);
-      if (found == nullptr || is_missing(*found)) fail(place, "no " + full);
-      return copy_of(*found, place);
-    }
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      fail(place,
-           "unknown function '" + name + "' in ${" + name + ":...}, expected a known one." +
-               suggestion(name, names));
-    }
-    std::vector<Node> arguments;
-    for (const std::string& part : split_arguments(text))
-      arguments.push_back(argument(part, place));
-    const std::size_t most = name == "oc.env" || name == "oc.select" ? 2 : 1;
-    if (arguments.size() > most) {
-      fail(place,
-           "${" + name + ":...} has " + std::to_string(arguments.size()) +
-               " arguments, expected at most " + std::to_string(most));
-    }
-    return call(name, arguments, place);
-  }
-
-  Node call(const std::string& name, const std::vector<Node>& arguments, Place& place) {
-    const std::string first = plain_text(arguments[0]);
-    if (name == "oc.env") {
-      if (const char* value = std::getenv(first.c_str())) return text_node(value);
-      if (arguments.size() < 2) {
-        fail(place,
-             "the environment variable '" + first +
-                 "' is not set, expected a value or ${oc.env:" + first + ",default}");
-      }
-      return arguments[1].is_null() ? arguments[1] : text_node(plain_text(arguments[1]));
-    }
-    if (name == "oc.decode") {
-      return arguments[0].is_null() ? arguments[0] : parse_value(first, place.node->origin);
-    }
-    if (name == "oc.select") {
-      std::string full;
-      const Node* found = find(first, place, full);
-      if (found != nullptr && !is_missing(*found)) return copy_of(*found, place);
-      return arguments.size() > 1 ? arguments[1] : Node();
-    }
-    Node source = arguments[0];
-    if (source.kind == Kind::string) {
-      std::string full;
-      const Node* found = find(first, place, full);
-      if (found != nullptr) source = copy_of(*found, place);
-    }
-    if (!source.is_map())
-      fail(place, "${" + name + ":" + first + "} needs a map, expected its key");
-    Node list;
-    list.kind = Kind::list;
-    for (auto& [key, child] : source.map) {
-      list.list.push_back(name == "oc.dict.keys" ? text_node(key) : std::move(child));
-    }
-    return list;
-  }
-
-  Node& root_;
-  std::vector<const Node*> active_;           // texts being resolved
-  std::unordered_set<const Node*> done_;      // resolved texts and containers
-  std::map<std::string, std::string> times_;  // one value per format
-  Size copied_;
-};
+}
 
 }  // namespace
 
-void resolve(Node& root) {
-  set_paths(root);
-  Chain chain{&root};
-  Resolver resolver(root);
-  for (auto& [key, child] : root.map) {
-    if (key != "hydra") resolver.visit(chain, child);
+Interpolator::Interpolator(const Node& root) : tree_(root) {
+  Site& site = sites_[&root];
+  site.node = &root;
+  root_ = &site;
+}
+
+void Interpolator::fail(const Site& node, const std::string& what) const {
+  const std::string path = node.path();
+  std::string text = node.node->origin.text() + ": " + path + (path.empty() ? "" : ": ") + what;
+  if (active_.size() > 1) {
+    text += " (read by " + chain_text(active_, 0);
+    text.replace(text.size() - 4, 4, ")");
   }
-  set_paths(root);
+  throw ConfigError(text);
+}
+
+void Interpolator::count(const Size& size, const Site& node) {
+  copied_.nodes += size.nodes;
+  copied_.bytes += size.bytes;
+  if (copied_.nodes <= max_copied_nodes && copied_.bytes <= max_copied_bytes) return;
+  fail(node, "references copy too much, expected at most 200,000 values and 32 MB");
+}
+
+const Site& Interpolator::child(const Site& container, std::size_t i) {
+  const bool is_map = container.node->is_map();
+  const Node& node = is_map ? container.node->map[i].second : container.node->list[i];
+  const auto [entry, added] = sites_.try_emplace(&node);
+  if (added) {
+    entry->second.node = &node;
+    entry->second.parent = &container;
+    entry->second.index = i;
+    if (is_map) entry->second.key = container.node->map[i].first;
+  }
+  return entry->second;
+}
+
+Value Interpolator::read(const Site& site) {
+  const Node& node = *site.node;
+  Value value;
+  if (is_container(node)) {
+    value.kind = Value::Kind::container;
+    value.site = &site;
+    return value;
+  }
+  if (node.kind != Kind::string || !has_interpolation(node.string)) {
+    value = Value::of(node);
+    value.site = &site;
+    return value;
+  }
+  if (const auto done = done_.find(&node); done != done_.end()) return done->second;
+  const auto again = std::find(active_.begin(), active_.end(), &site);
+  if (again != active_.end()) {
+    const auto from = static_cast<std::size_t>(again - active_.begin());
+    const std::string chain = chain_text(active_, from) + site.path();
+    active_.clear();  // the chain is told already
+    fail(site, "a cycle: " + chain + ", expected a value at its end");
+  }
+  if (active_.size() >= max_chain) {
+    active_.clear();
+    fail(site, "references follow each other too far, expected at most 100");
+  }
+  active_.push_back(&site);
+  try {
+    value = evaluate(parse_interpolated(node.string), site);
+  } catch (const SyntaxError& error) {
+    fail(site, error.what());
+  }
+  active_.pop_back();
+  return done_.emplace(&node, std::move(value)).first->second;
+}
+
+Value Interpolator::evaluate(const Element& element, const Site& node) {
+  if (element.kind == Element::Kind::scalar) return Value::of(element.scalar);
+  if (element.kind == Element::Kind::text) {
+    if (element.parts.size() == 1 && element.parts[0].inside != nullptr && !element.quoted)
+      return evaluate(*element.parts[0].inside, node);
+    std::string text;
+    for (const Part& part : element.parts) {
+      text += part.inside == nullptr ? part.text : python_str(evaluate(*part.inside, node));
+      if (text.size() > max_text) fail(node, "the text grows too long, expected at most 1 MB");
+    }
+    count({1, text.size()}, node);
+    return Value::make_text(std::move(text));
+  }
+  Value value;
+  value.kind = element.kind == Element::Kind::list ? Value::Kind::list : Value::Kind::map;
+  // A key's last value wins, at its first place; as in Python, 1, 1.0 and true are one key.
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < element.items.size(); ++i) {
+    Value item = evaluate(element.items[i], node);
+    if (value.kind == Value::Kind::list) {
+      value.items.push_back(std::move(item));
+      continue;
+    }
+    Value key = Value::of(element.keys[i]);
+    const auto [place, added] = places.emplace(key_identity(key), value.items.size());
+    if (added) {
+      value.keys.push_back(std::move(key));
+      value.items.push_back(std::move(item));
+    } else {
+      value.items[place->second] = std::move(item);
+    }
+  }
+  return value;
+}
+
+std::string Interpolator::name_of(const Interpolation& interpolation, const Site& node) {
+  std::string name;
+  for (const Part& part : interpolation.name) {
+    if (part.inside == nullptr) {
+      name += part.text;
+      continue;
+    }
+    const Value value = evaluate(*part.inside, node);
+    if (!value.is_text()) {
+      fail(node,
+           part.inside->source + " is " + config::name_of(value.kind) + " in " +
+               quote(interpolation.source) + ", expected text there (a number in quotes)");
+    }
+    name += value.text;
+  }
+  return name;
+}
+
+Value Interpolator::evaluate(const Interpolation& interpolation, const Site& node) {
+  const std::string name = name_of(interpolation, node);
+  Value value;
+  if (interpolation.is_call) {
+    std::vector<Value> arguments;
+    for (const Element& argument : interpolation.arguments)
+      arguments.push_back(evaluate(argument, node));
+    value = call_resolver(*this, node, quote(interpolation.source), name, arguments);
+  } else {
+    const std::string source = quote(interpolation.source);
+    Selection selection = select(node, name, source, true);
+    if (selection.result != Selection::Result::found) fail_missing_key(node, selection, source);
+    value = std::move(selection.value);
+    if (value.kind == Value::Kind::container) {
+      for (const Site* round = node.parent; round != nullptr; round = round->parent) {
+        if (round == value.site) {
+          fail(node,
+               source + " is a cycle: '" + round->path() +
+                   "' holds this value itself, expected one that stands elsewhere");
+        }
+      }
+    }
+  }
+  Size size;
+  config::add_size(value, size);
+  count(size, node);
+  return value;
+}
+
+Value Interpolator::decode(const std::string& text, const Site& node) {
+  count({1, text.size()}, node);
+  try {
+    return evaluate(parse_argument(text), node);
+  } catch (const SyntaxError& error) {
+    fail(node, std::string("oc.decode: ") + error.what());
+  }
+}
+
+Value Interpolator::adopt(Node tree, const Site* parent, const Site& node) {
+  Size size;
+  add_size(tree, size);
+  count(size, node);
+  set_origin(tree, node.node->origin);
+  adopted_.push_back(std::make_unique<const Node>(std::move(tree)));
+  const Node* root = adopted_.back().get();
+  try {
+    check_syntax(*root);
+  } catch (const ConfigError& error) {
+    fail(node, std::string(error.what()).substr(root->origin.text().size() + 2));
+  }
+  Site& site = sites_[root];
+  site.node = root;
+  site.parent = parent;
+  site.key = node.key;
+  site.index = node.index;
+  Value value;
+  value.kind = Value::Kind::container;
+  value.site = &site;
+  return value;
+}
+
+Node Interpolator::resolved(const Value& value, const Origin& origin) {
+  if (value.kind == Value::Kind::container) return resolved_container(*value.site, origin);
+  Node node;
+  if (value.kind == Value::Kind::list || value.kind == Value::Kind::tuple) {
+    node.kind = Kind::list;
+    for (const Value& item : value.items) node.list.push_back(resolved(item, origin));
+  } else if (value.kind == Value::Kind::map) {
+    node.kind = Kind::map;
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const Node key = to_node(value.keys[i]);
+      node.map.emplace_back(plain_text(key), resolved(value.items[i], origin));
+    }
+  } else {
+    node = to_node(value);
+  }
+  node.origin = origin;
+  return node;
+}
+
+Node Interpolator::resolved_container(const Site& site, const Origin& origin) {
+  for (const Open& open : open_) {
+    if (open.site != &site) continue;
+    std::string chain = chain_text(trail_, open.trail);
+    chain = site.path().empty() ? chain.substr(0, chain.size() - 4) : chain + site.path();
+    fail(*trail_.back(), "a cycle: " + chain + ", expected a value at its end");
+  }
+  if (open_.size() >= max_depth)
+    fail(*trail_.back(), "references nest too deep, expected at most 200 levels");
+  open_.push_back({&site, trail_.size()});
+  Node out;
+  out.kind = site.node->kind;
+  out.origin = origin;
+  const std::size_t size = site.node->list.size() + site.node->map.size();
+  out.list.reserve(site.node->list.size());
+  out.map.reserve(site.node->map.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    const bool is_map = out.kind == Kind::map;
+    const Node& node = is_map ? site.node->map[i].second : site.node->list[i];
+    if (is_map && open_.size() == 1 && &site == &root() && site.node->map[i].first == "hydra") {
+      out.map.push_back(site.node->map[i]);  // see resolve()
+      continue;
+    }
+    const bool is_reference = node.kind == Kind::string && has_interpolation(node.string);
+    if (!trail_.empty()) count({1, node.string.size()}, *trail_.back());
+    Node result;
+    if (is_reference || is_container(node)) {
+      const Site& place = child(site, i);
+      if (is_reference) trail_.push_back(&place);
+      result = resolved(read(place), node.origin);
+      if (is_reference) trail_.pop_back();
+    } else {
+      result = node;
+    }
+    if (is_map) {
+      out.map.emplace_back(site.node->map[i].first, std::move(result));
+    } else {
+      out.list.push_back(std::move(result));
+    }
+  }
+  open_.pop_back();
+  return out;
+}
+
+void check_syntax(const Node& root) {
+  if (root.kind == Kind::string && has_interpolation(root.string)) {
+    try {
+      parse_interpolated(root.string);
+    } catch (const SyntaxError& error) {
+      throw ConfigError(root.where() + ": " + error.what());
+    }
+  }
+  for (const Node& item : root.list) check_syntax(item);
+  for (const auto& [key, child] : root.map) check_syntax(child);
 }
 
 Node evaluate(const Node& root, const std::string& key) {
-  Node copy = root;
-  resolve(copy);
-  return copy.at(key);
+  check_syntax(root);
+  Interpolator tree(root);
+  const std::string source = "'" + key + "'";
+  const Interpolator::Selection selection =
+      tree.select_from(tree.root(), tree.root(), key, source, true);
+  if (selection.result != Interpolator::Selection::Result::found)
+    tree.fail_missing_key(tree.root(), selection, source);
+  Node result = tree.resolved(selection.value, selection.last->node->origin);
+  set_paths(result, key);
+  return result;
+}
+
+void resolve(Node& root) {
+  if (!is_container(root)) return;
+  Interpolator tree(root);
+  Value whole;
+  whole.kind = Value::Kind::container;
+  whole.site = &tree.root();
+  Node result = tree.resolved(whole, root.origin);
+  root = std::move(result);
+  set_paths(root);
 }
 
 }  // namespace cytra::config

@@ -1,9 +1,11 @@
 #include "config/merge.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/interpolate.h"
 #include "config/scalar.h"
 
 namespace cytra::config {
@@ -23,22 +25,16 @@ std::string child_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
-/// The container that `${a.b}` names now; OmegaConf copies it before it merges something into the
-/// reference.
-const Node* referenced(const Node& root, const Node& node) {
-  const std::string& text = node.string;
-  const Node* target = &node;
-  for (int hops = 0; target != nullptr && is_reference(*target) && hops < 20; ++hops) {
-    target = root.find(std::string_view(target->string).substr(2, target->string.size() - 3));
-  }
-  return target != nullptr && is_container(*target) && !text.empty() ? target : nullptr;
+/// Before a map merges onto a text with ${...} that leads to a container, OmegaConf copies that
+/// container there.
+void copy_referenced(const Node& root, Node& node, const std::string& path) {
+  if (!is_reference(node)) return;
+  if (std::optional<Node> copy = referenced_container(root, path)) node = std::move(*copy);
 }
 
 void merge_into(Node& target, Node&& source, Node& root, const std::string& path) {
+  copy_referenced(root, target, path);
   if (is_missing(source)) return;
-  if (is_reference(target)) {
-    if (const Node* copy = referenced(root, target)) target = Node(*copy);
-  }
   if (is_container(source) && is_container(target) && source.kind != target.kind)
     fail_clash(target, source, path);
   if (!source.is_map() || !target.is_map()) {
@@ -179,8 +175,7 @@ bool is_missing(const Node& node) {
 }
 
 bool is_reference(const Node& node) {
-  return node.kind == Kind::string && starts_with(node.string, "${") &&
-         node.string.find('}') == node.string.size() - 1;
+  return node.kind == Kind::string && has_interpolation(node.string);
 }
 
 void merge_at(Node& root, const std::string& package, Node source) {
@@ -191,9 +186,7 @@ void merge_at(Node& root, const std::string& package, Node source) {
       path = child_path(path, step);
       Node* child = node->find_direct(step);
       if (child == nullptr) child = &node->set(step, Node::make_map());
-      if (is_reference(*child)) {
-        if (const Node* copy = referenced(root, *child)) *child = Node(*copy);
-      }
+      copy_referenced(root, *child, path);
       if (child->kind == Kind::list) fail_clash(*child, source, path);
       if (!child->is_map()) *child = Node::make_map();
       if (child->origin.file == nullptr) child->origin = source.origin;
@@ -209,9 +202,6 @@ void apply_override(Node& root, const Override& override, const std::vector<std:
   Node* node = root.find(override.key);
   if (override.action == Override::Action::change) {
     if (node == nullptr) fail_unknown(root, override, override.key, groups);
-    if (is_reference(*node) && value.is_map()) {
-      if (const Node* copy = referenced(root, *node)) *node = Node(*copy);
-    }
     if (value.is_map() && node->is_map())
       return merge_known(*node, value, root, override, override.key);
     return set_value(*node, value, root, override.key);

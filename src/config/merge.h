@@ -22,7 +22,7 @@ std::string nearest_key(const Node& root,
                         const std::string& key,
                         const std::vector<std::string>& groups);
 
-/// True for text that is one ${...} and nothing else.
+/// True for text with ${ in it, escaped or not.
 bool is_reference(const Node& node);
 bool is_missing(const Node& node);  // ???
 

@@ -176,6 +176,10 @@ bool is_word(std::string_view text, std::string_view word) {
   return lower || title || upper;
 }
 
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 bool same_letters(std::string_view text, std::string_view word) {
   return text.size() == word.size() &&
          std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
@@ -244,6 +248,14 @@ std::string real_text(double value) {
   std::string text(buffer.data(), end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
+}
+
+std::string quote(std::string_view text) {
+  std::size_t size = std::min<std::size_t>(text.size(), 200);
+  while (size > 0 && size < text.size() && (text[size] & 0xC0) == 0x80) --size;
+  std::string result(text.substr(0, size));
+  std::replace_if(result.begin(), result.end(), is_control, ' ');
+  return "'" + result + (size < text.size() ? "...'" : "'");
 }
 
 std::string plain_text(const Node& node) {

@@ -19,8 +19,9 @@ void type_override_scalar(std::string_view text, Node& node);
 /// As Python's repr(): shortest text that reads back, always with '.', 'e', inf or nan. YAML spells
 /// the last .inf.
 std::string real_text(double value);
-/// What `${...}` writes into surrounding text, and messages show: true, null, 1e-05, text; JSON for
-/// lists and maps.
+/// What messages show: true, null, 1e-05, text; JSON for lists and maps.
 std::string plain_text(const Node& node);
+/// At most 200 characters in '...' on one line, for messages.
+std::string quote(std::string_view text);
 
 }  // namespace cytra::config

@@ -37,9 +37,29 @@ void add_size(const Node& node, Size& size) {
   }
 }
 
+/// Does the list or map that opens at `at` end? Its brackets are counted outside of quotes.
+bool closes(std::string_view text, std::size_t at) {
+  int open = 0;
+  char quote = '\0';
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++open;
+    } else if ((c == ']' || c == '}') && --open == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(const std::string& name) : file_(std::make_shared<const std::string>(name)) {}
+  Builder(const std::string& text, const std::string& name)
+      : text_(text), file_(std::make_shared<const std::string>(name)) {}
 
   Node root;
   bool used = false;
@@ -79,6 +99,9 @@ class Builder : public YAML::EventHandler {
       plain_ = value;
       type_yaml_scalar(value, node);
     } else {
+      // yaml-cpp takes a lone quote at the end for an empty text.
+      if (tag == "!" && value.empty() && static_cast<std::size_t>(mark.pos) + 1 >= text_.size())
+        fail(mark, "the quoted text does not end, expected another quote");
       node.string = value;
       node.quoted = true;
       if (starts_with(tag, prefix) && tag != prefix + "str") {
@@ -156,7 +179,10 @@ class Builder : public YAML::EventHandler {
   void open(const YAML::Mark& mark, Kind kind, YAML::anchor_t anchor) {
     if (open_.size() >= max_depth) fail(mark, "nested too deep, expected at most 64 levels");
     if (!open_.empty() && open_.back().node.kind == Kind::map && !open_.back().have_key) {
-      fail(mark, "a list or map can't be a key, expected text");
+      fail(mark,
+           closes(text_, static_cast<std::size_t>(mark.pos))
+               ? "a list or map can't be a key, expected text"
+               : "the list or map that begins here does not end, expected its bracket");
     }
     open_.emplace_back();
     open_.back().node = make(mark, kind);
@@ -171,7 +197,10 @@ class Builder : public YAML::EventHandler {
     Open& top = open_.back();
     const YAML::Mark mark = mark_of(node);
     if (node.kind == Kind::list || node.kind == Kind::map)
-      fail(mark, "a list or map can't be a key, expected text");
+      fail(mark,
+           closes(text_, static_cast<std::size_t>(mark.pos))
+               ? "a list or map can't be a key, expected text"
+               : "the list or map that begins here does not end, expected its bracket");
     if (node.kind == Kind::null) fail(mark, "null can't be a key, expected text (quote it)");
     // Keys keep their spelling: `on:` is the key "on", where Python would make it True.
     top.key = is_plain_ ? plain_ : plain_text(node);
@@ -220,7 +249,9 @@ class Builder : public YAML::EventHandler {
   /// value is written.
   void add(Node node, YAML::anchor_t anchor, const YAML::Mark* used_at = nullptr) {
     const YAML::Mark mark = used_at != nullptr ? *used_at : mark_of(node);
-    ++nodes_;
+    const bool is_key =
+        !open_.empty() && open_.back().node.kind == Kind::map && !open_.back().have_key;
+    if (!is_key) ++nodes_;
     check_nodes(mark);
     if (anchor != 0) {
       Size size;
@@ -236,7 +267,7 @@ class Builder : public YAML::EventHandler {
       root = std::move(node);
     } else if (open_.back().node.kind == Kind::list) {
       open_.back().node.list.push_back(std::move(node));
-    } else if (!open_.back().have_key) {
+    } else if (is_key) {
       set_key(node);
     } else {
       open_.back().have_key = false;
@@ -255,6 +286,7 @@ class Builder : public YAML::EventHandler {
     return mark;
   }
 
+  std::string_view text_;
   std::shared_ptr<const std::string> file_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
@@ -309,7 +341,9 @@ Node parse_yaml(const std::string& text, const std::string& name) {
   if (text.size() > max_file_bytes)
     throw ConfigError(name + ": too large for a configuration, expected at most 4 MB");
   check_letters(text, name);
-  Builder builder(name);
+  if (!text.empty() && text[0] == '%')
+    throw ConfigError(name + ":1:1: a directive, expected no line that begins with '%'");
+  Builder builder(text, name);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

@@ -1,0 +1,62 @@
+#pragma once
+// What a ${...} gives, before it becomes part of a tree.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::config {
+
+/// A node and the containers round it.
+struct Site {
+  const Node* node = nullptr;
+  const Site* parent = nullptr;  // nullptr for a root
+  std::string key;               // in a map
+  std::size_t index = 0;         // in a list
+  /// "model.filters[1]", "" for a root
+  std::string path() const;
+  const Site& root() const;
+};
+
+/// A scalar, a list or map that stands nowhere in a tree (its ${...} are done, as OmegaConf's plain
+/// Python values), or a container of a tree, whose ${...} are followed when they are read.
+struct Value {
+  enum class Kind { null, boolean, integer, real, text, list, tuple, map, container };
+  Kind kind = Kind::null;
+  bool boolean = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string text;
+  std::vector<Value> items;    // of a list or tuple; the values of a map
+  std::vector<Value> keys;     // of a map
+  const Site* site = nullptr;  // of a container; where a scalar stands, if anywhere
+
+  static Value make_text(std::string text);
+  static Value make_boolean(bool value);
+  static Value make_integer(int64_t value);
+  static Value make_real(double value);
+  static Value make_list(std::vector<Value> items, Kind kind = Kind::list);
+  /// A scalar node as it is.
+  static Value of(const Node& scalar);
+  bool is_text() const { return kind == Kind::text; }
+  bool is_number() const {
+    return kind == Kind::boolean || kind == Kind::integer || kind == Kind::real;
+  }
+};
+
+/// "text", "a list", ... for messages
+const char* name_of(Value::Kind kind);
+std::string python_str(const Value& value);
+std::string python_repr(const Value& value);
+/// The same text for keys that Python takes for one: 1, 1.0 and true.
+std::string key_identity(const Value& key);
+/// Values and bytes that a copy would take; a container counts as one value.
+struct Size {
+  std::size_t nodes = 0, bytes = 0;
+};
+void add_size(const Value& value, Size& size);
+/// The same values as a tree, containers copied with their ${...}; a tuple becomes a list.
+Node to_node(const Value& value);
+
+}  // namespace cytra::config
