@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-
 #include <filesystem>
 
 #include <fcntl.h>
@@ -102,7 +101,8 @@ class Runner {
  public:
   Runner(const std::vector<Job>& jobs, const JobOptions& options)
       : jobs_(jobs), options_(options), states_(jobs.size()) {
-    for (const Job& job : jobs) make_folders(std::filesystem::path(job.folder).parent_path().string());
+    for (const Job& job : jobs)
+      make_folders(std::filesystem::path(job.folder).parent_path().string());
     // Signals wait until we ask for them, so none gets lost between two looks.
     ::sigemptyset(&waited_);
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, signal);
@@ -136,9 +136,7 @@ class Runner {
   }
 
  private:
-  std::string file_of(std::size_t i, const char* name) const {
-    return jobs_[i].folder + name;
-  }
+  std::string file_of(std::size_t i, const char* name) const { return jobs_[i].folder + name; }
 
   void start(std::size_t i) {
     State& state = states_[i];

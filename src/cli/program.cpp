@@ -69,6 +69,7 @@ std::vector<std::string> config_folders(const Arguments& arguments) {
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string() + "/";
   for (std::string& folder : folders) {  // messages are shorter so
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (starts_with(folder, here) && folder.size() > here.size()) folder.erase(0, here.size());
   }
   for (const std::string& folder : folders) {
@@ -116,8 +117,8 @@ Run make_run(const Program& program, const Arguments& arguments, Node root) {
 /// --multirun, or hydra.mode=MULTIRUN in the tree.
 bool is_multirun(const Arguments& arguments, const config::Composition& composition) {
   const Node* mode = composition.root.find("hydra.mode");
-  return arguments.multirun || (mode != nullptr && mode->kind == config::Kind::string &&
-                                mode->string == "MULTIRUN");
+  return arguments.multirun ||
+         (mode != nullptr && mode->kind == config::Kind::string && mode->string == "MULTIRUN");
 }
 
 int run_throwing(const Program& program, int argc, char** argv) {

@@ -41,8 +41,8 @@ int parallel_jobs(const Node& root) {
   const auto count = node->as<int64_t>();
   if (count == 0 || count < -1)
     throw ConfigError(node->where() + ": expected jobs at a time, or -1 for one per processor");
-  return static_cast<int>(
-      count == -1 ? std::max(1U, std::thread::hardware_concurrency()) : std::min<int64_t>(count, 4096));
+  return static_cast<int>(count == -1 ? std::max(1U, std::thread::hardware_concurrency())
+                                      : std::min<int64_t>(count, 4096));
 }
 
 std::string absolute(const std::string& path) {
@@ -107,14 +107,12 @@ int run_sweep(const Program& program,
     try {
       config::Composition composition = composer.load(primary, overrides);
       composition.root.find("hydra.sweep")->set("dir", text(sweep_dir));
-      job.folder =
-          sweep_dir + "/" +
-          config::evaluate(composition.root, "hydra.sweep.subdir").as<std::string>();
+      job.folder = sweep_dir + "/" +
+                   config::evaluate(composition.root, "hydra.sweep.subdir").as<std::string>();
       composition.root.find("hydra.runtime")->set("output_dir", text(job.folder));
       check(std::move(composition.root));
     } catch (const ConfigError& error) {
-      throw ConfigError(
-          fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
+      throw ConfigError(fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
     }
     overrides.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
     job.arguments = inherited_flags(arguments);

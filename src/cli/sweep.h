@@ -18,9 +18,10 @@ std::vector<std::vector<std::string>> jobs_of(const config::Composer& composer,
                                               const config::Composition& plan,
                                               const std::vector<std::string>& overrides);
 
-/// Composes and checks all jobs before the first starts, each in hydra.sweep.dir/hydra.sweep.subdir;
-/// hydra.launcher.n_jobs of them at a time (joblib; basic: one). With --check nothing is started.
-/// Returns the exit code: 0, or that of the first job that failed.
+/// Composes and checks all jobs before the first starts, each in
+/// hydra.sweep.dir/hydra.sweep.subdir; hydra.launcher.n_jobs of them at a time (joblib; basic:
+/// one). With --check nothing is started. Returns the exit code: 0, or that of the first job that
+/// failed.
 int run_sweep(const Program& program,
               const Arguments& arguments,
               const config::Composer& composer,

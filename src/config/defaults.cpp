@@ -117,9 +117,11 @@ class TreeBuilder {
   void enter(const DefaultsNode& node) {
     const std::string path = node.config_path();
     if (++files_ > max_files || chain_.size() >= max_depth) {
-      // The last few show a cycle of any usual length.
-      const std::size_t first = chain_.size() - std::min<std::size_t>(chain_.size(), 5);
-      const std::vector<std::string> last(chain_.begin() + static_cast<std::ptrdiff_t>(first),
+      const auto again = std::find(chain_.rbegin(), chain_.rend(), path);
+      const std::size_t steps = std::min<std::size_t>(
+          again == chain_.rend() ? 5 : static_cast<std::size_t>(again - chain_.rbegin()) + 1,
+          chain_.size());
+      const std::vector<std::string> last(chain_.end() - static_cast<std::ptrdiff_t>(steps),
                                           chain_.end());
       fail(node.item.origin,
            "defaults lists nest without an end: " + join(last, " -> ") + " -> " + path +

@@ -102,7 +102,8 @@ void check_hydra_keys(const Node& hydra, const Node& known, const std::string& p
   for (const auto& [key, child] : hydra.map) {
     const Node* expected = known.find_direct(key);
     if (expected == nullptr) {
-      throw ConfigError(child.origin.text() + ": " + path + ": no key '" + key + "'." +
+      const Origin& place = child.key_origin.file == nullptr ? child.origin : child.key_origin;
+      throw ConfigError(place.text() + ": " + path + ": no key '" + key + "'." +
                         suggestion(key, known.keys()));
     }
     check_hydra_keys(child, *expected, path + "." + key);

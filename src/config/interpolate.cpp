@@ -281,6 +281,7 @@ Node Interpolator::resolved_container(const Site& site, const Origin& origin) {
     } else {
       result = node;
     }
+    result.key_origin = node.key_origin;
     if (is_map) {
       out.map.emplace_back(site.node->map[i].first, std::move(result));
     } else {

@@ -34,7 +34,8 @@ struct Node {
   std::vector<Node> list;
   std::vector<std::pair<std::string, Node>> map;
   Origin origin;
-  std::string path;  // "model.filters[1]"; set by the Composer on the whole tree
+  Origin key_origin;  // of a map's value: where its key stands
+  std::string path;   // "model.filters[1]"; set by the Composer on the whole tree
 
   bool is_null() const { return kind == Kind::null; }
   bool is_map() const { return kind == Kind::map; }

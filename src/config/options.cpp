@@ -133,7 +133,10 @@ bool OptionReader::finish() {
     }
     const std::string name = shortened(key);
     const bool is_hydra = name.size() > 1 && name.front() == '_' && name.back() == '_';
-    fail(child,
+    Node place;  // the key, not its value
+    place.origin = child.key_origin.file == nullptr ? child.origin : child.key_origin;
+    place.path = child.path;
+    fail(place,
          "unknown key '" + name + "', expected one this part has." +
              suggestion(name, is_hydra ? hydra_keys() : known_));
     if (problems_.full()) break;

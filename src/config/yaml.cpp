@@ -1,7 +1,6 @@
 // Our own tree from yaml-cpp's events: yaml-cpp's nodes have no merge keys, lose columns and read
 // YAML 1.2 types.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <sstream>
 #include <unordered_set>
@@ -14,6 +13,7 @@
 #include "base/strings.h"
 #include "config/node.h"
 #include "config/scalar.h"
+#include "config/yaml_text.h"
 
 namespace cytra::config {
 namespace {
@@ -35,25 +35,6 @@ void add_size(const Node& node, Size& size) {
     size.bytes += key.size();
     add_size(child, size);
   }
-}
-
-/// Does the list or map that opens at `at` end? Its brackets are counted outside of quotes.
-bool closes(std::string_view text, std::size_t at) {
-  int open = 0;
-  char quote = '\0';
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == '[' || c == '{') {
-      ++open;
-    } else if ((c == ']' || c == '}') && --open == 0) {
-      return true;
-    }
-  }
-  return false;
 }
 
 class Builder : public YAML::EventHandler {
@@ -274,6 +255,7 @@ class Builder : public YAML::EventHandler {
       if (open_.back().merge_key) {
         inherit(std::move(node));
       } else {
+        node.key_origin = make(open_.back().key_mark, Kind::null).origin;
         open_.back().node.map.emplace_back(std::move(open_.back().key), std::move(node));
       }
     }
@@ -295,46 +277,6 @@ class Builder : public YAML::EventHandler {
   std::string plain_;
 };
 
-/// How many bytes the UTF-8 letter at `at` has; 0: it is broken, or none that a YAML file may hold
-/// (the set PyYAML takes).
-std::size_t printable_letter(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80)
-    return first == '\t' || first == '\n' || first == '\r' || (first >= 0x20 && first < 0x7f);
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  unsigned letter = first & (0x7fU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-    letter = (letter << 6U) | (byte(i) & 0x3fU);
-  }
-  constexpr unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool allowed = letter == 0x85 || (letter >= 0xa0 && letter < 0xd800) ||
-                       (letter >= 0xe000 && letter <= 0xfffd) ||
-                       (letter >= 0x10000 && letter <= 0x10ffff);
-  return first >= 0xc2 && first < 0xf8 && letter >= smallest[size] && allowed ? size : 0;
-}
-
-void check_letters(const std::string& text, const std::string& name) {
-  std::size_t line = 1, column = 1;
-  for (std::size_t at = 0; at < text.size(); ++column) {
-    const std::size_t size = printable_letter(text, at);
-    if (size == 0) {
-      char byte[8];
-      std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(text[at]));
-      throw ConfigError(name + ":" + std::to_string(line) + ":" + std::to_string(column) +
-                        ": byte " + byte + ", expected printable text in UTF-8");
-    }
-    if (text[at] == '\n') {
-      ++line;
-      column = 0;
-    }
-    at += size;
-  }
-}
-
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& name) {
@@ -350,11 +292,8 @@ Node parse_yaml(const std::string& text, const std::string& name) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    const std::string place = error.mark.is_null()
-                                  ? ""
-                                  : ":" + std::to_string(error.mark.line + 1) + ":" +
-                                        std::to_string(error.mark.column + 1);
-    throw ConfigError(name + place + ": " + error.msg + ", expected valid YAML");
+    if (error.mark.is_null()) throw ConfigError(name + ": " + error.msg + ", expected valid YAML");
+    fail_yaml(text, name, error.msg, static_cast<std::size_t>(error.mark.pos));
   }
   if (!builder.used || builder.root.is_null()) {
     builder.root.kind = Kind::map;

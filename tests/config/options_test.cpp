@@ -66,13 +66,13 @@ TEST(Options, Reads) {
 
 TEST(Options, Errors) {
   EXPECT_EQ(error_of("widht: 1"),
-            "a.yaml:1:8: model.widht: unknown key 'widht', expected one this part has. Did you "
+            "a.yaml:1:1: model.widht: unknown key 'widht', expected one this part has. Did you "
             "mean 'width'?");
   EXPECT_EQ(error_of("colour: 1"),
-            "a.yaml:1:9: model.colour: unknown key 'colour', expected one this part has. Choices: "
+            "a.yaml:1:1: model.colour: unknown key 'colour', expected one this part has. Choices: "
             "width, mode, scale, bounded, parts, sizes, inner, free.");
   EXPECT_EQ(error_of("widths: 1"),
-            "a.yaml:1:9: model.widths: unknown key 'widths', expected one this part has. Did you "
+            "a.yaml:1:1: model.widths: unknown key 'widths', expected one this part has. Did you "
             "mean 'width'?");
   EXPECT_EQ(error_of("width: 65"),
             "a.yaml:1:8: model.width: expected a value from 1 to 64, got 65");
@@ -105,9 +105,9 @@ TEST(Options, CollectsEveryProblem) {
       "a.yaml:5:9: model.sizes[0]: expected an integer, got 'a'\n"
       "a.yaml:5:12: model.sizes[1]: expected an integer, got 'b'\n"
       "a.yaml:3:15: model.inner.rate: expected a value from 0 to 1, got 2\n"
-      "a.yaml:3:23: model.inner.rat: unknown key 'rat', expected one this part has. Did you "
+      "a.yaml:3:18: model.inner.rat: unknown key 'rat', expected one this part has. Did you "
       "mean 'rate'?\n"
-      "a.yaml:6:8: model.widht: unknown key 'widht', expected one this part has. Did you mean "
+      "a.yaml:6:1: model.widht: unknown key 'widht', expected one this part has. Did you mean "
       "'width'?");
 }
 
@@ -116,14 +116,14 @@ TEST(Options, KeysOfHydraAndOfTheUser) {
   EXPECT_EQ(error_of("_args_: [1]"),
             "a.yaml:1:9: model._args_: arguments by position are not supported, name them");
   EXPECT_EQ(error_of("_targett_: X"),
-            "a.yaml:1:12: model._targett_: unknown key '_targett_', expected one this part has. "
+            "a.yaml:1:1: model._targett_: unknown key '_targett_', expected one this part has. "
             "Did you mean '_target_'?");
   Node node = parse_yaml("{free_one: 1, inner: {free_two: 2, three: 3}}", "a.yaml");
   set_paths(node);
   Problems problems;
   read_options<Options>(node, problems, {"free_one", "inner.free_two", "three"});
   EXPECT_EQ(message_of<ConfigError>([&] { problems.throw_if_any(); }),
-            "a.yaml:1:43: inner.three: unknown key 'three', expected one this part has. Choices: "
+            "a.yaml:1:36: inner.three: unknown key 'three', expected one this part has. Choices: "
             "rate.");
 }
 

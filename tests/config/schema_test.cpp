@@ -96,7 +96,7 @@ TEST(Schema, PartsAreChecked) {
       "a.yaml:2:69: row[0].fruits[0].seeds: expected a value from 0 to 10, got 11\n"
       "a.yaml:2:87: row[1]._target_: no fruit 'Aple', expected a registered one. Did you mean "
       "'Apple'?\n"
-      "a.yaml:3:36: named.x.seed: unknown key 'seed', expected one this part has. Did you mean "
+      "a.yaml:3:30: named.x.seed: unknown key 'seed', expected one this part has. Did you mean "
       "'seeds'?\n"
       "a.yaml:4:32: changes.colour: expected one of red, 32, got 'blue'.");
 }

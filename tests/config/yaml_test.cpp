@@ -48,7 +48,9 @@ TEST(Yaml, ErrorsNameThePlace) {
   EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"),
             "a.yaml:3:1: the key 'a' stands here for the second time, expected it once");
   EXPECT_EQ(error_of("a: !thing 1").substr(0, 37), "a.yaml:1:4: unknown tag '!thing', exp");
-  EXPECT_EQ(error_of("a: [1, 2\nb: 3\n").substr(0, 9), "a.yaml:2:");
+  EXPECT_EQ(error_of("a: [1, 2\nb: 3\n"),
+            "a.yaml:1:4: the list that begins here does not end, expected its bracket");
+  EXPECT_EQ(error_of("a:\n\tb: 3\n"), "a.yaml:2:1: a tab, expected spaces before the key");
   EXPECT_EQ(error_of("? [a]\n: 1\n"), "a.yaml:1:3: a list or map can't be a key, expected text");
   EXPECT_EQ(error_of("~: 1"), "a.yaml:1:1: null can't be a key, expected text (quote it)");
   EXPECT_EQ(error_of("a: 1\n---\nb: 1\n").substr(0, 36), "a.yaml:2:1: a second document begins");
@@ -78,19 +80,29 @@ TEST(Yaml, Letters) {
   using namespace std::string_literals;
   EXPECT_EQ(error_of("a: 1\nb: x\0y"s), "a.yaml:2:5: byte 0x00, expected printable text in UTF-8");
   EXPECT_NE(error_of("a: \xff"), "");
-  EXPECT_NE(error_of("a: \xc3("), "");           // a broken letter
-  EXPECT_NE(error_of("a: \xc0\xaf"), "");        // a letter in too many bytes
-  EXPECT_NE(error_of("a: \xed\xa0\x80"), "");    // half a UTF-16 pair
-  EXPECT_NE(error_of("a: \x1b[0m"), "");         // would colour a terminal
-  EXPECT_NE(error_of("\ta: 1"), "");             // no indent by tabs
-  EXPECT_EQ(error_of("\xef\xbb\xbf" "a: 1\r\nb: [é, 𝄞]\r\n"), "");
-  EXPECT_EQ(parse_yaml("\xef\xbb\xbf" "a: x\r\nb: 2\r\n", "f").get<std::string>("a"), "x");
+  EXPECT_NE(error_of("a: \xc3("), "");         // a broken letter
+  EXPECT_NE(error_of("a: \xc0\xaf"), "");      // a letter in too many bytes
+  EXPECT_NE(error_of("a: \xed\xa0\x80"), "");  // half a UTF-16 pair
+  EXPECT_NE(error_of("a: \x1b[0m"), "");       // would colour a terminal
+  EXPECT_NE(error_of("\ta: 1"), "");           // no indent by tabs
+  EXPECT_EQ(error_of("\xef\xbb\xbf"
+                     "a: 1\r\nb: [é, 𝄞]\r\n"),
+            "");
+  EXPECT_EQ(parse_yaml("\xef\xbb\xbf"
+                       "a: x\r\nb: 2\r\n",
+                       "f")
+                .get<std::string>("a"),
+            "x");
   // A key may be long and odd and is still written so that it reads back.
-  const Node odd = parse_yaml("\"" + [] {
-    std::string key;
-    for (int i = 0; i < 200; ++i) key += "\\f";
-    return key;
-  }() + "\": 1", "f");
+  const Node odd = parse_yaml(
+      "\"" +
+          [] {
+            std::string key;
+            for (int i = 0; i < 200; ++i) key += "\\f";
+            return key;
+          }() +
+          "\": 1",
+      "f");
   EXPECT_TRUE(equal(parse_yaml(to_yaml(odd), "again"), odd));
 }
 
