@@ -63,6 +63,24 @@ std::vector<std::string> inherited_flags(const Arguments& arguments) {
   return flags;
 }
 
+/// What tells each job from the others: the words that are not the same in all.
+std::vector<std::string> labels_of(const std::vector<std::vector<std::string>>& jobs) {
+  std::vector<bool> differs(jobs.empty() ? 0 : jobs[0].size());
+  for (const auto& job : jobs) {
+    for (std::size_t i = 0; i < differs.size(); ++i)
+      differs[i] = differs[i] || job[i] != jobs[0][i];
+  }
+  std::vector<std::string> labels;
+  for (const auto& job : jobs) {
+    std::vector<std::string> own;
+    for (std::size_t i = 0; i < differs.size(); ++i) {
+      if (differs[i] || jobs.size() == 1) own.push_back(job[i]);
+    }
+    labels.push_back(join(own, " "));
+  }
+  return labels;
+}
+
 Node text(const std::string& value) {
   return Node::make_string(value);
 }
@@ -88,41 +106,38 @@ int run_sweep(const Program& program,
   const auto words = jobs_of(composer, plan, arguments.overrides);
   std::string sweep_dir =
       absolute(config::evaluate(plan.root, "hydra.sweep.dir").as<std::string>());
-  if (!arguments.check) sweep_dir = make_run_folder(sweep_dir);
+  const std::vector<std::string> labels = labels_of(words);
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string number = std::to_string(i);
     Job job;
     job.number = static_cast<int>(i);
-    std::vector<std::string> shown;
-    for (const std::string& word : words[i]) {
-      if (std::find(arguments.overrides.begin(), arguments.overrides.end(), word) ==
-          arguments.overrides.end())
-        shown.push_back(word);  // what tells this job from the others
-    }
-    job.label = join(shown.empty() ? words[i] : shown, " ");
+    job.label = labels[i];
+    job.arguments = inherited_flags(arguments);
+    job.arguments.insert(job.arguments.begin(), program.name);
     std::vector<std::string> overrides = words[i];
-    overrides.push_back("hydra.job.num=" + number);
-    overrides.push_back("hydra.job.id='" + number + "'");
+    overrides.push_back("hydra.job.num=" + std::to_string(i));
+    overrides.push_back("hydra.job.id='" + std::to_string(i) + "'");
     try {
-      config::Composition composition = composer.load(primary, overrides);
-      composition.root.find("hydra.sweep")->set("dir", text(sweep_dir));
-      job.folder = sweep_dir + "/" +
-                   config::evaluate(composition.root, "hydra.sweep.subdir").as<std::string>();
-      composition.root.find("hydra.runtime")->set("output_dir", text(job.folder));
-      check(std::move(composition.root));
+      Node root = composer.load(primary, overrides).root;
+      root.find("hydra.sweep")->set("dir", text(sweep_dir));
+      job.folder = config::evaluate(root, "hydra.sweep.subdir").as<std::string>();
+      root.find("hydra.runtime")->set("output_dir", text(sweep_dir + "/" + job.folder));
+      check(std::move(root));
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
     }
-    overrides.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
-    job.arguments = inherited_flags(arguments);
-    job.arguments.insert(job.arguments.begin(), program.name);
     job.arguments.insert(job.arguments.end(), overrides.begin(), overrides.end());
     jobs.push_back(std::move(job));
   }
   if (arguments.check) {
     for (const Job& job : jobs) std::printf("%d: %s\n", job.number, job.label.c_str());
+    std::puts("ok");
     return 0;
+  }
+  sweep_dir = make_run_folder(sweep_dir);
+  for (Job& job : jobs) {
+    job.folder = sweep_dir + "/" + job.folder;
+    job.arguments.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
   }
   const int parallel = parallel_jobs(plan.root);
   write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));

@@ -20,6 +20,7 @@ def strings(value):
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
         yield from strings(part)
 
+
 def main():
     config = json.loads((golden / "config.json").read_text())
     composer, overrides = [], []
