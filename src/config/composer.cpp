@@ -74,12 +74,6 @@ void merge_tree(const DefaultsNode& node,
   }
 }
 
-void add_missing(const Node& node, std::vector<std::string>& out) {
-  if (is_missing(node)) out.push_back(node.path + " (" + node.origin.text() + ")");
-  for (const Node& item : node.list) add_missing(item, out);
-  for (const auto& [key, child] : node.map) add_missing(child, out);
-}
-
 }  // namespace
 
 Composer::Composer(std::vector<std::string> folders, std::string job_name)
@@ -168,14 +162,6 @@ std::vector<Group> Composer::groups() const {
 
 std::vector<std::string> Composer::options(const std::string& group) const {
   return group.empty() ? std::vector<std::string>() : Repository(folders_).options(group);
-}
-
-void require_complete(const Node& root) {
-  std::vector<std::string> missing;
-  add_missing(root, missing);
-  if (!missing.empty())
-    throw ConfigError("values that must be set are still ???: " + join(missing, ", ") +
-                      ", expected key=value for each");
 }
 
 void set_paths(Node& node, const std::string& path) {

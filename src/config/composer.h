@@ -88,8 +88,6 @@ void resolve(Node& root);
 /// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
 /// ConfigError as resolve(), and when the key is missing or ???.
 Node evaluate(const Node& root, const std::string& key);
-/// Throws ConfigError listing every `???` left in the tree.
-void require_complete(const Node& root);
 /// Sets Node::path through the whole tree.
 void set_paths(Node& node, const std::string& path = "");
 

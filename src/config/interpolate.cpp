@@ -31,16 +31,6 @@ void set_origin(Node& node, const Origin& origin) {
   for (auto& [key, child] : node.map) set_origin(child, origin);
 }
 
-void add_size(const Node& node, Size& size) {
-  ++size.nodes;
-  size.bytes += node.string.size();
-  for (const Node& item : node.list) add_size(item, size);
-  for (const auto& [key, child] : node.map) {
-    size.bytes += key.size();
-    add_size(child, size);
-  }
-}
-
 }  // namespace
 
 Interpolator::Interpolator(const Node& root) : tree_(root) {

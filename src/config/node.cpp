@@ -147,6 +147,16 @@ template std::vector<std::vector<int64_t>> Node::as() const;
 template std::vector<std::vector<double>> Node::as() const;
 template std::vector<std::vector<std::string>> Node::as() const;
 
+void add_size(const Node& node, Size& size) {
+  ++size.nodes;
+  size.bytes += node.string.size();
+  for (const Node& item : node.list) add_size(item, size);
+  for (const auto& [key, child] : node.map) {
+    size.bytes += key.size();
+    add_size(child, size);
+  }
+}
+
 bool equal(const Node& a, const Node& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {

@@ -92,6 +92,12 @@ struct Node {
 /// One value equal in kind and content (origins are not compared)?
 bool equal(const Node& a, const Node& b);
 
+/// What a tree holds, for limits: values and the bytes of text and keys.
+struct Size {
+  std::size_t nodes = 0, bytes = 0;
+};
+void add_size(const Node& node, Size& size);
+
 /// Reads one YAML document. `name` is used in messages. Scalars are typed as OmegaConf does
 /// (YAML 1.1 without dates, 1e3 is a float). Throws: ConfigError with file:line:column (bad syntax,
 /// duplicate key, alias cycle, nesting over 64, more than 10,000 values, unknown tag, bytes that

@@ -52,9 +52,6 @@ std::string python_repr(const Value& value);
 /// The same text for keys that Python takes for one: 1, 1.0 and true.
 std::string key_identity(const Value& key);
 /// Values and bytes that a copy would take; a container counts as one value.
-struct Size {
-  std::size_t nodes = 0, bytes = 0;
-};
 void add_size(const Value& value, Size& size);
 /// The same values as a tree, containers copied with their ${...}; a tuple becomes a list.
 Node to_node(const Value& value);

@@ -23,20 +23,6 @@ constexpr std::size_t max_file_bytes = 4 << 20;
 constexpr std::size_t max_copied_bytes =
     16 << 20;  // an alias in a list of aliases can repeat one long text
 
-struct Size {
-  std::size_t nodes = 0, bytes = 0;
-};
-
-void add_size(const Node& node, Size& size) {
-  ++size.nodes;
-  size.bytes += node.string.size();
-  for (const Node& item : node.list) add_size(item, size);
-  for (const auto& [key, child] : node.map) {
-    size.bytes += key.size();
-    add_size(child, size);
-  }
-}
-
 class Builder : public YAML::EventHandler {
  public:
   Builder(const std::string& text, const std::string& name)

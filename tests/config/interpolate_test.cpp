@@ -208,13 +208,5 @@ TEST(Interpolate, FindsTheContainerOfAReference) {
     EXPECT_FALSE(referenced_container(node, path).has_value()) << path;
 }
 
-TEST(Interpolate, RequireCompleteListsAll) {
-  Node node = parse_yaml("a: ???\nb:\n  - 1\n  - ???\n", "a.yaml");
-  set_paths(node);
-  EXPECT_EQ(message_of<ConfigError>([&] { require_complete(node); }),
-            "values that must be set are still ???: a (a.yaml:1:4), b[1] (a.yaml:4:5), expected "
-            "key=value for each");
-}
-
 }  // namespace
 }  // namespace cytra::config

@@ -5,8 +5,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace cytra;
   static const config::Node tree = config::parse_yaml(
-      "a: 1\nb: {c: [1, 2.5, x], d: ${a}, e: {f: ${..d}}}\nt: true\nn: null\nm: ???\ns: 'it''s'\n"
-      "hydra: {job: {name: n, num: ???}, runtime: {choices: {g: o}}}\n",
+      "a: 1\nb: {c: [1, 2.5, x], d: '${a}', e: {f: '${..d}'}}\nt: true\nn: null\nm: \?\?\?\n"
+      "s: 'it''s'\nhydra: {job: {name: n, num: '\?\?\?'}, runtime: {choices: {g: o}}}\n",
       "fuzz.yaml");
   const std::string text(reinterpret_cast<const char*>(data), size);
   config::Node root = tree;
