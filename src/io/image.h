@@ -12,10 +12,13 @@ enum class Dtype { u8, i8, u16, i16, u32, i32, f32, f64 };
 std::size_t size_of(Dtype dtype);
 const char* name_of(Dtype dtype);  // "uint16", ...
 
-/// What the voxels mean in the world: (z, y, x) distance between centres in micrometres; 0:
-/// unknown.
+/// What the voxels mean in the world.
 struct Geometry {
+  /// (z, y, x) distance between centres in micrometres; 0: unknown.
   std::array<double, 3> spacing_um{0, 0, 0};
+  /// NIfTI's affine: three rows of four that take voxel (x, y, z, 1) to the world (right, anterior,
+  /// superior) in mm. All 0: unknown. Its columns have the length of spacing_um / 1000.
+  std::array<double, 12> affine{};
 };
 
 struct Image {

@@ -1,0 +1,59 @@
+#pragma once
+// Reading images of any format: what a file holds, and any part of it.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/image.h"
+
+namespace cytra::io {
+
+/// Which image of a file: a file may hold several scenes, each a pyramid of levels over time.
+struct Selection {
+  int64_t scene = 0, level = 0;   // level 0 is the finest
+  int64_t timepoint = -1;         // -1: the only one; DataError when there are several
+  std::vector<int64_t> channels;  // empty: all, in their order
+};
+
+struct ImageInfo {
+  Dtype dtype = Dtype::u8;
+  std::array<int64_t, 4> shape{1, 1, 1, 1};  // C, Z, Y, X of the selected scene, level, channels
+  int64_t scenes = 1, levels = 1, timepoints = 1;
+  Geometry geometry;  // of the selected level
+  std::vector<std::string> channel_names;  // of the selected channels, or empty
+};
+
+/// A box of voxels, in Z, Y, X.
+struct Region {
+  std::array<int64_t, 3> begin{0, 0, 0};
+  std::array<int64_t, 3> size{-1, -1, -1};  // -1: to the end
+};
+
+/// One opened image. Thread: read() may run on several threads at once.
+class ImageReader {
+ public:
+  virtual ~ImageReader() = default;
+  const ImageInfo& info() const { return info_; }
+  /// The voxels of a region, all selected channels. Reads no more of the file than the format
+  /// makes necessary. Throws: DataError naming the file for damaged data, or a region that is not
+  /// within the image.
+  virtual Image read(const Region& region) const = 0;
+
+ protected:
+  ImageInfo info_;
+};
+
+/// Opens by content, a folder as OME-Zarr or a DICOM series. Throws: DataError naming the file and
+/// what is wrong (not an image, truncated, no such scene, level, time point or channel),
+/// ConfigError (missing, not readable).
+std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
+
+/// A whole image.
+Image read_image(const std::string& path, const Selection& selection = {});
+
+/// Reads whatever `region` asks for out of an image in memory; for formats that can't do better.
+Image crop(const Image& image, const Region& region, const std::string& path);
+/// Region with every size set. Throws: DataError unless it lies within `shape` (C, Z, Y, X).
+Region within(const Region& region, const std::array<int64_t, 4>& shape, const std::string& path);
+
+}  // namespace cytra::io
