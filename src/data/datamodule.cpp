@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/csv.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;

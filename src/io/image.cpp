@@ -1,15 +1,10 @@
 #include "io/image.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -21,18 +16,6 @@ namespace {
 constexpr std::size_t kLargest = std::size_t{64} << 30;
 // Deflate reaches 1032:1 and LZW about 1400:1 on constant pixels; small images need no guard.
 constexpr std::size_t kRatio = 2000, kSmall = std::size_t{64} << 20;
-
-std::string first_bytes(const std::string& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not block
-  if (descriptor < 0) throw_errno("can't be read", path, errno);
-  char magic[8];
-  const ssize_t count = ::read(descriptor, magic, sizeof magic);
-  const int error_number = errno;
-  ::close(descriptor);
-  if (count < 0) throw_errno("can't be read", path, error_number);
-  return {magic, static_cast<std::size_t>(count)};
-}
 
 template <class T>
 void deinterleave_as(const unsigned char* from,
@@ -72,22 +55,15 @@ const char* name_of(Dtype dtype) {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
-bool is_image_path(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  for (char& letter : extension)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return extension == ".tif" || extension == ".tiff" || extension == ".png";
-}
-
 bool is_plausible(std::size_t bytes, std::size_t file_bytes) {
   return bytes <= kLargest && (bytes <= kSmall || bytes / kRatio <= file_bytes);
 }
 
-void allocate(const std::string& path,
-              std::array<int64_t, 4> shape,
-              std::size_t file_bytes,
-              Image& image) {
-  std::size_t bytes = size_of(image.dtype);
+std::size_t check_shape(const std::string& path,
+                        const std::array<int64_t, 4>& shape,
+                        Dtype dtype,
+                        std::size_t file_bytes) {
+  std::size_t bytes = size_of(dtype);
   bool fits = true;
   for (const int64_t side : shape) {
     if (side < 1)
@@ -95,19 +71,37 @@ void allocate(const std::string& path,
                       ": an image without pixels, expected at least one; write the file again");
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(side), &bytes);
   }
-  if (!fits || !is_plausible(bytes, file_bytes)) {
+  if (!fits || bytes > INT64_MAX || (bytes > kSmall && bytes / kRatio > file_bytes)) {
     throw DataError(
         fmt::format("{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of "
-                    "{}, expected at most "
-                    "{} and {} times the file; the file may be damaged",
+                    "{}, expected at most {} times the file; the file may be damaged",
                     path,
                     shape[0],
                     shape[1],
                     shape[2],
                     shape[3],
                     format_bytes(static_cast<double>(file_bytes)),
-                    format_bytes(static_cast<double>(kLargest)),
                     kRatio));
+  }
+  return bytes;
+}
+
+void allocate(const std::string& path,
+              std::array<int64_t, 4> shape,
+              std::size_t file_bytes,
+              Image& image) {
+  const std::size_t bytes = check_shape(path, shape, image.dtype, file_bytes);
+  if (bytes > kLargest) {
+    throw DataError(
+        fmt::format("{}: {} x {} x {} x {} (C, Z, Y, X) pixels at once take {}, "
+                    "expected at most {}; read it in parts",
+                    path,
+                    shape[0],
+                    shape[1],
+                    shape[2],
+                    shape[3],
+                    format_bytes(static_cast<double>(bytes)),
+                    format_bytes(static_cast<double>(kLargest))));
   }
   image.shape = shape;
   image.pixels.assign(bytes, 0);
@@ -133,19 +127,12 @@ void check_writable(const Image& image) {
   }
 }
 
-Image read_image(const std::string& path) {
-  const std::string magic = first_bytes(path);
-  const std::string head = magic.substr(0, 4);
-  if (head == "\x89PNG") return read_png(path);
-  for (const char* tiff : {"II*\0", "MM\0*", "II+\0", "MM\0+"}) {
-    if (head == std::string(tiff, 4)) return read_tiff(path);
-  }
-  const std::string found = magic.empty()                     ? "an empty file"
-                            : head.substr(0, 2) == "\xff\xd8" ? "a JPEG image (lossy)"
-                            : head == "\x89HDF"               ? "an HDF5 file"
-                            : head.substr(0, 2) == "PK"       ? "a zip archive"
-                                                              : "neither TIFF nor PNG";
-  throw DataError(path + ": " + found + ", expected TIFF or PNG; convert it to TIFF");
+std::vector<unsigned char*> channels_of(Image& image) {
+  std::vector<unsigned char*> channels;
+  const auto count = static_cast<std::size_t>(image.shape[0]);
+  for (std::size_t i = 0; i < count; ++i)
+    channels.push_back(image.pixels.data() + i * (image.pixels.size() / count));
+  return channels;
 }
 
 }  // namespace cytra::io

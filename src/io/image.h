@@ -33,22 +33,25 @@ struct Image {
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * size_of(dtype); }
 };
 
-/// Reads by content: TIFF (2D, 3D, several channels, OME, ImageJ hyperstacks, tifffile's shapes;
-/// more than one time point is an error) and PNG (grey, RGB, palette; 1 to 16 bit). Values are
-/// those stored: a palette gives its indices, a PNG's alpha is left out. Throws: DataError naming
-/// the file and what is wrong with it (truncated, not an image, a type or size that is not
-/// supported), ConfigError (missing, not readable).
-Image read_image(const std::string& path);
-
 struct WriteOptions {
-  enum class Compression { none, deflate, lzw } compression = Compression::deflate;
+  enum class Compression { none, deflate, lzw, zstd } compression = Compression::deflate;
+  bool predictor = true;   // differences of neighbours; smaller but for noise
+  int64_t tile = 0;        // side of square tiles, a multiple of 16; 0: strips, or 256 of a pyramid
+  int64_t levels = 1;      // of a pyramid that halves Y and X, in SubIFDs
+  bool is_labels = false;  // smaller levels take a value, else the mean
+  bool is_bigtiff = false;  // even below 4 GB
 };
 /// OME-TIFF (BigTIFF above 4 GB), one page per plane, axes CZYX, with PhysicalSize in um and
-/// channel names. Atomic. Throws: as AtomicFile.
+/// channel names. Atomic. Throws: as AtomicFile. In parts: OmeTiffWriter in ome_tiff.h.
 void write_ome_tiff(const std::string& path, const Image& image, const WriteOptions& options = {});
 /// 8- or 16-bit grey (C = 1) or RGB (C = 3) PNG of a 2D image. Atomic. Throws: as AtomicFile.
 void write_png(const std::string& path, const Image& image);
-/// By extension: .tif .tiff .png, whatever the case.
-bool is_image_path(const std::string& path);
+/// NIfTI-1 (NIfTI-2 for a side above 32767) with C as the 5th dimension and the geometry: the
+/// affine as sform, and as qform when it is rigid; else the spacing alone. .nii, or compressed
+/// .nii.gz. Atomic. Throws: as AtomicFile.
+void write_nifti(const std::string& path, const Image& image);
+/// NumPy's format 1.0: Y, X when C and Z are 1, Z, Y, X when C is 1, else C, Z, Y, X. Atomic.
+/// Throws: as AtomicFile.
+void write_npy(const std::string& path, const Image& image);
 
 }  // namespace cytra::io

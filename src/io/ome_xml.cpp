@@ -1,7 +1,10 @@
 #include "io/ome_xml.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 namespace cytra::io {
 namespace {
@@ -30,11 +33,13 @@ std::string unescape(std::string_view text) {
       {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::size_t end = text[i] == '&' ? text.find(';', i) : std::string_view::npos;
-    if (end == std::string_view::npos || end - i > 10) {
+    std::size_t end = std::string_view::npos;
+    if (text[i] == '&') end = text.substr(i, 11).find(';');  // no name is longer
+    if (end == std::string_view::npos) {
       plain += text[i];
       continue;
     }
+    end += i;
     const std::string name(text.substr(i + 1, end - i - 1));
     if (name.size() > 1 && name[0] == '#') {
       const bool is_hex = name[1] == 'x';
@@ -64,9 +69,10 @@ bool next_element(std::string_view text, std::size_t& at, XmlElement& element) {
   for (;;) {
     at = text.find('<', at);
     if (at == kNone || at + 1 >= text.size()) return false;
-    const bool is_comment = text.substr(at, 4) == "<!--";
-    if (!is_comment && text[at + 1] != '?' && text[at + 1] != '!') break;
-    at = text.find(is_comment ? "-->" : ">", at);
+    if (text[at + 1] != '?' && text[at + 1] != '!') break;
+    const bool is_comment = text.substr(at, 4) == "<!--",
+               is_text = text.substr(at, 9) == "<![CDATA[";
+    at = text.find(is_comment ? "-->" : is_text ? "]]>" : ">", at);
   }
   std::size_t end = text.find_first_of(" \t\r\n/>", at + 2);
   if (end == kNone) return false;
@@ -91,6 +97,7 @@ bool next_element(std::string_view text, std::size_t& at, XmlElement& element) {
     at = close + 1;
   }
   ++at;
+  element.text = unescape(text.substr(at, std::min(text.find('<', at), text.size()) - at));
   return true;
 }
 
@@ -115,6 +122,49 @@ std::string xml_escape(std::string_view text) {
     }
   }
   return escaped;
+}
+
+std::string ome_xml(const ImageInfo& image) {
+  const auto [c, z, y, x] = image.shape;
+  const int64_t t = image.timepoints;
+  const std::string name = image.dtype == Dtype::f32   ? "float"
+                           : image.dtype == Dtype::f64 ? "double"
+                                                       : name_of(image.dtype);
+  std::string xml =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+      "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\" "
+      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+      "xsi:schemaLocation=\"http://www.openmicroscopy.org/Schemas/OME/2016-06 "
+      "http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd\" Creator=\"Cytra\"><Image "
+      "ID=\"Image:0\">";
+  xml += fmt::format(
+      "<Pixels ID=\"Pixels:0\" DimensionOrder=\"XYZCT\" Type=\"{}\" SignificantBits=\"{}\" "
+      "BigEndian=\"false\" "
+      "SizeX=\"{}\" SizeY=\"{}\" SizeZ=\"{}\" SizeC=\"{}\" SizeT=\"{}\"",
+      name,
+      8 * size_of(image.dtype),
+      x,
+      y,
+      z,
+      c,
+      t);
+  constexpr const char* kSides[] = {"Z", "Y", "X"};
+  for (std::size_t side = 3; side-- > 0;) {
+    const double spacing = image.geometry.spacing_um[side];
+    if (spacing > 0)
+      xml += fmt::format(
+          " PhysicalSize{0}=\"{1}\" PhysicalSize{0}Unit=\"\xC2\xB5m\"", kSides[side], spacing);
+  }
+  xml += '>';
+  for (int64_t channel = 0; channel < c; ++channel) {
+    xml += fmt::format("<Channel ID=\"Channel:0:{}\" SamplesPerPixel=\"1\"", channel);
+    if (!image.channel_names.empty()) {
+      xml += " Name=\"" + xml_escape(image.channel_names[static_cast<std::size_t>(channel)]) + '"';
+    }
+    xml += "/>";
+  }
+  return xml +
+         fmt::format("<TiffData IFD=\"0\" PlaneCount=\"{}\"/></Pixels></Image></OME>", c * z * t);
 }
 
 }  // namespace cytra::io

@@ -1,6 +1,7 @@
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <png.h>
@@ -18,7 +19,8 @@ struct Coder {
   png_structp png = nullptr;
   png_infop info = nullptr;
   bool is_reading = true;
-  std::string bytes;  // the file
+  std::string_view file;  // that is read
+  std::string bytes;      // that are written
   std::size_t position = 0;
   char error[200] = "";
   std::vector<unsigned char> pixels;  // interleaved
@@ -51,8 +53,8 @@ void drop_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep into, std::size_t count) {
   auto& coder = *static_cast<Coder*>(png_get_io_ptr(png));
-  if (count > coder.bytes.size() - coder.position) png_error(png, "the file ends too early");
-  std::memcpy(into, coder.bytes.data() + coder.position, count);
+  if (count > coder.file.size() - coder.position) png_error(png, "the file ends too early");
+  std::memcpy(into, coder.file.data() + coder.position, count);
   coder.position += count;
 }
 
@@ -124,42 +126,57 @@ bool encode(Coder& coder) {
   return true;
 }
 
-std::vector<unsigned char*> planes_of(std::vector<unsigned char>& pixels, int64_t count) {
-  std::vector<unsigned char*> planes;
-  const std::size_t bytes = pixels.size() / static_cast<std::size_t>(count);
-  for (int64_t i = 0; i < count; ++i)
-    planes.push_back(pixels.data() + static_cast<std::size_t>(i) * bytes);
-  return planes;
+[[noreturn]] void fail(const std::string& path, const Coder& coder) {
+  throw DataError(fmt::format(
+      "{}: the PNG can't be decoded ({}), expected a complete file; the file may be truncated or "
+      "damaged: copy or save it again",
+      path,
+      coder.error));
 }
 
-}  // namespace
+ImageInfo info_of(const std::string& path, Coder& coder) {
+  if (!read_header(coder)) fail(path, coder);
+  ImageInfo info;
+  info.dtype = coder.depth == 16 ? Dtype::u16 : Dtype::u8;
+  info.shape = {coder.samples, 1, coder.height, coder.width};
+  check_shape(path, info.shape, info.dtype, coder.file.size());
+  return info;
+}
 
-Image read_png(const std::string& path) {
+Image decode(const std::string& path, const std::string& bytes) {
   Coder coder;
-  const auto fail = [&] {
-    throw DataError(fmt::format(
-        "{}: the PNG can't be decoded ({}), expected a complete file; the file may be truncated "
-        "or damaged: copy or save it again",
-        path,
-        coder.error));
-  };
-  coder.bytes = read_file(path);
-  if (!read_header(coder)) fail();
+  coder.file = bytes;
+  const ImageInfo info = info_of(path, coder);
   Image image;
-  image.dtype = coder.depth == 16 ? Dtype::u16 : Dtype::u8;
-  allocate(path, {coder.samples, 1, coder.height, coder.width}, coder.bytes.size(), image);
+  image.dtype = info.dtype;
+  allocate(path, info.shape, coder.file.size(), image);
   coder.pixels.resize(image.pixels.size());
   coder.place_rows();
-  if (!read_rows(coder)) fail();
+  if (!read_rows(coder)) fail(path, coder);
   if (coder.samples == 1) {
     image.pixels.swap(coder.pixels);
   } else {
     deinterleave(coder.pixels.data(),
                  int64_t{coder.height} * coder.width,
                  size_of(image.dtype),
-                 planes_of(image.pixels, coder.samples));
+                 channels_of(image));
   }
   return image;
+}
+
+}  // namespace
+
+bool is_png(const std::string& head, const std::string&) {
+  return head.compare(0, 4, "\x89PNG") == 0;
+}
+
+std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& selection) {
+  const auto bytes = std::make_shared<std::string>(read_file(path));
+  Coder coder;
+  coder.file = *bytes;
+  const ImageInfo info = info_of(path, coder);
+  return std::make_unique<WholeReader>(
+      path, info, selection, [path, bytes] { return decode(path, *bytes); });
 }
 
 void write_png(const std::string& path, const Image& image) {

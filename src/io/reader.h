@@ -48,6 +48,10 @@ class ImageReader {
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
+/// By extension, whatever the case: .tif .tiff .btf .tf8 .png .jpg .jpeg .jp2 .j2k .nii .nii.gz .hdr
+/// .npy.
+bool is_image_path(const std::string& path);
+
 /// A whole image.
 Image read_image(const std::string& path, const Selection& selection = {});
 

@@ -1,16 +1,16 @@
 #pragma once
-// An open TIFF whose messages go to a text instead of stderr; for tiff_read.cpp and tiff_write.cpp
-// alone.
+// An open TIFF whose messages go to a text instead of stderr; for tiff_*.cpp alone.
 #include <memory>
 #include <string>
 
 #include <tiffio.h>
 
+#include "io/input_file.h"
+
 namespace cytra::io {
 
 struct TiffMessages {
   std::string error;      // libtiff's first since clear()
-  int error_number = 0;   // errno at that time
   bool lost_tag = false;  // a tag whose value lies beyond the end of the file
   void clear() { *this = {}; }
 };
@@ -20,7 +20,19 @@ struct TiffCloser {
 };
 using TiffHandle = std::unique_ptr<TIFF, TiffCloser>;
 
-/// Takes over the descriptor when it succeeds. `messages` must outlive the handle.
-TiffHandle open_tiff(int descriptor, const char* mode, TiffMessages& messages);
+/// Reads `file` from any place, beside other handles of it; null when it is no TIFF.
+/// `messages`, `file` and `position` (0 at first) must outlive the handle.
+struct TiffSource {
+  const InputFile* file = nullptr;
+  uint64_t position = 0;
+};
+TiffHandle open_tiff(TiffSource& source, TiffMessages& messages);
+
+/// A TIFF that is written to memory, to use libtiff's codecs; as above.
+struct TiffMemory {
+  std::string bytes;
+  std::size_t position = 0;
+};
+TiffHandle open_tiff(TiffMemory& memory, TiffMessages& messages);
 
 }  // namespace cytra::io

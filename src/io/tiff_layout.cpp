@@ -1,5 +1,7 @@
 #include "io/tiff_layout.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -8,19 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/strings.h"
-#include "io/ome_xml.h"
 
 namespace cytra::io {
-namespace {
 
-struct Axis {
-  char name;  // 'C', 'Z' or 'T'
-  int64_t size;
-};
-
-/// Micrometres per unit; 0 for a unit we don't know ("pixel", "inch" of a screen).
 double micrometres(std::string unit) {
   // Micro sign, Greek mu, and what ImageJ writes for it.
   for (const char* micro : {"\xC2\xB5", "\xCE\xBC", "\xB5", "\\u00B5"}) {
@@ -46,50 +39,49 @@ double spacing_of(double number, double unit) {
   return std::isfinite(spacing) && spacing > 0 ? spacing : 0;
 }
 
-/// Pages run over `axes`, the slowest first.
+void check_scene(const std::string& path, int64_t scene, std::size_t scenes) {
+  if (scene >= 0 && static_cast<std::size_t>(scene) < scenes) return;
+  throw DataError(fmt::format("{}: no scene {}, expected 0{}",
+                              path,
+                              scene,
+                              scenes > 1 ? fmt::format(" to {}", scenes - 1) : ""));
+}
+
 void place(const std::string& path,
-           const std::vector<Axis>& axes,
-           int64_t page_count,
+           const std::vector<TiffAxis>& axes,
+           int64_t count,
            TiffLayout& layout) {
-  int64_t product = 1;
-  for (const Axis& axis : axes) {
+  // Of the axes of each name: the sizes, and in pages the steps
+  constexpr char kNames[] = "TCZ";
+  int64_t sizes[] = {1, 1, 1}, product = 1;
+  for (const TiffAxis& axis : axes) {
     if (axis.size < 1)
       throw DataError(path + ": the description has an axis without extent, expected at least 1");
-    if (axis.name == 'T' && axis.size > 1) {
-      throw DataError(
-          fmt::format("{}: {} time points, expected one; split the series into a file per time "
-                      "point (or, when they "
-                      "are planes, swap slices and frames in ImageJ: Image > Properties)",
-                      path,
-                      axis.size));
-    }
-    (axis.name == 'C' ? layout.channels : axis.name == 'Z' ? layout.planes : product) *= axis.size;
-    product = layout.channels * layout.planes;
-    if (axis.size > page_count || product > page_count) {
+    if (axis.size > count || (product *= axis.size) > count) {
       throw DataError(
           fmt::format("{}: the description names more planes than the {} page{} that the file has, "
-                      "expected one page "
-                      "for each; the file may be truncated, or be one of several that belong "
-                      "together: save it as one OME-TIFF",
+                      "expected one page for each; the file may be truncated, or be one of several "
+                      "that belong together: save it as one OME-TIFF",
                       path,
-                      page_count,
-                      page_count == 1 ? "" : "s"));
+                      count,
+                      count == 1 ? "" : "s"));
     }
+    sizes[std::string_view(kNames).find(axis.name)] *= axis.size;
   }
-  if (product < page_count)
-    log::debug("{}: {} pages beyond the first image are left out", path, page_count - product);
+  layout.timepoints = sizes[0];
+  layout.channels = sizes[1];
+  layout.planes = sizes[2];
   layout.pages.assign(static_cast<std::size_t>(product), 0);
   for (int64_t page = 0; page < product; ++page) {
-    int64_t rest = page, channel = 0, plane = 0, channel_step = 1, plane_step = 1;
+    int64_t rest = page, index[] = {0, 0, 0}, step[] = {1, 1, 1};
     for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-      int64_t& index = axis->name == 'C' ? channel : plane;
-      int64_t& step = axis->name == 'C' ? channel_step : plane_step;
-      index += rest % axis->size * step;
-      step *= axis->size;
+      const std::size_t i = std::string_view(kNames).find(axis->name);
+      index[i] += rest % axis->size * step[i];
+      step[i] *= axis->size;
       rest /= axis->size;
     }
-    layout.pages[static_cast<std::size_t>(channel * layout.planes + plane)] =
-        static_cast<std::size_t>(page);
+    const int64_t at = (index[0] * sizes[1] + index[1]) * sizes[2] + index[2];
+    layout.pages[static_cast<std::size_t>(at)] = static_cast<std::size_t>(page);
   }
 }
 
@@ -103,111 +95,64 @@ int64_t whole_number(const std::string& path, const std::string& what, const std
   return number;
 }
 
-class OmeReader {
- public:
-  OmeReader(const std::string& path, const TiffPages& pages) : path_(path), pages_(pages) {}
+namespace {
 
-  TiffLayout read(const std::string& xml) {
-    XmlElement element;
-    std::size_t at = 0;
-    while (next_element(xml, at, element) && element.name != "Pixels") {
-    }
-    if (element.name != "Pixels") fail("has no Pixels");
-    read_pixels(element.attributes);
-    std::vector<std::size_t> pages(layout_.pages.size(), SIZE_MAX);
-    bool is_mapped = false;
-    while (next_element(xml, at, element) && element.name != "/Pixels") {
-      if (element.name == "Channel") layout_.channel_names.push_back(element.attributes["Name"]);
-      if (element.name == "TiffData" && !element.attributes.empty()) {
-        map_pages(element.attributes, pages);
-        is_mapped = true;
+using Indices = std::vector<std::size_t>;
+
+/// Takes a layout's pages 0, 1, ... to those at `indices`.
+void map_to(const Indices& indices, TiffLayout& layout) {
+  for (std::size_t& page : layout.pages) page = indices[page];
+}
+
+/// All pages but smaller copies; the first is one, whatever it says.
+Indices full_pages(const std::vector<TiffPage>& pages) {
+  Indices full = {0};
+  for (std::size_t i = 1; i < pages.size(); ++i) {
+    if (!pages[i].is_reduced) full.push_back(i);
+  }
+  return full;
+}
+
+/// Smaller copies that follow the layout's pages, one for each of them at each level.
+void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
+  std::vector<Indices> levels;
+  bool is_ours = false;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (i == 0 || !pages[i].is_reduced) {
+      is_ours = std::binary_search(layout.pages.begin(), layout.pages.end(), i);
+    } else if (is_ours && pages[i].like(pages[layout.pages[0]])) {
+      const auto same = std::find_if(levels.begin(), levels.end(), [&](const Indices& level) {
+        return pages[level[0]].same_as(pages[i]);
+      });
+      if (same != levels.end()) {
+        same->push_back(i);
+      } else if (levels.size() < 32) {
+        levels.push_back({i});
       }
     }
-    if (is_mapped) {
-      for (std::size_t& page : layout_.pages) page = pages[page];
-    }
-    for (const std::size_t page : layout_.pages) {
-      if (page >= static_cast<std::size_t>(pages_.count))
-        fail("gives a plane no page of this file");
-    }
-    return layout_;
   }
-
- private:
-  using Attributes = std::map<std::string, std::string>;
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(path_ + ": its OME-XML " + what +
-                    ", expected OME-TIFF in one file; save it again as OME-TIFF");
+  for (Indices& level : levels) {
+    const TiffPage& larger =
+        pages[layout.smaller.empty() ? layout.pages[0] : layout.smaller.back()[0]];
+    if (level.size() == layout.pages.size() && pages[level[0]].width < larger.width &&
+        pages[level[0]].height <= larger.height)
+      layout.smaller.push_back(std::move(level));
   }
-  int64_t number(const Attributes& attributes, const std::string& name, int64_t otherwise) const {
-    const auto found = attributes.find(name);
-    return found == attributes.end() ? otherwise
-                                     : whole_number(path_, "OME-XML " + name, found->second);
-  }
+}
 
-  void read_pixels(const Attributes& attributes) {
-    if (number(attributes, "SizeX", pages_.width) != pages_.width ||
-        number(attributes, "SizeY", pages_.height) != pages_.height) {
-      fail("names another width and height than the pages have");
-    }
-    const auto order = attributes.find("DimensionOrder");
-    order_ = order == attributes.end() ? "XYZCT" : order->second;
-    if (order_.size() != 5) fail("has the DimensionOrder '" + order_.substr(0, 20) + "'");
-    const int64_t channels = number(attributes, "SizeC", pages_.samples);
-    if (channels % pages_.samples != 0)
-      fail("names a number of channels that is no multiple of the samples per pixel");
-    std::vector<Axis> axes;
-    for (const char name : {order_[4], order_[3], order_[2]}) {
-      const int64_t size = name == 'C' ? channels / pages_.samples
-                                       : number(attributes, std::string("Size") + name, 1);
-      for (const Axis& axis : axes) {
-        if (axis.name == name) fail("has the DimensionOrder '" + order_ + "'");
-      }
-      if (name != 'C' && name != 'Z' && name != 'T')
-        fail("has the DimensionOrder '" + order_ + "'");
-      axes.push_back({name, size});
-    }
-    place(path_, axes, pages_.count, layout_);
-    constexpr const char* kSides[] = {"PhysicalSizeZ", "PhysicalSizeY", "PhysicalSizeX"};
-    for (std::size_t side = 0; side < 3; ++side) {
-      const auto size = attributes.find(kSides[side]);
-      if (size == attributes.end()) continue;
-      const auto unit = attributes.find(std::string(kSides[side]) + "Unit");
-      layout_.geometry.spacing_um[side] =
-          spacing_of(std::strtod(size->second.c_str(), nullptr),
-                     unit == attributes.end() ? 1 : micrometres(unit->second));
-    }
-  }
-
-  /// pages[n]: the page of the n-th plane in DimensionOrder.
-  void map_pages(const Attributes& data, std::vector<std::size_t>& pages) const {
-    const int64_t channel = number(data, "FirstC", 0) / pages_.samples,
-                  plane = number(data, "FirstZ", 0);
-    if (number(data, "FirstT", 0) != 0 || channel >= layout_.channels || plane >= layout_.planes) {
-      fail("has TiffData outside of its sizes");
-    }
-    const auto first = static_cast<int64_t>(
-        layout_.pages[static_cast<std::size_t>(channel * layout_.planes + plane)]);
-    const auto total = static_cast<int64_t>(pages.size());
-    const int64_t page = number(data, "IFD", 0);
-    const int64_t count = number(data, "PlaneCount", data.count("IFD") != 0 ? 1 : total - first);
-    for (int64_t i = 0; i < std::min(count, total - first); ++i) {
-      pages[static_cast<std::size_t>(first + i)] = static_cast<std::size_t>(page + i);
-    }
-  }
-
-  const std::string& path_;
-  const TiffPages& pages_;
-  std::string order_;
-  TiffLayout layout_;
-};
+/// Whether a file can hold so many planes without compression.
+bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes) {
+  return double{1} * page.width * page.height * page.samples * page.bits / 8 *
+             static_cast<double>(planes) <=
+         static_cast<double>(file_bytes);
+}
 
 TiffLayout imagej_layout(const std::string& path,
-                         const std::string& description,
-                         const TiffPages& pages) {
+                         const std::vector<TiffPage>& all,
+                         const Indices& pages,
+                         std::size_t file_bytes) {
   std::map<std::string, std::string> fields;
-  for (const std::string& line : split(description, '\n')) {
+  for (const std::string& line : split(all[0].description, '\n')) {
     const std::size_t equals = line.find('=');
     if (equals != std::string::npos) fields[line.substr(0, equals)] = trim(line.substr(equals + 1));
   }
@@ -218,34 +163,38 @@ TiffLayout imagej_layout(const std::string& path,
   };
   const int64_t images = size("images"), channels = size("channels"), frames = size("frames");
   int64_t slices = size("slices");
-  if (images > pages.count) {
+  auto count = static_cast<int64_t>(pages.size());
+  TiffLayout layout;
+  // Above 4 GB ImageJ writes the directory of the first plane alone.
+  layout.is_contiguous = images > 1 && count == 1 && fits(all[0], images, file_bytes);
+  if (layout.is_contiguous) {
+    count = images;
+  } else if (images > count) {
     throw DataError(
-        fmt::format("{}: an ImageJ stack of {} images in {} page{}, expected one page for each; "
-                    "save it as OME-TIFF or "
-                    "BigTIFF (ImageJ leaves the pages out above 4 GB)",
+        fmt::format("{}: an ImageJ stack of {} images in {} page{}, expected one page for each, or "
+                    "one in front of the pixels of all; the file may be truncated",
                     path,
                     images,
-                    pages.count,
-                    pages.count == 1 ? "" : "s"));
+                    count,
+                    count == 1 ? "" : "s"));
   }
-  if (channels * slices * frames == 1) slices = pages.count;  // written without hyperstack fields
-  TiffLayout layout;
-  place(path, {{'T', frames}, {'Z', slices}, {'C', channels}}, pages.count, layout);
+  if (channels == 1 && slices == 1 && frames == 1)
+    slices = count;  // written without hyperstack fields
+  place(path, {{'T', frames}, {'Z', slices}, {'C', channels}}, count, layout);
+  if (!layout.is_contiguous) map_to(pages, layout);
   const double unit = micrometres(fields["unit"]);
-  if (pages.x_per_unit > 0 && pages.y_per_unit > 0) {
+  if (all[0].x_per_unit > 0 && all[0].y_per_unit > 0) {
     layout.geometry.spacing_um = {spacing_of(std::strtod(fields["spacing"].c_str(), nullptr), unit),
-                                  spacing_of(1 / pages.y_per_unit, unit),
-                                  spacing_of(1 / pages.x_per_unit, unit)};
+                                  spacing_of(1 / all[0].y_per_unit, unit),
+                                  spacing_of(1 / all[0].x_per_unit, unit)};
   }
   return layout;
 }
 
-/// tifffile's {"shape": [...], "axes": "..."}; the shape ends in Y, X [, samples] or samples, Y, X.
-bool shaped_layout(const std::string& path,
-                   const std::string& description,
-                   const TiffPages& pages,
-                   TiffLayout& layout) {
-  const nlohmann::json json = nlohmann::json::parse(description, nullptr, false);
+/// The axes of tifffile's {"shape": [...], "axes": "..."} in front of Y, X [, samples] or samples,
+/// Y, X. False when it is not of this page.
+bool shaped_axes(const TiffPage& page, std::vector<TiffAxis>& axes, bool& is_contiguous) {
+  const nlohmann::json json = nlohmann::json::parse(page.description, nullptr, false);
   if (!json.is_object() || !json.contains("shape") || !json["shape"].is_array() ||
       json["shape"].size() > 16)
     return false;
@@ -257,16 +206,17 @@ bool shaped_layout(const std::string& path,
   std::string names;
   if (json.contains("axes") && json["axes"].is_string()) names = json["axes"].get<std::string>();
   if (names.size() != shape.size()) names.assign(shape.size(), 'Q');
+  is_contiguous = json.contains("truncated") && json["truncated"] == true;
   const auto drop = [&](std::size_t from_end, int64_t size) {
     if (shape.size() < from_end || shape[shape.size() - from_end] != size) return false;
     shape.erase(shape.end() - static_cast<std::ptrdiff_t>(from_end));
     names.erase(names.end() - static_cast<std::ptrdiff_t>(from_end));
     return true;
   };
-  bool has_samples = pages.samples > 1 && drop(1, pages.samples);
-  if (!drop(1, pages.width) || !drop(1, pages.height)) return false;
-  if (pages.samples > 1 && !has_samples && !drop(1, pages.samples)) return false;
-  std::vector<Axis> axes;
+  const bool has_samples = page.samples > 1 && drop(1, page.samples);
+  if (!drop(1, page.width) || !drop(1, page.height)) return false;
+  if (page.samples > 1 && !has_samples && !drop(1, page.samples)) return false;
+  axes.clear();
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] != 1) axes.push_back({names[i], shape[i]});
   }
@@ -277,25 +227,105 @@ bool shaped_layout(const std::string& path,
     if (name == 'C' || name == 'Z' || name == 'T') continue;
     name = left > 2 ? 'T' : left == 2 || names.find('Z') != std::string::npos ? 'C' : 'Z';
   }
-  place(path, axes, pages.count, layout);
   return true;
+}
+
+/// tifffile's series, one after the other. False when the file is not made of them.
+bool shaped_layout(const std::string& path,
+                   const std::vector<TiffPage>& all,
+                   const Indices& pages,
+                   std::size_t file_bytes,
+                   int64_t scene,
+                   TiffLayout& layout) {
+  std::vector<std::size_t> starts;  // in `pages`
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (starts_with(all[pages[i]].description, "{\"shape\"")) starts.push_back(i);
+  }
+  if (starts.empty() || starts[0] != 0) return false;
+  check_scene(path, scene, starts.size());
+  const auto index = static_cast<std::size_t>(scene);
+  const std::size_t begin = starts[index],
+                    end = index + 1 < starts.size() ? starts[index + 1] : pages.size();
+  std::vector<TiffAxis> axes;
+  if (!shaped_axes(all[pages[begin]], axes, layout.is_contiguous)) {
+    if (starts.size() == 1) return false;
+    axes = {{'Z', static_cast<int64_t>(end - begin)}};
+    layout.is_contiguous = false;
+  }
+  int64_t planes = static_cast<int64_t>(end - begin);
+  if (layout.is_contiguous) {
+    planes = 1;
+    for (const TiffAxis& axis : axes) {
+      if (__builtin_mul_overflow(planes, axis.size, &planes)) return false;
+    }
+    if (!fits(all[pages[begin]], planes, file_bytes)) {
+      throw DataError(
+          fmt::format("{}: {} planes of tifffile's behind one page are more than the "
+                      "file holds, expected all; the file may be truncated",
+                      path,
+                      planes));
+    }
+  }
+  layout.scenes = static_cast<int64_t>(starts.size());
+  place(path, axes, planes, layout);
+  const Indices part(pages.begin() + static_cast<std::ptrdiff_t>(begin),
+                     pages.begin() + static_cast<std::ptrdiff_t>(end));
+  if (layout.is_contiguous) {
+    layout.contiguous_page = part[0];
+  } else {
+    map_to(part, layout);
+  }
+  return true;
+}
+
+/// Pages of one size are the planes of a scene. Aperio's levels are its pages in tiles.
+TiffLayout plain_layout(const std::string& path,
+                        const std::vector<TiffPage>& all,
+                        const Indices& pages,
+                        int64_t scene) {
+  const bool is_aperio = starts_with(all[0].description, "Aperio") && all[0].is_tiled;
+  TiffLayout layout;
+  std::vector<Indices> groups;
+  std::map<std::array<uint32_t, 5>, std::size_t> known;
+  for (const std::size_t i : pages) {
+    const TiffPage& page = all[i];
+    if (is_aperio && i > 0 && page.is_tiled && page.like(all[0])) {
+      if (scene == 0) layout.smaller.push_back({i});
+      continue;
+    }
+    const auto [entry, is_new] = known.insert(
+        {{page.width, page.height, page.bits, page.format, page.samples}, groups.size()});
+    if (is_new) groups.emplace_back();
+    groups[entry->second].push_back(i);
+  }
+  check_scene(path, scene, groups.size());
+  const Indices& group = groups[static_cast<std::size_t>(scene)];
+  layout.scenes = static_cast<int64_t>(groups.size());
+  const auto count = static_cast<int64_t>(group.size());
+  place(path, {{'Z', count}}, count, layout);
+  map_to(group, layout);
+  if (!is_aperio) find_smaller(all, layout);
+  return layout;
 }
 
 }  // namespace
 
 TiffLayout tiff_layout(const std::string& path,
-                       const std::string& description,
-                       const TiffPages& pages) {
+                       const std::vector<TiffPage>& pages,
+                       std::size_t file_bytes,
+                       int64_t scene) {
+  const std::string& description = pages[0].description;
   if (description.find("<OME") != std::string::npos ||
-      description.find(":OME ") != std::string::npos) {
-    return OmeReader(path, pages).read(description);
+      description.find(":OME ") != std::string::npos)
+    return ome_layout(path, description, pages, scene);
+  const Indices full = full_pages(pages);
+  if (starts_with(description, "ImageJ=")) {
+    check_scene(path, scene, 1);
+    return imagej_layout(path, pages, full, file_bytes);
   }
-  if (starts_with(description, "ImageJ=")) return imagej_layout(path, description, pages);
   TiffLayout layout;
-  if (!starts_with(description, "{\"shape\"") || !shaped_layout(path, description, pages, layout)) {
-    place(path, {{'Z', pages.count}}, pages.count, layout);
-  }
-  return layout;
+  if (shaped_layout(path, pages, full, file_bytes, scene, layout)) return layout;
+  return plain_layout(path, pages, full, scene);
 }
 
 }  // namespace cytra::io

@@ -1,29 +1,52 @@
 #pragma once
-// Which page of a TIFF holds which channel and plane, from its first description.
+// Which page of a TIFF holds which plane of an image, from its descriptions.
 #include <string>
 #include <vector>
 
 #include "io/image.h"
+#include "io/tiff_file.h"
 
 namespace cytra::io {
 
-struct TiffPages {
-  int64_t count = 0, width = 0, height = 0;
-  int64_t samples = 1;                    // per pixel; further channels within a page
-  double x_per_unit = 0, y_per_unit = 0;  // resolution tags; 0: none
-};
-
 struct TiffLayout {
-  int64_t channels = 1, planes = 1;  // channels without the samples within a page
-  std::vector<std::size_t> pages;    // of (channel, plane)
+  int64_t scenes = 1;
+  // Of the scene that was asked for:
+  int64_t channels = 1, planes = 1, timepoints = 1;  // channels without the samples within a page
+  std::vector<std::size_t> pages;  // of (time point, channel, plane): index to the file's pages
+  /// `pages` are numbers of planes that follow each other at the pixels of contiguous_page.
+  bool is_contiguous = false;
+  std::size_t contiguous_page = 0;
+  /// Of each smaller level that lies in the file's chain of pages: as `pages`.
+  std::vector<std::vector<std::size_t>> smaller;
   Geometry geometry;
   std::vector<std::string> channel_names;
 };
 
-/// Understands OME-XML, ImageJ and tifffile's JSON; else pages are planes.
-/// Throws: DataError for several time points or what contradicts the pages.
+/// Understands OME-XML, ImageJ, tifffile's JSON and Aperio; else pages of one size are the planes
+/// of a scene. Throws: DataError for a scene that is not there, or what contradicts the pages.
 TiffLayout tiff_layout(const std::string& path,
-                       const std::string& description,
-                       const TiffPages& pages);
+                       const std::vector<TiffPage>& pages,
+                       std::size_t file_bytes,
+                       int64_t scene);
+
+// For tiff_layout.cpp and ome_layout.cpp:
+struct TiffAxis {
+  char name;  // 'C', 'Z' or 'T'
+  int64_t size;
+};
+/// Sets sizes and pages for pages 0, 1 ... `count` - 1 that run over `axes`, the slowest first.
+void place(const std::string& path,
+           const std::vector<TiffAxis>& axes,
+           int64_t count,
+           TiffLayout& layout);
+int64_t whole_number(const std::string& path, const std::string& what, const std::string& text);
+/// Micrometres per unit; 0 for a unit we don't know ("pixel", "inch" of a screen).
+double micrometres(std::string unit);
+double spacing_of(double number, double unit);  // 0 unless it is a length
+void check_scene(const std::string& path, int64_t scene, std::size_t scenes);
+TiffLayout ome_layout(const std::string& path,
+                      const std::string& xml,
+                      const std::vector<TiffPage>& pages,
+                      int64_t scene);
 
 }  // namespace cytra::io

@@ -1,339 +1,312 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstdarg>
-#include <cstdio>
-#include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "io/format.h"
-#include "io/tiff_handle.h"
 #include "io/tiff_layout.h"
+#include "io/tiff_samples.h"
 
 namespace cytra::io {
 namespace {
 
-// libtiff refuses single allocations above this, so a damaged header can't ask for all memory.
-constexpr tmsize_t kLargestBlock = tmsize_t{1} << 31;
-
-int keep_error(TIFF*, void* data, const char* module, const char* format, va_list arguments) {
-  const int error_number = errno;
-  auto& messages = *static_cast<TiffMessages*>(data);
-  if (!messages.error.empty()) return 1;
-  char text[300];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  messages.error = std::string(module == nullptr ? "" : module).substr(0, 60) + ": " + text;
-  messages.error_number = error_number;
-  return 1;
-}
-
-int note_warning(TIFF*, void* data, const char*, const char* format, va_list arguments) {
-  char text[300];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  if (std::strstr(text, "IO error") != nullptr) static_cast<TiffMessages*>(data)->lost_tag = true;
-  return 1;
-}
-
-struct Page {
-  uint64_t offset = 0;
-  uint32_t width = 0, height = 0;
-  uint32_t block_width = 0, block_height = 0;  // of a tile; of a strip: the page's width
-  uint16_t bits = 1, format = SAMPLEFORMAT_UINT, samples = 1, planar = PLANARCONFIG_CONTIG;
-  uint16_t photometric = PHOTOMETRIC_MINISBLACK, compression = COMPRESSION_NONE;
-
-  bool same_as(const Page& other) const {
-    return width == other.width && height == other.height && bits == other.bits &&
-           format == other.format && samples == other.samples;
-  }
+/// A sample of each pixel to `plane`.
+struct Target {
+  int64_t sample;
+  unsigned char* plane;  // of the region
+};
+struct Box {
+  int64_t y, x, height, width;
 };
 
-class TiffReader {
+class TiffImage final : public ImageReader {
  public:
-  explicit TiffReader(const std::string& path) : path_(path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) throw_errno("can't be read", path, errno);
-    struct stat status {};
-    ::fstat(descriptor, &status);
-    file_bytes_ = static_cast<uint64_t>(status.st_size);
-    // m: no mapping, which a truncation by others would turn into SIGBUS
-    tiff_ = open_tiff(descriptor, "rm", messages_);
-    if (!tiff_) {
-      ::close(descriptor);
-      fail("can't be opened as TIFF", "a complete TIFF file");
+  TiffImage(const std::string& path, const Selection& selection) : file_(path) {
+    const std::vector<TiffPage>& pages = file_.pages();
+    layout_ = tiff_layout(path, pages, file_.bytes(), selection.scene);
+    is_contiguous_ = layout_.is_contiguous;
+    std::vector<std::size_t> wanted = layout_.pages;
+    if (is_contiguous_) wanted = {layout_.contiguous_page};
+    const TiffPage& first = pages[wanted.front()];
+    check_supported(path, first);
+    samples_ = first.samples;
+    info_.dtype = dtype_of(first);
+    info_.scenes = layout_.scenes;
+    info_.timepoints = layout_.timepoints;
+    const auto handle = file_.take();
+    info_.levels = count_levels(first, *handle);
+    if (selection.level > 0 && selection.level < info_.levels) {
+      go_down(selection.level, wanted, *handle);
+    } else {
+      for (const std::size_t i : wanted) add_page(pages[i], first);
     }
+    check_shapes(first);
+    chosen_ = select(path, selection, info_);
   }
 
-  Image read() {
-    read_directories();
-    const Page first = pages_.front();
+  Image read(const Region& region) const override {
+    const Region part = within(region, info_.shape, file_.path());
     Image image;
-    image.dtype = dtype_of(first);
-    TiffPages known;
-    known.count = static_cast<int64_t>(pages_.size());
-    known.width = first.width;
-    known.height = first.height;
-    known.samples = first.samples;
-    known.x_per_unit = x_per_unit_;
-    known.y_per_unit = y_per_unit_;
-    const TiffLayout layout = tiff_layout(path_, description_, known);
-    image.geometry = layout.geometry;
-    const int64_t channels = layout.channels * first.samples;
-    if (std::any_of(layout.channel_names.begin(),
-                    layout.channel_names.end(),
-                    [](auto& name) { return !name.empty(); }) &&
-        static_cast<int64_t>(layout.channel_names.size()) == channels) {
-      image.channel_names = layout.channel_names;
-    }
-    allocate(path_, {channels, layout.planes, first.height, first.width}, file_bytes_, image);
-    const std::size_t plane_bytes = std::size_t{first.height} * first.width * size_of(image.dtype);
-    std::vector<unsigned char*> planes(first.samples);
-    for (std::size_t i = 0; i < layout.pages.size(); ++i) {
-      const auto channel = static_cast<int64_t>(i) / layout.planes,
-                 z = static_cast<int64_t>(i) % layout.planes;
-      for (int64_t sample = 0; sample < first.samples; ++sample) {
-        const int64_t plane = (channel * first.samples + sample) * layout.planes + z;
-        planes[static_cast<std::size_t>(sample)] =
-            image.pixels.data() + static_cast<std::size_t>(plane) * plane_bytes;
+    image.dtype = info_.dtype;
+    image.geometry = moved(info_.geometry, part);
+    image.channel_names = info_.channel_names;
+    allocate(file_.path(),
+             {info_.shape[0], part.size[0], part.size[1], part.size[2]},
+             file_.bytes(),
+             image);
+    const std::vector<unsigned char*> channels = channels_of(image);
+    const std::size_t plane_bytes =
+        image.pixels.size() / static_cast<std::size_t>(info_.shape[0] * part.size[0]);
+    const Box box{part.begin[1], part.begin[2], part.size[1], part.size[2]};
+    std::unique_ptr<TiffFile::Handle> handle = file_.take();
+    for (int64_t z = 0; z < part.size[0]; ++z) {
+      for (int64_t group = 0; group < layout_.channels; ++group) {
+        std::vector<Target> targets;
+        for (std::size_t i = 0; i < channels.size(); ++i) {
+          if (chosen_.channels[i] / samples_ == group)
+            targets.push_back({chosen_.channels[i] % samples_,
+                               channels[i] + static_cast<std::size_t>(z) * plane_bytes});
+        }
+        if (!targets.empty()) read_plane(group, part.begin[0] + z, box, targets, *handle);
       }
-      read_page(layout.pages[i], planes);
     }
+    file_.give(std::move(handle));
     return image;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
-    const std::string place = page_ == 0 ? "" : fmt::format("page {}: ", page_);
-    const std::string reason = messages_.error.empty() ? "" : " (" + messages_.error + ")";
-    throw DataError(fmt::format(
-        "{}: {}{}{}, expected {}; the file may be truncated or damaged: copy or save it again",
-        path_,
-        place,
-        what,
-        reason,
-        expected));
-  }
-  [[noreturn]] void refuse(const std::string& what, const std::string& expected) const {
-    throw DataError(fmt::format("{}: page {}: {}, expected {}; convert it, in ImageJ for example",
-                                path_,
-                                page_,
-                                what,
-                                expected));
-  }
-
-  template <class T>
-  T tag(uint32_t name, T otherwise) {
-    T value{};
-    return TIFFGetField(tiff_.get(), name, &value) == 1 ? value : otherwise;
-  }
-
-  /// libtiff takes a directory that is cut off behind its last entry for the last one.
-  void check_directory_end() {
-    const uint64_t offset = TIFFCurrentDirOffset(tiff_.get());
-    const bool is_big = TIFFIsBigTIFF(tiff_.get()) != 0;
-    const int descriptor = TIFFFileno(tiff_.get());
-    uint64_t entries = 0;
-    for (int i = 0; i < (is_big ? 8 : 2); ++i) {
-      unsigned char byte = 0;
-      const int at = TIFFIsBigEndian(tiff_.get()) ? i : (is_big ? 7 : 1) - i;
-      if (::pread(descriptor, &byte, 1, static_cast<off_t>(offset) + at) != 1)
-        fail("its directory is cut off", "a complete file");
-      entries = entries << 8 | byte;
-    }
-    const uint64_t bytes = is_big ? 16 + 20 * entries : 6 + 12 * entries;
-    if (entries > UINT16_MAX || offset + bytes > file_bytes_)
-      fail("its directory is cut off", "a complete file");
-  }
-
-  void read_directories() {
-    do {
-      if (page_++ > 0 && TIFFReadDirectory(tiff_.get()) != 1)
-        fail("its directory can't be read", "a TIFF directory");
-      if (messages_.lost_tag) fail("a tag lies beyond the end of the file", "a complete file");
-      check_directory_end();
-      const bool is_smaller_copy =
-          (tag<uint32_t>(TIFFTAG_SUBFILETYPE, 0) & FILETYPE_REDUCEDIMAGE) != 0;
-      if (is_smaller_copy && page_ > 1) continue;  // pyramid or thumbnail
-      if (pages_.empty()) {
-        const char* text = nullptr;
-        if (TIFFGetField(tiff_.get(), TIFFTAG_IMAGEDESCRIPTION, &text) == 1 && text != nullptr)
-          description_ = text;
-        x_per_unit_ = static_cast<double>(tag<float>(TIFFTAG_XRESOLUTION, 0));
-        y_per_unit_ = static_cast<double>(tag<float>(TIFFTAG_YRESOLUTION, 0));
-      }
-      pages_.push_back(describe());
-    } while (TIFFLastDirectory(tiff_.get()) == 0);
-  }
-
-  Page describe() {
-    Page page;
-    TIFF* tiff = tiff_.get();
-    page.offset = TIFFCurrentDirOffset(tiff);
-    page.width = tag<uint32_t>(TIFFTAG_IMAGEWIDTH, 0);
-    page.height = tag<uint32_t>(TIFFTAG_IMAGELENGTH, 0);
-    if (page.width == 0 || page.height == 0) fail("has no pixels", "a width and a height");
-    TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &page.bits);
-    TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &page.format);
-    TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &page.samples);
-    TIFFGetFieldDefaulted(tiff, TIFFTAG_PLANARCONFIG, &page.planar);
-    page.photometric = tag<uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
-    page.compression = tag<uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
-    if (page.samples == 0) fail("has no samples", "at least one per pixel");
-    const bool is_tiled = TIFFIsTiled(tiff) != 0;
-    page.block_width = is_tiled ? tag<uint32_t>(TIFFTAG_TILEWIDTH, 0) : page.width;
-    page.block_height = is_tiled ? tag<uint32_t>(TIFFTAG_TILELENGTH, 0)
-                                 : tag<uint32_t>(TIFFTAG_ROWSPERSTRIP, page.height);
-    if (!is_tiled) page.block_height = std::min(page.block_height, page.height);
-    if (page.block_width == 0 || page.block_height == 0)
-      fail("its tiles or strips have no size", "at least one pixel");
-    if (tag<uint32_t>(TIFFTAG_IMAGEDEPTH, 1) > 1)
-      refuse("a volume in one page", "a page per plane");
-    return page;
-  }
-
-  Dtype dtype_of(const Page& page) {
-    page_ = 1;
-    if (TIFFIsCODECConfigured(page.compression) == 0) {
-      refuse(fmt::format("compression {} is not supported", page.compression),
-             "none, LZW, deflate, JPEG or zstd");
-    }
-    switch (page.photometric) {
-      case PHOTOMETRIC_MINISWHITE:
-      case PHOTOMETRIC_MINISBLACK:
-      case PHOTOMETRIC_RGB:
-      case PHOTOMETRIC_PALETTE:
+  int64_t count_levels(const TiffPage& first, TiffFile::Handle& handle) const {
+    if (!layout_.smaller.empty()) return 1 + static_cast<int64_t>(layout_.smaller.size());
+    int64_t levels = 1;
+    uint32_t width = first.width, height = first.height;
+    for (const uint64_t offset : first.smaller) {  // others than smaller copies may be there, too
+      const TiffPage page = file_.describe_at(offset, first.number, handle);
+      if (!page.like(first) || page.width > width || page.height > height ||
+          (page.width == width && page.height == height) || levels == 32)
         break;
-      case PHOTOMETRIC_YCBCR:
-        if (page.compression == COMPRESSION_JPEG) break;
-        [[fallthrough]];
-      default:
-        refuse(fmt::format("colour model {}", page.photometric), "grey, RGB or separate channels");
+      width = page.width;
+      height = page.height;
+      ++levels;
     }
-    constexpr const char* kExpected = "8, 16 or 32 bit integers or 32 or 64 bit floating point";
-    const int kind = page.format == SAMPLEFORMAT_VOID ? SAMPLEFORMAT_UINT : page.format;
-    const int key = kind * 100 + page.bits;
-    constexpr int kUint = SAMPLEFORMAT_UINT * 100, kInt = SAMPLEFORMAT_INT * 100,
-                  kFloat = SAMPLEFORMAT_IEEEFP * 100;
-    constexpr std::pair<int, Dtype> kTypes[] = {{kUint + 8, Dtype::u8},
-                                                {kInt + 8, Dtype::i8},
-                                                {kUint + 16, Dtype::u16},
-                                                {kInt + 16, Dtype::i16},
-                                                {kUint + 32, Dtype::u32},
-                                                {kInt + 32, Dtype::i32},
-                                                {kFloat + 32, Dtype::f32},
-                                                {kFloat + 64, Dtype::f64}};
-    for (const auto& [known, dtype] : kTypes) {
-      if (key == known) return dtype;
-    }
-    const char* name = kind == SAMPLEFORMAT_UINT     ? "unsigned integer"
-                       : kind == SAMPLEFORMAT_INT    ? "signed integer"
-                       : kind == SAMPLEFORMAT_IEEEFP ? "floating-point"
-                                                     : "complex";
-    refuse(fmt::format("{}-bit {} samples", page.bits, name), kExpected);
+    return levels;
   }
 
-  void read_page(std::size_t index, const std::vector<unsigned char*>& planes) {
-    const Page& page = pages_[index];
-    page_ = index + 1;
-    if (!page.same_as(pages_.front())) {
-      const Page& first = pages_.front();
-      refuse(
+  void go_down(int64_t level, const std::vector<std::size_t>& wanted, TiffFile::Handle& handle) {
+    const auto index = static_cast<std::size_t>(level) - 1;
+    is_contiguous_ = false;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const TiffPage& larger = file_.pages()[wanted[i]];
+      if (!layout_.smaller.empty()) {
+        add_page(file_.pages()[layout_.smaller[index][i]],
+                 file_.pages()[layout_.smaller[index][0]]);
+        continue;
+      }
+      if (larger.smaller.size() <= index)
+        larger.fail(file_.path(), "has fewer levels than the first page", "the same pyramid");
+      TiffPage page = file_.describe_at(larger.smaller[index], larger.number, handle);
+      add_page(page, pages_.empty() ? page : pages_.front());
+    }
+  }
+
+  void add_page(const TiffPage& page, const TiffPage& first) {
+    check_supported(file_.path(), page);
+    if (!page.same_as(first)) {
+      page.refuse(
+          file_.path(),
           fmt::format(
               "{} x {} pixels of {} x {} bits", page.width, page.height, page.samples, page.bits),
-          fmt::format("{} x {} of {} x {} as on page 1",
+          fmt::format("{} x {} of {} x {} as on page {}",
                       first.width,
                       first.height,
                       first.samples,
-                      first.bits));
+                      first.bits,
+                      first.number));
     }
-    messages_.clear();
-    if (TIFFSetSubDirectory(tiff_.get(), page.offset) != 1)
-      fail("its directory can't be read", "a TIFF directory");
-    messages_.clear();  // a private tag it can't read is no harm
-    if (page.photometric == PHOTOMETRIC_YCBCR)
-      TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    const bool is_separate = page.planar == PLANARCONFIG_SEPARATE;
-    if (!is_separate) return read_blocks(page, 0, page.samples, planes);
-    for (uint16_t sample = 0; sample < page.samples; ++sample)
-      read_blocks(page, sample, 1, {planes[sample]});
+    pages_.push_back(page);
+    pages_.back().description.clear();
   }
 
-  /// Strips or tiles; each holds `samples` interleaved values per pixel, one for every plane.
-  void read_blocks(const Page& page,
+  void check_shapes(const TiffPage& full) {
+    const TiffPage& page = pages_.front();
+    info_.shape = {layout_.channels * samples_, layout_.planes, page.height, page.width};
+    check_shape(file_.path(), info_.shape, info_.dtype, file_.bytes());
+    info_.geometry = layout_.geometry;
+    info_.geometry.spacing_um[1] *= static_cast<double>(full.height) / page.height;
+    info_.geometry.spacing_um[2] *= static_cast<double>(full.width) / page.width;
+    const auto& names = layout_.channel_names;
+    const bool is_named =
+        std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
+    if (is_named && static_cast<int64_t>(names.size()) == info_.shape[0])
+      info_.channel_names = names;
+  }
+
+  void read_plane(int64_t group,
+                  int64_t z,
+                  const Box& box,
+                  const std::vector<Target>& targets,
+                  TiffFile::Handle& handle) const {
+    const auto at = static_cast<std::size_t>(
+        (chosen_.timepoint * layout_.channels + group) * layout_.planes + z);
+    if (is_contiguous_) return read_contiguous(layout_.pages[at], box, targets, handle);
+    const TiffPage& page = pages_[at];
+    file_.go_to(page, handle);
+    if (page.planar != PLANARCONFIG_SEPARATE || page.samples == 1)
+      return read_blocks(page, 0, page.samples, box, targets, handle);
+    for (const Target& target : targets)
+      read_blocks(page, static_cast<uint16_t>(target.sample), 1, box, {{0, target.plane}}, handle);
+  }
+
+  /// Strips or tiles; each holds `samples` interleaved values per pixel.
+  void read_blocks(const TiffPage& page,
                    uint16_t sample,
                    uint16_t samples,
-                   const std::vector<unsigned char*>& planes) {
-    const std::size_t size = page.bits / 8, pixel = size * samples;
-    const bool is_tiled = TIFFIsTiled(tiff_.get()) != 0, is_direct = !is_tiled && samples == 1;
-    const uint64_t row_bytes = uint64_t{page.block_width} * pixel,
+                   const Box& box,
+                   const std::vector<Target>& targets,
+                   TiffFile::Handle& handle) const {
+    TIFF* tiff = handle.tiff.get();
+    const uint64_t row_bytes = (uint64_t{page.block_width} * samples * page.bits + 7) / 8,
                    block_bytes = row_bytes * page.block_height;
     const auto claimed =
-        is_tiled ? TIFFTileSize64(tiff_.get()) : TIFFVStripSize64(tiff_.get(), page.block_height);
-    if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestBlock) ||
-        !is_plausible(block_bytes, file_bytes_)) {
-      fail("its tiles or strips have no plausible size", "2 GiB at most");
+        page.is_tiled ? TIFFTileSize64(tiff) : TIFFVStripSize64(tiff, page.block_height);
+    if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestTiffBlock) ||
+        !is_plausible(block_bytes, file_.bytes())) {
+      page.fail(file_.path(), "its tiles or strips have no plausible size", "2 GiB at most");
     }
-    std::vector<unsigned char> buffer;
-    for (uint32_t y = 0; y < page.height; y += std::min(page.block_height, page.height - y)) {
-      const uint32_t rows = std::min(page.block_height, page.height - y);
-      for (uint32_t x = 0; x < page.width; x += std::min(page.block_width, page.width - x)) {
-        const uint64_t bytes = is_tiled ? block_bytes : row_bytes * rows;
-        if (buffer.size() < bytes && !is_direct) buffer.resize(bytes);
-        unsigned char* into = is_direct ? planes[0] + std::size_t{y} * row_bytes : buffer.data();
-        decode(sample, x, y, into, bytes);
-        if (is_direct) continue;
-        const uint32_t columns = std::min(page.block_width, page.width - x);
-        std::vector<unsigned char*> at(planes);
-        for (uint32_t row = 0; row < rows; ++row) {
-          for (std::size_t i = 0; i < planes.size(); ++i)
-            at[i] = planes[i] + (std::size_t{y + row} * page.width + x) * size;
-          deinterleave(buffer.data() + row * row_bytes, columns, size, at);
+    const int64_t block_height = page.block_height, block_width = page.block_width;
+    const bool is_direct =
+        !page.is_tiled && samples == 1 && is_native(page) && box.x == 0 && box.width == page.width;
+    for (int64_t y = box.y / block_height * block_height; y < box.y + box.height;
+         y += block_height) {
+      const int64_t rows = std::min<int64_t>(block_height, page.height - y);
+      const int64_t top = std::max(y, box.y), bottom = std::min(y + rows, box.y + box.height);
+      for (int64_t x = box.x / block_width * block_width; x < box.x + box.width; x += block_width) {
+        const uint64_t bytes =
+            page.is_tiled ? block_bytes : row_bytes * static_cast<uint64_t>(rows);
+        if (is_direct && y >= box.y && y + rows <= box.y + box.height) {
+          unsigned char* into = targets[0].plane + static_cast<std::size_t>(y - box.y) * row_bytes;
+          decode(page, sample, x, y, into, bytes, handle);
+          continue;
         }
+        if (handle.scratch.size() < bytes) handle.scratch.resize(bytes);
+        decode(page, sample, x, y, handle.scratch.data(), bytes, handle);
+        const int64_t left = std::max(x, box.x),
+                      right = std::min(x + block_width, box.x + box.width);
+        for (int64_t row = top; row < bottom; ++row) {
+          const unsigned char* from =
+              handle.scratch.data() + static_cast<std::size_t>(row - y) * row_bytes;
+          for (const Target& target : targets)
+            take_samples(file_.path(),
+                         page,
+                         from,
+                         samples,
+                         target.sample,
+                         left - x,
+                         right - left,
+                         false,
+                         place(target, box, row, left));
+        }
+      }
+    }
+    if (handle.scratch.size() > kKeptScratch) std::vector<unsigned char>().swap(handle.scratch);
+  }
+
+  /// Where pixel (y, x) of the image goes.
+  unsigned char* place(const Target& target, const Box& box, int64_t y, int64_t x) const {
+    return target.plane +
+           static_cast<std::size_t>((y - box.y) * box.width + x - box.x) * size_of(info_.dtype);
+  }
+
+  void decode(const TiffPage& page,
+              uint16_t sample,
+              int64_t x,
+              int64_t y,
+              unsigned char* into,
+              uint64_t bytes,
+              TiffFile::Handle& handle) const {
+    TIFF* tiff = handle.tiff.get();
+    const auto wanted = static_cast<tmsize_t>(bytes);
+    const auto row = static_cast<uint32_t>(y);
+    const uint32_t block = page.is_tiled
+                               ? TIFFComputeTile(tiff, static_cast<uint32_t>(x), row, 0, sample)
+                               : TIFFComputeStrip(tiff, row, sample);
+    const tmsize_t got = page.is_tiled ? TIFFReadEncodedTile(tiff, block, into, wanted)
+                                       : TIFFReadEncodedStrip(tiff, block, into, wanted);
+    // Some codecs report what is missing at the end and yet return the whole size.
+    if (got != wanted || !handle.messages.error.empty()) {
+      const std::string& error = handle.messages.error;
+      page.fail(file_.path(),
+                fmt::format("{} {} can't be decoded{}",
+                            page.is_tiled ? "tile" : "strip",
+                            block,
+                            error.empty() ? "" : " (" + error + ")"),
+                fmt::format("{} bytes of pixels", bytes));
+    }
+  }
+
+  /// Plane `number` of a stack without compression behind one directory.
+  void read_contiguous(std::size_t number,
+                       const Box& box,
+                       const std::vector<Target>& targets,
+                       TiffFile::Handle& handle) const {
+    const TiffPage& page = pages_.front();
+    if (page.compression != COMPRESSION_NONE || page.is_tiled || is_packed(page) ||
+        (page.planar == PLANARCONFIG_SEPARATE && page.samples > 1)) {
+      page.refuse(file_.path(),
+                  "a stack of planes behind one directory, in tiles or compressed",
+                  "plain pixels");
+    }
+    file_.go_to(page, handle);
+    const uint64_t row_bytes = uint64_t{page.width} * page.samples * (page.bits / 8U);
+    const uint64_t start = TIFFGetStrileOffset(handle.tiff.get(), 0) +
+                           (number * page.height + static_cast<uint64_t>(box.y)) * row_bytes;
+    // Many rows at once, but no large block
+    const auto rows = std::max<int64_t>(1, static_cast<int64_t>(kContiguousBytes / row_bytes));
+    for (int64_t done = 0; done < box.height; done += rows) {
+      const int64_t some = std::min(rows, box.height - done);
+      const auto bytes = static_cast<std::size_t>(some) * row_bytes;
+      if (handle.scratch.size() < bytes) handle.scratch.resize(bytes);
+      const uint64_t offset = start + static_cast<uint64_t>(done) * row_bytes;
+      if (file_.file().read_at(offset, handle.scratch.data(), bytes) != static_cast<int64_t>(bytes))
+        page.fail(file_.path(), fmt::format("plane {} is cut off", number), "a complete file");
+      for (int64_t row = 0; row < some; ++row) {
+        const unsigned char* from =
+            handle.scratch.data() + static_cast<std::size_t>(row) * row_bytes;
+        for (const Target& target : targets)
+          take_samples(file_.path(),
+                       page,
+                       from,
+                       page.samples,
+                       target.sample,
+                       box.x,
+                       box.width,
+                       file_.is_swapped(),
+                       place(target, box, box.y + done + row, box.x));
       }
     }
   }
 
-  void decode(uint16_t sample, uint32_t x, uint32_t y, unsigned char* into, uint64_t bytes) {
-    TIFF* tiff = tiff_.get();
-    const auto wanted = static_cast<tmsize_t>(bytes);
-    const bool is_tiled = TIFFIsTiled(tiff) != 0;
-    const uint32_t block =
-        is_tiled ? TIFFComputeTile(tiff, x, y, 0, sample) : TIFFComputeStrip(tiff, y, sample);
-    const tmsize_t got = is_tiled ? TIFFReadEncodedTile(tiff, block, into, wanted)
-                                  : TIFFReadEncodedStrip(tiff, block, into, wanted);
-    // Some codecs report what is missing at the end and yet return the whole size.
-    if (got != wanted || !messages_.error.empty()) {
-      fail(fmt::format("{} {} can't be decoded", is_tiled ? "tile" : "strip", block),
-           fmt::format("{} bytes of pixels", bytes));
-    }
-  }
+  static constexpr std::size_t kContiguousBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kKeptScratch = std::size_t{16} << 20;
 
-  const std::string& path_;
-  uint64_t file_bytes_ = 0;
-  TiffMessages messages_;
-  TiffHandle tiff_;
-  std::vector<Page> pages_;
-  std::size_t page_ = 0;  // that is worked on, from 1
-  std::string description_;
-  double x_per_unit_ = 0, y_per_unit_ = 0;
+  TiffFile file_;
+  TiffLayout layout_;
+  bool is_contiguous_ = false;
+  std::vector<TiffPage> pages_;  // of the selected level, as layout_.pages
+  int64_t samples_ = 1;
+  Chosen chosen_;
 };
 
 }  // namespace
 
-TiffHandle open_tiff(int descriptor, const char* mode, TiffMessages& messages) {
-  const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
-                                                                             TIFFOpenOptionsFree);
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kLargestBlock);
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_error, &messages);
-  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), note_warning, &messages);
-  return TiffHandle(TIFFFdOpenExt(descriptor, "the file", mode, options.get()));
+bool is_tiff(const std::string& head, const std::string&) {
+  for (const char* magic : {"II*\0", "MM\0*", "II+\0", "MM\0+"}) {
+    if (head.compare(0, 4, magic, 4) == 0) return true;
+  }
+  return false;
 }
 
-Image read_tiff(const std::string& path) {
-  return TiffReader(path).read();
+std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection) {
+  return std::make_unique<TiffImage>(path, selection);
 }
 
 }  // namespace cytra::io

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "io/image.h"
+#include "io/ome_tiff.h"
+#include "io/reader.h"
 
 namespace cytra::io {
 

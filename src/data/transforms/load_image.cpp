@@ -6,6 +6,7 @@
 #include "config/registry.h"
 #include "data/image_tensor.h"
 #include "data/sample.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace {

@@ -1,0 +1,169 @@
+// NumPy's .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+#include "io/format.h"
+#include "io/input_file.h"
+
+namespace cytra::io {
+namespace {
+
+constexpr char kMagic[] = "\x93NUMPY";
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw DataError(
+      path + ": " + what +
+      ", expected a NumPy array of numbers with 2 to 4 dimensions (Y, X; Z, Y, X; or C, "
+      "Z, Y, X)");
+}
+
+/// The text behind 'key': in the header, a Python dictionary.
+std::string_view value_of(const std::string& path, const std::string& header, const char* key) {
+  for (const char quote : {'\'', '"'}) {
+    const std::string name = quote + std::string(key) + quote;
+    const std::size_t at = header.find(name);
+    if (at == std::string::npos) continue;
+    const std::size_t colon = header.find_first_not_of(' ', at + name.size());
+    if (colon == std::string::npos || header[colon] != ':') continue;
+    const std::size_t begin = header.find_first_not_of(' ', colon + 1);
+    if (begin != std::string::npos) return std::string_view(header).substr(begin);
+  }
+  fail(path, fmt::format("its header has no {}", key));
+}
+
+StoredType type_of(const std::string& path, std::string_view text) {
+  const std::size_t end = text.empty() ? 0 : text.find(text[0], 1);
+  if (text.empty() || (text[0] != '\'' && text[0] != '"') || end == std::string_view::npos)
+    fail(path, "its values are records");
+  const std::string name(text.substr(1, std::min<std::size_t>(end - 1, 20)));
+  if (name == "|b1") return {'u', 8, false};
+  StoredType type;
+  if (name.size() == 3 && std::strchr("<>|=", name[0]) != nullptr) {
+    type.kind = name[1];
+    type.bits = 8 * (name[2] - '0');
+    type.is_swapped = name[0] == '>' && type.bits > 8;
+  } else {
+    type.kind = '?';
+  }
+  if (!dtype_of(type)) fail(path, "its values have the type '" + name + "'");
+  return type;
+}
+
+std::vector<int64_t> shape_of(const std::string& path, std::string_view text) {
+  const std::size_t end = text.find(')');
+  if (text[0] != '(' || end == std::string_view::npos) fail(path, "its header has a broken shape");
+  std::vector<int64_t> shape;
+  for (const std::string& part : split(text.substr(1, end - 1), ',')) {
+    const std::string digits = trim(part);
+    if (digits.empty()) continue;
+    if (digits.find_first_not_of("0123456789") != std::string::npos || digits.size() > 15 ||
+        shape.size() == 32)
+      fail(path, "its header has a broken shape");
+    shape.push_back(std::strtoll(digits.c_str(), nullptr, 10));
+  }
+  return shape;
+}
+
+class NpyImage final : public ImageReader {
+ public:
+  NpyImage(const std::string& path, const Selection& selection) : path_(path), file_(path) {
+    unsigned char head[12] = {};
+    file_.read_at(0, head, sizeof head);
+    const bool is_first = head[6] == 1;  // its header's length has 2 bytes, later ones 4
+    if (head[6] < 1 || head[6] > 3) fail(path, fmt::format("version {} of the format", head[6]));
+    std::size_t length = head[8] | std::size_t{head[9]} << 8;
+    if (!is_first) length |= std::size_t{head[10]} << 16 | std::size_t{head[11]} << 24;
+    const std::size_t begin = is_first ? 10 : 12;
+    if (length > (std::size_t{1} << 20) || begin + length > file_.bytes())
+      fail(path, "its header is cut off");
+    std::string header(length, '\0');
+    file_.read_at(begin, header.data(), length);
+
+    samples_.type = type_of(path, value_of(path, header, "descr"));
+    samples_.offset = static_cast<std::ptrdiff_t>(begin + length);
+    const bool is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
+    const std::vector<int64_t> shape = shape_of(path, value_of(path, header, "shape"));
+    if (shape.size() < 2 || shape.size() > 4)
+      fail(path, fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
+    std::copy(
+        shape.begin(), shape.end(), info_.shape.end() - static_cast<std::ptrdiff_t>(shape.size()));
+    info_.dtype = dtype_of(samples_.type).value();
+    check_shape(path, info_.shape, info_.dtype, file_.bytes());
+    auto step = static_cast<std::ptrdiff_t>(samples_.type.size());
+    for (std::size_t i = 0; i < 4; ++i) {  // axes of size 1 in front change nothing
+      const std::size_t axis = is_fortran ? i : 3 - i;
+      samples_.steps[axis] = step;
+      step *= info_.shape[axis];
+    }
+    if (static_cast<uint64_t>(step) > file_.bytes() - begin - length) {
+      throw DataError(
+          fmt::format("{}: {} bytes behind its header, expected {} for its shape; the "
+                      "file may be truncated: copy or save it again",
+                      path,
+                      file_.bytes() - begin - length,
+                      step));
+    }
+    chosen_ = select(path, selection, info_);
+    file_.map();
+  }
+
+  Image read(const Region& region) const override {
+    return read_samples(path_,
+                        info_,
+                        samples_,
+                        file_.mapped(),
+                        chosen_.channels,
+                        within(region, info_.shape, path_),
+                        file_.bytes());
+  }
+
+ private:
+  std::string path_;
+  InputFile file_;
+  Samples samples_;
+  Chosen chosen_;
+};
+
+}  // namespace
+
+bool is_npy(const std::string& head, const std::string&) {
+  return head.size() >= 10 && head.compare(0, 6, kMagic, 6) == 0;
+}
+
+std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
+  return std::make_unique<NpyImage>(path, selection);
+}
+
+void write_npy(const std::string& path, const Image& image) {
+  check_writable(image);
+  const auto [c, z, y, x] = image.shape;
+  std::string shape = fmt::format("{}, {}", y, x);
+  if (c > 1 || z > 1) shape = fmt::format("{}, {}", z, shape);
+  if (c > 1) shape = fmt::format("{}, {}", c, shape);
+  const bool is_float = image.dtype == Dtype::f32 || image.dtype == Dtype::f64;
+  const bool is_signed =
+      image.dtype == Dtype::i8 || image.dtype == Dtype::i16 || image.dtype == Dtype::i32;
+  const std::size_t size = size_of(image.dtype);
+  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   size == 1 ? '|' : '<',
+                                   is_float    ? 'f'
+                                   : is_signed ? 'i'
+                                               : 'u',
+                                   size,
+                                   shape);
+  header.resize((10 + header.size()) / 64 * 64 + 64 - 10,
+                ' ');  // the pixels begin at a multiple of 64
+  header.back() = '\n';
+  const std::string magic(kMagic, 6);
+  AtomicFile file(path);
+  file.write(magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header);
+  file.write(image.pixels.data(), image.pixels.size());
+  file.commit();
+}
+
+}  // namespace cytra::io

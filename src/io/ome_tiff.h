@@ -1,0 +1,34 @@
+#pragma once
+// Writing an OME-TIFF part by part, larger than memory if need be.
+#include <memory>
+#include <string>
+
+#include "io/reader.h"
+
+namespace cytra::io {
+
+/// One page per plane, in the order T, C, Z, with OME-XML; smaller levels in SubIFDs. Appears when
+/// it is finished. Thread: one.
+class OmeTiffWriter {
+ public:
+  /// Uses dtype, shape, timepoints, geometry and channel_names of `info`. Throws: as AtomicFile.
+  OmeTiffWriter(const std::string& path, const ImageInfo& info, const WriteOptions& options = {});
+  ~OmeTiffWriter();  // without finish() nothing is left
+  OmeTiffWriter(const OmeTiffWriter&) = delete;
+  OmeTiffWriter& operator=(const OmeTiffWriter&) = delete;
+
+  /// (Y, X) size of a tile, or of a strip: its rows and the image's width.
+  std::array<int64_t, 2> block() const;
+  /// All channels of a box of whole tiles or strips (up to the edge of the image), in any order,
+  /// each once. A tile of a smaller level is written when all of it is known; what is not yet, is
+  /// kept in memory. Throws: IoError, std::logic_error (not whole blocks, or written before).
+  void write(const Region& region, const Image& pixels, int64_t timepoint = 0);
+  /// Throws: IoError, std::logic_error (a block was not written).
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cytra::io

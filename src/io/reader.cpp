@@ -1,0 +1,244 @@
+#include "io/reader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "io/format.h"
+#include "io/input_file.h"
+
+namespace cytra::io {
+namespace {
+
+struct Format {
+  bool (*probe)(const std::string& head, const std::string& path);
+  std::unique_ptr<ImageReader> (*open)(const std::string& path, const Selection& selection);
+};
+constexpr Format kFormats[] = {{is_tiff, open_tiff_image},
+                               {is_png, open_png},
+                               {is_jpeg, open_jpeg},
+                               {is_jpeg2000, open_jpeg2000},
+                               {is_npy, open_npy},
+                               {is_nifti, open_nifti}};
+
+std::string first_bytes(const std::string& path) {
+  const InputFile file(path);
+  char head[kHeadBytes];
+  const int64_t count = file.read_at(0, head, sizeof head);
+  if (count < 0) throw_errno("can't be read", path, errno);
+  return {head, static_cast<std::size_t>(count)};
+}
+
+}  // namespace
+
+bool is_image_path(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (char& letter : name)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  // .ome.tif and .ome.btf are covered by their ends
+  for (const char* extension : {".tif",
+                                ".tiff",
+                                ".btf",
+                                ".tf8",
+                                ".png",
+                                ".jpg",
+                                ".jpeg",
+                                ".jp2",
+                                ".j2k",
+                                ".nii",
+                                ".nii.gz",
+                                ".hdr",
+                                ".npy"}) {
+    if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
+  }
+  return false;
+}
+
+std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {
+  const std::string head = first_bytes(path);
+  for (const Format& format : kFormats) {
+    if (format.probe(head, path)) return format.open(path, selection);
+  }
+  const std::string found = head.empty()                     ? "an empty file"
+                            : head.substr(0, 4) == "\x89HDF" ? "an HDF5 file"
+                            : head.substr(0, 2) == "PK"      ? "a zip archive"
+                                                             : "not an image that we know";
+  throw DataError(path + ": " + found +
+                  ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI or NumPy; convert it to TIFF");
+}
+
+Image read_image(const std::string& path, const Selection& selection) {
+  return open_image(path, selection)->read({});
+}
+
+Region within(const Region& region, const std::array<int64_t, 4>& shape, const std::string& path) {
+  Region whole = region;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int64_t side = shape[i + 1];
+    int64_t& size = whole.size[i];
+    if (size == -1) size = side - whole.begin[i];
+    if (whole.begin[i] < 0 || size < 1 || whole.begin[i] >= side || size > side - whole.begin[i]) {
+      throw DataError(
+          fmt::format("{}: a region of {} from {} along {}, expected one within 0 to {}",
+                      path,
+                      region.size[i],
+                      region.begin[i],
+                      "ZYX"[i],
+                      side));
+    }
+  }
+  return whole;
+}
+
+Geometry moved(Geometry geometry, const Region& region) {
+  auto& affine = geometry.affine;
+  for (std::size_t row = 0; row < 12; row += 4) {
+    for (std::size_t side = 0; side < 3; ++side)
+      affine[row + 3] += affine[row + side] * static_cast<double>(region.begin[2 - side]);
+  }
+  return geometry;
+}
+
+Image crop(const Image& image, const Region& region, const std::string& path) {
+  const Region part = within(region, image.shape, path);
+  Image cropped;
+  cropped.dtype = image.dtype;
+  cropped.geometry = moved(image.geometry, part);
+  cropped.channel_names = image.channel_names;
+  cropped.shape = {image.shape[0], part.size[0], part.size[1], part.size[2]};
+  cropped.pixels.resize(cropped.bytes());
+  const std::size_t size = size_of(image.dtype),
+                    run = static_cast<std::size_t>(part.size[2]) * size;
+  unsigned char* into = cropped.pixels.data();
+  for (int64_t c = 0; c < image.shape[0]; ++c) {
+    for (int64_t z = part.begin[0]; z < part.begin[0] + part.size[0]; ++z) {
+      for (int64_t y = part.begin[1]; y < part.begin[1] + part.size[1]; ++y, into += run) {
+        const int64_t row = (c * image.shape[1] + z) * image.shape[2] + y;
+        const auto from = static_cast<std::size_t>(row * image.shape[3] + part.begin[2]) * size;
+        std::memcpy(into, image.pixels.data() + from, run);
+      }
+    }
+  }
+  return cropped;
+}
+
+Chosen select(const std::string& path, const Selection& selection, ImageInfo& info) {
+  const auto check = [&](const char* what, int64_t index, int64_t count) {
+    if (index < 0 || index >= count) {
+      throw DataError(fmt::format("{}: no {} {}, expected 0{}",
+                                  path,
+                                  what,
+                                  index,
+                                  count > 1 ? fmt::format(" to {}", count - 1) : ""));
+    }
+  };
+  check("scene", selection.scene, info.scenes);
+  check("level", selection.level, info.levels);
+  Chosen chosen;
+  if (selection.timepoint != -1) {
+    check("time point", selection.timepoint, info.timepoints);
+    chosen.timepoint = selection.timepoint;
+  } else if (info.timepoints > 1) {
+    throw DataError(fmt::format(
+        "{}: {} time points, expected one; choose one of 0 to {} (or, when they are planes, swap "
+        "slices and frames in ImageJ: Image > Properties)",
+        path,
+        info.timepoints,
+        info.timepoints - 1));
+  }
+  chosen.channels = selection.channels;
+  if (chosen.channels.empty()) {
+    for (int64_t i = 0; i < info.shape[0]; ++i) chosen.channels.push_back(i);
+    return chosen;
+  }
+  std::vector<std::string> names;
+  for (const int64_t channel : chosen.channels) {
+    check("channel", channel, info.shape[0]);
+    if (!info.channel_names.empty())
+      names.push_back(info.channel_names[static_cast<std::size_t>(channel)]);
+  }
+  info.shape[0] = static_cast<int64_t>(chosen.channels.size());
+  info.channel_names = std::move(names);
+  return chosen;
+}
+
+WholeReader::WholeReader(std::string path,
+                         const ImageInfo& info,
+                         const Selection& selection,
+                         std::function<Image()> decode)
+    : path_(std::move(path)), all_channels_(info.shape[0]), decode_(std::move(decode)) {
+  info_ = info;
+  chosen_ = select(path_, selection, info_);
+}
+
+Image WholeReader::selected() const {
+  Image image = decode_();
+  image.geometry = info_.geometry;
+  image.channel_names = info_.channel_names;
+  std::vector<int64_t> all(static_cast<std::size_t>(all_channels_));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  if (chosen_.channels == all) return image;
+  std::vector<unsigned char> pixels;
+  const std::size_t bytes = image.pixels.size() / all.size();
+  for (const int64_t channel : chosen_.channels) {
+    const auto at = image.pixels.begin() + static_cast<std::ptrdiff_t>(bytes) * channel;
+    pixels.insert(pixels.end(), at, at + static_cast<std::ptrdiff_t>(bytes));
+  }
+  image.shape[0] = info_.shape[0];
+  image.pixels.swap(pixels);
+  return image;
+}
+
+Image WholeReader::read(const Region& region) const {
+  const Region part = within(region, info_.shape, path_);
+  const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
+                        part.size[2] == info_.shape[3];
+  if (is_whole && !is_decoded_) return selected();  // not kept: who has it all won't ask again
+  std::call_once(once_, [this] {
+    image_ = selected();
+    is_decoded_ = true;
+  });
+  return crop(image_, part, path_);
+}
+
+Image read_samples(const std::string& path,
+                   const ImageInfo& info,
+                   const Samples& samples,
+                   const unsigned char* data,
+                   const std::vector<int64_t>& channels,
+                   const Region& region,
+                   std::size_t file_bytes) {
+  Image image;
+  image.dtype = info.dtype;
+  allocate(path,
+           {static_cast<int64_t>(channels.size()), region.size[0], region.size[1], region.size[2]},
+           file_bytes,
+           image);
+  image.geometry = moved(info.geometry, region);
+  image.channel_names = info.channel_names;
+  const auto& steps = samples.steps;
+  unsigned char* into = image.pixels.data();
+  const std::size_t row = static_cast<std::size_t>(region.size[2]) * size_of(image.dtype);
+  for (const int64_t c : channels) {
+    for (int64_t z = region.begin[0]; z < region.begin[0] + region.size[0]; ++z) {
+      for (int64_t y = region.begin[1]; y < region.begin[1] + region.size[1]; ++y, into += row) {
+        const unsigned char* from = data + samples.offset + c * steps[0] + z * steps[1] +
+                                    y * steps[2] + region.begin[2] * steps[3];
+        if (samples.is_scaled) {
+          convert_scaled(samples.type, samples.scale, from, steps[3], region.size[2], into);
+        } else {
+          convert(path, samples.type, from, steps[3], region.size[2], into);
+        }
+      }
+    }
+  }
+  return image;
+}
+
+}  // namespace cytra::io

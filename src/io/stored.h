@@ -1,0 +1,45 @@
+#pragma once
+// How files store a sample, and its conversion to one of ours; for the formats alone.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io/image.h"
+
+namespace cytra::io {
+
+struct StoredType {
+  char kind = 'u';          // u: unsigned, i: signed integer, f: floating point
+  int bits = 8;             // 8, 16, 32 or 64
+  bool is_swapped = false;  // its bytes are not in this machine's order
+  std::size_t size() const { return static_cast<std::size_t>(bits) / 8; }
+};
+struct Scale {
+  double slope = 1, offset = 0;
+};
+
+/// The type that holds the values exactly: float16 as f32; 64-bit integers as 32-bit ones, where
+/// convert() throws for a value that does not fit. None for a type that we don't know.
+std::optional<Dtype> dtype_of(const StoredType& type);
+
+/// Puts `count` values that lie `step` bytes apart side by side, as dtype_of(type).
+/// Throws: DataError naming `path` when a 64-bit integer does not fit into 32 bits.
+void convert(const std::string& path,
+             const StoredType& type,
+             const unsigned char* from,
+             std::ptrdiff_t step,
+             int64_t count,
+             unsigned char* into);
+/// The same with slope * value + offset, computed in double precision, to f32.
+void convert_scaled(const StoredType& type,
+                    const Scale& scale,
+                    const unsigned char* from,
+                    std::ptrdiff_t step,
+                    int64_t count,
+                    unsigned char* into);
+
+/// The value of IEEE 754 binary16.
+float half_to_float(uint16_t half);
+
+}  // namespace cytra::io
