@@ -40,7 +40,10 @@ StoredType type_of(const std::string& path, std::string_view text) {
   const std::size_t end = text.empty() ? 0 : text.find(text[0], 1);
   if (text.empty() || (text[0] != '\'' && text[0] != '"') || end == std::string_view::npos)
     fail(path, "its values are records");
-  const std::string name(text.substr(1, std::min<std::size_t>(end - 1, 20)));
+  std::string name(text.substr(1, std::min<std::size_t>(end - 1, 20)));
+  for (char& letter : name) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
   if (name == "|b1") return {'u', 8, false};
   StoredType type;
   if (name.size() == 3 && std::strchr("<>|=", name[0]) != nullptr) {

@@ -40,6 +40,7 @@ class TiffImage final : public ImageReader {
     } else {
       for (const std::size_t i : wanted) add_page(pages[i], first);
     }
+    if (is_contiguous_) check_contiguous(first, *handle);
     check_shapes(first);
     chosen_ = select(path, selection, info_);
   }
@@ -243,12 +244,12 @@ class TiffImage final : public ImageReader {
     }
   }
 
-  /// Plane `number` of a stack without compression behind one directory.
-  void read_contiguous(std::size_t number,
-                       const Box& box,
-                       const std::vector<Target>& targets,
-                       TiffFile::Handle& handle) const {
-    const TiffPage& page = pages_.front();
+  static uint64_t row_bytes_of(const TiffPage& page) {
+    return uint64_t{page.width} * page.samples * (page.bits / 8U);
+  }
+
+  /// Whether all planes behind one directory are there.
+  void check_contiguous(const TiffPage& page, TiffFile::Handle& handle) const {
     if (page.compression != COMPRESSION_NONE || page.is_tiled || is_packed(page) ||
         (page.planar == PLANARCONFIG_SEPARATE && page.samples > 1)) {
       page.refuse(file_.path(),
@@ -256,7 +257,21 @@ class TiffImage final : public ImageReader {
                   "plain pixels");
     }
     file_.go_to(page, handle);
-    const uint64_t row_bytes = uint64_t{page.width} * page.samples * (page.bits / 8U);
+    const uint64_t start = TIFFGetStrileOffset(handle.tiff.get(), 0);
+    const auto bytes = static_cast<double>(row_bytes_of(page)) * page.height *
+                       static_cast<double>(layout_.pages.size());
+    if (start > file_.bytes() || bytes > static_cast<double>(file_.bytes() - start))
+      page.fail(file_.path(), "planes behind one directory are cut off", "all of them");
+  }
+
+  /// Plane `number` of a stack without compression behind one directory.
+  void read_contiguous(std::size_t number,
+                       const Box& box,
+                       const std::vector<Target>& targets,
+                       TiffFile::Handle& handle) const {
+    const TiffPage& page = pages_.front();
+    file_.go_to(page, handle);
+    const uint64_t row_bytes = row_bytes_of(page);
     const uint64_t start = TIFFGetStrileOffset(handle.tiff.get(), 0) +
                            (number * page.height + static_cast<uint64_t>(box.y)) * row_bytes;
     // Many rows at once, but no large block

@@ -38,10 +38,10 @@ std::vector<unsigned char> part_of(const Image& whole, const Region& region) {
     for (int64_t z = 0; z < region.size[0]; ++z) {
       for (int64_t y = 0; y < region.size[1]; ++y) {
         for (int64_t x = 0; x < region.size[2]; ++x) {
-          const int64_t index = ((c * whole.shape[1] + region.begin[0] + z) * whole.shape[2] +
-                                 region.begin[1] + y) *
-                                    whole.shape[3] +
-                                region.begin[2] + x;
+          const int64_t index =
+              ((c * whole.shape[1] + region.begin[0] + z) * whole.shape[2] + region.begin[1] + y) *
+                  whole.shape[3] +
+              region.begin[2] + x;
           const auto at = whole.pixels.begin() + index * static_cast<int64_t>(size);
           part.insert(part.end(), at, at + static_cast<int64_t>(size));
         }
@@ -111,9 +111,9 @@ TEST(Images, RegionsAreThePartsOfTheWhole) {
     for (int i = 0; i < 8; ++i) {
       const Region region = some_region(reader->info(), state);
       const Image part = reader->read(region);
-      EXPECT_EQ(part.shape,
-                (std::array<int64_t, 4>{
-                    whole.shape[0], region.size[0], region.size[1], region.size[2]}));
+      EXPECT_EQ(
+          part.shape,
+          (std::array<int64_t, 4>{whole.shape[0], region.size[0], region.size[1], region.size[2]}));
       ASSERT_TRUE(part.pixels == part_of(whole, region));
     }
     for (const Region& bad : {Region{{0, 0, 0}, {1, 1, 1000}},
@@ -126,8 +126,13 @@ TEST(Images, RegionsAreThePartsOfTheWhole) {
 }
 
 TEST(Images, ManyThreadsReadOneReader) {
-  for (const char* name : {"pyramid.ome.tif", "rgb_planar.ome.tif", "time.nii.gz", "rgb.jp2",
-                           "progressive.jpg", "v3_fortran_3d.npy", "truncated_CZYX.tif"}) {
+  for (const char* name : {"pyramid.ome.tif",
+                           "rgb_planar.ome.tif",
+                           "time.nii.gz",
+                           "rgb.jp2",
+                           "progressive.jpg",
+                           "v3_fortran_3d.npy",
+                           "truncated_CZYX.tif"}) {
     SCOPED_TRACE(name);
     Selection selection;
     if (std::string(name).find("pyramid") == 0 || std::string(name).find("time") == 0)
