@@ -135,6 +135,18 @@ TEST(Image, NamesWhatAFileIsInstead) {
   EXPECT_NE(message("hello").find("not an image that we know"), std::string::npos);
   EXPECT_THROW(read_image(folder / "none.tif"), ConfigError);
   EXPECT_TRUE(is_image_path("a/b.OME.TIF") && is_image_path("c.tiff") && is_image_path("d.Png"));
+  for (const char* name : {"a.btf",
+                           "a.TF8",
+                           "a.jpg",
+                           "a.JPEG",
+                           "a.jp2",
+                           "a.j2k",
+                           "a.nii",
+                           "a.b.nii.gz",
+                           "a.hdr",
+                           "a.npy"})
+    EXPECT_TRUE(is_image_path(name)) << name;
+  EXPECT_FALSE(is_image_path("a.gz") || is_image_path(".nii.gz") || is_image_path("a.img"));
   EXPECT_FALSE(is_image_path("a.tif/b") || is_image_path("c.csv") || is_image_path("tif"));
 }
 

@@ -128,6 +128,25 @@ TEST(OmeTiff, SmallerLevelsAreMeans) {
   EXPECT_EQ(reader->info().geometry.spacing_um, (std::array<double, 3>{2, 0.75, 0.25 * 5 / 3}));
 }
 
+TEST(OmeTiff, ARegionDecodesItsTilesAlone) {
+  const Folder folder;
+  const Image image = make_image(Dtype::u16, {1, 2, 32, 64});
+  for (const int64_t tile : {0, 32}) {  // strips: one per plane
+    WriteOptions options;
+    options.tile = tile;
+    write_ome_tiff(folder / "a.tif", image, options);
+    std::string bytes = bytes_of(folder / "a.tif");
+    bytes.replace(8, 40, std::string(40, '\xff'));  // the first block
+    put(folder / "a.tif", bytes);
+    const auto reader = open_image(folder / "a.tif");
+    const Region other =
+        tile == 0 ? Region{{1, 3, 5}, {1, 9, 50}} : Region{{0, 3, 32}, {2, 20, 32}};
+    EXPECT_TRUE(reader->read(other).pixels == part_of(image, other).pixels);
+    EXPECT_THROW(reader->read({}), DataError);
+    EXPECT_TRUE(reader->read(other).pixels == part_of(image, other).pixels);  // after the failure
+  }
+}
+
 TEST(OmeTiff, StripsPlaneByPlane) {
   const Folder folder;
   const Image image = make_image(Dtype::f32, {2, 3, 300, 400});
