@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -31,7 +32,8 @@ void check_not_sweep(const Override& override) {
   throw ConfigError(text);
 }
 
-/// A key with '/' or '@' can only mean a group.
+/// A key with '@' can only mean a group; one with '/' that does not exist is a mistake, too, though
+/// Hydra adds it for +a/b=c.
 [[noreturn]] void fail_no_group(const Override& override, const std::vector<std::string>& groups) {
   throw ConfigError(override.where() + ": no group '" + override.key + "'." +
                     suggestion(override.key, groups));
@@ -47,29 +49,29 @@ void check_searchpath(const ConfigFile& file, const std::string& package) {
                     ": hydra.searchpath, expected it in the primary config or on the command line");
 }
 
-/// Merges the files of a defaults tree into root, in their order. `parent`: whose list names
-/// `node`, nullptr for the primary config.
-void merge_tree(const DefaultsNode& node,
-                const DefaultsNode* parent,
-                const std::string& package,
-                Node& root,
-                const std::function<void(Included)>& merged) {
-  const auto include = [&](bool is_self) {
+struct Step {
+  const ConfigFile* file;
+  Included included;
+};
+
+/// The files of a defaults tree in the order they are merged. `parent`: whose list names `node`,
+/// nullptr for the primary config.
+void add_parts(const DefaultsNode& node,
+               const DefaultsNode* parent,
+               const std::string& package,
+               std::vector<Step>& out) {
+  const auto add = [&](bool is_self) {
     if (parent != nullptr) check_searchpath(*node.file, package);
-    merge_at(root, package, node.file->content);
-    merged({node.config_path(),
-            package,
-            parent == nullptr ? "" : parent->config_path(),
-            node.item.origin,
-            is_self});
+    const std::string by = parent == nullptr ? "" : parent->config_path();
+    out.push_back({node.file, {node.config_path(), package, by, node.item.origin, is_self}});
   };
   if (node.file == nullptr) return;
-  if (node.children.empty()) include(false);
+  if (node.children.empty()) add(false);
   for (const DefaultsNode& child : node.children) {
     if (child.self) {
-      include(true);
+      add(true);
     } else {
-      merge_tree(child, &node, child.package(), root, merged);
+      add_parts(child, &node, child.package(), out);
     }
   }
 }
@@ -102,11 +104,8 @@ Composition Composer::load(const std::string& primary,
     if (planning && override.sweep != Override::Sweep::none) continue;
     check_not_sweep(override);
     const bool is_map = !override.values.empty() && override.values[0].is_map();
-    const bool is_group = override.key.find('.') == std::string::npos && !is_map &&
-                          repository.has_group(override.key);
-    if (!is_group && (override.package || override.key.find('/') != std::string::npos)) {
-      fail_no_group(override, repository.groups());
-    }
+    const bool is_group = !is_map && repository.has_group(override.key);
+    if (!is_group && override.package) fail_no_group(override, repository.groups());
     (is_group ? choices : values).push_back(override);
   }
   Composition result;
@@ -114,12 +113,17 @@ Composition Composer::load(const std::string& primary,
   root = Node::make_map();
   DefaultsTree tree = build_defaults_tree(repository, primary, choices, planning);
   result.choices = std::move(tree.choices);
-  const auto merged = [&](Included file) {
-    if (watch) watch(root, file.path, file.chosen);
-    result.files.push_back(std::move(file));
-  };
+  std::vector<Step> parts;
   for (const DefaultsNode* part : {&tree.hydra, &tree.primary})
-    merge_tree(*part, nullptr, part->package(), root, merged);
+    add_parts(*part, nullptr, part->package(), parts);
+  std::map<const ConfigFile*, int> uses;
+  for (const Step& part : parts) ++uses[part.file];
+  FileMerger merger(root);
+  for (Step& part : parts) {
+    merger.merge(part.file->content, part.included.package, uses[part.file] > 1);
+    if (watch) watch(root, part.included.path, part.included.chosen);
+    result.files.push_back(std::move(part.included));
+  }
   root.origin = tree.primary.file->content.origin;
   if (const Node* hydra = root.find_direct("hydra"))
     check_hydra_keys(*hydra, repository.load("hydra/config")->content);
@@ -127,6 +131,8 @@ Composition Composer::load(const std::string& primary,
     // Looking for groups reads every folder; only the message of an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;
+    if (value.key.find('/') != std::string::npos && root.find(value.key) == nullptr)
+      fail_no_group(value, repository.groups());
     apply_override(root, value, unknown ? repository.groups() : std::vector<std::string>());
     if (watch) watch(root, "", value.origin);
   }

@@ -4,7 +4,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
+#include "config/composer.h"
+#include "config/scalar.h"
 
 namespace cytra::config {
 namespace {
@@ -76,9 +79,12 @@ class TreeBuilder {
         fail(item.origin,
              "'" + choice.key + "' is a group, expected group=option or +group=option");
       case Override::Action::remove:
+        if (item.is_list)
+          fail(item.origin, "expected the name of one option, or ~" + choice.key + " alone");
         deletions_[key] = {std::move(item), *choice.origin.file};
         break;
       case Override::Action::add:
+        if (item.package == "_here_") item.package = "";
         appended_.push_back(std::move(item));
         break;
       case Override::Action::change:
@@ -102,7 +108,12 @@ class TreeBuilder {
       fail_unchosen(node);
     }
     if (node.file == nullptr) {
-      if (item.optional) return;
+      if (item.optional) {
+        // As in Hydra, but a typo should not pass in silence.
+        if (item.origin.line == 0)
+          log::warn("{}: no such option of the optional group '{}'", item.origin.text(), item.path);
+        return;
+      }
       fail_not_found(node, is_root);
     }
     enter(node);
@@ -191,7 +202,7 @@ class TreeBuilder {
     std::vector<DefaultsNode> children;
     std::vector<std::size_t> later;
     for (auto item = list.rbegin(); item != list.rend(); ++item) {
-      if (item->overrides) continue;
+      if (item->overrides && !item->is_self()) continue;
       DefaultsNode child = child_of(node, *item);
       if (item->is_self()) {
         child.self = true;
@@ -201,9 +212,8 @@ class TreeBuilder {
       }
       if (item->is_group) choose(child);
       if (child.item.is_list) {
-        if (!is_deleted(child)) expand_options(child, node, interpolated, children);
-      } else if (const std::string* name = name_of_item(child.item);
-                 name != nullptr && name->find("${") != std::string::npos) {
+        expand_options(child, node, interpolated, children);
+      } else if (is_interpolated(child.item)) {
         later.push_back(children.size());
         children.push_back(std::move(child));
       } else {
@@ -212,7 +222,7 @@ class TreeBuilder {
       }
     }
     for (const std::size_t i : later) {
-      fill_name(children[i].item);
+      fill_name(children[i]);
       expand(children[i], false, true);
     }
     node.children.assign(std::make_move_iterator(children.rbegin()),
@@ -246,8 +256,6 @@ class TreeBuilder {
     node.item.options = chosen.options;
     node.item.is_list = chosen.is_list;
     node.item.origin = chosen.origin;
-    if (!choice->second.text.empty())
-      node.item.optional = false;  // a typo on the command line is an error
     keys_of_group_[node.group()].insert(choice->first);
   }
 
@@ -265,18 +273,13 @@ class TreeBuilder {
     const std::string key = node.override_key();
     const std::string name = node.item.options.empty() ? "null" : node.item.options[0];
     const Known* known = find_known(key);
-    const bool added = known == nullptr;
-    if (added) known_.push_back({key, name, node.item.origin, node.item.appended});
-    const Known& first = added ? known_.back() : *known;
-    if (!added && first.appended) {
-      fail(first.origin,
-           "group '" + key + "' is in the defaults list already (" + node.item.origin.text() +
-               "), expected '" + key + "=" + first.name + "' without '+'");
-    }
-    if (!added && first.name != name) {
-      fail(first.origin,
+    if (known == nullptr) {
+      known_.push_back({key, name, node.item.origin, node.item.appended});
+    } else if (known->name != name) {
+      fail(known->origin,
            "group '" + key + "' is already '" + name + "' (" + node.item.origin.text() +
-               "), expected 'override " + key + ": " + first.name + "'");
+               "), expected '" + (known->appended ? key + "=" : "override " + key + ": ") +
+               known->name + "'" + (known->appended ? " without '+'" : ""));
     }
     keys_of_group_[node.group()].insert(key);
   }
@@ -292,28 +295,30 @@ class TreeBuilder {
     return keys;
   }
 
-  /// The text that may hold ${...}; nullptr for a group without a choice.
-  static std::string* name_of_item(DefaultsItem& item) {
-    if (!item.is_group) return &item.path;
-    return item.options.empty() ? nullptr : &item.options[0];
+  static bool is_interpolated(const DefaultsItem& item) {
+    const std::string* name = &item.path;
+    if (item.is_group) name = item.options.empty() ? nullptr : &item.options[0];
+    return name != nullptr && name->find("${") != std::string::npos;
   }
 
   /// ${other_group} stands for the option chosen there.
-  void fill_name(DefaultsItem& item) const {
-    std::string& name = *name_of_item(item);
-    for (std::size_t start; (start = name.find("${")) != std::string::npos;) {
-      const std::size_t end = name.find('}', start);
-      if (end == std::string::npos)
-        fail(item.origin, "'" + name + "' has no '}', expected ${group}");
-      const std::string key = name.substr(start + 2, end - start - 2);
-      const Known* found = find_known(key);
-      if (found == nullptr || found->name.find("${") != std::string::npos) {
-        fail(item.origin,
-             "no choice for ${" + key + "}, expected a group of the defaults list." +
-                 suggestion(key, known_keys()));
-      }
-      name.replace(start, end - start + 1, found->name);
+  void fill_name(DefaultsNode& node) const {
+    DefaultsItem& item = node.item;
+    std::string& name = item.is_group ? item.options[0] : item.path;
+    Node known = Node::make_map();
+    for (const Known& one : known_)
+      known.set(one.key, one.name == "null" ? Node() : Node::make_string(one.name));
+    // As in Hydra, a path becomes the whole one and still counts from the group of its list.
+    Node& text =
+        known.set("defaults", Node::make_string(item.is_group ? name : node.config_path()));
+    text.origin = item.origin;
+    set_paths(known);
+    const Node value = evaluate(known, "defaults");
+    if (value.kind != Kind::string) {
+      fail(item.origin,
+           "'" + name + "' is " + plain_text(value) + ", expected the name of an option");
     }
+    name = value.string;
   }
 
   [[noreturn]] void fail_unchosen(const DefaultsNode& node) {
@@ -354,7 +359,9 @@ class TreeBuilder {
         if (others != keys_of_group_.end()) {
           hint = " Did you mean '" +
                  join({others->second.begin(), others->second.end()}, "' or '") + "'?";
-        } else if (!choice.text.empty() && all == &choices_) {
+        } else if (all == &deletions_) {
+          hint += " A list of options is removed by '" + key + "=[]'.";
+        } else if (!choice.text.empty()) {
           hint = " '+" + choice.text + "' adds it.";
         }
         fail(choice.item.origin, "group '" + key + "' is in no defaults list." + hint);
@@ -366,7 +373,8 @@ class TreeBuilder {
     if (node.children.empty() && node.item.is_group && node.file != nullptr &&
         !seen.insert(node.override_key()).second) {
       fail(node.item.origin,
-           "group '" + node.override_key() + "' is in the defaults list twice, expected once");
+           "group '" + node.override_key() + "' is in the defaults list already, expected it once" +
+               (node.item.appended ? " or '" + node.item.origin.file->substr(1) + "'" : ""));
     }
     for (const DefaultsNode& child : node.children) check_duplicates(child, seen);
   }

@@ -14,13 +14,6 @@
 namespace cytra::config {
 namespace {
 
-Node text_list(const std::vector<std::string>& texts) {
-  Node list;
-  list.kind = Kind::list;
-  for (const std::string& text : texts) list.list.push_back(Node::make_string(text));
-  return list;
-}
-
 /// "a=1,b=2": every override but those of exclude_keys, sorted.
 std::string override_dirname(const std::vector<Override>& overrides, const Node& options) {
   const auto excluded = options.get<std::vector<std::string>>("exclude_keys", {});
@@ -57,12 +50,15 @@ Node& place(Node& node, const char* key) {
 
 void fill_hydra(Node& root, const HydraFacts& facts) {
   Node& hydra = place(root, "hydra");
+  set_hydra_types(hydra);
   std::vector<std::string> task, own;
   for (const Override& override : facts.overrides)
     (override.is_hydra() ? own : task).push_back(*override.origin.file);
   Node& overrides = place(hydra, "overrides");
-  overrides.set("hydra", text_list(own));
-  overrides.set("task", text_list(task));
+  for (auto& [key, texts] : {std::pair("hydra", own), std::pair("task", task)}) {
+    Node& list = *overrides.find_direct(key);
+    for (const std::string& text : texts) list.list.push_back(Node::make_string(text));
+  }
 
   Node& runtime = place(hydra, "runtime");
   std::error_code error;
@@ -113,7 +109,7 @@ void check_hydra_keys(const Node& hydra, const Node& known, const std::string& p
 std::vector<std::string> searchpath_of(const Node& primary,
                                        const std::vector<Override>& overrides) {
   const auto chosen = std::find_if(overrides.begin(), overrides.end(), [](const Override& one) {
-    return one.key == "hydra.searchpath" && !one.values.empty();
+    return one.full_key() == "hydra.searchpath" && one.action == Override::Action::change;
   });
   Node list;
   if (chosen != overrides.end()) {

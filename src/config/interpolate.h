@@ -90,5 +90,8 @@ void check_syntax(const Node& root);
 /// with its own ${...} unread; nothing when it leads to a scalar or nowhere. OmegaConf copies it
 /// before it merges a map onto the text.
 std::optional<Node> referenced_container(const Node& root, const std::string& path);
+/// The map or list that `key` leads to, references followed; nullptr when there is none in the
+/// tree. Throws: ConfigError as Interpolator::select_from().
+Node* container_at(Node& root, const std::string& key);
 
 }  // namespace cytra::config

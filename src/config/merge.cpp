@@ -21,33 +21,11 @@ bool is_container(const Node& node) {
                     ", expected a " + name_of(target.kind));
 }
 
-std::string child_path(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "." + key;
-}
-
 /// Before a map merges onto a text with ${...} that leads to a container, OmegaConf copies that
 /// container there.
 void copy_referenced(const Node& root, Node& node, const std::string& path) {
   if (!is_reference(node)) return;
   if (std::optional<Node> copy = referenced_container(root, path)) node = std::move(*copy);
-}
-
-void merge_into(Node& target, Node&& source, Node& root, const std::string& path) {
-  copy_referenced(root, target, path);
-  if (is_missing(source)) return;
-  if (is_container(source) && is_container(target) && source.kind != target.kind)
-    fail_clash(target, source, path);
-  if (!source.is_map() || !target.is_map()) {
-    target = std::move(source);
-    return;
-  }
-  for (auto& [key, value] : source.map) {
-    if (Node* child = target.find_direct(key)) {
-      merge_into(*child, std::move(value), root, child_path(path, key));
-    } else {
-      target.map.emplace_back(key, std::move(value));
-    }
-  }
 }
 
 void add_paths(const Node& node, const std::string& path, std::vector<std::string>& out) {
@@ -58,90 +36,24 @@ void add_paths(const Node& node, const std::string& path, std::vector<std::strin
   }
 }
 
-[[noreturn]] void fail_unknown(const Node& root,
-                               const Override& override,
-                               const std::string& key,
-                               const std::vector<std::string>& groups) {
-  const std::string best = nearest_key(root, key, groups);
-  std::string text = override.where() + ": no key '" + key + "'.";
-  if (!best.empty()) text += " Did you mean '" + best + "'?";
-  if (override.action == Override::Action::change) {
-    text += " '+" + override.origin.file->substr(0, 200) + "' would add a new key.";
+/// `source` below the keys of `package`.
+Node wrapped(Node source, const std::string& package) {
+  if (package.empty()) return source;
+  const std::vector<std::string> steps = split(package, '.');
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    Node map = Node::make_map();
+    map.origin = source.origin;
+    map.set(*step, std::move(source));
+    source = std::move(map);
   }
-  throw ConfigError(text);
-}
-
-/// A map merges key by key, and each must exist.
-void merge_known(Node& target,
-                 const Node& value,
-                 Node& root,
-                 const Override& override,
-                 const std::string& path) {
-  for (const auto& [key, child] : value.map) {
-    Node* place = target.find_direct(key);
-    if (place == nullptr) fail_unknown(root, override, child_path(path, key), {});
-    if (child.is_map() && place->is_map()) {
-      merge_known(*place, child, root, override, child_path(path, key));
-    } else {
-      merge_into(*place, Node(child), root, child_path(path, key));
-    }
-  }
-}
-
-void set_value(Node& target, const Node& value, Node& root, const std::string& path) {
-  if (is_container(value) && is_container(target)) {
-    merge_into(target, Node(value), root, path);
-  } else {
-    target = value;
-  }
-}
-
-/// The place of `key`, made when it is not there; scalars on the way become maps.
-Node& make_place(Node& root, const Override& override) {
-  Node* node = &root;
-  std::string path;
-  for (const std::string& step : split(override.key, '.')) {
-    if (node->kind == Kind::list) {
-      Node* item = node->find(step);
-      if (item == nullptr) {
-        throw ConfigError(override.where() + ": '" + path + "' is a list of " +
-                          std::to_string(node->list.size()) +
-                          ", expected an index of it instead of '" + step + "'");
-      }
-      node = item;
-    } else {
-      if (!node->is_map()) {
-        *node = Node::make_map();
-        node->origin = override.origin;
-      }
-      Node* child = node->find_direct(step);
-      node = child != nullptr ? child : &node->set(step, Node());
-    }
-    path = child_path(path, step);
-  }
-  return *node;
-}
-
-void remove_value(Node& root, const Override& override, const std::vector<std::string>& groups) {
-  const Node* node = root.find(override.key);
-  if (node == nullptr) fail_unknown(root, override, override.key, groups);
-  if (!override.values.empty() && !equal(*node, override.values[0])) {
-    throw ConfigError(override.where() + ": '" + override.key + "' is " + plain_text(*node) +
-                      ", expected " + plain_text(override.values[0]));
-  }
-  const std::size_t dot = override.key.rfind('.');
-  Node& parent = dot == std::string::npos ? root : *root.find(override.key.substr(0, dot));
-  if (parent.kind == Kind::list) {
-    parent.list.erase(parent.list.begin() + (node - parent.list.data()));
-  } else {
-    const std::string last = override.key.substr(dot + 1);
-    parent.map.erase(std::find_if(parent.map.begin(), parent.map.end(), [&](const auto& entry) {
-      return entry.first == last;
-    }));
-  }
+  return source;
 }
 
 }  // namespace
+
+std::string child_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
 
 std::string nearest_key(const Node& root,
                         const std::string& key,
@@ -178,41 +90,89 @@ bool is_reference(const Node& node) {
   return node.kind == Kind::string && has_interpolation(node.string);
 }
 
-void merge_at(Node& root, const std::string& package, Node source) {
-  Node* node = &root;
-  std::string path;
-  if (!package.empty()) {
-    for (const std::string& step : split(package, '.')) {
-      path = child_path(path, step);
-      Node* child = node->find_direct(step);
-      if (child == nullptr) child = &node->set(step, Node::make_map());
-      copy_referenced(root, *child, path);
-      if (child->kind == Kind::list) fail_clash(*child, source, path);
-      if (!child->is_map()) *child = Node::make_map();
-      if (child->origin.file == nullptr) child->origin = source.origin;
-      node = child;
+void merge_into(
+    Node& target, Node source, Node& root, const std::string& path, const OnNewKey& on_new_key) {
+  copy_referenced(root, target, path);
+  if (is_missing(source)) return;
+  if (is_container(source) && is_container(target) && source.kind != target.kind)
+    fail_clash(target, source, path);
+  if (!source.is_map() || !target.is_map()) {
+    target = std::move(source);
+    return;
+  }
+  for (auto& [key, value] : source.map) {
+    const std::string child = child_path(path, key);
+    if (Node* place = target.find_direct(key)) {
+      merge_into(*place, std::move(value), root, child, on_new_key);
+    } else {
+      if (on_new_key) on_new_key(child);
+      target.map.emplace_back(key, std::move(value));
     }
   }
-  merge_into(*node, std::move(source), root, path);
 }
 
-void apply_override(Node& root, const Override& override, const std::vector<std::string>& groups) {
-  if (override.action == Override::Action::remove) return remove_value(root, override, groups);
-  const Node& value = override.values.at(0);
-  Node* node = root.find(override.key);
-  if (override.action == Override::Action::change) {
-    if (node == nullptr) fail_unknown(root, override, override.key, groups);
-    if (value.is_map() && node->is_map())
-      return merge_known(*node, value, root, override, override.key);
-    return set_value(*node, value, root, override.key);
+/// Maps and lists that merging `source` will move: those that meet none.
+void FileMerger::add_moved(const Node& source,
+                           const Node* target,
+                           Path& path,
+                           std::vector<Path>& out) {
+  for (const auto& [key, child] : source.map) {
+    if (!is_container(child)) continue;
+    const Node* met = target == nullptr ? nullptr : target->find_direct(key);
+    path.push_back(key);
+    if (met == nullptr || (!is_container(*met) && !is_reference(*met))) {
+      out.push_back(path);
+    } else if (met->is_map()) {
+      add_moved(child, met, path, out);
+    }
+    path.pop_back();
   }
-  const bool taken = node != nullptr && !node->is_null() && !is_missing(*node);
-  if (override.action == Override::Action::add && taken && !is_container(value)) {
-    throw ConfigError(override.where() + ": '" + override.key + "' is already " +
-                      plain_text(*node).substr(0, 200) + ", expected '" +
-                      override.origin.file->substr(1, 200) + "' without '+'");
+}
+
+/// True when merging `source` puts another value at `path` or above it.
+bool FileMerger::replaces(const Node& source, const Path& path) {
+  const Node* node = &source;
+  for (const std::string& key : path) {
+    node = node->find_direct(key);
+    if (node == nullptr) return false;
+    if (!is_container(*node)) return !is_missing(*node);
   }
-  set_value(make_place(root, override), value, root, override.key);
+  return false;
+}
+
+void FileMerger::merge(const Node& content, const std::string& package, bool repeated) {
+  const auto place = [](Node& root, const Path& path) {
+    Node* node = &root;
+    for (const std::string& key : path) node = node == nullptr ? nullptr : node->find_direct(key);
+    return node;
+  };
+  const auto keep = [&](Moved& moved, const Path& path) {
+    const Node* now = place(root_, path);
+    if (now != nullptr) *place(moved.content, path) = *now;
+  };
+  const auto again = moved_.find(&content);
+  if (again != moved_.end()) {
+    for (const Path& path : again->second.paths) keep(again->second, path);
+  }
+  Node source = wrapped(again == moved_.end() ? content : again->second.content, package);
+  for (auto& [file, moved] : moved_) {
+    auto& paths = moved.paths;
+    paths.erase(std::remove_if(paths.begin(),
+                               paths.end(),
+                               [&](const Path& path) {
+                                 const bool gone = replaces(source, path);
+                                 if (gone) keep(moved, path);
+                                 return gone;
+                               }),
+                paths.end());
+  }
+  if (repeated && package.empty() && again == moved_.end()) {
+    Path path;
+    Moved& moved = moved_[&content];
+    moved.content = content;
+    add_moved(source, &root_, path, moved.paths);
+  }
+  merge_into(root_, std::move(source), root_, "");
 }
 
 }  // namespace cytra::config

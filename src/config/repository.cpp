@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/defaults.h"
+#include "config/interpolate.h"
 
 namespace cytra::config {
 namespace {
@@ -88,7 +89,7 @@ std::optional<std::string> read_header(const std::string& text, const std::strin
     start = end + 1;
     if (line.empty()) continue;
     if (line[0] != '#') break;
-    line = trim(std::string_view(line).substr(std::min(line.find_first_not_of('#'), line.size())));
+    line = trim(std::string_view(line).substr(1));
     if (!starts_with(line, "@")) break;
     std::vector<std::string> words = split(line, ' ');
     words.erase(std::remove(words.begin(), words.end(), ""), words.end());
@@ -106,10 +107,11 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::stri
   auto file = std::make_unique<ConfigFile>();
   file->header = read_header(text, name);
   file->content = parse_yaml(text, name);
-  if (!file->content.is_map()) {
+  if (!file->content.is_map() && file->content.kind != Kind::list) {
     throw ConfigError(file->content.where() + ": the file holds a " + name_of(file->content.kind) +
                       ", expected a map");
   }
+  check_syntax(file->content);
   auto& map = file->content.map;
   const auto defaults = std::find_if(
       map.begin(), map.end(), [](const auto& entry) { return entry.first == "defaults"; });

@@ -162,4 +162,23 @@ std::optional<Node> referenced_container(const Node& root, const std::string& pa
   return std::nullopt;
 }
 
+Node* container_at(Node& root, const std::string& key) {
+  Interpolator tree(root);
+  const auto found = tree.select_from(tree.root(), tree.root(), key, "'" + key + "'", false);
+  if (found.result != Interpolator::Selection::Result::found ||
+      found.value.kind != Value::Kind::container) {
+    return nullptr;
+  }
+  std::vector<const Site*> way;
+  for (const Site* site = found.value.site; site != nullptr; site = site->parent)
+    way.push_back(site);
+  if (way.back()->node != &root) return nullptr;
+  Node* node = &root;
+  for (auto step = way.rbegin() + 1; step != way.rend(); ++step) {
+    node = node->is_map() ? &node->map[(*step)->index].second : &node->list[(*step)->index];
+    if (node != (*step)->node) return nullptr;  // what a function made in place of its text
+  }
+  return node;
+}
+
 }  // namespace cytra::config
