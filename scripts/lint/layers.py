@@ -16,7 +16,7 @@ LAYERS = {
 # (a header, where it may be included, that place in words)
 HOMES = [
     (r"yaml-cpp/", r"src/config/[^/]+\.cpp$", "src/config/*.cpp"),
-    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib)\.h$", r"src/io/[^/]+$", "src/io/"),
+    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/[^/]+$", "src/io/"),
     (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),
     (r"(cuda|cudnn|cublas|cufft|nvtx|nvToolsExt|nccl|cub/|thrust/|cooperative_groups|(c10|ATen|torch/csrc)/cuda/"
      r"|ATen/cudnn/)", r"src/[^/]+/cuda/", "src/*/cuda/"),

@@ -118,7 +118,8 @@ void remove_stale_temporaries(const std::string& folder) {
     const std::size_t mark = name.rfind(".tmp.");
     if (name.empty() || name[0] != '.' || mark == std::string::npos) continue;
     const int process = std::atoi(name.c_str() + mark + 5);
-    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+      fs::remove_all(entry.path(), ignored);
   }
 }
 

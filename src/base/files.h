@@ -36,7 +36,7 @@ void write_file(const std::string& path, std::string_view text);  // atomic
 std::string make_run_folder(const std::string& path);
 /// mkdir -p. Throws as AtomicFile.
 void make_folders(const std::string& path);
-/// Removes temporaries of AtomicFile in `folder` whose process is gone.
+/// Removes temporaries (of AtomicFile, and folders so named) in `folder` whose process is gone.
 void remove_stale_temporaries(const std::string& folder);
 
 /// The folder of the running program, and the built-in configs beside it (build tree or

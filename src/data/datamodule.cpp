@@ -59,13 +59,15 @@ std::vector<Sample> list_folder(const std::string& folder, const std::string& ke
   std::vector<Sample> samples;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string path = entry.path().string();
-    if (!entry.is_regular_file() || !io::is_image_path(path)) continue;
+    const bool is_either = entry.is_regular_file() || entry.is_directory();
+    if (!is_either || !io::is_image_path(path)) continue;
     Sample sample;
     sample.id = path;
     sample.paths[key] = path;
     samples.push_back(std::move(sample));
   }
-  if (samples.empty()) throw DataError(folder + ": no images (.tif, .tiff, .png) in this folder");
+  if (samples.empty())
+    throw DataError(folder + ": no images (.tif, .png, .nii, .zarr, ...) in this folder");
   std::sort(
       samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
   return samples;

@@ -17,6 +17,8 @@ namespace cytra::io {
 constexpr std::size_t kHeadBytes = 600;
 bool is_tiff(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection);
+bool is_zarr(const std::string& head, const std::string& path);
+std::unique_ptr<ImageReader> open_zarr(const std::string& path, const Selection& selection);
 bool is_png(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& selection);
 bool is_jpeg(const std::string& head, const std::string& path);

@@ -25,9 +25,13 @@ constexpr Format kFormats[] = {{is_tiff, open_tiff_image},
                                {is_jpeg, open_jpeg},
                                {is_jpeg2000, open_jpeg2000},
                                {is_npy, open_npy},
-                               {is_nifti, open_nifti}};
+                               {is_nifti, open_nifti},
+                               {is_zarr, open_zarr}};
 
+/// "" for a folder.
 std::string first_bytes(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return "";
   const InputFile file(path);
   char head[kHeadBytes];
   const int64_t count = file.read_at(0, head, sizeof head);
@@ -41,6 +45,12 @@ bool is_image_path(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   for (char& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    // What a writer has not finished is no image yet.
+    return is_zarr("", path) &&
+           !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
+  }
   // .ome.tif and .ome.btf are covered by their ends
   for (const char* extension : {".tif",
                                 ".tiff",
@@ -65,12 +75,16 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   for (const Format& format : kFormats) {
     if (format.probe(head, path)) return format.open(path, selection);
   }
-  const std::string found = head.empty()                     ? "an empty file"
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  const std::string found = is_folder                        ? "a folder without a Zarr image"
+                            : head.empty()                   ? "an empty file"
                             : head.substr(0, 4) == "\x89HDF" ? "an HDF5 file"
                             : head.substr(0, 2) == "PK"      ? "a zip archive"
                                                              : "not an image that we know";
-  throw DataError(path + ": " + found +
-                  ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI or NumPy; convert it to TIFF");
+  throw DataError(
+      path + ": " + found +
+      ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI, NumPy or OME-Zarr; convert it to TIFF");
 }
 
 Image read_image(const std::string& path, const Selection& selection) {

@@ -19,7 +19,7 @@ struct ImageInfo {
   Dtype dtype = Dtype::u8;
   std::array<int64_t, 4> shape{1, 1, 1, 1};  // C, Z, Y, X of the selected scene, level, channels
   int64_t scenes = 1, levels = 1, timepoints = 1;
-  Geometry geometry;  // of the selected level
+  Geometry geometry;                       // of the selected level
   std::vector<std::string> channel_names;  // of the selected channels, or empty
 };
 
@@ -56,6 +56,7 @@ bool is_image_path(const std::string& path);
 Image read_image(const std::string& path, const Selection& selection = {});
 
 /// Reads whatever `region` asks for out of an image in memory; for formats that can't do better.
+/// Its affine, if known, is that of the region.
 Image crop(const Image& image, const Region& region, const std::string& path);
 /// Region with every size set. Throws: DataError unless it lies within `shape` (C, Z, Y, X).
 Region within(const Region& region, const std::array<int64_t, 4>& shape, const std::string& path);

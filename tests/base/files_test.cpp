@@ -60,7 +60,10 @@ TEST(RemoveStaleTemporaries, LeavesThoseOfLivingProcesses) {
   const std::string own = dir / (".a.tmp." + std::to_string(::getpid()) + ".0"),
                     dead = dir / ".a.tmp.999999999.0";
   for (const std::string& name : {own, dead, dir / "a"}) std::ofstream(name) << "x";
+  const std::string folder = dir / ".b.zarr.tmp.999999999.1";
+  fs::create_directories(folder + "/0");
   remove_stale_temporaries(dir.path());
+  EXPECT_FALSE(fs::exists(folder));
   EXPECT_TRUE(fs::exists(own));
   EXPECT_TRUE(fs::exists(dir / "a"));
   EXPECT_FALSE(fs::exists(dead));

@@ -1,0 +1,29 @@
+#pragma once
+// A Zarr folder that appears whole or not at all; for zarr*.cpp alone.
+#include <string>
+
+namespace cytra::io {
+
+/// Written as `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and puts it in
+/// place of a Zarr folder that is there. Without a commit the destructor removes it.
+class ZarrFolder {
+ public:
+  /// Throws: ConfigError (there is something else at `path`; parent missing or not writable).
+  explicit ZarrFolder(std::string path);
+  ~ZarrFolder();
+  ZarrFolder(const ZarrFolder&) = delete;
+  ZarrFolder& operator=(const ZarrFolder&) = delete;
+  const std::string& path() const { return path_; }
+  const std::string& temporary() const { return temporary_; }
+  /// A new file, with the folders above it. Throws: as AtomicFile.
+  void write(const std::string& key, const void* data, std::size_t bytes) const;
+  void write(const std::string& key, const std::string& text) const {
+    write(key, text.data(), text.size());
+  }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+};
+
+}  // namespace cytra::io

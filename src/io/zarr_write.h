@@ -1,0 +1,57 @@
+#pragma once
+// OME-Zarr images: whole, or part by part.
+#include <array>
+#include <memory>
+#include <string>
+
+#include "io/image.h"
+#include "io/reader.h"
+
+namespace cytra::io {
+
+struct ZarrOptions {
+  /// 0.4 is Zarr 2, which most programs read; 0.5 is Zarr 3.
+  enum class Version { v0_4, v0_5 } version = Version::v0_4;
+  enum class Compressor { none, gzip, zstd, blosc } compressor = Compressor::blosc;
+  /// C, Z, Y, X of a chunk; 0: one channel, and 64^3 of an isotropic stack, else planes: 512^2 of a
+  /// 2D image, several of 256^2 of a stack, 1 MB at most.
+  std::array<int64_t, 4> chunk{0, 0, 0, 0};
+  /// C, Z, Y, X of a file of many chunks, rounded up to whole ones (0.5 alone); 0: as the chunk.
+  std::array<int64_t, 4> shard{0, 0, 0, 0};
+  /// Each level halves Y and X, and Z while its spacing is that of X; 0: until Y and X are at most
+  /// 256. 1 to 30: so many at most.
+  int64_t levels = 0;
+  /// Levels by the nearest voxel instead of the mean.
+  bool is_labels = false;
+  /// With a name: writes PATH/labels/NAME, labels of the image PATH, in that image's version.
+  std::string labels;
+};
+
+/// Writes an image part by part: regions in any order that don't overlap; what is never written is
+/// 0. Chunks are compressed and put on the disk when they are complete; parts of incomplete ones
+/// stay in memory, so regions that are multiples of chunks need the least. All appears at `path` by
+/// finish(); without it nothing does. Thread: write() may be called by several threads.
+class ZarrWriter {
+ public:
+  /// Of `info` the type, shape, geometry and channel names count. Replaces a Zarr image at `path`.
+  /// Throws: ConfigError (options; `path` is something else, or can't be written), DataError (the
+  /// image that labels belong to is none, or has another size).
+  ZarrWriter(const std::string& path, const ImageInfo& info, const ZarrOptions& options = {});
+  ~ZarrWriter();
+  ZarrWriter(const ZarrWriter&) = delete;
+  ZarrWriter& operator=(const ZarrWriter&) = delete;
+  /// All channels of a region. Throws: DataError (not within the image), IoError; std::logic_error
+  /// for another type or size, or a voxel that is written twice.
+  void write(const Region& region, const Image& pixels);
+  /// Makes the smaller levels and the metadata, and puts all in place. Throws: as AtomicFile.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Throws: as ZarrWriter.
+void write_ome_zarr(const std::string& path, const Image& image, const ZarrOptions& options = {});
+
+}  // namespace cytra::io
