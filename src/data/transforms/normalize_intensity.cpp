@@ -1,79 +1,64 @@
 // NormalizeIntensityd: (x - mean) / deviation. Source: monai.transforms.NormalizeIntensityd
 // (population deviation).
-#include <ATen/ATen.h>
-
-#include "base/error.h"
-#include "config/registry.h"
-#include "data/sample.h"
+#include "data/transforms/per_key.h"
 
 namespace cytra::data {
 namespace {
 
-class NormalizeIntensityd final : public Transform {
- public:
-  struct Options {
-    std::vector<std::string> keys;
-    std::vector<double> subtrahend, divisor;
-    bool nonzero = false, channel_wise = false;
-    template <class V>
-    void visit(V& v) {
-      v("keys", keys, "samples' keys to normalise", config::required);
-      v("subtrahend",
-        subtrahend,
-        "subtract this, one number or one per channel (channel_wise); default: the mean");
-      v("divisor",
-        divisor,
-        "divide by this, likewise; default: the standard deviation, or 1 when that is 0");
-      v("nonzero", nonzero, "leave zeros as they are and out of the statistics");
-      v("channel_wise", channel_wise, "each channel by itself");
-    }
-  };
-  explicit NormalizeIntensityd(const Options& options) : options_(options) {}
+struct NormalizeIntensityd : KeyOptions {
+  std::vector<double> subtrahend, divisor;
+  bool nonzero = false, channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("subtrahend",
+      subtrahend,
+      "subtract this, one number or one per channel (channel_wise); default: the mean");
+    v("divisor",
+      divisor,
+      "divide by this, likewise; default: the standard deviation, or 1 when that is 0");
+    v("nonzero", nonzero, "leave zeros as they are and out of the statistics");
+    v("channel_wise", channel_wise, "each channel by itself");
+  }
+  void check() const {
+    if (!channel_wise && (subtrahend.size() > 1 || divisor.size() > 1))
+      throw ConfigError("subtrahend, divisor: expected one number unless channel_wise is true");
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    for (const std::string& key : options_.keys) {
-      at::Tensor& image = sample.at(key);  // (C,[D,]H,W)
-      at::Tensor result = image.clone();
-      if (options_.channel_wise) {
-        for (int64_t c = 0; c < result.size(0); ++c)
-          normalize(result[c], static_cast<std::size_t>(c));
-      } else {
-        normalize(result, 0);
+  at::Tensor operator()(const at::Tensor& image) const {
+    std::size_t channel = 0;
+    for (const std::size_t numbers : {subtrahend.size(), divisor.size()}) {
+      if (numbers > 1 && static_cast<int64_t>(numbers) != image.size(0)) {
+        throw DataError(std::to_string(image.size(0)) + " channels, expected " +
+                        std::to_string(numbers) + " as subtrahend or divisor have numbers");
       }
-      image = result;
     }
+    return by_channel(
+        image, channel_wise, [&](const at::Tensor& part) { return normalize(part, channel++); });
   }
 
  private:
-  void normalize(at::Tensor image, std::size_t channel) const {
-    const at::Tensor mask = options_.nonzero ? image.ne(0) : at::Tensor();
-    const at::Tensor values = options_.nonzero ? image.masked_select(mask) : image;
-    if (values.numel() == 0) return;
-    // The statistics in double: a float sum over 10^8 voxels is off by more than the peer's
-    // tolerance.
-    const at::Tensor exact = values.to(at::kDouble);
-    const double mean = given(options_.subtrahend, channel).value_or(exact.mean().item<double>());
-    double deviation =
-        given(options_.divisor, channel).value_or(exact.std(/*unbiased=*/false).item<double>());
-    if (deviation == 0) deviation = 1;
-    if (options_.nonzero) {
-      image.copy_(at::where(mask, (image - mean) / deviation, image));
-    } else {
-      image.sub_(mean).div_(deviation);
+  at::Tensor normalize(const at::Tensor& part, std::size_t channel) const {
+    const at::Tensor mask = nonzero ? part.ne(0) : at::Tensor();
+    const at::Tensor values = nonzero ? part.masked_select(mask) : part;
+    if (values.numel() == 0) return part;
+    double mean = given(subtrahend, channel), deviation = given(divisor, channel);
+    if (subtrahend.empty() || divisor.empty()) {
+      // In double: a float sum over 10^8 voxels is off by more than the peer's tolerance.
+      const at::Tensor exact = values.to(at::kDouble);
+      if (subtrahend.empty()) mean = exact.mean().item<double>();
+      if (divisor.empty()) deviation = exact.std(/*unbiased=*/false).item<double>();
     }
+    const at::Tensor result = (part - mean).div_(deviation == 0 ? 1 : deviation);
+    return nonzero ? at::where(mask, result, part) : result;
   }
-  static std::optional<double> given(const std::vector<double>& numbers, std::size_t channel) {
-    if (numbers.empty()) return std::nullopt;
-    if (numbers.size() > 1 && channel >= numbers.size()) {
-      throw DataError(
-          "NormalizeIntensityd: the image has more channels than subtrahend or divisor have "
-          "numbers");
-    }
-    return numbers[numbers.size() == 1 ? 0 : channel];
+  static double given(const std::vector<double>& numbers, std::size_t channel) {
+    return numbers.empty() ? 0 : numbers[numbers.size() == 1 ? 0 : channel];
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, NormalizeIntensityd, "NormalizeIntensityd");
+const Registered<Transform, PerKey<NormalizeIntensityd>> registered("NormalizeIntensityd",
+                                                                    __FILE__);
 
 }  // namespace
 }  // namespace cytra::data

@@ -1,0 +1,123 @@
+// SplitDimd, SqueezeDimd, RepeatChanneld: dimensions of images. Source:
+// monai.transforms.{SplitDimd, SqueezeDimd, RepeatChanneld}.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+/// Dimension `dim` of an image, counted from its end when negative.
+int64_t dim_of(const at::Tensor& image, int64_t dim) {
+  if (dim >= image.dim() || dim < -image.dim())
+    throw DataError(fmt::format("{} dimensions, expected one numbered {}", image.dim(), dim));
+  return dim < 0 ? dim + image.dim() : dim;
+}
+
+at::Tensor without(const at::Tensor& image, int64_t dim) {
+  if (image.size(dim) != 1) {
+    throw DataError(fmt::format(
+        "{} along dim {} of {}, expected 1", image.size(dim), dim, fmt::join(image.sizes(), "x")));
+  }
+  if (image.dim() <= 3) {
+    throw DataError(fmt::format("{} without dim {} is no image, expected (C,Y,X) to remain",
+                                fmt::join(image.sizes(), "x"),
+                                dim));
+  }
+  return image.squeeze(dim);
+}
+
+class SplitDimd final : public Transform {
+ public:
+  struct Options : KeyOptions {
+    std::vector<std::string> output_postfixes;
+    int64_t dim = 0;
+    bool keepdim = true, list_output = false;
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("output_postfixes", output_postfixes, "parts are KEY_POSTFIX; null: KEY_0, KEY_1, ...");
+      v("dim", dim, "to split; 0: channels", -4, 3);
+      v("keepdim", keepdim, "parts keep the dimension, of size 1");
+      v("list_output", list_output, "must be false: a sample stays one sample");
+      v("update_meta", config::Unused{}, "one geometry per sample");
+    }
+    void check() const {
+      if (list_output) throw ConfigError("list_output: true, expected false: use its parts' keys");
+    }
+  };
+  explicit SplitDimd(const Options& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override {
+    for (const std::string& key : options_.keys) {
+      if (options_.skips(sample, key)) continue;
+      const at::Tensor image = sample.at(key);
+      const std::vector<at::Tensor> parts = split(sample, key);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::vector<std::string>& names = options_.output_postfixes;
+        const std::string name = key + "_" + (names.empty() ? std::to_string(i) : names[i]);
+        if (!sample.tensors.emplace(name, parts[i]).second)
+          throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a part");
+      }
+    }
+  }
+
+ private:
+  std::vector<at::Tensor> split(Sample& sample, const std::string& key) const {
+    std::vector<at::Tensor> parts;
+    KeyOptions one;
+    one.keys = {key};
+    one.for_each(sample, [&](const at::Tensor& image) {
+      const int64_t dim = dim_of(image, options_.dim);
+      const std::size_t names = options_.output_postfixes.size();
+      parts = image.split(1, dim);
+      if (names > 0 && names != parts.size()) {
+        throw DataError(fmt::format(
+            "{} along dim {}, expected {} as output_postfixes", parts.size(), dim, names));
+      }
+      for (at::Tensor& part : parts) part = options_.keepdim ? part : without(part, dim);
+      return image;
+    });
+    return parts;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, SplitDimd, "SplitDimd");
+
+struct SqueezeDimd : KeyOptions {
+  std::optional<int64_t> dim = 0;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("dim", dim, "of size 1, to leave out; null: all of size 1", -4, 3);
+    v("update_meta", config::Unused{}, "one geometry per sample");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    if (dim) return without(image, dim_of(image, *dim));
+    at::Tensor result = image;
+    for (int64_t d = image.dim() - 1; d >= 0; --d) {
+      if (image.size(d) == 1) result = without(result, d);
+    }
+    return result;
+  }
+};
+const Registered<Transform, PerKey<SqueezeDimd>> registered_squeeze("SqueezeDimd", __FILE__);
+
+struct RepeatChanneld : KeyOptions {
+  int64_t repeats = 1;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("repeats", repeats, "times each channel comes, one after the other", config::required);
+  }
+  void check() const {
+    if (repeats < 1) throw ConfigError("repeats: expected at least 1");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    return image.repeat_interleave(repeats, 0);
+  }
+};
+const Registered<Transform, PerKey<RepeatChanneld>> registered_repeat("RepeatChanneld", __FILE__);
+
+}  // namespace
+}  // namespace cytra::data

@@ -1,0 +1,138 @@
+#pragma once
+// What transforms share that change each key's image by itself. A transform is one struct with its
+// options and what it does:
+//   struct Twiced : KeyOptions { at::Tensor operator()(const at::Tensor& image) const; };
+//   struct RandScaled : RandKeyOptions { auto draw(Rng& rng, const at::Tensor& first) const; };
+// where draw() returns what is done to every image: a function with the drawn numbers inside.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/sample.h"
+
+namespace cytra::data {
+
+struct KeyOptions {
+  std::vector<std::string> keys;
+  bool allow_missing_keys = false;
+  template <class V>
+  void visit(V& v) {
+    v("keys", keys, "samples' keys to transform", config::required);
+    v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
+  }
+  /// MONAI's dtype, where its class has one.
+  template <class V>
+  static void visit_dtype(V& v) {
+    v("dtype",
+      config::Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
+      "samples are float32");
+  }
+  bool skips(const Sample& sample, const std::string& key) const {
+    return allow_missing_keys && sample.tensors.count(key) == 0;
+  }
+  /// image = change(image) for each key; its DataError gets the sample's name and the key in front.
+  template <class Change>
+  void for_each(Sample& sample, const Change& change) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      at::Tensor& image = sample.at(key);
+      try {
+        image = change(image);
+      } catch (const DataError& error) {
+        throw DataError(sample.id + ": '" + key + "': " + error.what());
+      }
+    }
+  }
+};
+
+struct RandKeyOptions : KeyOptions {
+  double prob = 0.1;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("prob", prob, "probability that it is done", 0, 1);
+  }
+};
+
+template <class T>
+class PerKey final : public Transform {
+ public:
+  using Options = T;
+  explicit PerKey(const T& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override { options_.for_each(sample, options_); }
+
+ private:
+  T options_;
+};
+
+/// The same numbers for all keys, drawn for the first key there is; what draw() returns may draw
+/// more for each key.
+template <class T>
+class RandPerKey final : public Transform {
+ public:
+  using Options = T;
+  explicit RandPerKey(const T& options) : options_(options) {}
+  bool is_random() const override { return true; }
+  void apply(Sample& sample, Rng& rng) const override {
+    if (rng.uniform() >= options_.prob) return;
+    for (const std::string& key : options_.keys) {
+      if (options_.skips(sample, key)) continue;
+      const at::Tensor first = sample.at(key);
+      return options_.for_each(sample, options_.draw(rng, first));
+    }
+  }
+
+ private:
+  T options_;
+};
+
+/// change(part) of each channel when channel_wise, else of the whole image.
+template <class Change>
+at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+  if (!channel_wise) return change(image);
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : image.unbind(0)) parts.push_back(change(part));
+  return at::stack(parts);
+}
+
+/// change(part, number): one number for the image or one for each channel.
+template <class Change>
+at::Tensor by_channel(const at::Tensor& image,
+                      const std::vector<double>& numbers,
+                      const Change& change) {
+  if (numbers.size() == 1) return change(image, numbers[0]);
+  if (static_cast<int64_t>(numbers.size()) != image.size(0)) {
+    throw DataError(std::to_string(image.size(0)) + " channels, expected " +
+                    std::to_string(numbers.size()) + " as in the first key: channel_wise is true");
+  }
+  std::vector<at::Tensor> parts;
+  for (std::size_t c = 0; c < numbers.size(); ++c)
+    parts.push_back(change(image[static_cast<int64_t>(c)], numbers[c]));
+  return at::stack(parts);
+}
+
+/// A range that an option gives by two numbers, or by one, from `other` on.
+struct Range {
+  double low, high;
+  Range(const std::vector<double>& numbers, double other)
+      : low(std::min(numbers[0], numbers.size() > 1 ? numbers[1] : other)),
+        high(std::max(numbers[0], numbers.size() > 1 ? numbers[1] : other)) {}
+  double draw(Rng& rng) const { return rng.uniform(low, high); }
+  std::vector<double> draw(Rng& rng, int64_t count) const {
+    std::vector<double> numbers;
+    while (static_cast<int64_t>(numbers.size()) < count) numbers.push_back(draw(rng));
+    return numbers;
+  }
+};
+
+inline void check_range(const char* name, const std::vector<double>& numbers, bool one_is_enough) {
+  if (numbers.size() == 2 || (one_is_enough && numbers.size() == 1)) return;
+  throw ConfigError(std::string(name) + ": " + std::to_string(numbers.size()) +
+                    " numbers, expected " + (one_is_enough ? "one or two" : "two: low, high"));
+}
+
+}  // namespace cytra::data

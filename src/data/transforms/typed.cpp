@@ -1,0 +1,58 @@
+// ToTensord, EnsureTyped, CastToTyped, Identityd: taken from MONAI's pipelines, where they make the
+// float32 tensors that samples are made of here; they check that the keys are there. Source:
+// monai.transforms.{ToTensord, EnsureTyped, CastToTyped, Identityd}.
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+/// Changes nothing.
+struct Kept : KeyOptions {
+  at::Tensor operator()(const at::Tensor& image) const { return image; }
+};
+
+struct Typed : Kept {
+  std::vector<std::string> dtype;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("dtype", dtype, "float32 or null, one or one for each key");
+  }
+  void check() const {
+    for (const std::string& name : dtype) {
+      const std::string last = name.substr(name.rfind('.') + 1);  // of torch.float32
+      if (last != "float32" && last != "float" && last != "null") {
+        throw ConfigError("dtype: '" + name +
+                          "', expected float32: samples are, and labels up to 2^24 stay exact");
+      }
+    }
+  }
+};
+const Registered<Transform, PerKey<Typed>> registered_cast("CastToTyped", __FILE__);
+
+struct ToTensord : Typed {
+  std::string device = "cpu";
+  template <class V>
+  void visit(V& v) {
+    Typed::visit(v);
+    v("device", device, "transforms run on the CPU", {"cpu"});
+    v("wrap_sequence", config::Unused{}, "samples have no sequences");
+    v("track_meta", config::Unused{}, "one geometry per sample");
+  }
+};
+const Registered<Transform, PerKey<ToTensord>> registered_to_tensor("ToTensord", __FILE__);
+
+struct EnsureTyped : ToTensord {
+  std::string data_type = "tensor";
+  template <class V>
+  void visit(V& v) {
+    ToTensord::visit(v);
+    v("data_type", data_type, "samples are tensors", {"tensor"});
+  }
+};
+const Registered<Transform, PerKey<EnsureTyped>> registered_ensure("EnsureTyped", __FILE__);
+
+const Registered<Transform, PerKey<Kept>> registered_identity("Identityd", __FILE__);
+
+}  // namespace
+}  // namespace cytra::data
