@@ -96,6 +96,8 @@ Composition Composer::load(const std::string& primary,
   for (const std::string& text : texts) overrides.push_back(parse_override(text));
   Repository repository(folders_);
   const ConfigFile* first = repository.load(primary);
+  if (first != nullptr && !first->content.is_map())
+    throw ConfigError(first->content.where() + ": a list, expected the primary config to be a map");
   const Node empty = Node::make_map();
   for (const std::string& folder :
        searchpath_of(first == nullptr ? empty : first->content, overrides))

@@ -202,7 +202,7 @@ class TreeBuilder {
     std::vector<DefaultsNode> children;
     std::vector<std::size_t> later;
     for (auto item = list.rbegin(); item != list.rend(); ++item) {
-      if (item->overrides && !item->is_self()) continue;
+      if (item->overrides) continue;
       DefaultsNode child = child_of(node, *item);
       if (item->is_self()) {
         child.self = true;

@@ -21,9 +21,7 @@ struct DefaultsItem {
   std::vector<std::string> options;  // of a group; empty for null
   std::optional<std::string> package;
   Origin origin;
-  bool is_self() const {
-    return is_group ? !is_list && !options.empty() && options[0] == "_self_" : path == "_self_";
-  }
+  bool is_self() const { return !is_group && path == "_self_"; }
 };
 
 struct ConfigFile {

@@ -107,6 +107,15 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::stri
   auto file = std::make_unique<ConfigFile>();
   file->header = read_header(text, name);
   file->content = parse_yaml(text, name);
+  if (file->content.kind == Kind::string) {  // as OmegaConf.create() does with text
+    log::warn("{}: text alone, it becomes a key without a value; expected key: value", name);
+    file->content = parse_yaml(file->content.string, name);
+    if (file->content.kind == Kind::string) {
+      const std::string key = file->content.string;
+      file->content = Node::make_map();
+      file->content.set(key, Node());
+    }
+  }
   if (!file->content.is_map() && file->content.kind != Kind::list) {
     throw ConfigError(file->content.where() + ": the file holds a " + name_of(file->content.kind) +
                       ", expected a map");

@@ -169,8 +169,8 @@ class Builder : public YAML::EventHandler {
                ? "a list or map can't be a key, expected text"
                : "the list or map that begins here does not end, expected its bracket");
     if (node.kind == Kind::null) fail(mark, "null can't be a key, expected text (quote it)");
-    // Keys keep their spelling: `on:` is the key "on", where Python would make it True.
-    top.key = is_plain_ ? plain_ : plain_text(node);
+    // Numbers are written as Python would (0x1F: is "31"), but `on:` is the key "on", not True.
+    top.key = is_plain_ && node.kind == Kind::boolean ? plain_ : plain_text(node);
     top.merge_key = is_plain_ && plain_ == "<<";
     if (top.key.size() > max_key) fail(mark, "a key is too long, expected at most 200 characters");
     if (!top.merge_key && !top.keys.insert(top.key).second) {

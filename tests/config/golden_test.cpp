@@ -21,15 +21,20 @@ TEST(Golden, MatchesHydra) {
   for (const Json& row : golden["cases"]) {
     SCOPED_TRACE(row.dump());
     Tree tree;
+    std::string primary = "config";
     for (const auto& [name, text] : golden["trees"][row["tree"].get<std::size_t>()].items()) {
-      tree.write(name, text.get<std::string>());
+      if (name == "primary") {
+        primary = text.get<std::string>();
+      } else {
+        tree.write(name, text.get<std::string>());
+      }
     }
     ::setenv("CYTRA_TREE", tree.folder().c_str(), 1);
     std::string found = "error";
     std::string message;
     try {
       const Node config = Composer({tree.folder()})
-                              .compose("config", row["overrides"].get<std::vector<std::string>>());
+                              .compose(primary, row["overrides"].get<std::vector<std::string>>());
       found =
           Json::parse(to_json(config)).dump();  // order of keys and 1 or 1.0 are part of the text
     } catch (const ConfigError& error) {

@@ -27,8 +27,8 @@ TEST(Yaml, TypesScalarsAsOmegaConf) {
   EXPECT_FALSE(parse_yaml("a: x", "a").at("a").quoted);
 }
 
-TEST(Yaml, KeysKeepTheirSpelling) {
-  EXPECT_EQ(json("{on: 1, 010: 2, 'null': 3}"), R"({"on":1,"010":2,"null":3})");
+TEST(Yaml, KeysAreText) {
+  EXPECT_EQ(json("{on: 1, 010: 2, 1e3: 3, 'null': 4}"), R"({"on":1,"8":2,"1000.0":3,"null":4})");
 }
 
 TEST(Yaml, EmptyIsAMap) {

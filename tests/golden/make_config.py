@@ -1,7 +1,8 @@
 """Writes config.json: what Hydra 1.3.8 makes of small config trees. Needs hydra-core==1.3.8.
 
 Left out on purpose, because we differ (docs/config.md): `=`, `#` and UTF-8 in unquoted values, True/None inside text,
-boolean keys, `group=null`, `~key` of a null, infinities.
+boolean keys, `group=null`, `~key` of a null, `~list.0`, `+a/b=1` where a/b is no group, numbers as keys (text here, so
+`labels.0=x` reaches them), infinities.
 """
 
 import json
@@ -167,6 +168,11 @@ def cases():
                  "a: \"${oc.env:CYTRA_NOT_SET,${b}}\"\nb: 3\n", "a: ${b.c}\nb: ${d}\nd: {c: 1}\n"]:  # fmt: skip
         yield "interpolate " + text.replace("\n", "; "), yaml(text), []
     yield from hydra_cases()
+    yield from file_cases()
+    yield from list_cases()
+    yield from merge_cases()
+    yield from override_cases()
+    yield from type_cases()
 
 
 def hydra_cases():
@@ -210,16 +216,135 @@ def hydra_cases():
     yield "searchpath by hydra group", {**search, "config.yaml": "defaults: [{hydra: s}]\n", "hydra/s.yaml": "searchpath: ['/tmp']\n"}, []
 
 
+def group(text, name="g/a.yaml", **more):
+    """A primary config that includes one group, and that group's file."""
+    files = {"config.yaml": "defaults:\n  - g: a\nz: 1\n", name: text}
+    return {**files, **{key.replace("__", "/") + ".yaml": value for key, value in more.items()}}
+
+
+def file_cases():
+    """Headers, and files that hold no map."""
+    for header in ["#@package x", "#  @package   x.y  ", "\n\n# @package x", "## @package x", "# note\n# @package x", "# @other v\n# @package x", "# @package x\n# @package y",
+                   "# @package _global_", "# @package _global_.x", "# @package _here_", "# @package _group_", "# @package x._global_.y", "# @package x y", "# @package",
+                   "v: 0\n# @package x", "# @package: x"]:  # fmt: skip
+        yield "header " + header, group(header + "\nw: 1\n"), []
+    for text in ["- 1\n- {a: 2}\n", "[]\n", "just text\n", "'v: 1'\n", "3\n", "null\n", "{}\n", "v: 1\n---\nw: 2\n", "---\nv: 1\n", "defaults: []\nv: 1\n",
+                 "defaults:\n", "defaults: {h: a}\n", "m: {defaults: [h: a]}\n", "v: {0x1F: a, 010: b, 1.50: c}\n", "v: &x {p: 1, q: {r: 2}}\nw: {<<: *x, q: 3}\n"]:  # fmt: skip
+        yield "file " + text, group(text), []
+        yield "file at package " + text, {**group(text), "config.yaml": "defaults:\n  - g@p.q: a\n"}, []
+        yield "file at root " + text, {"config.yaml": text}, []
+    yield "a list below a map", {**group("- 1\n"), "config.yaml": "defaults:\n  - _self_\n  - g: a\ng: {x: 1}\n"}, []
+    yield "yml", {"config.yaml": "defaults:\n  - g: a\n", "g/a.yml": "v: 1\n"}, []
+    yield "bad syntax that is overwritten", group("v: ${x\n", config="defaults:\n  - g: a\n  - _self_\ng: {v: 1}\n"), []
+
+
+def list_cases():
+    """Defaults lists: order, packages, overrides, choices by other choices."""
+    tree = {
+        "g/a.yaml": "v: a\n",
+        "g/b.yaml": "v: b\nw: b\n",
+        "g/h/a.yaml": "x: a\n",
+        "h/a.yaml": "defaults:\n  - /g@inner: a\n  - sub: a\ny: a\n",
+        "h/b.yaml": "defaults:\n  - _self_\n  - override /g: b\ny: b\n",
+        "h/c.yaml": "defaults:\n  - other\n  - sub/a@_here_\n  - optional nope: x\n",
+        "h/d.yaml": "defaults:\n  - ${g}\n",
+        "h/e.yaml": "defaults:\n  - /g@_group_: a\n  - sub@_global_.s: a\n  - sub@t._global_.u: a\n",
+        "h/other.yaml": "o: 1\n",
+        "h/sub/a.yaml": "s: 1\nup: ${..y}\n",
+        "base.yaml": "defaults:\n  - g: a\n  - _self_\nk: {x: 1}\n",
+        "a.yaml": "from: path\n",
+        "k/a_a.yaml": "joined: 1\n",
+        "k/none_a.yaml": "n: 1\n",
+    }
+    for text, overrides in [
+        ("- _self_\n- g: a", []), ("- g: a\n- _self_\n- h: a", []), ("- g: _self_", []), ("- base", []), ("- base\n- g: b", []), ("- base@x", []),
+        ("- base\n- override g: b", []), ("- base@x\n- override g@x.g: b", []), ("- base@x\n- override g: b", []), ("- g: a\n- h: b", []), ("- h: b\n- g: a", []),
+        ("- g: a\n- h: b", ["g=a"]), ("- h: c", []), ("- h: c", ["h=a"]), ("- h@p: a", []), ("- h@p: a", ["h/sub@p.sub=a"]), ("- h@p: a", ["g@p.inner=b"]), ("- h: e", []), ("- h@p: e", []),
+        ("- h: d\n- g: a", []), ("- g: a\n- ${g}", []), ("- g: a\n- k: ${g}_a", []), ("- g: null\n- k: ${g}_a", []), ("- g: [a]\n- k: ${g}_a", []), ("- g@p: a\n- k: ${g@p}_a", []),
+        ("- g: ${oc.env:CYTRA_NOT_SET,b}", []), ("- k: ${nope}", []), ("- optional k: ${g}_zz\n- g: a", []), ("- k: ${k}", []), ("- g: a\n- k: ${oc.select:g}_${g}", []),
+        ("- g: a\n- k: ['${g}_a']", []), ("- g: a\n- h: a\n- k: ${g}_${h}", ["g=b"]), ("- g: a\n- h: ${g}", []), ("- g: b\n- h: ${g}", []),
+        ("- g: [a, b]\n- h: a", []), ("- g: [b, a]", ["g=a"]), ("- g: a", ["g=[b,a]"]), ("- g: [a, b]", ["~g"]), ("- g: a", ["~g=[a]"]), ("- g: a", ["~g=b"]), ("- g@p: [a, b]", ["g@p=b"]),
+        ("- optional g: zz", ["g=yy"]), ("- optional g: zz", ["g=a"]), ("- optional g: [a, zz]", []), ("- optional zz: a", []), ("- optional g@p: zz\n- override g@p: b", []),
+        ("- g: a\n- override g: null", []), ("- g: a\n- override g: []", []), ("- g: a\n- override g: zz", []), ("- optional g: a\n- override g: zz", []),
+        ("- g: a\n- override g: a\n- override g: b", []), ("- g: a\n- override g: b\n- _self_", []), ("- g: a", ["+h=a", "+h=a"]), ("- h: a", ["+h=a"]), ("- g: a", ["+g=a"]), ("- g: a", ["+g=b"]),
+        ("- g: null", ["+g=a"]), ("- g: a", ["+g@_here_=b"]), ("- g: a", ["+g@_global_=b"]), ("- g: a", ["+g@x._global_.y=b"]), ("- g: a", ["+g@p=b", "g@p=a"]), ("- g: a", ["+h=b"]),
+        ("- g: ???", ["+h=b"]), ("- g: ???", ["g=???"]), ("- g: a", ["g='b'"]), ("- g: a", ["g=[]", "g=b"]), ("- g: a", ["g@zz=b"]), ("- g/h: a\n- g: a", []), ("- g/h: a\n- g@g.h: a", []), ("- /g: a", ["g=b"]),
+        ("- g@_here_: a\n- g@_global_.q: b", ["g@_global_=b"]), ("- g@: a", []), ("- {}", []), ("- [g]", []), ("- g: a\n- optional override g: b", []),
+    ]:  # fmt: skip
+        yield "tree " + text, {**tree, "config.yaml": "defaults:\n" + text.replace("- ", "  - ", text.count("- ")) + "\n"}, overrides
+    inner = {**tree, "h/config.yaml": "defaults:\n  - sub: a\n  - /g: a\n  - _self_\ny: 1\nx: ${..top}\n", "config.yaml": "top: 1\n"}
+    for overrides in [[], ["h/sub=a"], ["sub=a"], ["+g=b"], ["+sub@q=a"], ["g@h.g=b"], ["g=b"], ["h.y=2"], ["~g@h.g"], ["+top=3"]]:
+        yield "primary below", {**inner, "primary": "h/config"}, overrides
+    # A file that is used again brings what others have made of its maps and lists.
+    used = {"common.yaml": "m: {v: 1, w: {x: 1}}\nl: [1]\ns: 1\n", "change.yaml": "m: {v: 2, w: {y: 2}}\nl: [2]\ns: 2\n", "drop.yaml": "m: 3\n",
+            "a.yaml": "defaults: [common, _self_]\nm: {v: 7}\nl: [7]\n", "b.yaml": "defaults: [common]\nn: 3\n"}  # fmt: skip
+    for text in ["[common, change, common]", "[a, b]", "[common, change, common@x]", "[common@x, change, common]", "[common, drop, common]", "[change, common, a, common@x.y]",
+                 "[common@m, change, common]", "[_self_, common, change, a]", "[common, change@x, common@x]"]:  # fmt: skip
+        yield "again " + text, {**used, "config.yaml": "defaults: " + text + "\nm: {own: 1}\n"}, []
+
+
+def merge_cases():
+    """Every kind of value over every kind of value."""
+    base = {"null": "null", "missing": "???", "scalar": "1", "list": "[1, 2]", "map": "{a: 1, b: {c: 2}}", "reference to a map": "${m}", "reference to a list": "${l}",
+            "reference to a scalar": "${s}", "reference to null": "${n}", "relative reference": "${.m}", "nested reference": "${k.${s}}", "reference to a reference": "${r}",
+            "dangling reference": "${nope}", "made map": "'${oc.create:{a: 1}}'", "made list": "'${oc.dict.values:m}'", "text with a reference": "x${s}"}  # fmt: skip
+    source = {"null": "null", "missing": "???", "scalar": "2", "list": "[3]", "map": "{b: {d: 4}, e: 5}", "reference": "${m}"}
+    places = "m: {a: 1, b: {c: '${..a}'}}\nl: [{a: 1}, 2]\ns: x\nn: null\nr: ${m}\nk: {x: {a: 1}}\n"
+    for old, old_text in base.items():
+        for new, new_text in source.items():
+            if (new, old) == ("scalar", "made list"):
+                continue  # an error there: the list has a type; here the scalar replaces it
+            yield f"{new} over {old}", {"config.yaml": f"defaults: [base, _self_]\nv: {new_text}\n", "base.yaml": f"{places}v: {old_text}\n"}, []
+    yield "copied reference keeps its place", {"config.yaml": "defaults: [base, _self_]\nv: {z: 1}\nm: {a: 9}\n", "base.yaml": places + "v: ${m}\n"}, []
+    yield "package below a reference", {"config.yaml": "defaults: [base, {g@v.b: a}]\n", "base.yaml": places + "v: ${m}\n", "g/a.yaml": "q: 1\n"}, []
+    yield "package below a scalar", {"config.yaml": "defaults: [base, {g@s.b: a}]\n", "base.yaml": places, "g/a.yaml": "q: 1\n"}, []
+    yield "package below a list", {"config.yaml": "defaults: [base, {g@l.b: a}]\n", "base.yaml": places, "g/a.yaml": "q: 1\n"}, []
+    yield "empty file below a reference", {"config.yaml": "defaults: [base, {g@v: a}]\n", "base.yaml": places + "v: ${m}\n", "g/a.yaml": ""}, []
+
+
+def override_cases():
+    """Values of the command line whose way leads through references and other kinds."""
+    tree = yaml("a: 1\nm: {p: {q: 1}, n: null, e: ???}\nr: ${m}\ns: ${r}\nc: '${oc.create:{z: 1}}'\nd: ${nope}\nl: [1, {v: 2}, '${m}']\nt: ${a}\nx: ${m.n}\nk: '${oc.dict.keys:m}'\nf: 1.0\n")
+    for overrides in [
+        ["+r.z=1"], ["r.p=1"], ["r.p.q=5"], ["+r.p=1"], ["+r.p.q=1"], ["++r.z=1"], ["++r.p.q=2"], ["+s.p.w=2"], ["+r={z: 1}"], ["r={z: 1}"], ["++r={p: {z: 1}}"], ["m={p: {z: 1}}"],
+        ["~r.p"], ["~s.p.q"], ["~r"], ["~m.p"], ["~r.p.q=1"], ["~r.p.q=2"], ["~r={p: {q: 1}, n: null, e: ???}"], ["~m.p={q: 1.0}"], ["~m.p={q: true}"], ["~m.p={q: 1, z: 2}"], ["~m.p=1"],
+        ["+c.z=2"], ["+c.y=2"], ["++c.z=3"], ["c.z=3"], ["~c.z"], ["~c"], ["~c={z: 1}"], ["~d"], ["~d.x"], ["+d=1"], ["+d={a: 1}"], ["++d=1"], ["d=1"], ["d.x=1"], ["++d.x=1"],
+        ["l.1.v=3"], ["+l.1.w=3"], ["l.0=x"], ["l.2.p=1"], ["+l.2.p=1"], ["+l.2.z=1"], ["l.3=1"], ["+l.3=1"], ["++l.x=1"], ["l={a: 1}"], ["+l=[9]"], ["m=[1]"], ["+l.0={a: 1}"], ["~l={a: 1}"], ["l.00=5"],
+        ["+t=2"], ["t=2"], ["~t=1"], ["~t='${a}'"], ["+x=5"], ["x=5"], ["+m.n.z=1"], ["m.n.z=1"], ["+m.e.z=1"], ["m.e={z: 1}"], ["+m.n={z: 1}"], ["a.b=1"], ["+a.b=1"], ["++a.b.c=1"], ["+k=1"], ["+k.0=1"], ["~k"],
+        ["a={b: 1}"], ["+a={b: 1}"], ["++a=[1]"], ["~a=1.0"], ["~a=true"], ["~a='1'"], ["~f=1"], ["~a=null"], ["~m.p=null"], ["m.p=null"], ["m.p=${a}"], ["r=???"], ["+r=???"],
+        ["a='${x'"], ["a=${..x}"], ["m.p.q=${..n}"], ["+y='${.a}'"], ["m.p.q.z=1"], ["~m.p.q.z"], ["~a.b"], ["+z.0.y=1"], ["+z.y=1", "z.y=2", "~z"], ["+z={y: 1}", "+z={w: 2}", "++z.w=3"], ["m={}"], ["++m={n: 1, z: {}}"],
+    ]:  # fmt: skip
+        yield "apply " + " ".join(overrides), tree, overrides
+
+
+def type_cases():
+    """Hydra's own settings have types."""
+    see = {"num": "job.num", "name": "job.name", "chdir": "job.chdir", "dir": "run.dir", "subdir": "output_subdir", "mode": "mode", "env": "job.env_set", "id": "job.id"}
+    for key, value in [("num", "3"), ("num", "'4'"), ("num", "x"), ("num", "1.0"), ("num", "true"), ("num", "null"), ("name", "5"), ("name", "1.50"), ("name", "null"), ("chdir", "1"), ("chdir", "yes"),
+                       ("chdir", "maybe"), ("chdir", "null"), ("dir", "5"), ("dir", "[a]"), ("dir", "null"), ("subdir", "false"), ("subdir", "null"), ("mode", "MULTIRUN"), ("mode", "run"),
+                       ("env", "{A: 1, B: true}"), ("env", "{A: null}"), ("env", "null"), ("id", "7")]:  # fmt: skip
+        path = see[key]
+        tree = yaml("v: ${hydra:%s}\n" % path if key != "mode" else "v: 1\n")
+        yield f"type {path}={value}", tree, [f"hydra.{path}={value}"]
+        *parents, last = path.split(".")
+        text = "".join(f"{parent}: {{" for parent in ["hydra", *parents]) + f"{last}: {value}" + "}" * (len(parents) + 1)
+        yield "type in a file " + text, yaml(tree["config.yaml"] + text + "\n"), []
+    for overrides in [["hydra.run=null"], ["hydra.run=x"], ["~hydra.run"], ["hydra.job_logging=null"], ["hydra.searchpath=null"], ["hydra.overrides.task=[x]"], ["hydra.callbacks=null"], ["hydra={a: 1}"], ["~hydra"]]:
+        yield "type " + " ".join(overrides), yaml("v: ${hydra:overrides.task}\n"), overrides
+
+
 def expected(files, overrides):
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
+            if name == "primary":
+                continue
             path = pathlib.Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         try:
             os.environ["CYTRA_TREE"] = folder
             with initialize_config_dir(folder, version_base="1.3"):
-                config = compose("config", overrides, return_hydra_config=True)
+                config = compose(files.get("primary", "config"), overrides, return_hydra_config=True)
             HydraConfig.instance().set_config(config)
             with open_dict(config):
                 del config["hydra"]
