@@ -80,9 +80,9 @@ class RandSpatialCropSamplesd final : public Transform {
  public:
   struct Options {
     std::vector<std::string> keys;
-    std::vector<int64_t> roi_size;
+    std::vector<int64_t> roi_size, max_roi_size;
     int64_t num_samples = 1;
-    bool random_size = false;
+    bool random_center = true, random_size = false;
     template <class V>
     void visit(V& v) {
       v("keys", keys, "samples' keys to crop, all at one place", config::required);
@@ -91,11 +91,13 @@ class RandSpatialCropSamplesd final : public Transform {
         "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
         config::required);
       v("num_samples", num_samples, "crops per image", 1, 1e6);
-      v("random_size", random_size, "must be false: crops have one size");
-    }
-    void check() const {
-      if (random_size)
-        throw ConfigError("RandSpatialCropSamplesd: random_size=true is not supported");
+      v("random_center", random_center, "false: around the image's centre");
+      v("random_size",
+        random_size,
+        "the size is drawn from roi_size to max_roi_size: pad afterwards, or batches of 1");
+      v("max_roi_size",
+        max_roi_size,
+        "with random_size: the largest crop; default and <= 0: the image's size");
     }
   };
   explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {}
@@ -104,25 +106,43 @@ class RandSpatialCropSamplesd final : public Transform {
 
   void apply(Sample& sample, Rng& rng) const override {
     const std::vector<int64_t> image = spatial_size(sample, options_.keys.at(0));
-    std::vector<int64_t> roi = options_.roi_size;
-    if (roi.size() == 1) roi.resize(image.size(), roi[0]);
-    if (roi.size() != image.size()) {
-      throw ConfigError(
-          fmt::format("random crop: roi_size has {} numbers, {} has {} spatial dimensions",
-                      options_.roi_size.size(),
-                      sample.id,
-                      image.size()));
+    std::vector<int64_t> roi = size_of(options_.roi_size, image, sample.id);
+    if (options_.random_size) {
+      const std::vector<int64_t> most = size_of(options_.max_roi_size, image, sample.id);
+      for (std::size_t d = 0; d < image.size(); ++d) {
+        if (roi[d] > most[d])
+          throw ConfigError("random crop: max_roi_size is below roi_size, expected at least that");
+        roi[d] += static_cast<int64_t>(rng.below(static_cast<uint64_t>(most[d] - roi[d] + 1)));
+      }
     }
     std::vector<int64_t> start;
     for (std::size_t d = 0; d < image.size(); ++d) {
-      if (roi[d] <= 0 || roi[d] > image[d]) roi[d] = image[d];
-      start.push_back(
-          static_cast<int64_t>(rng.below(static_cast<uint64_t>(image[d] - roi[d] + 1))));
+      start.push_back(options_.random_center ? static_cast<int64_t>(rng.below(
+                                                   static_cast<uint64_t>(image[d] - roi[d] + 1)))
+                                             : image[d] / 2 - roi[d] / 2);
     }
     crop(sample, options_.keys, start, roi);
   }
 
  private:
+  /// One number per spatial dimension; <= 0, beyond the image and none at all: the image's size.
+  static std::vector<int64_t> size_of(std::vector<int64_t> given,
+                                      const std::vector<int64_t>& image,
+                                      const std::string& id) {
+    if (given.empty()) return image;
+    if (given.size() == 1) given.resize(image.size(), given[0]);
+    if (given.size() != image.size()) {
+      throw ConfigError(
+          fmt::format("random crop: roi_size has {} numbers, {} has {} spatial dimensions",
+                      given.size(),
+                      id,
+                      image.size()));
+    }
+    for (std::size_t d = 0; d < image.size(); ++d) {
+      if (given[d] <= 0 || given[d] > image[d]) given[d] = image[d];
+    }
+    return given;
+  }
   Options options_;
 };
 CYTRA_REGISTER(Transform, RandSpatialCropSamplesd, "RandSpatialCropSamplesd");

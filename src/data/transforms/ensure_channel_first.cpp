@@ -1,0 +1,36 @@
+// EnsureChannelFirstd: here LoadImaged puts the channels first, so this looks and changes nothing.
+// Source: monai.transforms.EnsureChannelFirstd.
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/spatial_options.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+class EnsureChannelFirstd final : public Transform {
+ public:
+  struct Options : KeyOptions {
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("channel_dim", config::Unused{{"0", "no_channel"}}, "images have their channels first");
+      v("strict_check", config::Unused{}, "an image without a channel dimension is an error");
+    }
+  };
+  explicit EnsureChannelFirstd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.for_each(sample, [](const at::Tensor& image, std::size_t) {
+      if (image.dim() == 3 || image.dim() == 4) return image;
+      throw DataError(fmt::format("{} dimensions, expected (C,Y,X) or (C,Z,Y,X)", image.dim()));
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, EnsureChannelFirstd, "EnsureChannelFirstd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

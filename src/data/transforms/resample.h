@@ -1,0 +1,69 @@
+#pragma once
+// Values between the voxels of a (C,[Z,]Y,X) tensor: resizing, sampling at the points of a grid,
+// and the affine matrices and grids of MONAI. A grid is ([z,]y,x,1) x points, in voxels from the
+// image's centre. Results are float32.
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+namespace cytra::data::spatial {
+
+extern const std::vector<std::string> kResizeModes, kSampleModes, kSamplePadModes;
+
+/// torch.nn.functional.interpolate; every *linear means that of the image's dimensions.
+at::Tensor resize(const at::Tensor& image,
+                  const std::vector<int64_t>& size,
+                  const std::string& mode,
+                  bool align_corners);
+/// monai.networks.layers.GaussianFilter (approx "erf", zeros beyond the border). sigma: voxels, per
+/// dimension; 0: none.
+at::Tensor gaussian_filter(const at::Tensor& image,
+                           const std::vector<double>& sigma,
+                           double truncated);
+
+/// Rotations in radians about the axes that `order` names, x being the first spatial axis.
+at::Tensor rotation_matrix(int64_t dims,
+                           const std::vector<double>& radians,
+                           const std::string& order,
+                           c10::ScalarType dtype);
+/// Throws: ConfigError. `place` names the option.
+void check_rotate_order(const char* place, const std::string& order, std::size_t angles);
+
+/// monai.transforms.AffineGrid's parameters; empty: leave out.
+struct AffineParameters {
+  std::vector<double> rotate;     // radians: 1 (2D) or up to 3 (3D)
+  std::vector<double> shear;      // 2 (2D) or 6 (3D) coefficients
+  std::vector<double> translate;  // voxels
+  std::vector<double> scale;      // 1: unchanged; 2: twice the field of view
+};
+/// (dims+1, dims+1) float32: rotation @ shear @ translation @ scale.
+at::Tensor affine_matrix(int64_t dims,
+                         const AffineParameters& parameters,
+                         const std::string& order = "XYZ");
+
+at::Tensor identity_grid(const std::vector<int64_t>& size, c10::ScalarType dtype);
+/// matrix @ grid, float32 as MONAI's.
+at::Tensor transform_grid(const at::Tensor& matrix, const at::Tensor& grid);
+/// monai.transforms.Resample. dtype: of the computation.
+at::Tensor sample_grid(const at::Tensor& image,
+                       const at::Tensor& grid,
+                       const std::string& mode,
+                       const std::string& padding_mode,
+                       c10::ScalarType dtype,
+                       bool align_corners = false);
+/// What `matrix` does between the centres of an image of `from` and a result of `to` voxels, as a
+/// matrix for voxels counted from the first: of the image = matrix @ of the result. float64.
+at::Tensor about_centers(const at::Tensor& matrix, at::IntArrayRef from, at::IntArrayRef to);
+/// monai.networks.layers.AffineTransform(normalized=False, reverse_indexing=True): the voxel p of
+/// the result, homogeneous, is taken from matrix @ p. matrix: float64.
+at::Tensor sample_affine(const at::Tensor& image,
+                         const at::Tensor& matrix,
+                         const std::vector<int64_t>& size,
+                         const std::string& mode,
+                         const std::string& padding_mode,
+                         c10::ScalarType dtype,
+                         bool align_corners);
+
+}  // namespace cytra::data::spatial
