@@ -102,11 +102,9 @@ class TreeBuilder {
       return;
     }
     remember_choice(node);
-    if (none) return;
-    if (ends_with(node.config_path(), "???")) {
-      if (planning_) return;
-      fail_unchosen(node);
-    }
+    const bool open = !none && ends_with(node.config_path(), "???");
+    if (none || (open && planning_)) return;
+    if (open) fail_unchosen(node);
     if (node.file == nullptr) {
       if (item.optional) {
         // As in Hydra, but a typo should not pass in silence.
