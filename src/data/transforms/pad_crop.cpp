@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/transforms/spatial_options.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -26,6 +27,13 @@ int64_t source(int64_t i, int64_t n, const std::string& mode) {
 }
 
 }  // namespace
+
+std::vector<int64_t> KeyOptions::first_size(Sample& sample) const {
+  for (const std::string& key : keys) {
+    if (!skips(sample, key)) return sample.at(key).sizes().slice(1).vec();
+  }
+  return {};
+}
 
 const std::vector<std::string> kPadModes{
     "constant", "edge", "replicate", "reflect", "symmetric", "wrap", "circular"};
