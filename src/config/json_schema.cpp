@@ -141,7 +141,7 @@ class Writer {
         if (known == nullptr) {
           all.set(key, schema);
         } else if (!equal(*known, schema)) {
-          if (known->map.size() > 1) *known = any_of({*known});  // the first had its help, too
+          if (known->map.size() > 1 || !known->has("anyOf")) *known = any_of({*known});
           Node& several = *known->find_direct("anyOf");
           const bool is_new = std::none_of(several.list.begin(),
                                            several.list.end(),
