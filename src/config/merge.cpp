@@ -155,7 +155,8 @@ void FileMerger::merge(const Node& content, const std::string& package, bool rep
     for (const Path& path : again->second.paths) keep(again->second, path);
   }
   Node source = wrapped(again == moved_.end() ? content : again->second.content, package);
-  for (auto& [file, moved] : moved_) {
+  for (auto& entry : moved_) {
+    Moved& moved = entry.second;
     auto& paths = moved.paths;
     paths.erase(std::remove_if(paths.begin(),
                                paths.end(),
