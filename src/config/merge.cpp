@@ -113,16 +113,18 @@ void merge_into(
 
 /// Maps and lists that merging `source` will move: those that meet none.
 void FileMerger::add_moved(const Node& source,
-                           const Node* target,
+                           const Node& target,
                            Path& path,
-                           std::vector<Path>& out) {
+                           std::vector<Path>& out) const {
   for (const auto& [key, child] : source.map) {
     if (!is_container(child)) continue;
-    const Node* met = target == nullptr ? nullptr : target->find_direct(key);
     path.push_back(key);
-    if (met == nullptr || (!is_container(*met) && !is_reference(*met))) {
+    Node met;
+    if (const Node* node = target.find_direct(key)) met = *node;
+    copy_referenced(root_, met, join(path, "."));
+    if (!is_container(met)) {
       out.push_back(path);
-    } else if (met->is_map()) {
+    } else if (met.is_map()) {
       add_moved(child, met, path, out);
     }
     path.pop_back();
@@ -171,7 +173,7 @@ void FileMerger::merge(const Node& content, const std::string& package, bool rep
     Path path;
     Moved& moved = moved_[&content];
     moved.content = content;
-    add_moved(source, &root_, path, moved.paths);
+    add_moved(source, root_, path, moved.paths);
   }
   merge_into(root_, std::move(source), root_, "");
 }

@@ -28,7 +28,7 @@ class FileMerger {
     Node content;
     std::vector<Path> paths;  // what the tree and the content share
   };
-  static void add_moved(const Node& source, const Node* target, Path& path, std::vector<Path>& out);
+  void add_moved(const Node& source, const Node& target, Path& path, std::vector<Path>& out) const;
   static bool replaces(const Node& source, const Path& path);
 
   Node& root_;

@@ -58,14 +58,20 @@ bool is_yaml_float(std::string_view text) {
   if (text == ".nan" || text == ".NaN" || text == ".NAN") return true;
   const bool sign = at.take_sign();
   if (at.rest == ".inf" || at.rest == ".Inf" || at.rest == ".INF") return true;
+  // PyYAML takes '_' anywhere after a digit, OmegaConf an exponent without a sign: 1_.5, 1e3.
   const auto digit_or_bar = [](char c) { return is_digit(c) || c == '_'; };
+  const auto take_digits = [&] {
+    return !at.done() && is_digit(at.rest[0]) && at.take_while(digit_or_bar) > 0;
+  };
   if (!sign && at.take('.')) {
-    if (!at.take_digits()) return false;
+    if (!take_digits()) return false;
     at.take_exponent(true);
     return at.done();
   }
-  if (!at.take_digits()) return false;
-  if (at.take_exponent()) return at.done();
+  Cursor strict = at;
+  if (!take_digits()) return false;
+  const bool loose = !strict.take_digits() || strict.rest.size() != at.rest.size();
+  if (at.take_exponent()) return !loose && at.done();
   bool sexagesimal = false;
   while (at.take(':')) {
     sexagesimal = true;
@@ -75,7 +81,7 @@ bool is_yaml_float(std::string_view text) {
   }
   if (!at.take('.')) return false;
   at.take_while(digit_or_bar);
-  if (!sexagesimal) at.take_exponent();
+  if (!sexagesimal) at.take_exponent(loose);
   return at.done();
 }
 

@@ -37,6 +37,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    check_null(mark);
     // The mark of `key:` without a value is that of the next token, perhaps lines below.
     const bool below =
         !open_.empty() && open_.back().have_key && open_.back().key_mark.line < mark.line;
@@ -60,14 +61,18 @@ class Builder : public YAML::EventHandler {
                 YAML::anchor_t anchor,
                 const std::string& value) override {
     Node node = make(mark, Kind::string);
+    scalar_at_ = static_cast<std::size_t>(mark.pos);
     static const std::string prefix = "tag:yaml.org,2002:";
     if (tag == "?" || tag.empty()) {
+      if (value.find('\t') != std::string::npos)
+        fail(mark, "a tab in text without quotes, expected spaces");
       is_plain_ = true;
       plain_ = value;
       type_yaml_scalar(value, node);
     } else {
-      // yaml-cpp takes a lone quote at the end for an empty text.
-      if (tag == "!" && value.empty() && static_cast<std::size_t>(mark.pos) + 1 >= text_.size())
+      // yaml-cpp lets the end of the file end it.
+      const std::size_t at = scalar_at_;
+      if (at < text_.size() && (text_[at] == '\'' || text_[at] == '"') && !quote_ends(text_, at))
         fail(mark, "the quoted text does not end, expected another quote");
       node.string = value;
       node.quoted = true;
@@ -104,10 +109,11 @@ class Builder : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark,
                   const std::string& tag,
                   YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value /*style*/) override {
+                  YAML::EmitterStyle::value style) override {
     if (tag != "?" && !tag.empty() && tag != "!" && tag != "tag:yaml.org,2002:map")
       fail_tag(mark, tag);
     open(mark, Kind::map, anchor);
+    open_.back().is_block = style == YAML::EmitterStyle::Block;
   }
   void OnMapEnd() override {
     merge_inherited(open_.back());
@@ -118,8 +124,10 @@ class Builder : public YAML::EventHandler {
   struct Open {
     Node node;
     YAML::anchor_t anchor = 0;
-    bool have_key = false, merge_key = false;
+    bool have_key = false, merge_key = false, is_block = false;
+    bool key_is_plain = false, key_is_explicit = false;  // a:, ? a
     std::string key;
+    std::size_t key_at = 0;  // in the text
     YAML::Mark key_mark;
     std::vector<Node> inherited;           // the maps of `<<`, in order
     std::unordered_set<std::string> keys;  // find_direct would make large maps quadratic
@@ -138,6 +146,19 @@ class Builder : public YAML::EventHandler {
     node.kind = kind;
     node.origin = {file_, mark.line + 1, mark.column + 1};
     return node;
+  }
+  /// yaml-cpp takes text without ':' at the end of a map for a key, and [a,,b] for [a, null, b].
+  void check_null(const YAML::Mark& mark) const {
+    if (open_.empty()) return;
+    const Open& top = open_.back();
+    const auto at = static_cast<std::size_t>(mark.pos);
+    if (top.node.kind == Kind::list && at < text_.size() && text_[at] == ',')
+      fail(mark, "nothing before the comma, expected a value");
+    if (!top.have_key || !top.is_block || !top.key_is_plain || top.key_is_explicit) return;
+    const std::size_t next = text_.find_first_not_of(" \t", top.key_at + top.key.size());
+    if (text_.substr(top.key_at, top.key.size()) == top.key &&
+        (next >= text_.size() || text_[next] != ':'))
+      fail(top.key_mark, "no ':' after '" + top.key + "', expected key: value");
   }
   void check_nodes(const YAML::Mark& mark) const {
     if (nodes_ > max_nodes)
@@ -178,6 +199,10 @@ class Builder : public YAML::EventHandler {
     }
     top.have_key = true;
     top.key_mark = mark;
+    top.key_at = scalar_at_;
+    top.key_is_plain = is_plain_;
+    const std::size_t before = text_.substr(0, scalar_at_).find_last_not_of(" \t");
+    top.key_is_explicit = before != std::string_view::npos && text_[before] == '?';
   }
   void inherit(Node node) {
     const YAML::Mark mark = mark_of(node);
@@ -237,6 +262,11 @@ class Builder : public YAML::EventHandler {
     } else if (is_key) {
       set_key(node);
     } else {
+      const Open& top = open_.back();
+      const bool is_scalar = node.kind != Kind::list && node.kind != Kind::map;
+      if (top.is_block && is_scalar && !top.key_is_explicit && mark.line > top.key_mark.line &&
+          mark.column <= top.key_mark.column)
+        fail(mark, "no ':' after this text, expected key: value, or the text further in");
       open_.back().have_key = false;
       if (open_.back().merge_key) {
         inherit(std::move(node));
@@ -261,16 +291,16 @@ class Builder : public YAML::EventHandler {
   std::size_t nodes_ = 0, anchored_nodes_ = 0, copied_bytes_ = 0;
   bool is_plain_ = false;  // the scalar of this event stood without quotes, as ...
   std::string plain_;
+  std::size_t scalar_at_ = 0;  // in the text
 };
 
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& name) {
+  if (starts_with(text, "\xef\xbb\xbf")) return parse_yaml(text.substr(3), name);
   if (text.size() > max_file_bytes)
     throw ConfigError(name + ": too large for a configuration, expected at most 4 MB");
   check_letters(text, name);
-  if (!text.empty() && text[0] == '%')
-    throw ConfigError(name + ":1:1: a directive, expected no line that begins with '%'");
   Builder builder(text, name);
   try {
     std::istringstream stream(text);

@@ -52,6 +52,9 @@ void check_letters(const std::string& text, const std::string& name) {
       std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(text[at]));
       fail_at(text, name, at, "byte " + std::string(byte) + ", expected printable text in UTF-8");
     }
+    const bool begins = at == 0 || text[at - 1] == '\n';
+    if (begins && text[at] == '%' && (at > 0 || text.rfind("%YAML 1.", 0) != 0))
+      fail_at(text, name, at, "a directive, expected no line that begins with '%'");
     at += size;
   }
 }
@@ -68,6 +71,19 @@ bool closes(std::string_view text, std::size_t at) {
     } else if (c == '[' || c == '{') {
       ++open;
     } else if ((c == ']' || c == '}') && --open == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool quote_ends(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  while (++at < text.size()) {
+    const bool pair = at + 1 < text.size() && text[at + 1] == '\'';  // '' is a quote in '...'
+    if (quote == '"' ? text[at] == '\\' : text[at] == '\'' && pair) {
+      ++at;
+    } else if (text[at] == quote) {
       return true;
     }
   }

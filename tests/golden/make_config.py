@@ -233,6 +233,9 @@ def file_cases():
         yield "file " + text, group(text), []
         yield "file at package " + text, {**group(text), "config.yaml": "defaults:\n  - g@p.q: a\n"}, []
         yield "file at root " + text, {"config.yaml": text}, []
+    for text in ["a: 1\njust text\n", "a: # c\nb # c\nc: 1\n", "a: 1\njust text\nb: 2\n", "a: 'x\n", 'a: "x\n', 'a: "\\"\n', "a: [x,,y]\n", "a: [,]\n", "a: x\ty\n", "%YAML 1.1\n---\na: 1\n",
+                 "a: 1\n%b: 2\n", "a: 1_.5\nb: 1__0.5\nc: .5_0\nd: 1_.5e3\ne: 1_0e3\n", "? a\n: b\n", "? a\n", "a: {b, c: 1}\n", "a:\n- x\n", "a:\n  b\n  c\n", "a: {x:1}\n"]:  # fmt: skip
+        yield "yaml " + text, yaml(text), []
     yield "a list below a map", {**group("- 1\n"), "config.yaml": "defaults:\n  - _self_\n  - g: a\ng: {x: 1}\n"}, []
     yield "yml", {"config.yaml": "defaults:\n  - g: a\n", "g/a.yml": "v: 1\n"}, []
     yield "bad syntax that is overwritten", group("v: ${x\n", config="defaults:\n  - g: a\n  - _self_\ng: {v: 1}\n"), []
