@@ -208,5 +208,13 @@ TEST(Interpolate, FindsTheContainerOfAReference) {
     EXPECT_FALSE(referenced_container(node, path).has_value()) << path;
 }
 
+TEST(Interpolate, FindsContainersOfTheTree) {
+  Node node = parse_yaml("m: {p: {q: 1}}\nr: ${m}\nl: ['${r.p}']\nc: '${oc.create:{a: 1}}'\n", "a");
+  EXPECT_EQ(container_at(node, "r.p"), node.find("m.p"));
+  EXPECT_EQ(container_at(node, "l.0"), node.find("m.p"));
+  for (const char* key : {"m.p.q", "m.x", "c", "m.p.q.r"})
+    EXPECT_EQ(container_at(node, key), nullptr) << key;
+}
+
 }  // namespace
 }  // namespace cytra::config

@@ -56,6 +56,13 @@ TEST(Yaml, ErrorsNameThePlace) {
   EXPECT_EQ(error_of("a: 1\n---\nb: 1\n").substr(0, 36), "a.yaml:2:1: a second document begins");
   EXPECT_EQ(error_of("a: &x [*x]").substr(0, 34), "a.yaml:1:8: this alias lies inside");
   EXPECT_EQ(error_of("<<: 3").substr(0, 32), "a.yaml:1:5: '<<' takes a map or ");
+  EXPECT_EQ(error_of("a: 1\nb\n"), "a.yaml:2:1: no ':' after 'b', expected key: value");
+  EXPECT_EQ(error_of("a: # c\nb # c\nc: 1\n").substr(0, 34), "a.yaml:2:1: no ':' after this text");
+  EXPECT_EQ(error_of("a: 'it''s\nb: 2\n").substr(0, 36), "a.yaml:1:4: the quoted text does not");
+  EXPECT_EQ(error_of("a: [1,,2]\n"), "a.yaml:1:7: nothing before the comma, expected a value");
+  EXPECT_EQ(error_of("a: x\ty\n"), "a.yaml:1:4: a tab in text without quotes, expected spaces");
+  EXPECT_EQ(error_of("a: 1\n%b: 2\n").substr(0, 23), "a.yaml:2:1: a directive");
+  EXPECT_EQ(error_of("\xef\xbb\xbf? a\n: 'b'\n"), "");
 }
 
 TEST(Yaml, Limits) {
