@@ -65,7 +65,7 @@ class TreeBuilder {
       item.is_list = value.kind == Kind::list;
       for (const Node& option : item.is_list ? value.list : choice.values) {
         if (option.is_null() && !item.is_list) continue;  // group=null: no choice
-        if (option.kind != Kind::string || option.string.empty()) {
+        if (option.kind != Kind::string) {
           fail(item.origin,
                "'" + choice.key + "' is a group, expected the name of an option or [a, b]." +
                    suggestion("", repository_.options(choice.key)));
@@ -306,12 +306,12 @@ class TreeBuilder {
     Node known = Node::make_map();
     for (const Known& one : known_)
       known.set(one.key, one.name == "null" ? Node() : Node::make_string(one.name));
-    // As in Hydra, a path becomes the whole one and still counts from the group of its list.
-    Node& text =
-        known.set("defaults", Node::make_string(item.is_group ? name : node.config_path()));
+    // As in Hydra, the text stands one level below the choices, and a path becomes the whole one
+    // and still counts from the group of its list.
+    Node text = Node::make_string(item.is_group ? name : node.config_path());
     text.origin = item.origin;
-    set_paths(known);
-    const Node value = evaluate(known, "defaults");
+    known.set("defaults", Node::make_map()).set("item", std::move(text));
+    const Node value = evaluate(known, "defaults.item");
     if (value.kind != Kind::string) {
       fail(item.origin,
            "'" + name + "' is " + plain_text(value) + ", expected the name of an option");

@@ -67,6 +67,8 @@ DefaultsItem read_item(const Node& node) {
   const std::string expected =
       "the name of an option of '" + item.path + "' (in quotes when it looks like a number)";
   if (value.kind == Kind::string) {
+    if (value.string == "_self_")
+      throw ConfigError(value.where() + ": _self_ is of no group, expected - _self_");
     item.options = {value.string};
   } else if (item.is_list) {
     for (const Node& option : value.list) {
