@@ -114,7 +114,7 @@ std::vector<data::Sample> list_inputs(const std::string& path,
   }
   data::Sample sample;
   sample.id = path;
-  sample.paths[key] = path;
+  sample.sources[key].path = path;
   return {sample};
 }
 

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/registry.h"
+#include "data/datamodule.h"
 #include "data/loader.h"
 #include "nn/model.h"
 #include "nn/weights.h"

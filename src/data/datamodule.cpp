@@ -46,7 +46,7 @@ std::vector<Sample> read_manifest(const std::string& path,
             "{}:{}: column '{}': no such image: {}", path, table.lines[row], names[i], file));
       }
       if (sample.id.empty()) sample.id = file;
-      sample.paths[names[i]] = file;
+      sample.sources[names[i]].path = file;
     }
     samples.push_back(std::move(sample));
   }
@@ -63,7 +63,7 @@ std::vector<Sample> list_folder(const std::string& folder, const std::string& ke
     if (!is_either || !io::is_image_path(path)) continue;
     Sample sample;
     sample.id = path;
-    sample.paths[key] = path;
+    sample.sources[key].path = path;
     samples.push_back(std::move(sample));
   }
   if (samples.empty())

@@ -43,9 +43,8 @@ at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::st
   auto* pixels = const_cast<unsigned char*>(image.pixels.data());
   const at::Tensor view =
       at::from_blob(pixels, {c, z, y, x}, at::TensorOptions(scalar_type(image.dtype)));
-  // clone: the view does not own its memory, and to() copies nothing when the file is float32
-  // already.
-  const at::Tensor tensor = image.dtype == io::Dtype::f32 ? view.clone() : view.to(at::kFloat);
+  // clone: the view does not own its memory
+  const at::Tensor tensor = image.dtype == io::Dtype::f64 ? view.to(at::kFloat) : view.clone();
   return spatial_dims == 2 ? tensor.squeeze(1) : tensor;
 }
 

@@ -5,8 +5,8 @@
 
 namespace cytra::data {
 
-/// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3; float32. Throws: DataError when a stack is read as
-/// 2D.
+/// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as float32). Throws:
+/// DataError when a stack is read as 2D.
 at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path);
 /// The reverse: (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);

@@ -3,8 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/datamodule.h"
-#include "data/sample.h"
+#include "data/loader_options.h"
 
 namespace cytra::data {
 

@@ -1,5 +1,7 @@
 #include "data/sample.h"
 
+#include <ATen/ATen.h>
+
 #include "base/error.h"
 
 namespace cytra::data {
@@ -17,6 +19,12 @@ auto& find(Map& tensors, const std::string& key, const std::string& id) {
 }  // namespace
 
 at::Tensor& Sample::at(const std::string& key) {
+  at::Tensor& tensor = stored(key);
+  if (tensor.scalar_type() != at::kFloat) tensor = tensor.to(at::kFloat);
+  return tensor;
+}
+
+at::Tensor& Sample::stored(const std::string& key) {
   return find(tensors, key, id);
 }
 

@@ -8,18 +8,27 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/rng.h"
-#include "io/image.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 
-/// One image with what belongs to it. Starts as paths; LoadImaged turns them into tensors.
+/// The file of an image, and which image of it.
+struct Source {
+  std::string path;
+  io::Selection selection;
+};
+
+/// One image with what belongs to it. Starts as sources; LoadImaged turns them into tensors.
 struct Sample {
-  std::map<std::string, std::string> paths;   // key -> file
-  std::map<std::string, at::Tensor> tensors;  // key -> (C,[D,]H,W) float32
+  std::map<std::string, Source> sources;
+  /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
+  std::map<std::string, at::Tensor> tensors;
   io::Geometry geometry;
   std::string id;  // names the sample in messages: the first path
-  /// The tensor of a key. Throws: DataError with the nearest key there is.
+  /// The tensor of a key, as float32. Throws: DataError with the nearest key there is.
   at::Tensor& at(const std::string& key);
+  /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().
+  at::Tensor& stored(const std::string& key);
 };
 
 struct Batch {

@@ -41,7 +41,7 @@ TEST(DataframeDatamodule, ReadsTheManifestOfEachSplit) {
       make("{_target_: DataframeDatamodule, path: '" + dir.path() + "', columns: [raw, seg]}");
   const auto items = module->items(data::Split::train);
   ASSERT_EQ(items.size(), 1U);
-  EXPECT_EQ(items[0].paths.at("seg"), dir / "img/b.tif");
+  EXPECT_EQ(items[0].sources.at("seg").path, dir / "img/b.tif");
   EXPECT_EQ(items[0].id, dir / "img/a.tif");
   EXPECT_NE(message_of([&] { module->items(data::Split::valid); }).find("no valid.csv"),
             std::string::npos);
@@ -75,7 +75,7 @@ TEST(FolderDatamodule, PairsImagesByNameAndHoldsSomeOut) {
              valid = make(text)->items(data::Split::valid);
   ASSERT_EQ(train.size(), 3U);
   ASSERT_EQ(valid.size(), 2U);
-  EXPECT_EQ(train[0].paths.at("seg"), dir / "seg/a.png");
+  EXPECT_EQ(train[0].sources.at("seg").path, dir / "seg/a.png");
   EXPECT_EQ(valid[0].id, dir / "raw/d.ome.tif");
   fs::remove(dir / "seg/b.png");
   EXPECT_NE(message_of([&] { make(text)->items(data::Split::train); }).find("raw/b.ome.tif"),

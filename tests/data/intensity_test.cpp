@@ -424,22 +424,22 @@ TEST(UtilityTransforms, TypesAreTakenAndChangeNothing) {
 TEST(UtilityTransforms, ItemsOfSamples) {
   data::Sample sample;
   sample.tensors = {{"raw", ramp({1, 2, 2})}, {"seg", ramp({1, 2, 2})}, {"seg_2", ramp({1, 2, 2})}};
-  sample.paths = {{"raw", "a.tif"}, {"late", "b.tif"}};
+  sample.sources = {{"raw", {"a.tif", {}}}, {"late", {"b.tif", {}}}};
   Rng rng(0);
   make("{_target_: CopyItemsd, keys: [raw, late], times: 2}")->apply(sample, rng);
   EXPECT_TRUE(sample.at("raw_1").equal(sample.at("raw")));
-  EXPECT_EQ(sample.paths.at("late_1"), "b.tif");
+  EXPECT_EQ(sample.sources.at("late_1").path, "b.tif");
   EXPECT_EQ(sample.tensors.count("late_0"), 0U);
   make(
       "{_target_: DeleteItemsd, keys: [raw_., ^seg$, late_0, gone], use_re: [true, true, false, "
       "false]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.tensors.size(), 2U);
-  EXPECT_EQ(sample.paths.size(), 3U);
+  EXPECT_EQ(sample.sources.size(), 3U);
   make("{_target_: SelectItemsd, keys: [seg_2, late, gone], allow_missing_keys: true}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.tensors.size(), 1U);
-  EXPECT_EQ(sample.paths.size(), 1U);
+  EXPECT_EQ(sample.sources.size(), 1U);
 }
 
 TEST(UtilityTransforms, MergedTakesTheBaseWhereTheMaskIs) {
@@ -447,7 +447,7 @@ TEST(UtilityTransforms, MergedTakesTheBaseWhereTheMaskIs) {
   sample.tensors = {{"a", at::ones({1, 2, 2})},
                     {"b", at::ones({1, 2, 2}) * 2},
                     {"m", at::tensor({1.f, 0.f, 0.f, 1.f}).reshape({1, 2, 2})}};
-  sample.paths = {{"base", "folder/b"}};
+  sample.sources = {{"base", {"folder/b", {}}}};
   Rng rng(0);
   const std::string text =
       "{_target_: cyto_dl.image.transforms.merge.Merged, image_keys: [a, b], output_name: out, ";

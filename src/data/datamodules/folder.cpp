@@ -76,7 +76,7 @@ class FolderDatamodule final : public DataModule {
           throw DataError(fmt::format(
               "{}: no image of the same name in {}", sample.id, (folder / column).string()));
         }
-        sample.paths[column] = partner->second;
+        sample.sources[column].path = partner->second;
       }
     }
     return samples;

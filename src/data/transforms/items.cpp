@@ -18,11 +18,11 @@ void erase_keys(Sample& sample, const Test& test) {
       entry = test(entry->first) ? entries.erase(entry) : std::next(entry);
   };
   erase(sample.tensors);
-  erase(sample.paths);
+  erase(sample.sources);
 }
 
 bool has(const Sample& sample, const std::string& key) {
-  return sample.tensors.count(key) + sample.paths.count(key) > 0;
+  return sample.tensors.count(key) + sample.sources.count(key) > 0;
 }
 
 class SelectItemsd final : public Transform {
@@ -122,7 +122,7 @@ class CopyItemsd final : public Transform {
         throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a copy");
       // Copies share memory: no transform writes into an image.
       if (sample.tensors.count(key) > 0) sample.tensors[name] = sample.tensors[key];
-      if (sample.paths.count(key) > 0) sample.paths[name] = sample.paths[key];
+      if (sample.sources.count(key) > 0) sample.sources[name] = sample.sources[key];
     }
   }
 

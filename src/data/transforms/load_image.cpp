@@ -28,19 +28,20 @@ class LoadImaged final : public Transform {
 
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
-      const auto path = sample.paths.find(key);
-      if (path == sample.paths.end()) {
+      const auto source = sample.sources.find(key);
+      if (source == sample.sources.end()) {
         if (options_.allow_missing_keys) continue;
         throw DataError(sample.id + ": the data set has no column '" + key +
                         "' that LoadImaged asks for");
       }
-      const io::Image image = io::read_image(path->second);
+      const std::string& path = source->second.path;
+      const io::Image image = io::read_image(path, source->second.selection);
       if (key == options_.keys.front()) sample.geometry = image.geometry;
-      at::Tensor tensor = to_tensor(image, options_.spatial_dims, path->second);
-      if (!at::isfinite(tensor.sum()).item<bool>()) {
+      at::Tensor tensor = to_tensor(image, options_.spatial_dims, path);
+      if (tensor.scalar_type() == at::kFloat && !at::isfinite(tensor.sum()).item<bool>()) {
         const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
         if (bad > 0) {
-          throw DataError(path->second + ": " + std::to_string(bad) + " of " +
+          throw DataError(path + ": " + std::to_string(bad) + " of " +
                           std::to_string(tensor.numel()) +
                           " values are NaN or infinite; expected finite intensities");
         }

@@ -34,7 +34,7 @@ class Merged final : public Transform {
     const at::Tensor base = sample.at(base_key);
     at::Tensor result = base;
     if (sample.tensors.count(options_.mask_key) > 0) {
-      const at::Tensor& mask = sample.tensors[options_.mask_key];
+      const at::Tensor mask = sample.at(options_.mask_key);
       const at::Tensor& other = sample.at(options_.image_keys[base_key == options_.image_keys[0]]);
       for (const at::Tensor& image : {mask, other}) {
         if (image.sizes().slice(1) != base.sizes().slice(1)) {
@@ -51,10 +51,10 @@ class Merged final : public Transform {
   /// A manifest's column holds paths: the name is its last part.
   std::string name_of_base(const Sample& sample) const {
     std::string name = options_.base_image_key;
-    const auto column = sample.paths.find(name);
+    const auto column = sample.sources.find(name);
     const bool is_image = name == options_.image_keys[0] || name == options_.image_keys[1];
-    if (!is_image && column != sample.paths.end())
-      name = column->second.substr(column->second.rfind('/') + 1);
+    if (!is_image && column != sample.sources.end())
+      name = column->second.path.substr(column->second.path.rfind('/') + 1);
     if (name != options_.image_keys[0] && name != options_.image_keys[1]) {
       throw DataError(sample.id + ": '" + name + "' is the base image, expected '" +
                       options_.image_keys[0] + "' or '" + options_.image_keys[1] + "'");

@@ -18,7 +18,7 @@ void crop(Sample& sample,
           const std::vector<int64_t>& start,
           const std::vector<int64_t>& size) {
   for (const std::string& key : keys) {
-    at::Tensor& image = sample.at(key);
+    at::Tensor& image = sample.stored(key);
     for (std::size_t d = 0; d < start.size(); ++d) {
       const auto dim = static_cast<int64_t>(d) + 1;
       if (start[d] + size[d] > image.size(dim)) {
@@ -37,7 +37,7 @@ void crop(Sample& sample,
 }
 
 std::vector<int64_t> spatial_size(Sample& sample, const std::string& key) {
-  return sample.at(key).sizes().slice(1).vec();
+  return sample.stored(key).sizes().slice(1).vec();
 }
 
 class SpatialCropd final : public Transform {
