@@ -19,7 +19,7 @@
 #include "config/composer.h"
 #include "config/registry.h"
 #include "config/run_config.h"
-#include "data/sample.h"
+#include "data/batch.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -83,16 +84,25 @@ std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   return parts;
 }
 
+struct LoaderSettings {
+  uint64_t seed;
+  bool pin, channels_last;
+  std::shared_ptr<data::CacheManager> cache;
+};
+
 data::DataLoader make_loader(const data::DataModule& module,
                              data::Split split,
-                             uint64_t seed,
-                             bool pin) {
+                             const LoaderSettings& settings,
+                             int64_t limit_batches) {
   data::DataLoaderSpec spec;
   spec.items = module.items(split);
   spec.options = module.loader();
   spec.transforms = data::make_transforms(spec.options.transforms, split);
-  spec.seed = seed;
-  spec.pin = pin && spec.options.pin_memory;
+  spec.seed = settings.seed;
+  spec.pin = settings.pin && spec.options.pin_memory;
+  spec.channels_last = settings.channels_last;
+  spec.cache = settings.cache;
+  spec.limit_batches = limit_batches;
   spec.shuffle = split == data::Split::train;
   if (split != data::Split::train) {  // whole images of any size
     spec.options.batch_size = 1;
@@ -143,6 +153,52 @@ void report(const cli::Run& run,
   results.print();
 }
 
+/// A checkpoint's place in its epoch counts batches; the order of images follows from the seed.
+void fit_position(training::TrainState& state,
+                  const std::string& checkpoint,
+                  int64_t batch_size,
+                  int64_t seed) {
+  const Node before = training::checkpoint_config(checkpoint);
+  if (before.get<int64_t>("seed", 0) != seed) {
+    log::warn("{}: trained with seed {}, now {}: images come in another order",
+              checkpoint,
+              before.get<int64_t>("seed", 0),
+              seed);
+  }
+  const int64_t size = before.get<int64_t>("data.batch_size", 1);
+  if (state.batch == 0 || size == batch_size) return;
+  const int64_t images = state.batch * size;
+  state.batch = images / batch_size;
+  log::warn("{}: after {} images of epoch {} with data.batch_size={}, now {}: {} images come again",
+            checkpoint,
+            images,
+            state.epoch,
+            size,
+            batch_size,
+            images - state.batch * batch_size);
+}
+
+/// Where the time went, and which images were left out.
+void report_data(const data::Timing& timing,
+                 const data::DataLoader& train,
+                 const data::DataLoader& valid,
+                 const LoaderSettings& settings,
+                 const data::LoaderOptions& options) {
+  std::map<std::string, std::string> broken = train.stats().broken;
+  broken.merge(valid.stats().broken);
+  if (!broken.empty()) {
+    log::warn("{} images could not be loaded and were {}:",
+              broken.size(),
+              options.on_error == "skip" ? "left out" : "replaced");
+    for (const auto& [id, why] : broken) log::warn("  {}", why);
+  }
+  data::CacheManager::Stats cache;
+  if (settings.cache) cache = settings.cache->stats();
+  const std::string line = data::verdict(
+      timing, options, cache, std::thread::hardware_concurrency(), /*is_on_gpu=*/settings.pin);
+  if (!line.empty()) log::info("{}", line);
+}
+
 int train(cli::Run run, const TrainConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
   const training::TrainerOptions& options = config.trainer;
@@ -154,15 +210,18 @@ int train(cli::Run run, const TrainConfig& config) {
   const auto task = Registry<training::Task>::instance().make(config.task);
   const auto optimizer = Registry<training::Optimizer>::instance().make(config.optimizer);
   const auto scheduler = Registry<training::Scheduler>::instance().make(config.scheduler);
-  data::DataLoader train_loader =
-      make_loader(*module, data::Split::train, static_cast<uint64_t>(seed), device.is_cuda());
-  const bool has_validation = options.limit_val_batches != 0;
-  data::DataLoader valid_loader =
-      has_validation
-          ? make_loader(*module, data::Split::valid, static_cast<uint64_t>(seed), device.is_cuda())
-          : data::DataLoader({});
   nn::Model& model = task->model();
   nn::place_model(model, config.task.at("model"), device);
+  const LoaderSettings settings{static_cast<uint64_t>(seed),
+                                device.is_cuda(),
+                                model.channels_last,
+                                data::make_cache(module->loader())};
+  data::DataLoader train_loader =
+      make_loader(*module, data::Split::train, settings, options.limit_train_batches);
+  const bool has_validation = options.limit_val_batches != 0;
+  data::DataLoader valid_loader =
+      has_validation ? make_loader(*module, data::Split::valid, settings, options.limit_val_batches)
+                     : data::DataLoader({});
   optimizer->attach(nn::state_of(model));
   training::TrainState state;
   const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
@@ -174,6 +233,7 @@ int train(cli::Run run, const TrainConfig& config) {
       training::load_weights(checkpoint, model, strict);
     } else {
       state = training::load_checkpoint(checkpoint, model, *optimizer, strict);
+      fit_position(state, checkpoint, module->loader().batch_size, seed);
     }
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
   }
@@ -192,6 +252,7 @@ int train(cli::Run run, const TrainConfig& config) {
   };
   training::Trainer trainer(options, callbacks, loggers, save);
   state = trainer.fit(*task, *optimizer, *scheduler, train_loader, valid_loader, state);
+  report_data(trainer.timing(), train_loader, valid_loader, settings, module->loader());
   const int signal = training::Trainer::interrupted();
   if (signal != 0) {
     make_folders(folder + "/checkpoints");

@@ -55,13 +55,13 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) throw_errno("can't be flushed to the disk", path_, errno);
+void AtomicFile::commit(bool durable) {
+  if (durable && ::fsync(descriptor_) != 0) throw_errno("can't be flushed to the disk", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     throw_errno("can't be put in place", path_, errno);
   ::close(descriptor_);
   descriptor_ = -1;
-  sync_folder(parent_of(path_));
+  if (durable) sync_folder(parent_of(path_));
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {

@@ -20,7 +20,8 @@ class AtomicFile {
   /// For a library that writes by itself (libtiff): the open descriptor, and the temporary's path.
   int descriptor() const { return descriptor_; }
   const std::string& temporary() const { return temporary_; }
-  void commit();
+  /// `durable`: on the disk when this returns; else a power cut may leave a damaged file.
+  void commit(bool durable = true);
 
  private:
   std::string path_, temporary_;

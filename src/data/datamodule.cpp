@@ -21,8 +21,11 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   const config::Node* lists[] = {
       &transforms.train, &transforms.valid, &transforms.test, &transforms.predict};
   Transforms result;
-  for (const config::Node& node : lists[static_cast<int>(split)]->list)
+  for (const config::Node& node : lists[static_cast<int>(split)]->list) {
     result.push_back(Registry<Transform>::instance().make(node));
+    result.back()->name = Registry<Transform>::instance().components().name_of(node);
+    result.back()->text = config::to_json(node);
+  }
   return result;
 }
 

@@ -1,226 +1,395 @@
 #include "data/loader.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <numeric>
+#include <thread>
+#include <unordered_map>
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <omp.h>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "data/pipeline.h"
 
 namespace cytra::data {
 namespace {
 
-/// A batch being made: each image is one job; the job that finishes last collates.
-struct Slot {
-  std::vector<std::vector<Sample>> images;
-  std::atomic<int64_t> missing{0};
-  std::mutex mutex;
-  std::condition_variable ready;
-  bool done = false;
-  std::exception_ptr error;
-  Batch batch;
-};
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kShutdown{2};
+constexpr int kReplacements = 10;  // images tried in place of one that can't be loaded
 
-/// A loader thread computes by itself: several OpenMP teams at once would fight for the same cores.
-void use_one_thread() {
-  thread_local const bool once = [] {
-    at::internal::lazy_init_num_threads();  // else the first parallel loop would undo the next line
-    omp_set_num_threads(1);
-    return true;
-  }();
-  static_cast<void>(once);
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::size_t bytes_of(const Sample& sample) {
-  std::size_t bytes = 0;
-  for (const auto& [key, tensor] : sample.tensors) bytes += tensor.nbytes();
-  return bytes;
+/// What an epoch takes, and how often it took the same image before.
+struct Epoch {
+  std::vector<std::size_t> order;
+  std::vector<uint32_t> repeat;  // empty: no image comes twice
+};
+
+/// A batch being made. What no comment excepts is guarded by Shared::mutex.
+struct Slot {
+  Slot(int64_t rows, const BatchLayout& layout, BatchMemory& memory)
+      : builder(rows, layout, memory) {}
+  int64_t epoch = 0, number = 0;      // set once
+  std::size_t begin = 0, images = 0;  // set once: places in the epoch's order
+  std::shared_ptr<const Epoch> plan;  // set once
+  BatchBuilder builder;               // thread-safe by row
+  std::size_t claimed = 0, missing = 0;
+  std::size_t error_at = 0;
+  std::exception_ptr error;
+  Batch batch;  // when nothing is missing
+};
+
+/// What a thread is at, for messages.
+struct Running {
+  std::shared_ptr<Slot> slot;  // null: nothing
+  std::size_t position = 0;
+  Clock::time_point begin;
+  Stage stage{nullptr};
+};
+
+Collate collate_of(const std::string& name) {
+  return name == "pad" ? Collate::pad : name == "list" ? Collate::list : Collate::stack;
+}
+
+/// As many as there are, unless all images weigh the same.
+std::vector<double> weights_of(const std::vector<Sample>& items) {
+  std::vector<double> weights;
+  bool are_equal = true;
+  for (const Sample& item : items) {
+    weights.push_back(item.weight);
+    are_equal = are_equal && item.weight == 1;
+  }
+  return are_equal ? std::vector<double>{} : weights;
 }
 
 }  // namespace
 
-struct DataLoader::Impl {
-  explicit Impl(DataLoaderSpec given) : spec(std::move(given)), cache(spec.items.size()) {
-    for (const auto& transform : spec.transforms) {
-      if (random_from == spec.transforms.size() && !transform->is_random()) continue;
-      random_from =
-          std::min(random_from, static_cast<std::size_t>(&transform - spec.transforms.data()));
-      draws *= transform->num_samples();
-    }
-    if (spec.options.num_workers > 0) pool = std::make_unique<ThreadPool>(spec.options.num_workers);
-  }
+struct DataLoader::Shared {
+  explicit Shared(DataLoaderSpec given);
 
-  /// The image after the transforms before the first random one; kept while the budget lasts.
-  Sample load(std::size_t index) {
-    {
-      const std::lock_guard lock(cache_mutex);
-      if (cache[index]) return *cache[index];
-    }
-    Sample sample = spec.items[index];
-    Rng unused(0);
-    for (std::size_t t = 0; t < random_from; ++t) spec.transforms[t]->apply(sample, unused);
-    const std::size_t bytes = bytes_of(sample);
-    const std::lock_guard lock(cache_mutex);
-    if (cached_bytes + bytes <= static_cast<std::size_t>(spec.options.ram_cache_gb * 1e9)) {
-      cached_bytes += bytes;
-      cache[index] = sample;
-    }
-    return sample;
-  }
+  // ---- what a job does; no lock is held
+  void draw(std::size_t index, Slot& slot, Running& running);
+  std::exception_ptr work(Slot& slot, Running& running);
+  void note(const std::string& id, const std::string& why);
+  // ---- with the lock
+  void do_one(std::unique_lock<std::mutex>& lock, Running& running);
+  void post();
+  void plan_epoch(int64_t number);
+  void wait_for(std::unique_lock<std::mutex>& lock, const Slot& slot);
+  std::string under_way(const Slot* slot) const;
 
-  std::vector<Sample> draw(std::size_t index, int64_t at_epoch) {
-    const Sample image = load(index);
-    std::vector<Sample> samples;
-    for (int64_t draw = 0; draw < draws; ++draw) {
-      Sample sample =
-          image;  // tensors are shared: transforms replace them, they never write into them
-      Rng rng(spec.seed + 1,
-              static_cast<uint64_t>(at_epoch),
-              index * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
-      for (std::size_t t = random_from; t < spec.transforms.size(); ++t)
-        spec.transforms[t]->apply(sample, rng);
-      samples.push_back(std::move(sample));
-    }
-    return samples;
-  }
+  const LoaderOptions options;
+  const uint64_t seed;
+  const Pipeline pipeline;
+  SamplerSpec sampler;
+  BatchLayout layout;
+  int64_t batches = 0;
+  std::size_t ahead = 1;
+  std::unique_ptr<BatchMemory> memory;
 
-  /// One job: image `position` of a slot; the last one makes the batch.
-  void work(Slot& slot, std::size_t position, std::size_t index, int64_t at_epoch) {
-    std::exception_ptr error;
+  mutable std::mutex mutex;
+  std::condition_variable work_there, ready, ended;
+  bool stop = false, more = false;
+  int64_t epoch = 0, posted_epoch = 0, posted = 0;
+  std::shared_ptr<const Epoch> plan;
+  std::deque<std::shared_ptr<Slot>> slots, unclaimed;
+  int64_t delivered = 0;  // batches of this epoch
+  LoaderStats stats;
+  std::vector<Running> running;
+  std::size_t alive = 0;
+  std::vector<std::thread> threads;
+};
+
+DataLoader::Shared::Shared(DataLoaderSpec given)
+    : options(given.options),
+      seed(given.seed),
+      pipeline(std::move(given.items),
+               std::move(given.transforms),
+               std::move(given.cache),
+               options.cache_dir.has_value()),
+      layout{collate_of(options.collate), given.channels_last, given.pin},
+      running(static_cast<std::size_t>(std::max<int64_t>(1, options.num_workers))) {
+  sampler.items = pipeline.items().size();
+  sampler.shuffle = given.shuffle;
+  if (given.shuffle) sampler.weights = weights_of(pipeline.items());
+  sampler.num_samples = options.num_samples.value_or(-1);
+  sampler.replacement = options.replacement;
+  sampler.rank = given.rank;
+  sampler.world_size = given.world_size;
+  check(sampler);
+  const auto images = static_cast<int64_t>(count(sampler));
+  const int64_t size = options.batch_size;
+  batches = options.drop_last ? images / size : (images + size - 1) / size;
+  if (given.limit_batches >= 0) batches = std::min(batches, given.limit_batches);
+  if (options.num_workers > 0)
+    ahead = static_cast<std::size_t>(options.num_workers * options.prefetch_factor);
+  constexpr std::size_t kKeys = 4;  // images of a sample, as a rule
+  memory = std::make_unique<BatchMemory>((ahead + 2) * kKeys);
+}
+
+/// All draws of an image into their rows.
+void DataLoader::Shared::draw(std::size_t index, Slot& slot, Running& at) {
+  const std::size_t place = slot.begin + at.position;
+  const std::vector<uint32_t>& repeat = slot.plan->repeat;
+  const uint64_t image = index + pipeline.items().size() * (repeat.empty() ? 0 : repeat[place]);
+  Sample loaded = pipeline.load(index, at.stage);
+  const int64_t draws = pipeline.draws();
+  for (int64_t draw = 0; draw < draws; ++draw) {
+    // tensors are shared: transforms replace them, they never write into them
+    Sample sample = draw + 1 < draws ? loaded : std::move(loaded);
+    Rng rng(seed + 1,
+            static_cast<uint64_t>(slot.epoch),
+            image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
+    pipeline.transform(sample, rng, at.stage);
+    const auto row = static_cast<int64_t>(at.position) * draws + draw;
+    slot.builder.set(row, std::move(sample), rng.next());
+  }
+}
+
+void DataLoader::Shared::note(const std::string& id, const std::string& why) {
+  bool is_new = false;
+  {
+    const std::lock_guard lock(mutex);
+    ++stats.failed;
+    is_new = stats.broken.emplace(id, why).second;
+  }
+  if (is_new) log::warn("{}: {}", options.on_error == "skip" ? "left out" : "replaced", why);
+}
+
+/// One job: an image of a batch. What goes wrong is returned, or noted when the run is to go on.
+std::exception_ptr DataLoader::Shared::work(Slot& slot, Running& at) {
+  const std::size_t place = slot.begin + at.position;
+  std::size_t index = slot.plan->order[place];
+  Rng other(seed + 2, static_cast<uint64_t>(slot.epoch), place);
+  for (int tried = 0;; ++tried) {
     try {
-      slot.images[position] = draw(index, at_epoch);
+      draw(index, slot, at);
+      return nullptr;
+    } catch (const std::bad_alloc&) {
+      return std::make_exception_ptr(
+          MemoryError(pipeline.items()[index].id + ": not enough memory"));
+    } catch (const std::exception& error) {
+      if (options.on_error == "fail") return std::current_exception();
+      note(pipeline.items()[index].id, error.what());
+      if (options.on_error == "skip" || tried == kReplacements) return nullptr;
+      index = other.below(pipeline.items().size());
+    }
+  }
+}
+
+void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, Running& at) {
+  const std::shared_ptr<Slot> slot = unclaimed.front();
+  at.slot = slot;
+  at.position = slot->claimed++;
+  at.begin = Clock::now();
+  at.stage = nullptr;
+  if (slot->claimed == slot->images) unclaimed.pop_front();
+  lock.unlock();
+  std::exception_ptr error = work(*slot, at);
+  lock.lock();
+  if (error && (!slot->error || at.position < slot->error_at)) {
+    slot->error = error;
+    slot->error_at = at.position;
+  }
+  ++stats.samples;
+  if (slot->missing == 1 && !slot->error) {
+    lock.unlock();
+    try {
+      slot->batch = slot->builder.finish();
     } catch (...) {
       error = std::current_exception();
     }
-    const std::lock_guard lock(slot.mutex);
-    if (error && !slot.error) slot.error = error;
-    if (--slot.missing > 0) return;
-    try {
-      std::vector<Sample> samples;
-      for (auto& image : slot.images) {
-        std::move(image.begin(), image.end(), std::back_inserter(samples));
-      }
-      if (!slot.error) slot.batch = collate(std::move(samples), spec.pin);
-    } catch (...) {
-      slot.error = std::current_exception();
-    }
-    slot.done = true;
-    slot.ready.notify_all();
+    lock.lock();
+    if (error) slot->error = error;
   }
-
-  void post(int64_t number) {
-    const int64_t begin = number * spec.options.batch_size;
-    const int64_t end =
-        std::min<int64_t>(begin + spec.options.batch_size, static_cast<int64_t>(order.size()));
-    auto slot = std::make_shared<Slot>();
-    slot->images.resize(static_cast<std::size_t>(end - begin));
-    slot->missing = end - begin;
-    for (int64_t i = begin; i < end; ++i) {
-      auto job = [this,
-                  slot,
-                  position = static_cast<std::size_t>(i - begin),
-                  index = order[static_cast<std::size_t>(i)],
-                  at_epoch = epoch] { work(*slot, position, index, at_epoch); };
-      if (pool) {
-        pool->post([job] {
-          use_one_thread();
-          job();
-        });
-      } else {
-        job();
-      }
-    }
-    slots.push_back(std::move(slot));
-  }
-
-  int64_t batches() const {
-    const auto items = static_cast<int64_t>(spec.items.size());
-    return spec.options.drop_last ? items / spec.options.batch_size
-                                  : (items + spec.options.batch_size - 1) / spec.options.batch_size;
-  }
-
-  DataLoaderSpec spec;
-  std::size_t random_from = spec.transforms.size();  // the first random transform
-  int64_t draws = 1, epoch = 0, posted = 0;
-  std::vector<std::size_t> order;
-  std::deque<std::shared_ptr<Slot>> slots;
-  std::mutex cache_mutex;
-  std::vector<std::optional<Sample>> cache;
-  std::size_t cached_bytes = 0;
-  std::unique_ptr<ThreadPool> pool;  // last: its threads use the rest
-};
-
-DataLoader::DataLoader(DataLoaderSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
-DataLoader::~DataLoader() = default;
-
-int64_t DataLoader::size() const {
-  return impl_->batches();
+  at.slot.reset();
+  if (--slot->missing == 0) ready.notify_all();
 }
 
-void DataLoader::start_epoch(int64_t epoch, int64_t first) {
-  impl_->slots.clear();
-  impl_->epoch = epoch;
-  impl_->posted = first;
-  impl_->order.resize(impl_->spec.items.size());
-  std::iota(impl_->order.begin(), impl_->order.end(), std::size_t{0});
-  if (impl_->spec.shuffle) {  // Fisher-Yates
-    Rng rng(impl_->spec.seed, static_cast<uint64_t>(epoch));
-    for (std::size_t i = impl_->order.size(); i > 1; --i)
-      std::swap(impl_->order[i - 1], impl_->order[rng.below(i)]);
+void DataLoader::Shared::plan_epoch(int64_t number) {
+  auto next = std::make_shared<Epoch>();
+  next->order = order(sampler, seed, number);
+  if (!sampler.weights.empty() || sampler.world_size > 1) {
+    std::unordered_map<std::size_t, uint32_t> seen;
+    for (const std::size_t image : next->order) next->repeat.push_back(seen[image]++);
   }
+  plan = std::move(next);
+  posted_epoch = number;
+}
+
+/// Keeps `ahead` batches under way: of this epoch, then of the next.
+void DataLoader::Shared::post() {
+  bool has_posted = false;
+  while (slots.size() < ahead) {
+    if (posted >= batches) {
+      if (!more || posted_epoch > epoch || batches == 0) break;
+      plan_epoch(posted_epoch + 1);
+      posted = 0;
+    }
+    const auto begin = static_cast<std::size_t>(posted * options.batch_size);
+    const std::size_t images =
+        std::min(static_cast<std::size_t>(options.batch_size), plan->order.size() - begin);
+    auto slot =
+        std::make_shared<Slot>(static_cast<int64_t>(images) * pipeline.draws(), layout, *memory);
+    slot->epoch = posted_epoch;
+    slot->number = posted++;
+    slot->begin = begin;
+    slot->images = slot->missing = images;
+    slot->plan = plan;
+    slots.push_back(slot);
+    unclaimed.push_back(std::move(slot));
+    has_posted = true;
+  }
+  if (has_posted) work_there.notify_all();
+}
+
+/// "a.tif (LoadImaged, for 31 s), b.tif ...": of one batch, or of all.
+std::string DataLoader::Shared::under_way(const Slot* slot) const {
+  std::vector<std::string> texts;
+  for (const Running& at : running) {
+    if (!at.slot || (slot != nullptr && at.slot.get() != slot)) continue;
+    const Transform* transform = at.stage.load(std::memory_order_relaxed);
+    texts.push_back(
+        fmt::format("{} ({}, for {:.0f} s)",
+                    pipeline.items()[at.slot->plan->order[at.slot->begin + at.position]].id,
+                    transform == nullptr ? "cache" : transform->name,
+                    seconds_since(at.begin)));
+  }
+  return texts.empty() ? "images that no worker is free for" : join(texts, ", ");
+}
+
+void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot& slot) {
+  const auto begin = Clock::now();
+  const auto after = [&](double seconds) {
+    return begin +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  const auto is_done = [&] { return slot.missing == 0; };
+  const double limit = options.timeout;
+  double warning = options.timeout_warning;
+  while (!is_done()) {
+    const bool is_last = limit > 0 && limit <= warning;
+    if (ready.wait_until(lock, after(is_last ? limit : warning), is_done)) return;
+    const std::string what =
+        fmt::format("waiting for {} since {:.0f} s", under_way(&slot), seconds_since(begin));
+    if (is_last) throw DataError(what + ", expected it within data.timeout");
+    log::warn("{}", what);
+    warning *= 2;
+  }
+}
+
+std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
+  if (options.ram_cache_gb == 0 && !options.cache_dir) return nullptr;
+  return std::make_shared<CacheManager>(CacheLimits{options.ram_cache_gb,
+                                                    options.cache_dir.value_or(""),
+                                                    options.disk_cache_gb,
+                                                    options.cache_compression == "zstd"});
+}
+
+DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(std::move(spec))) {
+  const auto workers = static_cast<std::size_t>(shared_->options.num_workers);
+  shared_->alive = workers;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    shared_->threads.emplace_back([shared = shared_, worker] {
+      at::internal::lazy_init_num_threads();  // else the first parallel loop would undo the next
+                                              // line
+      omp_set_num_threads(1);  // several teams at once would fight for the same cores
+      const at::AutoDispatchBelowADInplaceOrView no_gradients;
+      std::unique_lock lock(shared->mutex);
+      for (;;) {
+        shared->work_there.wait(lock, [&] { return shared->stop || !shared->unclaimed.empty(); });
+        if (shared->stop) break;
+        shared->do_one(lock, shared->running[worker]);
+      }
+      --shared->alive;
+      shared->ended.notify_all();
+    });
+  }
+}
+
+DataLoader::DataLoader(DataLoader&&) noexcept = default;
+
+DataLoader::~DataLoader() {
+  if (!shared_) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->stop = true;
+  shared_->work_there.notify_all();
+  if (!shared_->ended.wait_for(lock, kShutdown, [&] { return shared_->alive == 0; }))
+    log::warn("left behind while loading {}", shared_->under_way(nullptr));
+  const bool is_over = shared_->alive == 0;
+  std::vector<std::thread> threads = std::move(shared_->threads);
+  lock.unlock();
+  for (std::thread& thread : threads) is_over ? thread.join() : thread.detach();
+}
+
+int64_t DataLoader::size() const {
+  return shared_->batches;
+}
+
+void DataLoader::start_epoch(int64_t epoch, int64_t first, bool more) {
+  const std::lock_guard lock(shared_->mutex);
+  Shared& all = *shared_;
+  const bool is_there =
+      !all.slots.empty() && all.slots.front()->epoch == epoch && all.slots.front()->number == first;
+  if (!is_there) {
+    all.slots.clear();
+    all.unclaimed.clear();
+    all.plan_epoch(epoch);
+    all.posted = first;
+  }
+  all.epoch = epoch;
+  all.more = more;
+  all.delivered = 0;
+  all.post();
 }
 
 std::optional<Batch> DataLoader::next() {
-  const LoaderOptions& options = impl_->spec.options;
-  const int64_t ahead = impl_->pool ? options.prefetch_factor * options.num_workers : 1;
-  while (impl_->posted < size() && static_cast<int64_t>(impl_->slots.size()) < ahead)
-    impl_->post(impl_->posted++);
-  if (impl_->slots.empty()) return std::nullopt;
-  const std::shared_ptr<Slot> slot = impl_->slots.front();
-  impl_->slots.pop_front();
-  std::unique_lock lock(slot->mutex);
-  slot->ready.wait(lock, [&] { return slot->done; });
-  if (slot->error) std::rethrow_exception(slot->error);
-  return std::move(slot->batch);
+  Shared& all = *shared_;
+  std::unique_lock lock(all.mutex);
+  for (;;) {
+    if (all.slots.empty() || all.slots.front()->epoch != all.epoch) {
+      if (all.delivered == 0 && !all.stats.broken.empty()) {
+        throw DataError(
+            fmt::format("no image of the epoch could be loaded, expected one; the first: {}",
+                        all.stats.broken.begin()->second));
+      }
+      return std::nullopt;
+    }
+    const std::shared_ptr<Slot> slot = all.slots.front();
+    if (all.options.num_workers == 0) {
+      while (slot->missing > 0) all.do_one(lock, all.running[0]);
+    } else {
+      all.wait_for(lock, *slot);
+    }
+    all.slots.pop_front();
+    all.post();
+    if (slot->error) std::rethrow_exception(slot->error);
+    if (slot->batch.ids.empty()) continue;  // every image was left out
+    ++all.delivered;
+    slot->batch.number = slot->number;
+    return std::move(slot->batch);
+  }
 }
 
-Batch collate(std::vector<Sample> samples, bool pin) {
-  Batch batch;
-  for (const auto& [key, first] : samples.front().tensors) {
-    std::vector<at::Tensor> tensors;
-    for (const Sample& sample : samples) {
-      const auto place = sample.tensors.find(key);
-      if (place == sample.tensors.end() || place->second.sizes() != first.sizes()) {
-        throw DataError(
-            fmt::format("{}: '{}' has another shape ({}) than {} ({}) in the same batch; crop to "
-                        "one size or set data.batch_size=1",
-                        sample.id,
-                        key,
-                        place == sample.tensors.end()
-                            ? "none"
-                            : fmt::format("{}", fmt::join(place->second.sizes(), "x")),
-                        samples.front().id,
-                        fmt::join(first.sizes(), "x")));
-      }
-      tensors.push_back(place->second);
-    }
-    at::Tensor stacked =
-        tensors.size() == 1 ? tensors[0].unsqueeze(0).contiguous() : at::stack(tensors);
-    batch.tensors[key] = pin ? stacked.pin_memory() : stacked;
-  }
-  for (Sample& sample : samples) {
-    batch.ids.push_back(std::move(sample.id));
-    batch.geometries.push_back(sample.geometry);
-  }
-  return batch;
+bool DataLoader::is_ready() const {
+  const std::lock_guard lock(shared_->mutex);
+  const Shared& all = *shared_;
+  return all.slots.empty() || all.slots.front()->missing == 0;
+}
+
+LoaderStats DataLoader::stats() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->stats;
 }
 
 }  // namespace cytra::data

@@ -1,9 +1,13 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "data/batch.h"
+#include "data/cache.h"
 #include "data/loader_options.h"
+#include "data/sampler.h"
 
 namespace cytra::data {
 
@@ -13,31 +17,46 @@ struct DataLoaderSpec {
   LoaderOptions options;
   uint64_t seed = 0;
   bool shuffle = false;
-  bool pin = false;  // page-locked batches; a CUDA device must be in use
+  bool channels_last = false, pin = false;  // of batches: see BatchLayout
+  int64_t limit_batches = -1;               // of an epoch; -1: all
+  int64_t rank = 0, world_size = 1;         // this process's share of every epoch
+  std::shared_ptr<CacheManager> cache;      // null: nothing is kept
 };
 
-/// Batches of an epoch, loaded ahead by worker threads. What a batch holds is a function of (seed,
-/// epoch, position) alone, whatever the number of workers. A batch has batch_size images with
-/// num_samples draws of each. Source: torch.utils.data.DataLoader's options; threads instead of
-/// processes.
+/// The cache that the options ask for; null: none.
+std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
+
+struct LoaderStats {
+  int64_t samples = 0, failed = 0;            // images loaded; images that could not be
+  std::map<std::string, std::string> broken;  // their ids and why
+};
+
+/// Batches of an epoch, loaded ahead by worker threads that live as long as the loader. Each image
+/// is one job, so a slow one delays nothing but its own batch; the order of batches is kept. What a
+/// batch holds is a function of (seed, epoch, position) alone, whatever the number of workers. A
+/// batch has batch_size images with num_samples draws of each.
+/// Source: torch.utils.data.DataLoader's options; threads instead of processes.
 class DataLoader {
  public:
   explicit DataLoader(DataLoaderSpec spec);
+  /// Waits up to 2 s for the images under way; a read that hangs is left behind with a warning.
   ~DataLoader();
+  DataLoader(DataLoader&&) noexcept;
   /// Batches in an epoch.
   int64_t size() const;
-  /// Begins an epoch at its batch `first` (a resume). Batches of an epoch under way are dropped.
-  void start_epoch(int64_t epoch, int64_t first = 0);
+  /// Begins an epoch at its batch `first` (a resume). `more`: the next epoch follows, and is loaded
+  /// when this one ends. Batches loaded ahead are used when they are of this epoch, else dropped.
+  void start_epoch(int64_t epoch, int64_t first = 0, bool more = false);
   /// The next batch, or nothing at the end. Throws what a transform threw, e.g. DataError naming
-  /// the file.
+  /// the file and the transform; DataError after `timeout`.
   std::optional<Batch> next();
+  /// Whether next() would not wait.
+  bool is_ready() const;
+  LoaderStats stats() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
 };
-
-/// Stacks samples; shapes must agree. Throws: DataError naming the sample that differs.
-Batch collate(std::vector<Sample> samples, bool pin);
 
 }  // namespace cytra::data

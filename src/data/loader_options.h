@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "config/registry.h"
 #include "data/sample.h"
@@ -22,8 +24,13 @@ struct SplitTransforms {
 /// Keys every data module takes, with CytoDL's and torch's names.
 struct LoaderOptions {
   int64_t batch_size = 1, num_workers = 2, prefetch_factor = 2;
-  bool pin_memory = true, drop_last = false;
-  double ram_cache_gb = 2;
+  bool pin_memory = true, drop_last = false, replacement = true;
+  std::optional<int64_t> num_samples;
+  std::string collate = "stack", on_error = "fail";
+  double timeout = 0, timeout_warning = 30;
+  double ram_cache_gb = 2, disk_cache_gb = 50;
+  std::optional<std::string> cache_dir;
+  std::string cache_compression = "none";
   SplitTransforms transforms;
   template <class V>
   void visit(V& v) {
@@ -36,8 +43,47 @@ struct LoaderOptions {
     v("prefetch_factor", prefetch_factor, "batches kept ready per worker", 1, 1024);
     v("pin_memory", pin_memory, "page-locked batches when a CUDA device is used");
     v("drop_last", drop_last, "leave out the last batch of an epoch when it is short");
-    v("ram_cache_gb", ram_cache_gb, "GB of decoded images kept in memory between epochs", 0, 1e6);
+    v("collate",
+      collate,
+      "images of different sizes in one batch: an error, padded with 0 to the largest, or a list",
+      {"stack", "pad", "list"});
+    v("on_error",
+      on_error,
+      "an image that can't be loaded: ends the run, is left out, or replaced by another; skip and "
+      "replace say which at the end",
+      {"fail", "skip", "replace"});
+    v("timeout", timeout, "seconds to wait for a batch before it is an error; 0: no limit", 0, 1e6);
+    v("timeout_warning",
+      timeout_warning,
+      "seconds after which a warning names the image that is waited for",
+      0.1,
+      1e6);
+    visit_weights(v);
+    visit_cache(v);
     v("transforms", transforms, "what is done to images, by split");
+  }
+
+ private:
+  template <class V>
+  void visit_weights(V& v) {
+    v("num_samples",
+      num_samples,
+      "images drawn per epoch when they have weights; null: as many as there are",
+      1,
+      1e12);
+    v("replacement", replacement, "weighted drawing may take an image again");
+  }
+  template <class V>
+  void visit_cache(V& v) {
+    v("ram_cache_gb", ram_cache_gb, "GB of images kept in memory between epochs", 0, 1e6);
+    v("cache_dir",
+      cache_dir,
+      "folder of images that are ready for the random transforms, shared by runs; null: none");
+    v("disk_cache_gb", disk_cache_gb, "GB that cache_dir may take", 0, 1e9);
+    v("cache_compression",
+      cache_compression,
+      "of cache_dir; zstd takes less space and more time",
+      {"none", "zstd"});
   }
 };
 

@@ -24,26 +24,26 @@ struct Sample {
   /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
   std::map<std::string, at::Tensor> tensors;
   io::Geometry geometry;
-  std::string id;  // names the sample in messages: the first path
+  std::string id;     // names the sample in messages: the first path
+  double weight = 1;  // how often it is drawn, against the others
   /// The tensor of a key, as float32. Throws: DataError with the nearest key there is.
   at::Tensor& at(const std::string& key);
   /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().
   at::Tensor& stored(const std::string& key);
 };
 
-struct Batch {
-  std::map<std::string, at::Tensor> tensors;  // key -> (N,C,[D,]H,W)
-  std::vector<std::string> ids;
-  std::vector<io::Geometry> geometries;
-  /// Throws: DataError with the nearest key.
-  const at::Tensor& at(const std::string& key) const;
-};
+/// DataError that names the nearest key there is.
+[[noreturn]] void throw_missing(const std::map<std::string, at::Tensor>& tensors,
+                                const std::string& key,
+                                const std::string& id);
 
 /// A step of the data pipeline: MONAI's dictionary transforms by name and argument. Thread: apply()
 /// must be const-safe.
 struct Transform {
   static constexpr const char* kKind = "transform";
   virtual ~Transform() = default;
+  std::string name;  // for messages, e.g. "RandFlipd"
+  std::string text;  // its whole configuration: equal texts do the same
   virtual void apply(Sample& sample, Rng& rng) const = 0;
   /// Random ones are applied anew at each draw; the ones before the first random one are applied
   /// once per image.

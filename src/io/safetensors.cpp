@@ -21,8 +21,8 @@ constexpr std::size_t kMaxHeader = 100'000'000;
 
 std::size_t element_size(const std::string& dtype) {
   if (dtype == "F64" || dtype == "I64") return 8;
-  if (dtype == "F32" || dtype == "I32") return 4;
-  if (dtype == "F16" || dtype == "BF16" || dtype == "I16") return 2;
+  if (dtype == "F32" || dtype == "I32" || dtype == "U32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16" || dtype == "U16") return 2;
   if (dtype == "U8" || dtype == "I8" || dtype == "BOOL") return 1;
   return 0;
 }
@@ -177,7 +177,8 @@ const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
 
 std::size_t write_safetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
+                              const std::map<std::string, std::string>& metadata,
+                              bool durable) {
   nlohmann::ordered_json root;
   if (!metadata.empty()) root["__metadata__"] = metadata;
   // Wide types first, as the reference writer does: then every tensor is aligned to its own size.
@@ -201,7 +202,7 @@ std::size_t write_safetensors(const std::string& path,
   file.write(&length, sizeof length);
   file.write(header);
   for (const auto& [name, view] : order) file.write(view->data, view->bytes);
-  file.commit();
+  file.commit(durable);
   return sizeof length + header.size() + offset;
 }
 

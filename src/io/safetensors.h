@@ -9,7 +9,8 @@
 namespace cytra::io {
 
 struct TensorView {
-  std::string dtype;  // "F32", "F16", "BF16", "F64", "I64", "I32", "I16", "I8", "U8", "BOOL"
+  std::string dtype;  // "F32", "F16", "BF16", "F64", "I64", "I32", "U32", "I16", "U16", "I8", "U8",
+                      // "BOOL"
   std::vector<int64_t> shape;
   const void* data = nullptr;
   std::size_t bytes = 0;
@@ -34,9 +35,10 @@ class SafetensorsFile {
 };
 
 /// Writes atomically; wide types first, then by name, so that each tensor is aligned to its own
-/// type. Returns the bytes written. Throws: as AtomicFile.
+/// type. Returns the bytes written. `durable` and Throws: as AtomicFile.
 std::size_t write_safetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors,
-                              const std::map<std::string, std::string>& metadata);
+                              const std::map<std::string, std::string>& metadata,
+                              bool durable = true);
 
 }  // namespace cytra::io

@@ -24,7 +24,9 @@ constexpr TypeName kTypes[] = {{"F32", at::kFloat},
                                {"F64", at::kDouble},
                                {"I64", at::kLong},
                                {"I32", at::kInt},
+                               {"U32", at::kUInt32},
                                {"I16", at::kShort},
+                               {"U16", at::kUInt16},
                                {"I8", at::kChar},
                                {"U8", at::kByte},
                                {"BOOL", at::kBool}};
@@ -96,11 +98,14 @@ io::TensorView view_of(const at::Tensor& tensor) {
 }
 
 at::Tensor tensor_of(const io::TensorView& view, const std::string& name) {
+  at::Tensor tensor = at::empty(view.shape, at::TensorOptions(scalar_type_of(view, name)));
+  if (view.bytes > 0) std::memcpy(tensor.data_ptr(), view.data, view.bytes);
+  return tensor;
+}
+
+at::ScalarType scalar_type_of(const io::TensorView& view, const std::string& name) {
   for (const TypeName& entry : kTypes) {
-    if (view.dtype != entry.name) continue;
-    at::Tensor tensor = at::empty(view.shape, at::TensorOptions(entry.type));
-    if (view.bytes > 0) std::memcpy(tensor.data_ptr(), view.data, view.bytes);
-    return tensor;
+    if (view.dtype == entry.name) return entry.type;
   }
   throw DataError(fmt::format("tensor {} has type {}, which is not supported", name, view.dtype));
 }

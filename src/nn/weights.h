@@ -26,5 +26,6 @@ void load_state(torch::nn::Module& module,
 io::TensorView view_of(const at::Tensor& contiguous_cpu_tensor);
 /// A tensor that owns its data. Throws: DataError for a dtype there is no tensor type for.
 at::Tensor tensor_of(const io::TensorView& view, const std::string& name);
+at::ScalarType scalar_type_of(const io::TensorView& view, const std::string& name);
 
 }  // namespace cytra::nn

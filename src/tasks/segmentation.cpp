@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/batch.h"
 #include "inference/sliding_window.h"
 #include "metrics/dice.h"
 #include "nn/loss.h"

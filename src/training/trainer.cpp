@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
-#include "data/loader.h"
+#include "data/device_feed.h"
 #include "nn/model.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -56,26 +56,20 @@ class Autocast {
 
 }  // namespace
 
-data::Batch to_device(data::Batch batch, const nn::Model& model) {
-  const c10::Device device = device_of(model);
-  if (device.is_cpu()) return batch;
-  for (auto& [key, tensor] : batch.tensors) tensor = tensor.to(device, /*non_blocking=*/true);
-  return batch;
-}
-
 /// What one call of fit() works with.
 struct Trainer::Step {
   Task& task;
   Optimizer& optimizer;
   const Scheduler& scheduler;
-  data::DataLoader &train, &valid;
+  data::DeviceFeed train, valid;
   TrainState state;
   int64_t batches, total_steps;  // batches in an epoch, steps of the whole training
   c10::DeviceType device;
   Progress progress;
   at::Tensor loss;  // of the newest batch, on its device
   double lr = 0;
-  std::string note;  // what the progress line says, as of the last logging
+  std::string note;          // what the progress line says, as of the last logging
+  data::Timing logged = {};  // Trainer::timing_ at the last logging
 };
 
 Trainer::Trainer(TrainerOptions options,
@@ -99,9 +93,7 @@ TrainState Trainer::fit(Task& task,
                         TrainState state) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  const int64_t batches = options_.limit_train_batches < 0
-                              ? train.size()
-                              : std::min(train.size(), options_.limit_train_batches);
+  const int64_t batches = train.size();
   if (options_.max_epochs < 0 && options_.max_steps < 0)
     throw ConfigError("set trainer.max_epochs or trainer.max_steps");
   if (batches == 0)
@@ -115,8 +107,8 @@ TrainState Trainer::fit(Task& task,
   Step step{task,
             optimizer,
             scheduler,
-            train,
-            valid,
+            data::DeviceFeed(train, device_of(task.model())),
+            data::DeviceFeed(valid, device_of(task.model())),
             std::move(state),
             batches,
             total,
@@ -150,17 +142,30 @@ TrainState Trainer::fit(Task& task,
 void Trainer::train_epoch(Step& step) {
   TrainState& state = step.state;
   step.task.model().train();
-  step.train.start_epoch(state.epoch, state.batch);
+  const bool is_last = options_.max_epochs >= 0 && state.epoch + 1 >= options_.max_epochs;
+  step.train.start_epoch(state.epoch, state.batch, !is_last);
+  int64_t pending = 0;        // batches whose gradients no step has used
   const auto goes_on = [&] {  // a group of accumulated batches is never left half done
     return state.batch % options_.accumulate_grad_batches != 0 ||
            (interrupted() == 0 && !stop_ && state.step < step.total_steps);
   };
+  const int64_t accumulate = options_.accumulate_grad_batches;
   while (state.batch < step.batches && goes_on()) {
-    std::optional<data::Batch> batch = step.train.next();
-    const std::vector<std::string> ids = batch->ids;
+    const auto begin = std::chrono::steady_clock::now();
+    const double waited = step.train.waited_s();
+    const std::optional<data::Batch> batch = step.train.next();
+    // A batch is missing when none of its images could be loaded.
+    const int64_t number = batch ? batch->number : step.batches;
+    const int64_t group_begin = number / accumulate * accumulate;
+    if (pending > 0 && state.batch <= group_begin) {
+      optimize(step);
+      pending = 0;
+    }
+    state.batch = number;
+    if (!batch || state.step >= step.total_steps) break;
     {
       const Autocast autocast(options_.precision, step.device);
-      step.loss = step.task.training_step(to_device(std::move(*batch), step.task.model()));
+      step.loss = step.task.training_step(*batch);
     }
     // On a GPU the value is read only when it is logged, so that the step does not wait for it.
     const bool is_read = step.device == at::kCPU || state.step % options_.log_every_n_steps == 0;
@@ -170,15 +175,18 @@ void Trainer::train_epoch(Step& step) {
                       "trainer.gradient_clip_val=1",
                       step.loss.item<double>(),
                       state.step,
-                      fmt::join(ids, ", ")));
+                      fmt::join(batch->ids, ", ")));
     }
     // The last group of an epoch may be shorter: weigh by its true size.
-    const int64_t group_begin =
-        state.batch / options_.accumulate_grad_batches * options_.accumulate_grad_batches;
-    const int64_t group = std::min(options_.accumulate_grad_batches, step.batches - group_begin);
+    const int64_t group = std::min(accumulate, step.batches - group_begin);
     (group > 1 ? step.loss / static_cast<double>(group) : step.loss).backward();
     state.batch += 1;
-    if (state.batch == group_begin + group) optimize(step);
+    pending += 1;
+    if (state.batch == group_begin + group) {
+      optimize(step);
+      pending = 0;
+    }
+    timing_.add(step.train.waited_s() - waited, begin);
   }
 }
 
@@ -190,7 +198,11 @@ void Trainer::optimize(Step& step) {
   step.optimizer.zero_grad();
   state.step += 1;
   if (state.step % options_.log_every_n_steps == 0 || state.step == 1) {
-    log({{"train/loss_step", step.loss.item<double>()}, {"lr", step.lr}}, state);
+    const data::Timing times = timing_.since(step.logged);
+    step.logged = timing_;
+    log({{"train/loss_step", step.loss.item<double>()}, {"lr", step.lr}},
+        state,
+        {{"data_time", times.data_s()}, {"step_time", times.step_s()}});
     step.note = fmt::format(
         "epoch {} loss {:.4f} lr {:.2e}", state.epoch, state.metrics["train/loss_step"], step.lr);
     for (const auto& [name, value] : state.metrics) {
@@ -210,12 +222,10 @@ void Trainer::validate(Step& step) {
     const c10::InferenceMode inference;
     const Autocast autocast(options_.precision, step.device);
     step.valid.start_epoch(0);
-    const int64_t limit =
-        options_.limit_val_batches < 0 ? step.valid.size() : options_.limit_val_batches;
-    for (int64_t done = 0; done < limit && interrupted() == 0; ++done) {
-      std::optional<data::Batch> batch = step.valid.next();
+    while (interrupted() == 0) {
+      const std::optional<data::Batch> batch = step.valid.next();
       if (!batch) break;
-      step.task.validation_step(to_device(std::move(*batch), model));
+      step.task.validation_step(*batch);
     }
   }
   const Metrics metrics = step.task.validation_end();
@@ -236,9 +246,11 @@ void Trainer::carry_out(Control& control, const TrainState& state) {
   stop_ = stop_ || control.stop;
 }
 
-void Trainer::log(const Metrics& metrics, TrainState& state) {
+void Trainer::log(const Metrics& metrics, TrainState& state, const Metrics& times) {
   for (const auto& [name, value] : metrics) state.metrics[name] = value;
-  for (const auto& logger : loggers_) logger->log(metrics, state.epoch, state.step);
+  Metrics all = metrics;
+  all.insert(times.begin(), times.end());
+  for (const auto& logger : loggers_) logger->log(all, state.epoch, state.step);
 }
 
 }  // namespace cytra::training

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/visit.h"
+#include "data/timing.h"
 #include "perf/device.h"
 #include "training/callback.h"
 
@@ -101,6 +102,8 @@ class Trainer {
                  TrainState state);
   /// The signal that ended the training, or 0.
   static int interrupted();
+  /// Of the training batches so far.
+  const data::Timing& timing() const { return timing_; }
 
  private:
   struct Step;
@@ -108,16 +111,15 @@ class Trainer {
   void optimize(Step& step);
   void validate(Step& step);
   void carry_out(Control& control, const TrainState& state);
-  void log(const Metrics& metrics, TrainState& state);
+  /// `times`: for the loggers alone, since no two runs have the same.
+  void log(const Metrics& metrics, TrainState& state, const Metrics& times = {});
 
   TrainerOptions options_;
   std::vector<std::shared_ptr<Callback>> callbacks_;
   std::vector<std::shared_ptr<Logger>> loggers_;
   Save save_;
+  data::Timing timing_;
   bool stop_ = false;
 };
-
-/// Every tensor of a batch on the model's device.
-data::Batch to_device(data::Batch batch, const nn::Model& model);
 
 }  // namespace cytra::training

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/batch.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -64,10 +64,11 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
     data::Batch batch;
     batch.tensors["raw"] = at::randn({2, 1, 32, 32});
     batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);
+    for (auto& [key, tensor] : batch.tensors) tensor = tensor.to(device);
     task->model().to(device);
     optimizer->attach(nn::state_of(task->model()));
     for (int step = 0; step < 3; ++step) {
-      const at::Tensor loss = task->training_step(training::to_device(batch, task->model()));
+      const at::Tensor loss = task->training_step(batch);
       loss.backward();
       optimizer->step(1e-3);
       optimizer->zero_grad();

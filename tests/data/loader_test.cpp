@@ -1,5 +1,10 @@
 #include "data/loader.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <set>
+#include <thread>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,6 +40,7 @@ data::DataLoaderSpec spec_of(int64_t items, int64_t workers, int64_t draws = 1) 
     spec.items.push_back(sample);
   }
   spec.transforms = {std::make_shared<Fake>(), std::make_shared<Noise>(draws)};
+  spec.transforms[0]->name = "Fake";
   spec.options.batch_size = 3;
   spec.options.num_workers = workers;
   spec.seed = 11;
@@ -87,6 +93,186 @@ TEST(DataLoader, DropsTheShortBatchWhenAsked) {
   EXPECT_EQ(stream(loader, 0).size(), 18U);
 }
 
+std::vector<double> rest(int64_t workers, int64_t first) {
+  data::DataLoader loader(spec_of(53, workers, 2));
+  return stream(loader, 4, first);
+}
+
+TEST(DataLoader, GoesOnFromAnyBatchWithAnyNumberOfWorkers) {
+  const std::vector<double> whole = rest(0, 0);
+  ASSERT_EQ(whole.size(), 106U);
+  for (const int64_t first : {1, 5, 11, 17}) {
+    const std::vector<double> expected(whole.begin() + first * 6, whole.end());
+    for (const int64_t workers : {0, 1, 2, 7}) EXPECT_EQ(rest(workers, first), expected);
+  }
+}
+
+TEST(DataLoader, LoadsTheNextEpochAhead) {
+  for (const int64_t workers : {0, 3}) {
+    data::DataLoader plain(spec_of(20, workers)), eager(spec_of(20, workers));
+    for (const int64_t epoch : {0, 1, 2}) {
+      std::vector<double> values;
+      eager.start_epoch(epoch, 0, epoch < 2);
+      while (const auto batch = eager.next()) {
+        for (int64_t n = 0; n < batch->at("x").size(0); ++n)
+          values.push_back(batch->at("x")[n][0][0][0].item<double>());
+      }
+      EXPECT_EQ(values, stream(plain, epoch));
+    }
+    EXPECT_EQ(stream(eager, 7), stream(plain, 7));  // not the one that was loaded ahead
+    eager.start_epoch(8, 0, true);
+    eager.next();
+    EXPECT_EQ(stream(eager, 9), stream(plain, 9));  // given up in the middle
+  }
+}
+
+TEST(DataLoader, NumbersItsBatchesAndStopsAtTheLimit) {
+  auto spec = spec_of(20, 2);
+  spec.limit_batches = 4;
+  data::DataLoader loader(std::move(spec));
+  EXPECT_EQ(loader.size(), 4);
+  loader.start_epoch(0, 1);
+  for (const int64_t number : {1, 2, 3}) EXPECT_EQ(loader.next()->number, number);
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(DataLoader, GivesEveryImageOnceToOneOfSeveralProcesses) {
+  std::multiset<int> seen;
+  for (const int64_t rank : {0, 1, 2}) {
+    auto spec = spec_of(20, 2);
+    spec.rank = rank;
+    spec.world_size = 3;
+    data::DataLoader loader(std::move(spec));
+    EXPECT_EQ(loader.size(), 3);  // 7 images: the first comes again
+    for (const double value : stream(loader, 2)) seen.insert(static_cast<int>(value));
+  }
+  EXPECT_EQ(seen.size(), 21U);
+  EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 20U);
+}
+
+TEST(DataLoader, DrawsByWeight) {
+  auto spec = spec_of(4, 2);
+  for (std::size_t i = 0; i < 4; ++i) spec.items[i].weight = i == 2 ? 3 : i == 3 ? 1 : 0;
+  spec.options.num_samples = 4000;
+  data::DataLoader loader(std::move(spec));
+  std::map<int, int> counts;
+  std::set<double> values;
+  for (const double value : stream(loader, 0)) {
+    ++counts[static_cast<int>(value)];
+    values.insert(value);
+  }
+  EXPECT_EQ(counts.size(), 2U);
+  EXPECT_NEAR(counts[2], 3000, 110);  // 4 standard deviations
+  EXPECT_GT(values.size(), 3990U);    // an image that comes again is transformed anew
+}
+
+TEST(DataLoader, LeavesOutOrReplacesWhatCannotBeLoaded) {
+  for (const int64_t workers : {0, 3}) {
+    auto spec = spec_of(20, workers);
+    spec.options.on_error = "skip";
+    for (const std::size_t i : {3, 7, 8}) spec.items[i].id = "bad";
+    auto replaced = spec;
+    data::DataLoader loader(std::move(spec));
+    EXPECT_EQ(stream(loader, 0).size(), 17U);
+    EXPECT_EQ(stream(loader, 1).size(), 17U);
+    EXPECT_EQ(loader.stats().failed, 6);
+    EXPECT_EQ(loader.stats().broken.at("bad"), "bad: can't be read (in Fake)");
+    replaced.options.on_error = "replace";
+    data::DataLoader other(std::move(replaced));
+    const auto values = stream(other, 0);
+    EXPECT_EQ(values.size(), 20U);
+    EXPECT_EQ(values, stream(other, 0));
+  }
+}
+
+TEST(DataLoader, AnEpochWithoutAnyImageIsAnError) {
+  auto spec = spec_of(6, 2);
+  spec.options.on_error = "skip";
+  for (data::Sample& item : spec.items) item.id = "bad";
+  data::DataLoader loader(std::move(spec));
+  EXPECT_THROW(stream(loader, 0), DataError);
+}
+
+TEST(DataLoader, ABatchOfWhichNothingIsLeftIsPassedOver) {
+  auto spec = spec_of(9, 2);
+  spec.shuffle = false;
+  spec.options.on_error = "skip";
+  for (const std::size_t i : {3, 4, 5}) spec.items[i].id = "bad";
+  data::DataLoader loader(std::move(spec));
+  loader.start_epoch(0);
+  EXPECT_EQ(loader.next()->number, 0);
+  EXPECT_EQ(loader.next()->number, 2);
+  EXPECT_FALSE(loader.next());
+}
+
+/// Blocks until it is let go.
+struct Gate final : data::Transform {
+  void apply(data::Sample& sample, Rng&) const override {
+    std::unique_lock lock(mutex);
+    if (sample.id == held) opened.wait(lock, [&] { return is_open; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex);
+    is_open = true;
+    opened.notify_all();
+  }
+  std::string held = "4";
+  mutable std::mutex mutex;
+  mutable std::condition_variable opened;
+  bool is_open = false;
+};
+
+data::DataLoaderSpec gated(const std::shared_ptr<Gate>& gate) {
+  auto spec = spec_of(9, 2);
+  gate->name = "Gate";
+  spec.shuffle = false;
+  spec.transforms.insert(spec.transforms.begin() + 1, gate);
+  return spec;
+}
+
+TEST(DataLoader, ASlowImageHoldsUpNothingButItsBatch) {
+  const auto gate = std::make_shared<Gate>();
+  data::DataLoader loader(gated(gate));
+  loader.start_epoch(0);
+  EXPECT_EQ(loader.next()->number, 0);
+  while (loader.stats().samples < 8) std::this_thread::yield();  // all others are loaded meanwhile
+  EXPECT_FALSE(loader.is_ready());
+  gate->open();
+  EXPECT_EQ(loader.next()->number, 1);
+  EXPECT_EQ(loader.next()->number, 2);
+}
+
+TEST(DataLoader, ATimeoutNamesImageAndTransform) {
+  const auto gate = std::make_shared<Gate>();
+  auto spec = gated(gate);
+  spec.options.timeout = 0.2;
+  data::DataLoader loader(std::move(spec));
+  loader.start_epoch(0);
+  loader.next();
+  try {
+    loader.next();
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("waiting for 4 (Gate, for 0 s)"), std::string::npos)
+        << error.what();
+  }
+  gate->open();
+  EXPECT_EQ(loader.next()->number, 1);  // it came after all
+}
+
+TEST(DataLoader, AHangingReadIsLeftBehind) {
+  const auto gate = std::make_shared<Gate>();
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    data::DataLoader loader(gated(gate));
+    loader.start_epoch(0);
+    loader.next();
+  }
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(waited.count(), 10);  // 2 s, and what a busy machine adds
+  gate->open();
+}
+
 TEST(DataLoader, RethrowsAndCanBeUsedAfter) {
   for (const int64_t workers : {0, 2}) {
     auto spec = spec_of(7, workers);
@@ -102,20 +288,6 @@ TEST(DataLoader, EndsWhileBatchesAreUnderWay) {
     data::DataLoader loader(spec_of(200, 4));
     loader.start_epoch(0);
     loader.next();
-  }
-}
-
-TEST(Collate, NamesTheSampleThatDiffers) {
-  data::Sample a, b;
-  a.id = "a";
-  b.id = "b";
-  a.tensors["x"] = at::zeros({1, 4, 4});
-  b.tensors["x"] = at::zeros({1, 4, 5});
-  try {
-    data::collate({a, b}, false);
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("b: 'x'"), std::string::npos) << error.what();
   }
 }
 

@@ -25,14 +25,15 @@ class DataframeDatamodule final : public DataModule {
       v("columns", columns, "columns with image paths; empty: all");
       LoaderOptions::visit(v);
       using config::Unused;
-      v("cache_dir", Unused{}, "images are kept in memory: ram_cache_gb");
       v("persistent_workers", Unused{}, "workers live as long as the training");
       v("split_column", Unused{{"null"}}, "a file per split: train.csv, valid.csv, test.csv");
       v("split_map", Unused{{"null"}}, "a file per split: train.csv, valid.csv, test.csv");
       v("subsample", Unused{{"null"}}, "use trainer.limit_train_batches");
       v("refresh_subsample", Unused{{"false"}}, "there is no subsample");
       v("just_inference", Unused{{"false"}}, "use `predict`");
-      v("smartcache_args", Unused{{"null"}}, "images are kept in memory: ram_cache_gb");
+      v("smartcache_args",
+        Unused{{"null"}},
+        "images are kept in memory and on disk: ram_cache_gb, cache_dir");
     }
   };
   explicit DataframeDatamodule(const Options& options) : options_(options) {}

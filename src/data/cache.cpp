@@ -1,0 +1,316 @@
+#include "data/cache.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "io/safetensors.h"
+#include "io/zstd.h"
+#include "nn/weights.h"
+
+namespace cytra::data {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kExtension = ".cache.safetensors";
+
+std::size_t bytes_of(const CacheEntry& entry) {
+  std::size_t bytes = 0;
+  for (const auto& [key, tensor] : entry.tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+/// The same numbers in the smallest type that has them all, and no more memory than they need.
+at::Tensor compact(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat && tensor.numel() > 0) {
+    const auto [low, high] = at::aminmax(tensor);
+    const double least = low.item<double>(), most = high.item<double>();
+    const at::ScalarType type = least >= 0 && most <= 255          ? at::kByte
+                                : least >= 0 && most <= 65535      ? at::kUInt16
+                                : least >= -32768 && most <= 32767 ? at::kShort
+                                                                   : at::kFloat;
+    if (type != at::kFloat) {
+      at::Tensor narrow = tensor.to(type).contiguous();
+      if (narrow.to(at::kFloat).equal(tensor)) return narrow;
+    }
+  }
+  const bool is_view = tensor.storage().nbytes() > tensor.nbytes();
+  return is_view ? tensor.clone(at::MemoryFormat::Contiguous) : tensor.contiguous();
+}
+
+/// Of the bytes, eight at a time: finds damage, not forgery.
+uint64_t checksum(uint64_t sum, const void* data, std::size_t count) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < count; i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + i, std::min<std::size_t>(8, count - i));
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    sum ^= sum >> 29;
+  }
+  return sum;
+}
+
+uint64_t checksum(const std::map<std::string, io::TensorView>& views) {
+  uint64_t sum = 0;
+  for (const auto& [name, view] : views) sum = checksum(sum, view.data, view.bytes);
+  return sum;
+}
+
+std::string to_text(const io::Geometry& geometry) {
+  std::string text;
+  for (const double number : geometry.spacing_um) text += fmt::format("{} ", number);
+  for (const double number : geometry.affine) text += fmt::format("{} ", number);
+  return text;
+}
+
+io::Geometry geometry_of(const std::string& text) {
+  io::Geometry geometry;
+  const char* place = text.c_str();
+  char* end = nullptr;
+  for (double& number : geometry.spacing_um) number = std::strtod(place, &end), place = end;
+  for (double& number : geometry.affine) number = std::strtod(place, &end), place = end;
+  return geometry;
+}
+
+/// A tensor's bytes by zstd, as a tensor of bytes; `type` and shape tell what it was.
+io::TensorView pack(const io::TensorView& view,
+                    std::vector<unsigned char>& packed,
+                    std::string& type) {
+  packed = io::compress_zstd(view.data, view.bytes);
+  type = fmt::format("{} {}", view.dtype, fmt::join(view.shape, " "));
+  return {"U8", {static_cast<int64_t>(packed.size())}, packed.data(), packed.size()};
+}
+
+at::Tensor unpack(const io::TensorView& packed, const std::string& type, const std::string& path) {
+  io::TensorView view;
+  std::istringstream text(type);
+  text >> view.dtype;
+  for (int64_t size = 0; text >> size;) view.shape.push_back(size);
+  at::Tensor tensor = at::empty(view.shape, at::TensorOptions(nn::scalar_type_of(view, path)));
+  io::decompress_zstd(packed.data, packed.bytes, tensor.data_ptr(), tensor.nbytes(), path);
+  return tensor;
+}
+
+/// Every entry of a folder, the one used longest ago first.
+struct File {
+  timespec used;
+  std::size_t bytes;
+  std::string path;
+};
+std::vector<File> list_entries(const std::string& folder) {
+  std::vector<File> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string path = entry.path().string();
+    struct stat info;
+    if (path.size() < std::strlen(kExtension) ||
+        path.compare(path.size() - std::strlen(kExtension), std::string::npos, kExtension) != 0 ||
+        ::stat(path.c_str(), &info) != 0)
+      continue;
+    files.push_back({info.st_mtim, static_cast<std::size_t>(info.st_size), path});
+  }
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
+  return files;
+}
+
+}  // namespace
+
+std::string fingerprint(const std::string& text) {
+  return fmt::format("{:016x}{:016x}",
+                     checksum(1, text.data(), text.size()),
+                     checksum(~text.size(), text.data(), text.size()));
+}
+
+std::string content_stamp(const std::string& path) {
+  std::error_code ignored;
+  uint64_t sum = 0;
+  const auto add = [&](const fs::path& file) {
+    struct stat info = {};
+    ::stat(file.c_str(), &info);
+    const int64_t numbers[] = {
+        info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec, static_cast<int64_t>(info.st_ino)};
+    sum += checksum(checksum(1, numbers, sizeof numbers), file.c_str(), file.native().size());
+  };
+  add(path);
+  if (fs::is_directory(path, ignored)) {
+    for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
+  }
+  return fmt::format("{} {:016x}", fs::absolute(path, ignored).string(), sum);
+}
+
+CacheManager::CacheManager(CacheLimits limits) : limits_(std::move(limits)) {
+  if (limits_.cache_dir.empty()) return;
+  make_folders(limits_.cache_dir);
+  if (::access(limits_.cache_dir.c_str(), W_OK) != 0)
+    throw_errno("can't be written", limits_.cache_dir, errno);
+  remove_stale_temporaries(limits_.cache_dir);
+  can_write_ = true;
+  shrink();
+}
+
+std::shared_ptr<const CacheEntry> CacheManager::get(const std::string& key, bool use_disk) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = kept_.find(key);
+    if (place != kept_.end()) {
+      ++stats_.ram_hits;
+      return place->second;
+    }
+  }
+  std::optional<CacheEntry> entry;
+  if (use_disk && !limits_.cache_dir.empty()) entry = read(key);
+  {
+    const std::lock_guard lock(mutex_);
+    ++(entry ? stats_.disk_hits : stats_.misses);
+  }
+  // A compressed entry is expensive enough to be kept; a mapped one is in the system's memory
+  // anyway.
+  if (entry && limits_.compress) return keep(key, std::move(*entry));
+  return entry ? std::make_shared<const CacheEntry>(std::move(*entry)) : nullptr;
+}
+
+std::shared_ptr<const CacheEntry> CacheManager::put(const std::string& key,
+                                                    CacheEntry entry,
+                                                    bool to_disk) {
+  bool is_kept = to_disk && can_write_;
+  if (!is_kept) {  // making it compact takes time, too
+    const std::lock_guard lock(mutex_);
+    is_kept = !stats_.is_full;
+  }
+  if (!is_kept) return std::make_shared<const CacheEntry>(std::move(entry));
+  for (auto& [name, tensor] : entry.tensors) tensor = compact(tensor);
+  if (to_disk && can_write_) write(key, entry);
+  return keep(key, std::move(entry));
+}
+
+std::shared_ptr<const CacheEntry> CacheManager::keep(const std::string& key, CacheEntry entry) {
+  const std::size_t bytes = bytes_of(entry);
+  auto kept = std::make_shared<const CacheEntry>(std::move(entry));
+  const std::lock_guard lock(mutex_);
+  if (static_cast<double>(stats_.ram_bytes + bytes) > limits_.ram_gb * 1e9) {
+    stats_.is_full = true;
+  } else if (kept_.emplace(key, kept).second) {
+    stats_.ram_bytes += bytes;
+  }
+  return kept;
+}
+
+CacheManager::Stats CacheManager::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+std::string CacheManager::file_of(const std::string& key) const {
+  return fmt::format(
+      "{}/{:016x}{}", limits_.cache_dir, checksum(key.size(), key.data(), key.size()), kExtension);
+}
+
+std::optional<CacheEntry> CacheManager::read(const std::string& key) {
+  const std::string path = file_of(key);
+  if (::access(path.c_str(), R_OK) != 0) return std::nullopt;
+  try {
+    const auto file = std::make_shared<io::SafetensorsFile>(path);
+    const auto& metadata = file->metadata();
+    if (metadata.at("key") != key) return std::nullopt;  // two keys of one name: the last is kept
+    bool is_new = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_new = verified_.count(path) == 0;
+    }
+    if (is_new && metadata.at("checksum") != fmt::format("{:016x}", checksum(file->tensors())))
+      throw DataError(path + ": the checksum does not fit");
+    CacheEntry entry;
+    entry.geometry = geometry_of(metadata.at("geometry"));
+    for (const auto& [name, view] : file->tensors()) {
+      const auto packed = metadata.find("zstd." + name);
+      if (packed != metadata.end()) {
+        entry.tensors[name] = unpack(view, packed->second, path);
+        continue;
+      }
+      // the mapped file lives as long as a tensor in it
+      entry.tensors[name] = at::from_blob(
+          const_cast<void*>(view.data),
+          view.shape,
+          [file](void*) {},
+          at::TensorOptions(nn::scalar_type_of(view, name)));
+    }
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // just used
+    const std::lock_guard lock(mutex_);
+    verified_.insert(path);
+    return entry;
+  } catch (const std::exception& error) {  // truncated, of another version: made anew
+    log::debug("disk cache: {}", error.what());
+    ::unlink(path.c_str());
+    return std::nullopt;
+  }
+}
+
+void CacheManager::write(const std::string& key, const CacheEntry& entry) {
+  std::map<std::string, io::TensorView> views;
+  std::map<std::string, std::string> metadata{{"key", key}, {"geometry", to_text(entry.geometry)}};
+  std::vector<std::vector<unsigned char>> packed;
+  for (const auto& [name, tensor] : entry.tensors) {
+    views[name] = nn::view_of(tensor);
+    if (limits_.compress)
+      views[name] = pack(views[name], packed.emplace_back(), metadata["zstd." + name]);
+  }
+  metadata["checksum"] = fmt::format("{:016x}", checksum(views));
+  try {
+    const std::size_t bytes = io::write_safetensors(file_of(key), views, metadata, false);
+    const std::lock_guard lock(mutex_);
+    disk_bytes_ += bytes;
+    written_since_ += bytes;
+    const double limit = limits_.disk_gb * 1e9;
+    // Other processes write, too: look again after a twentieth of the limit.
+    if (static_cast<double>(disk_bytes_) <= limit &&
+        static_cast<double>(written_since_) < limit / 20)
+      return;
+  } catch (const std::exception& error) {
+    if (can_write_.exchange(false))
+      log::warn("no more is written to the disk cache: {}", error.what());
+    return;
+  }
+  shrink();
+}
+
+/// Back below the limit, with some room; one process at a time.
+void CacheManager::shrink() {
+  const std::string lock_path = limits_.cache_dir + "/.lock";
+  const int descriptor = ::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::flock(descriptor, LOCK_EX) != 0) {
+    if (descriptor >= 0) ::close(descriptor);
+    return;
+  }
+  const std::vector<File> files = list_entries(limits_.cache_dir);
+  std::size_t total = 0;
+  for (const File& file : files) total += file.bytes;
+  const double limit = limits_.disk_gb * 1e9;
+  if (static_cast<double>(total) > limit) {
+    for (const File& file : files) {
+      if (static_cast<double>(total) <= 0.9 * limit) break;
+      if (::unlink(file.path.c_str()) == 0) total -= file.bytes;
+    }
+  }
+  ::close(descriptor);  // unlocks
+  const std::lock_guard lock(mutex_);
+  disk_bytes_ = total;
+  written_since_ = 0;
+}
+
+}  // namespace cytra::data

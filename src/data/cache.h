@@ -1,0 +1,75 @@
+#pragma once
+// What is expensive to make, kept in memory and on disk.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <ATen/core/Tensor.h>
+
+#include "io/image.h"
+
+namespace cytra::data {
+
+struct CacheLimits {
+  double ram_gb = 2;      // of 1e9 bytes; the first images that fit stay
+  std::string cache_dir;  // empty: no disk cache
+  double disk_gb = 50;    // the images used longest ago go first
+  bool compress = false;  // zstd on disk: smaller, but no longer mapped into memory
+};
+
+/// An image and its label, say. Nobody writes into them.
+struct CacheEntry {
+  std::map<std::string, at::Tensor> tensors;
+  io::Geometry geometry;
+};
+
+/// Keeps entries by key. In memory float32 tensors that hold whole numbers are kept as uint8,
+/// uint16 or int16. On disk an entry is one file that several processes share: written aside and
+/// renamed, with a checksum, so that a killed process leaves nothing that another would take for an
+/// entry; a damaged file counts as missing. A disk that fills up ends the writing with one warning,
+/// never the run. Thread-safe. Follows: MONAI's CacheDataset and PersistentDataset.
+class CacheManager {
+ public:
+  struct Stats {
+    int64_t ram_hits = 0, disk_hits = 0, misses = 0;
+    std::size_t ram_bytes = 0;
+    bool is_full = false;  // an entry did not fit into memory
+  };
+
+  /// Makes cache_dir. Throws: ConfigError when that can't be.
+  explicit CacheManager(CacheLimits limits);
+  /// Null when it is in neither. `use_disk` false: looks into memory alone.
+  std::shared_ptr<const CacheEntry> get(const std::string& key, bool use_disk = true);
+  /// Keeps it and returns what is kept. `to_disk` false: in memory alone.
+  std::shared_ptr<const CacheEntry> put(const std::string& key,
+                                        CacheEntry entry,
+                                        bool to_disk = true);
+  Stats stats() const;
+
+ private:
+  std::shared_ptr<const CacheEntry> keep(const std::string& key, CacheEntry entry);
+  std::string file_of(const std::string& key) const;
+  std::optional<CacheEntry> read(const std::string& key);
+  void write(const std::string& key, const CacheEntry& entry);
+  void shrink();
+
+  CacheLimits limits_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const CacheEntry>> kept_;
+  std::unordered_set<std::string> verified_;  // files whose checksum this process has seen to fit
+  Stats stats_;
+  std::size_t disk_bytes_ = 0, written_since_ = 0;  // as of the last look, and written since
+  std::atomic<bool> can_write_{false};
+};
+
+/// 32 letters that differ for different texts.
+std::string fingerprint(const std::string& text);
+/// Path, size and time of the last change, of everything in it for a folder.
+std::string content_stamp(const std::string& path);
+
+}  // namespace cytra::data

@@ -1,0 +1,81 @@
+#include "data/device_feed.h"
+
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace cytra::data {
+namespace {
+
+// By the device's own guard: nothing here links against CUDA.
+c10::Stream compute_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+}  // namespace
+
+/// A batch on its way.
+struct DeviceFeed::Copy {
+  Batch host, device;
+  c10::Event done;
+};
+
+DeviceFeed::DeviceFeed(DataLoader& loader, c10::Device device) : loader_(loader), device_(device) {}
+DeviceFeed::~DeviceFeed() = default;
+
+void DeviceFeed::start_epoch(int64_t epoch, int64_t first, bool more) {
+  ahead_.reset();
+  loader_.start_epoch(epoch, first, more);
+}
+
+std::optional<Batch> DeviceFeed::from_loader() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::optional<Batch> batch = loader_.next();
+  waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return batch;
+}
+
+std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
+  const c10::Stream stream =
+      c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
+  const c10::StreamGuard guard(stream);
+  auto copy = std::make_unique<Copy>(Copy{std::move(batch), {}, c10::Event(device_.type())});
+  copy->device = copy->host;
+  for (auto& [key, tensor] : copy->device.tensors)
+    tensor = tensor.to(device_, /*non_blocking=*/true);
+  for (auto& [key, list] : copy->device.lists) {
+    for (at::Tensor& tensor : list) tensor = tensor.to(device_, /*non_blocking=*/true);
+  }
+  copy->done.record(stream);
+  return copy;
+}
+
+std::optional<Batch> DeviceFeed::next() {
+  if (device_.is_cpu()) return from_loader();
+  while (!done_.empty() && done_.front()->done.query()) done_.pop_front();
+  if (!ahead_) {
+    std::optional<Batch> batch = from_loader();
+    if (!batch) return std::nullopt;
+    ahead_ = start_copy(std::move(*batch));
+  }
+  std::unique_ptr<Copy> copy = std::move(ahead_);
+  const c10::Stream stream = compute_stream(device_);
+  copy->done.block(stream);
+  // allocated on the copy's stream: not to be handed out again before the step has read it
+  for (const auto& [key, tensor] : copy->device.tensors) tensor.record_stream(stream);
+  for (const auto& [key, list] : copy->device.lists) {
+    for (const at::Tensor& tensor : list) tensor.record_stream(stream);
+  }
+  Batch batch = std::move(copy->device);
+  done_.push_back(std::move(copy));
+  if (loader_.is_ready()) {
+    std::optional<Batch> following = from_loader();
+    if (following) ahead_ = start_copy(std::move(*following));
+  }
+  return batch;
+}
+
+}  // namespace cytra::data

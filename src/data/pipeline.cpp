@@ -1,0 +1,99 @@
+#include "data/pipeline.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/version.h"
+
+namespace cytra::data {
+namespace {
+
+template <class Error>
+[[noreturn]] void throw_in(const Transform& transform, const Error& error) {
+  throw Error(std::string(error.what()) + " (in " + transform.name + ")");
+}
+
+}  // namespace
+
+Pipeline::Pipeline(std::vector<Sample> items,
+                   Transforms transforms,
+                   std::shared_ptr<CacheManager> cache,
+                   bool is_shared)
+    : items_(std::move(items)),
+      transforms_(std::move(transforms)),
+      cache_(std::move(cache)),
+      is_shared_(is_shared),
+      random_from_(transforms_.size()) {
+  std::string text = version();
+  for (std::size_t t = 0; t < transforms_.size(); ++t) {
+    const Transform& transform = *transforms_[t];
+    if (random_from_ == transforms_.size() && transform.is_random()) random_from_ = t;
+    if (t < random_from_) text += "\n" + transform.text;
+    draws_ *= transform.num_samples();
+  }
+  prefix_ = is_shared_ ? fingerprint(text) : fmt::format("{}", fmt::ptr(this));
+}
+
+void Pipeline::apply(
+    std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const {
+  for (std::size_t t = from; t < to; ++t) {
+    const Transform& transform = *transforms_[t];
+    stage.store(&transform, std::memory_order_relaxed);
+    try {
+      transform.apply(sample, rng);
+    } catch (const DataError& error) {
+      throw_in(transform, error);
+    } catch (const ConfigError& error) {
+      throw_in(transform, error);
+    } catch (const IoError& error) {
+      throw_in(transform, error);
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(
+          fmt::format("{}: {} (in {})", sample.id, error.what_without_backtrace(), transform.name));
+    }
+  }
+}
+
+std::string Pipeline::key_of(std::size_t index) const {
+  const Sample& item = items_[index];
+  if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
+  std::string text = prefix_;
+  for (const auto& [key, source] : item.sources) {
+    const io::Selection& chosen = source.selection;
+    text += fmt::format("\n{} {} {} {} {}",
+                        key,
+                        content_stamp(source.path),
+                        chosen.scene,
+                        chosen.level,
+                        chosen.timepoint);
+    for (const int64_t channel : chosen.channels) text += fmt::format(" {}", channel);
+  }
+  return text;
+}
+
+Sample Pipeline::load(std::size_t index, Stage& stage) const {
+  Sample sample = items_[index];
+  if (random_from_ == 0) return sample;
+  std::string key;
+  if (cache_) {
+    key = key_of(index);
+    if (const auto kept = cache_->get(key)) {
+      sample.tensors = kept->tensors;
+      sample.geometry = kept->geometry;
+      return sample;
+    }
+  }
+  const bool has_file = !sample.sources.empty();
+  Rng unused(0);
+  apply(0, random_from_, sample, unused, stage);
+  if (cache_)
+    sample.tensors = cache_->put(key, {sample.tensors, sample.geometry}, has_file)->tensors;
+  return sample;
+}
+
+void Pipeline::transform(Sample& loaded, Rng& rng, Stage& stage) const {
+  apply(random_from_, transforms_.size(), loaded, rng, stage);
+}
+
+}  // namespace cytra::data

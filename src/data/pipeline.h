@@ -1,0 +1,44 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/cache.h"
+#include "data/sample.h"
+
+namespace cytra::data {
+
+/// The transform under way, for messages from another thread; null: none yet.
+using Stage = std::atomic<const Transform*>;
+
+/// From an item of a data set to a sample: what comes before the first random transform is done
+/// once per image and kept in the cache, the rest at each draw. Thread-safe. What a transform
+/// throws gets its name.
+class Pipeline {
+ public:
+  /// `cache` may be null. `is_shared`: it outlives this object, so its keys are made of what the
+  /// files and the transforms are.
+  Pipeline(std::vector<Sample> items,
+           Transforms transforms,
+           std::shared_ptr<CacheManager> cache,
+           bool is_shared);
+  const std::vector<Sample>& items() const { return items_; }
+  int64_t draws() const { return draws_; }  // of one image
+  Sample load(std::size_t index, Stage& stage) const;
+  void transform(Sample& loaded, Rng& rng, Stage& stage) const;
+
+ private:
+  void apply(std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const;
+  std::string key_of(std::size_t index) const;
+
+  std::vector<Sample> items_;
+  Transforms transforms_;
+  std::shared_ptr<CacheManager> cache_;
+  bool is_shared_;
+  std::size_t random_from_;  // the first random transform
+  int64_t draws_ = 1;
+  std::string prefix_;  // of cache keys: what is done before the first random transform
+};
+
+}  // namespace cytra::data

@@ -1,0 +1,30 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace cytra::data {
+
+/// Which images an epoch takes, in which order.
+struct SamplerSpec {
+  std::size_t items = 0;
+  bool shuffle = false;
+  /// Not empty: images are drawn by these weights (each >= 0, not all 0), `num_samples` (-1: as
+  /// many as items) of them. Follows: torch.utils.data.WeightedRandomSampler.
+  std::vector<double> weights;
+  int64_t num_samples = -1;
+  bool replacement = true;
+  /// Of several processes each takes every world_size-th image. Follows: DistributedSampler: with
+  /// `pad` all get equally many, the first images again when the number does not divide.
+  int64_t rank = 0, world_size = 1;
+  bool pad = true;
+};
+
+/// Throws: ConfigError for weights that can't be drawn from.
+void check(const SamplerSpec& spec);
+/// Images of one process in an epoch.
+std::size_t count(const SamplerSpec& spec);
+/// The same for every process and run with this seed.
+std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t epoch);
+
+}  // namespace cytra::data

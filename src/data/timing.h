@@ -1,0 +1,40 @@
+#pragma once
+// Where the time of a training goes.
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "data/cache.h"
+
+namespace cytra::data {
+
+struct LoaderOptions;
+
+/// Sums over batches: seconds spent waiting for the loader, and on all else.
+struct Timing {
+  double waited = 0, computed = 0;
+  int64_t batches = 0;
+
+  /// A batch that began at `begin` and waited so long.
+  void add(double waited_s, std::chrono::steady_clock::time_point begin) {
+    const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
+    waited += waited_s;
+    computed += all.count() - waited_s;
+    ++batches;
+  }
+  Timing since(const Timing& earlier) const {
+    return {waited - earlier.waited, computed - earlier.computed, batches - earlier.batches};
+  }
+  double data_s() const { return batches == 0 ? 0 : waited / static_cast<double>(batches); }
+  double step_s() const { return batches == 0 ? 0 : computed / static_cast<double>(batches); }
+};
+
+/// One line: data-bound or compute-bound, and what to change. `cores`: of the machine. "" for less
+/// than three batches.
+std::string verdict(const Timing& timing,
+                    const LoaderOptions& options,
+                    const CacheManager::Stats& cache,
+                    int64_t cores,
+                    bool is_on_gpu);
+
+}  // namespace cytra::data
