@@ -20,6 +20,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "training/batch_size.h"
 #include "training/checkpoint.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -92,11 +93,12 @@ struct LoaderSettings {
 
 data::DataLoader make_loader(const data::DataModule& module,
                              data::Split split,
+                             const data::LoaderOptions& options,
                              const LoaderSettings& settings,
                              int64_t limit_batches) {
   data::DataLoaderSpec spec;
   spec.items = module.items(split);
-  spec.options = module.loader();
+  spec.options = options;
   spec.transforms = data::make_transforms(spec.options.transforms, split);
   spec.seed = settings.seed;
   spec.pin = settings.pin && spec.options.pin_memory;
@@ -151,6 +153,28 @@ void report(const cli::Run& run,
         command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
   }
   results.print();
+}
+
+/// What data.batch_size=AUTO stands for: what the checkpoint was trained with, else it is tried
+/// out.
+int64_t choose_batch_size(const data::DataModule& module,
+                          const LoaderSettings& settings,
+                          training::Task& task,
+                          const std::string& precision,
+                          const std::string& checkpoint) {
+  if (!checkpoint.empty()) {
+    const Node before = training::checkpoint_config(checkpoint);
+    if (before.get<int64_t>("data.batch_size", 0) > 0)
+      return before.get<int64_t>("data.batch_size");
+  }
+  data::LoaderOptions options = module.loader();
+  options.batch_size = 1;
+  options.num_workers = 0;
+  data::DataLoader loader = make_loader(module, data::Split::train, options, settings, 1);
+  loader.start_epoch(0);
+  const std::optional<data::Batch> one = loader.next();
+  const auto images = static_cast<int64_t>(module.items(data::Split::train).size());
+  return training::find_batch_size(task, one.value(), precision, images);
 }
 
 /// A checkpoint's place in its epoch counts batches; the order of images follows from the seed.
@@ -216,15 +240,21 @@ int train(cli::Run run, const TrainConfig& config) {
                                 device.is_cuda(),
                                 model.channels_last,
                                 data::make_cache(module->loader())};
+  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
+  data::LoaderOptions loading = module->loader();
+  if (loading.batch_size == 0) {
+    loading.batch_size = choose_batch_size(*module, settings, *task, options.precision, checkpoint);
+    run.config.at("data").set("batch_size", Node::make_integer(loading.batch_size));
+  }
   data::DataLoader train_loader =
-      make_loader(*module, data::Split::train, settings, options.limit_train_batches);
+      make_loader(*module, data::Split::train, loading, settings, options.limit_train_batches);
   const bool has_validation = options.limit_val_batches != 0;
   data::DataLoader valid_loader =
-      has_validation ? make_loader(*module, data::Split::valid, settings, options.limit_val_batches)
-                     : data::DataLoader({});
+      has_validation
+          ? make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches)
+          : data::DataLoader({});
   optimizer->attach(nn::state_of(model));
   training::TrainState state;
-  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
   if (!checkpoint.empty()) {
     remove_stale_temporaries(
         std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
@@ -233,7 +263,7 @@ int train(cli::Run run, const TrainConfig& config) {
       training::load_weights(checkpoint, model, strict);
     } else {
       state = training::load_checkpoint(checkpoint, model, *optimizer, strict);
-      fit_position(state, checkpoint, module->loader().batch_size, seed);
+      fit_position(state, checkpoint, loading.batch_size, seed);
     }
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
   }
@@ -252,7 +282,7 @@ int train(cli::Run run, const TrainConfig& config) {
   };
   training::Trainer trainer(options, callbacks, loggers, save);
   state = trainer.fit(*task, *optimizer, *scheduler, train_loader, valid_loader, state);
-  report_data(trainer.timing(), train_loader, valid_loader, settings, module->loader());
+  report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
   const int signal = training::Trainer::interrupted();
   if (signal != 0) {
     make_folders(folder + "/checkpoints");

@@ -295,6 +295,8 @@ class Writer {
     }
     if (option.type != Type::text) schema.set("pattern", text(kReference));
     if (lists > 0) schema.set("items", plain_value(option, lists - 1));
+    if (!option.keyword.empty())
+      return any_of({std::move(schema), object({{"const", text(option.keyword)}})});
     return schema;
   }
 

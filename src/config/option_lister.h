@@ -21,6 +21,10 @@ class OptionLister {
     info.low = low;
     info.high = high;
   }
+  void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword) {
+    (*this)(key, field, doc, keyword.low, keyword.high);
+    options.back().keyword = keyword.word;
+  }
   void operator()(const char* key,
                   std::string& field,
                   const char* doc,

@@ -1,6 +1,7 @@
 #include "config/options.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/strings.h"
 #include "config/scalar.h"
@@ -96,6 +97,24 @@ void OptionReader::operator()(const char* key,
   fail(*child,
        "expected one of " + join(choices, ", ") + ", got '" + value + "'." +
            (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
+}
+
+void OptionReader::operator()(const char* key,
+                              int64_t& field,
+                              const char* doc,
+                              const Keyword& keyword) {
+  const Node* child = node_.find_direct(key);
+  if (child == nullptr || child->kind != Kind::string)
+    return (*this)(key, field, doc, keyword.low, keyword.high);
+  known_.emplace_back(key);
+  std::string word = child->string;
+  for (char& letter : word)
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  if (word != keyword.word)
+    return fail(*child,
+                std::string("expected an integer or ") + keyword.word + ", got '" +
+                    shortened(child->string) + "'");
+  field = keyword.value;
 }
 
 void OptionReader::operator()(const char* key, Node& field, const char* /*doc*/, const Part& part) {

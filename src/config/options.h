@@ -49,6 +49,7 @@ class OptionReader {
       check_range(*child, static_cast<double>(field), low, high);
     }
   }
+  void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
   /// A text that must be one of `choices`.
   void operator()(const char* key,
                   std::string& field,
@@ -105,8 +106,7 @@ class OptionReader {
     return true;
   }
   bool check_range(const Node& child, double value, double low, double high);
-  /// A value must be there, and no empty list.
-  void require(const char* key);
+  void require(const char* key);  // a value must be there, and no empty list
   void fail(const Node& place, const std::string& what);
 
   const Node& node_;

@@ -214,7 +214,9 @@ std::string OptionInfo::type_text() const {
 std::string OptionInfo::range_text() const {
   if (!choices.empty()) return join(choices, " | ");
   if (!low) return "";
-  return *high >= 1e9 ? ">= " + bound_text(*low) : bound_text(*low) + " .. " + bound_text(*high);
+  const std::string range =
+      *high >= 1e9 ? ">= " + bound_text(*low) : bound_text(*low) + " .. " + bound_text(*high);
+  return keyword.empty() ? range : range + " | " + keyword;
 }
 
 std::string describe_text(const OptionsType& root, const std::string& name) {

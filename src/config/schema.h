@@ -66,6 +66,7 @@ struct OptionInfo {
   Node value;  // the default; null where there is none
   std::optional<double> low, high;
   std::vector<std::string> choices;
+  std::string keyword;    // a word that may stand for the number
   OptionsType options{};  // of Type::options
   Part part{};            // of Type::part
 

@@ -5,6 +5,7 @@
 //     template <class V> void visit(V& v) {
 //       v("width", width, "features");                          // key, field, help
 //       v("width", width, "features", 1, 64);                   // with a range
+//       v("batch", batch, "images", config::Keyword{1, 64, "AUTO", 0});  // ... or a word
 //       v("mode", mode, "border", {"same", "valid"});           // a text out of these
 //       v("keys", keys, "what to load", config::required);      // must be there
 //       v("loss", loss, "minimised", config::component<Loss>());  // a Node: a Part (registry.h)
@@ -14,6 +15,7 @@
 //   };               // fill in what follows from others
 // Fields: bool, int64_t, double, std::string, Options structs, config::Node; std::optional (null)
 // and std::vector of these.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -31,6 +33,13 @@ inline constexpr Required required;
 /// `same` (as plain text) asks for something, and is noted; an empty `same` takes every value.
 struct Unused {
   std::vector<std::string> same = {};
+};
+
+/// A range, or a word that stands for a value, whatever the case of its letters.
+struct Keyword {
+  double low, high;
+  const char* word;
+  int64_t value;
 };
 
 template <class T>

@@ -23,7 +23,8 @@ struct SplitTransforms {
 
 /// Keys every data module takes, with CytoDL's and torch's names.
 struct LoaderOptions {
-  int64_t batch_size = 1, num_workers = 2, prefetch_factor = 2;
+  int64_t batch_size = 1,  // 0: AUTO
+      num_workers = 2, prefetch_factor = 2;
   bool pin_memory = true, drop_last = false, replacement = true;
   std::optional<int64_t> num_samples;
   std::string collate = "stack", on_error = "fail";
@@ -34,7 +35,10 @@ struct LoaderOptions {
   SplitTransforms transforms;
   template <class V>
   void visit(V& v) {
-    v("batch_size", batch_size, "images per batch, each giving num_samples crops", 1, 1e6);
+    v("batch_size",
+      batch_size,
+      "images per batch, each giving num_samples crops; AUTO: the fastest that fits is tried out",
+      config::Keyword{1, 1e6, "AUTO", 0});
     v("num_workers",
       num_workers,
       "threads that load and transform; 0: in the training thread",

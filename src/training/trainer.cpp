@@ -4,7 +4,6 @@
 #include <csignal>
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +13,7 @@
 #include "base/progress.h"
 #include "data/device_feed.h"
 #include "nn/model.h"
+#include "training/autocast.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 
@@ -30,29 +30,6 @@ void on_signal(int signal) {
 c10::Device device_of(const nn::Model& model) {
   return model.parameters().front().device();
 }
-
-/// bf16-mixed: autocast as torch.autocast(dtype=bfloat16) for the life of this object.
-class Autocast {
- public:
-  Autocast(const std::string& precision, c10::DeviceType device)
-      : device_(device), on_(precision == "bf16-mixed") {
-    if (!on_) return;
-    at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
-    at::autocast::increment_nesting();
-  }
-  ~Autocast() {
-    if (!on_) return;
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, false);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  c10::DeviceType device_;
-  bool on_;
-};
 
 }  // namespace
 

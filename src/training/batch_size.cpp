@@ -1,0 +1,133 @@
+#include "training/batch_size.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/util/Exception.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "data/batch.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "training/autocast.h"
+
+namespace cytra::training {
+namespace {
+
+constexpr double kTie = 0.95;  // of the best rate: as good, with less memory
+
+/// Bytes that programs can still take, by /proc/meminfo.
+double free_memory() {
+  const std::string text = read_file("/proc/meminfo");
+  const std::size_t place = text.find("MemAvailable:");
+  return place == std::string::npos ? 0 : 1024.0 * std::atof(text.c_str() + place + 13);
+}
+
+data::Batch repeated(const data::Batch& one, int64_t times, c10::Device device) {
+  data::Batch batch = one;
+  for (auto& [key, tensor] : batch.tensors) {
+    std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
+    repeats[0] = times;
+    tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format()).to(device);
+  }
+  return batch;
+}
+
+/// Images per second.
+double rate_of(Task& task,
+               const data::Batch& batch,
+               const std::string& precision,
+               c10::Device device) {
+  double best = 0;
+  for (int run = 0; run < 3; ++run) {  // the first one warms up
+    perf::synchronize(device);
+    const auto begin = std::chrono::steady_clock::now();
+    at::Tensor loss;
+    {
+      const Autocast autocast(precision, device.type());
+      loss = task.training_step(batch);
+    }
+    loss.backward();
+    perf::synchronize(device);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const auto images = static_cast<double>(batch.tensors.begin()->second.size(0));
+    if (run > 0) best = std::max(best, images / seconds.count());
+  }
+  return best;
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
+/// Puts a model's buffers, its gradients and the generator back.
+class Untouched {
+ public:
+  explicit Untouched(nn::Model& model) : model_(model) {
+    for (const at::Tensor& buffer : model_.buffers()) buffers_.push_back(buffer.clone());
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    generator_ = generator.get_state();
+  }
+  ~Untouched() {
+    const at::NoGradGuard no_grad;
+    const std::vector<at::Tensor> buffers = model_.buffers();
+    for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b].copy_(buffers_[b]);
+    model_.zero_grad();
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    generator.set_state(generator_);
+  }
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+
+ private:
+  nn::Model& model_;
+  std::vector<at::Tensor> buffers_;
+  at::Tensor generator_;
+};
+
+}  // namespace
+
+int64_t find_batch_size(Task& task,
+                        const data::Batch& one,
+                        const std::string& precision,
+                        int64_t most) {
+  nn::Model& model = task.model();
+  const c10::Device device = model.parameters().front().device();
+  const Untouched untouched(model);
+  model.train();
+  std::vector<std::pair<int64_t, double>> rates;
+  double best = 0;
+  int no_better = 0;  // sizes in a row
+  for (int64_t size = 1; size <= most && no_better < 2; size *= 2) {
+    perf::reset_peak_memory(device);
+    double rate = 0;
+    try {
+      rate = rate_of(task, repeated(one, size, device), precision, device);
+    } catch (const std::exception& error) {
+      if (size == 1 || !is_out_of_memory(error)) throw;
+      break;
+    }
+    log::debug("data.batch_size={}: {:.1f} images/s", size, rate);
+    rates.emplace_back(size, rate);
+    no_better = rate * kTie < best ? no_better + 1 : 0;
+    best = std::max(best, rate);
+    const auto peak = static_cast<double>(perf::peak_memory(device));
+    if (device.is_cpu() && 2 * peak > free_memory() / 2) break;
+  }
+  const auto chosen = std::find_if(
+      rates.begin(), rates.end(), [&](const auto& entry) { return entry.second >= kTie * best; });
+  log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen->first, chosen->second);
+  return chosen->first;
+}
+
+}  // namespace cytra::training
