@@ -40,6 +40,14 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+std::string printable(std::string_view text, std::size_t most) {
+  std::string shown(text.substr(0, most));
+  for (char& letter : shown) {
+    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
+  }
+  return text.size() > most ? shown + "..." : shown;
+}
+
 std::string format_time(const char* format) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};

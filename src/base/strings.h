@@ -10,6 +10,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
+/// `text` out of a file, for a message: at most `most` bytes, control characters as "?".
+std::string printable(std::string_view text, std::size_t most = 100);
 /// Local time by strftime's `format`.
 std::string format_time(const char* format);
 /// "1.2 GB" from bytes (powers of 1000), "3m 20s" from seconds.

@@ -1,16 +1,21 @@
 #include "io/csv.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/strings.h"
+#include "io/input_file.h"
 
 namespace cytra::io {
 namespace {
+
+// A cell takes 32 bytes beside its text.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr std::size_t kMostColumns = 10'000, kMostCells = 20'000'000;
 
 class TableParser {
  public:
@@ -80,12 +85,17 @@ class TableParser {
 };
 
 void check_header(const TableParser& parser, const std::vector<std::string>& columns) {
+  if (columns.size() > kMostColumns) {
+    parser.fail(parser.line(),
+                fmt::format("{} columns, expected at most {}", columns.size(), kMostColumns));
+  }
+  std::set<std::string_view> seen;
   for (const std::string& column : columns) {
     // An empty name may repeat: pandas writes one above its row numbers, spreadsheets add some at
     // the end.
-    if (!column.empty() && std::count(columns.begin(), columns.end(), column) > 1) {
+    if (!seen.insert(column).second && !column.empty()) {
       parser.fail(parser.line(),
-                  "the column '" + column + "' occurs twice, expected every name once");
+                  "the column '" + printable(column) + "' occurs twice, expected every name once");
     }
   }
   if (columns.size() != 1) return;
@@ -103,12 +113,14 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
 std::size_t Table::column(const std::string& name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
-  throw DataError(path + ": no column '" + name + "', expected it in the header line." +
-                  suggestion(name, columns));
+  std::vector<std::string> shown;
+  for (const std::string& known : columns) shown.push_back(printable(known, 40));
+  throw DataError(path + ": no column '" + printable(name) + "', expected it in the header line." +
+                  suggestion(name, shown));
 }
 
 Table read_table(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_input(path, kMostBytes);
   Table table;
   table.path = path;
   std::string_view body = text;
@@ -131,6 +143,8 @@ Table read_table(const std::string& path) {
                       cells.size(),
                       table.columns.size()));
     }
+    if ((table.rows.size() + 1) * cells.size() > kMostCells)
+      parser.fail(parser.line(), fmt::format("more cells, expected at most {}", kMostCells));
     table.rows.push_back(cells);
     table.lines.push_back(parser.line());
   }

@@ -14,8 +14,8 @@ struct Table {
   /// Index of a column. Throws: DataError with the nearest name.
   std::size_t column(const std::string& name) const;
 };
-/// Throws: DataError (a row with another number of cells, an open quote, an empty file),
-/// ConfigError (no such file).
+/// At most 256 MiB, 10 000 columns and 20 million cells. Throws: DataError (a row with another
+/// number of cells, an open quote, an empty file, more than that), ConfigError (no such file).
 Table read_table(const std::string& path);
 
 }  // namespace cytra::io

@@ -30,7 +30,9 @@ std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection
 bool is_npy(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection);
 
-/// False for a size that is absurd in itself, or against the file that is to hold it.
+/// False for more than 64 MiB that a file of that size could not hold compressed.
+bool is_plausible_ratio(std::size_t bytes, std::size_t file_bytes);
+/// The same, and false for what is too large to be decoded at once.
 bool is_plausible(std::size_t bytes, std::size_t file_bytes);
 /// Throws: DataError when a size is 0 or the whole is not plausible. Returns the bytes.
 std::size_t check_shape(const std::string& path,

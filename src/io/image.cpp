@@ -55,8 +55,12 @@ const char* name_of(Dtype dtype) {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
+bool is_plausible_ratio(std::size_t bytes, std::size_t file_bytes) {
+  return bytes <= kSmall || bytes / kRatio <= file_bytes;
+}
+
 bool is_plausible(std::size_t bytes, std::size_t file_bytes) {
-  return bytes <= kLargest && (bytes <= kSmall || bytes / kRatio <= file_bytes);
+  return bytes <= kLargest && is_plausible_ratio(bytes, file_bytes);
 }
 
 std::size_t check_shape(const std::string& path,
@@ -71,7 +75,7 @@ std::size_t check_shape(const std::string& path,
                       ": an image without pixels, expected at least one; write the file again");
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(side), &bytes);
   }
-  if (!fits || bytes > INT64_MAX || (bytes > kSmall && bytes / kRatio > file_bytes)) {
+  if (!fits || bytes > INT64_MAX || !is_plausible_ratio(bytes, file_bytes)) {
     throw DataError(
         fmt::format("{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of "
                     "{}, expected at most {} times the file; the file may be damaged",

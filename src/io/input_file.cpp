@@ -9,14 +9,24 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace cytra::io {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not block
-  if (descriptor_ < 0) throw_errno("can't be read", path, errno);
+  if (path.find('\0') != std::string::npos)  // the system would end the name there
+    throw DataError(printable(path) + ": a name with a NUL character, expected that of a file");
+  // A pipe must not block, a terminal not become ours.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor_ < 0 && errno != ENXIO) throw_errno("can't be read", path, errno);  // a socket
   struct stat status {};
-  if (::fstat(descriptor_, &status) == 0) bytes_ = static_cast<uint64_t>(status.st_size);
+  const bool is_file =
+      descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (!is_file) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw DataError(path + ": a folder, pipe, socket or device, expected a regular file");
+  }
+  bytes_ = static_cast<uint64_t>(status.st_size);
 }
 
 InputFile::~InputFile() {
@@ -52,6 +62,19 @@ const unsigned char* InputFile::mapped() const {
   if (::fstat(descriptor_, &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes_)
     throw DataError(path_ + ": became shorter while it was open, expected a file at rest");
   return static_cast<const unsigned char*>(data_);
+}
+
+std::string read_input(const std::string& path, uint64_t most) {
+  const InputFile file(path);
+  if (file.bytes() > most) {
+    throw DataError(path + ": " + format_bytes(static_cast<double>(file.bytes())) +
+                    ", expected at most " + format_bytes(static_cast<double>(most)));
+  }
+  std::string bytes(file.bytes(), '\0');
+  const int64_t got = file.read_at(0, bytes.data(), bytes.size());
+  if (got < 0) throw_errno("can't be read", path, errno);
+  bytes.resize(static_cast<std::size_t>(got));
+  return bytes;
 }
 
 }  // namespace cytra::io

@@ -8,7 +8,7 @@ namespace cytra::io {
 
 class InputFile {
  public:
-  /// Throws: ConfigError (missing, not readable).
+  /// Throws: ConfigError (missing, not readable), DataError (a pipe, a device, a folder).
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -29,5 +29,8 @@ class InputFile {
   uint64_t bytes_ = 0;
   void* data_ = nullptr;
 };
+
+/// A whole regular file. Throws: as InputFile; DataError when it is larger than `most`; IoError.
+std::string read_input(const std::string& path, uint64_t most = uint64_t{1} << 30);
 
 }  // namespace cytra::io

@@ -9,8 +9,8 @@
 #include <jerror.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "io/format.h"
+#include "io/input_file.h"
 
 // libjpeg reports errors by longjmp; as in png.cpp, what lives longer is in Decoder, and the
 // functions that call setjmp have no locals with a destructor.
@@ -130,7 +130,7 @@ bool is_jpeg(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection& selection) {
-  const auto bytes = std::make_shared<std::string>(read_file(path));
+  const auto bytes = std::make_shared<std::string>(read_input(path));
   Decoder decoder;
   const ImageInfo info = info_of(path, *bytes, decoder);
   return std::make_unique<WholeReader>(

@@ -6,8 +6,8 @@
 #include <openjpeg.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "io/format.h"
+#include "io/input_file.h"
 
 namespace cytra::io {
 namespace {
@@ -110,7 +110,11 @@ void check_claims(const std::string& path, const std::string& bytes) {
   const double needed = 4.0 * static_cast<double>(sides[0]) * static_cast<double>(sides[1]) *
                         static_cast<double>(std::max<uint64_t>(channels, 1));
   const double most = std::max(8e6, 2000.0 * static_cast<double>(bytes.size()));
-  if (tiles[0] > bytes.size() || tiles[1] > bytes.size() ||
+  // What the library keeps for each tile and its channels, before it sees one of them.
+  const double kept = static_cast<double>(tiles[0]) * static_cast<double>(tiles[1]) *
+                      (6000.0 + 1200.0 * static_cast<double>(channels));
+  const double most_kept = std::max(64e6, 200.0 * static_cast<double>(bytes.size()));
+  if (kept > most_kept || tiles[0] > bytes.size() || tiles[1] > bytes.size() ||
       tiles[0] * tiles[1] > bytes.size() / 14 || needed > most) {
     fail(path,
          fmt::format("{} x {} x {} pixels in {} x {} tiles are not plausible for {} bytes",
@@ -193,7 +197,7 @@ bool is_jpeg2000(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Selection& selection) {
-  const auto bytes = std::make_shared<std::string>(read_file(path));
+  const auto bytes = std::make_shared<std::string>(read_input(path));
   Decoder decoder;
   const ImageInfo info = open_decoder(path, *bytes, decoder);
   return std::make_unique<WholeReader>(

@@ -152,7 +152,9 @@ class NiftiImage final : public ImageReader {
     for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
       if (!ends_with(path_, from)) continue;
       pixels_path_ = other_end(path_, from, to);
-      if (!std::filesystem::exists(pixels_path_) && std::filesystem::exists(pixels_path_ + ".gz"))
+      std::error_code ignored;
+      if (!std::filesystem::exists(pixels_path_, ignored) &&
+          std::filesystem::exists(pixels_path_ + ".gz", ignored))
         pixels_path_ += ".gz";
       return;
     }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "io/ome_xml.h"
 #include "io/tiff_layout.h"
 
@@ -103,7 +104,7 @@ class OmeLayout {
     bool is_mapped = false;
     for (const TiffData& data : image.data) {
       if (is_elsewhere(data))
-        fail("has planes in another file, " + (data.file.empty() ? data.uuid : data.file));
+        fail("has planes in another file, " + printable(data.file.empty() ? data.uuid : data.file));
       if (data.attributes.empty()) continue;
       if (!is_mapped) first = number(data.attributes, "IFD", 0);
       is_mapped = true;
@@ -145,7 +146,7 @@ class OmeLayout {
   std::vector<TiffAxis> axes_of(const Attributes& pixels) const {
     const auto found = pixels.find("DimensionOrder");
     const std::string order = found == pixels.end() ? "XYZCT" : found->second;
-    const auto refuse = [&] { fail("has the DimensionOrder '" + order.substr(0, 20) + "'"); };
+    const auto refuse = [&] { fail("has the DimensionOrder '" + printable(order, 20) + "'"); };
     if (order.size() != 5) refuse();
     const int64_t channels = number(pixels, "SizeC", samples_);
     if (channels % samples_ != 0)

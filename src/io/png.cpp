@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "io/format.h"
+#include "io/input_file.h"
 
 // libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
 // longer is in Coder, and the functions that call setjmp have no locals with a destructor.
@@ -76,6 +77,8 @@ bool read_header(Coder& coder) {
     throw std::bad_alloc();
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
   png_set_read_fn(coder.png, &coder, read_bytes);
+  // Only what the pixels need: texts and profiles of a small file can take gigabytes.
+  png_set_keep_unknown_chunks(coder.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(coder.png, coder.info);
   png_get_IHDR(coder.png,
                coder.info,
@@ -171,7 +174,7 @@ bool is_png(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& selection) {
-  const auto bytes = std::make_shared<std::string>(read_file(path));
+  const auto bytes = std::make_shared<std::string>(read_input(path));
   Coder coder;
   coder.file = *bytes;
   const ImageInfo info = info_of(path, coder);

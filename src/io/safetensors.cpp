@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/strings.h"
 
 namespace cytra::io {
 namespace {
@@ -28,7 +29,7 @@ std::size_t element_size(const std::string& dtype) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw DataError(path + ": " + what +
+  throw DataError(path + ": " + printable(what, 300) +
                   ", expected a complete safetensors file; copy or save it again");
 }
 
@@ -61,7 +62,7 @@ Json parse_header(const std::string& path, const char* begin, std::size_t size) 
 
 struct SafetensorsFile::Impl {
   explicit Impl(const std::string& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) throw_errno("can't be read", path, errno);
     struct stat status {};
     ::fstat(descriptor, &status);

@@ -13,6 +13,9 @@ namespace {
 // Handles that wait for the next read; each holds a block.
 constexpr std::size_t kIdleHandles = 16;
 
+// All directories with their values, each read once: the pages of a file may share a large value.
+constexpr uint64_t kMostDirectories = uint64_t{256} << 20;
+
 template <class T>
 T tag(TIFF* tiff, uint32_t name, T otherwise) {
   T value{};
@@ -53,8 +56,16 @@ void TiffPage::refuse(const std::string& path,
 
 TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
   std::unique_ptr<Handle> handle = take();
+  handle->source.left = kMostDirectories;
   is_swapped_ = TIFFIsByteSwapped(handle->tiff.get()) != 0;
   for (;;) {
+    if (handle->source.left == 0) {
+      throw DataError(
+          fmt::format("{}: its directories take more than {}, expected less; they may share their "
+                      "values, in a file that is damaged",
+                      path_,
+                      format_bytes(static_cast<double>(kMostDirectories))));
+    }
     pages_.push_back(describe(pages_.size() + 1, *handle));
     // OME-XML may be large, and is the first page's
     if (pages_.size() > 1 && !starts_with(pages_.back().description, "{\"shape\""))
@@ -67,6 +78,7 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
     }
   }
   handle->offset = 0;
+  handle->source.left = UINT64_MAX;
   give(std::move(handle));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/strings.h"
 #include "io/tiff_file.h"
 
 namespace cytra::io {
@@ -15,7 +16,8 @@ int keep_error(TIFF*, void* data, const char* module, const char* format, va_lis
   if (!messages.error.empty()) return 1;
   char text[300];
   std::vsnprintf(text, sizeof text, format, arguments);
-  messages.error = std::string(module == nullptr ? "" : module).substr(0, 60) + ": " + text;
+  messages.error =
+      printable(module == nullptr ? "" : module, 60) + ": " + printable(text, sizeof text);
   return 1;
 }
 
@@ -33,9 +35,12 @@ uint64_t seek(uint64_t position, uint64_t end, uint64_t offset, int whence) {
 // Of a file.
 tmsize_t file_read(thandle_t handle, void* into, tmsize_t count) {
   auto& source = *static_cast<TiffSource*>(handle);
-  const int64_t got =
-      source.file->read_at(source.position, into, static_cast<std::size_t>(std::max(count, {})));
-  if (got > 0) source.position += static_cast<uint64_t>(got);
+  const auto wanted = static_cast<uint64_t>(std::max<tmsize_t>(count, 0));
+  const int64_t got = source.file->read_at(source.position, into, std::min(wanted, source.left));
+  if (got > 0) {
+    source.position += static_cast<uint64_t>(got);
+    source.left -= static_cast<uint64_t>(got);
+  }
   return got;
 }
 tmsize_t file_write(thandle_t, void*, tmsize_t) {

@@ -25,6 +25,7 @@ using TiffHandle = std::unique_ptr<TIFF, TiffCloser>;
 struct TiffSource {
   const InputFile* file = nullptr;
   uint64_t position = 0;
+  uint64_t left = UINT64_MAX;  // bytes that may still be read
 };
 TiffHandle open_tiff(TiffSource& source, TiffMessages& messages);
 

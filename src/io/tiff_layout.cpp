@@ -47,6 +47,9 @@ void check_scene(const std::string& path, int64_t scene, std::size_t scenes) {
                               scenes > 1 ? fmt::format(" to {}", scenes - 1) : ""));
 }
 
+// Behind one directory a sparse file can hold any number of them.
+constexpr int64_t kMostPlanes = 10'000'000;
+
 void place(const std::string& path,
            const std::vector<TiffAxis>& axes,
            int64_t count,
@@ -67,6 +70,10 @@ void place(const std::string& path,
                       count == 1 ? "" : "s"));
     }
     sizes[std::string_view(kNames).find(axis.name)] *= axis.size;
+  }
+  if (product > kMostPlanes) {
+    throw DataError(fmt::format(
+        "{}: {} planes, expected at most {}; the file may be damaged", path, product, kMostPlanes));
   }
   layout.timepoints = sizes[0];
   layout.channels = sizes[1];
@@ -89,7 +96,7 @@ int64_t whole_number(const std::string& path, const std::string& what, const std
   char* end = nullptr;
   const long long number = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || number < 0 || number > INT32_MAX) {
-    throw DataError(path + ": " + what + " is '" + text.substr(0, 40) +
+    throw DataError(path + ": " + what + " is '" + printable(text, 40) +
                     "', expected a whole number");
   }
   return number;

@@ -169,11 +169,22 @@ class TiffImage final : public ImageReader {
                    block_bytes = row_bytes * page.block_height;
     const auto claimed =
         page.is_tiled ? TIFFTileSize64(tiff) : TIFFVStripSize64(tiff, page.block_height);
+    // Together, too: each may be much larger than the page
+    const auto blocks = [](uint32_t side, uint32_t block) {
+      return (uint64_t{side} + block - 1) / block;
+    };
+    uint64_t all_bytes = 0;
+    const bool is_countable = !__builtin_mul_overflow(
+        block_bytes,
+        blocks(page.width, page.block_width) * blocks(page.height, page.block_height),
+        &all_bytes);
     if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestTiffBlock) ||
-        !is_plausible(block_bytes, file_.bytes())) {
+        !is_countable || !is_plausible_ratio(all_bytes, file_.bytes())) {
       page.fail(file_.path(), "its tiles or strips have no plausible size", "2 GiB at most");
     }
     const int64_t block_height = page.block_height, block_width = page.block_width;
+    const bool is_deflate =
+        page.compression == COMPRESSION_ADOBE_DEFLATE || page.compression == COMPRESSION_DEFLATE;
     const bool is_direct =
         !page.is_tiled && samples == 1 && is_native(page) && box.x == 0 && box.width == page.width;
     for (int64_t y = box.y / block_height * block_height; y < box.y + box.height;
@@ -189,6 +200,8 @@ class TiffImage final : public ImageReader {
           continue;
         }
         if (handle.scratch.size() < bytes) handle.scratch.resize(bytes);
+        // Of damaged deflate data libtiff may give a part without an error.
+        if (is_deflate) std::fill_n(handle.scratch.begin(), bytes, static_cast<unsigned char>(0));
         decode(page, sample, x, y, handle.scratch.data(), bytes, handle);
         const int64_t left = std::max(x, box.x),
                       right = std::min(x + block_width, box.x + box.width);

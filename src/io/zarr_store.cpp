@@ -92,7 +92,7 @@ std::string ZarrStore::path_of(const std::string& key) const {
 }
 
 std::string ZarrStore::join(const std::string& group, const std::string& key) const {
-  bool is_safe = key.find('\0') == std::string::npos && key.size() < PATH_MAX;
+  bool is_safe = printable(key, key.size()) == key && key.size() < PATH_MAX;
   for (const std::string& part : split(key, '/'))
     is_safe = is_safe && !part.empty() && part != "." && part != "..";
   if (!is_safe) {
@@ -150,7 +150,7 @@ Json ZarrStore::read_json(const std::string& key) {
     Json json = Json::parse(text, check);
     if (json.is_object()) return json;
   } catch (const Json::exception& error) {
-    throw DataError(file.path() + ": no JSON (" + std::string(error.what()).substr(0, 150) +
+    throw DataError(file.path() + ": no JSON (" + printable(error.what(), 150) +
                     "), expected metadata of Zarr");
   }
   throw DataError(file.path() + ": no JSON object, expected metadata of Zarr");

@@ -21,6 +21,11 @@ namespace {
 using Shape = std::array<int64_t, 4>;
 using Version = ZarrOptions::Version;
 
+/// Channel names come from files, in any encoding.
+std::string written(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
 Shape default_chunk(const ImageInfo& info) {
   const auto& spacing = info.geometry.spacing_um;
   if (info.shape[1] == 1) return {1, 1, 512, 512};
@@ -111,9 +116,9 @@ void list_labels(const std::string& path, const ZarrOptions& options) {
   const std::string folder = path + "/labels/";
   if (is_v3) {
     ome["version"] = "0.5";
-    write_file(folder + "zarr.json", group_json(ome).dump(1));
+    write_file(folder + "zarr.json", written(group_json(ome)));
   } else {
-    write_file(folder + ".zattrs", ome.dump(1));
+    write_file(folder + ".zattrs", written(ome));
     write_file(folder + ".zgroup", Json{{"zarr_format", 2}}.dump());
   }
 }
@@ -298,8 +303,8 @@ void ZarrWriter::Impl::write_metadata() {
       folder.write(key + "/.zarray", zarr_v2_json(meta).dump(1));
     }
   }
-  if (is_v3()) return folder.write("zarr.json", group_json(ome).dump(1));
-  folder.write(".zattrs", ome.dump(1));
+  if (is_v3()) return folder.write("zarr.json", written(group_json(ome)));
+  folder.write(".zattrs", written(ome));
   folder.write(".zgroup", Json{{"zarr_format", 2}}.dump());
 }
 
