@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS [TARGET...]]: lets libFuzzer look for inputs that break the config system; SECONDS (60) for each
-# target. Needs clang with its runtime (Debian: clang, libclang-rt-dev). What it finds lies in build/fuzz/found.
+# fuzz.sh [SECONDS [TARGET...]]: lets libFuzzer look for inputs that break the config system or a reader of files; SECONDS (60) for
+# each target. Needs clang with its runtime (Debian: clang, libclang-rt-dev). What it finds lies in build/fuzz/found.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 seconds=${1:-60}

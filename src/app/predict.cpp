@@ -104,8 +104,9 @@ const bool added = add_program<PredictConfig>("predict");
 std::vector<data::Sample> list_inputs(const std::string& path,
                                       const std::string& key,
                                       const std::vector<std::string>& extra) {
-  if (fs::is_directory(path)) return data::list_folder(path, key);
-  if (!fs::exists(path))
+  std::error_code ignored;  // a name too long
+  if (fs::is_directory(path, ignored)) return data::list_folder(path, key);
+  if (!fs::exists(path, ignored))
     throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
   if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
     std::vector<std::string> columns{key};

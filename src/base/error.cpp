@@ -81,6 +81,7 @@ void throw_errno(const std::string& what, const std::string& path, int error_num
     case EISDIR:
     case EEXIST:
     case ENAMETOOLONG:
+    case ELOOP:
       throw ConfigError(message);
     default:
       throw IoError(message);

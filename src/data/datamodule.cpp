@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "io/csv.h"
 #include "io/reader.h"
 
@@ -41,12 +42,19 @@ std::vector<Sample> read_manifest(const std::string& path,
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string& cell = table.rows[row][indices[i]];
       if (cell.empty())
-        throw DataError(
-            fmt::format("{}:{}: column '{}' is empty", path, table.lines[row], names[i]));
-      const std::string file = (fs::path(path).parent_path() / cell).string();
-      if (!fs::exists(file)) {
         throw DataError(fmt::format(
-            "{}:{}: column '{}': no such image: {}", path, table.lines[row], names[i], file));
+            "{}:{}: column '{}' is empty", path, table.lines[row], printable(names[i])));
+      const std::string file = (fs::path(path).parent_path() / cell).string();
+      std::error_code error;  // a name too long, a loop of links
+      const fs::file_status status = fs::status(file, error);
+      if (!fs::is_regular_file(status) && !fs::is_directory(status)) {
+        throw DataError(fmt::format(
+            "{}:{}: column '{}': {}: {}",
+            path,
+            table.lines[row],
+            printable(names[i]),
+            fs::exists(status) ? "a pipe, socket or device, expected an image" : "no such image",
+            printable(file, 300)));
       }
       if (sample.id.empty()) sample.id = file;
       sample.sources[names[i]].path = file;
@@ -58,11 +66,15 @@ std::vector<Sample> read_manifest(const std::string& path,
 }
 
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {
-  if (!fs::is_directory(folder)) throw ConfigError(folder + ": no such folder");
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw ConfigError(folder + ": no such folder");
+  fs::directory_iterator entries(folder, error);
+  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
   std::vector<Sample> samples;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  for (const fs::directory_entry& entry : entries) {
     const std::string path = entry.path().string();
-    const bool is_either = entry.is_regular_file() || entry.is_directory();
+    std::error_code ignored;  // a loop of links
+    const bool is_either = entry.is_regular_file(ignored) || entry.is_directory(ignored);
     if (!is_either || !io::is_image_path(path)) continue;
     Sample sample;
     sample.id = path;

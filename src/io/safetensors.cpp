@@ -63,6 +63,7 @@ Json parse_header(const std::string& path, const char* begin, std::size_t size) 
 struct SafetensorsFile::Impl {
   explicit Impl(const std::string& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0 && errno == ENXIO) refuse(path, "a socket");
     if (descriptor < 0) throw_errno("can't be read", path, errno);
     struct stat status {};
     ::fstat(descriptor, &status);

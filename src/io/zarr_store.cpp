@@ -121,6 +121,7 @@ ZarrFile ZarrStore::open(const std::string& key) const {
       ::open(real.get(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     if (errno == ENOENT) return {};
+    if (errno == ENXIO) throw DataError(path + ": a socket, expected metadata or a chunk");
     throw_errno("can't be read", path, errno);
   }
   const bool is_file = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);

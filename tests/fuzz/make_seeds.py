@@ -1,7 +1,10 @@
-"""make_seeds.py FOLDER: the golden cases as seeds of the fuzz targets."""
+"""make_seeds.py FOLDER: the golden cases and files as seeds of the fuzz targets."""
 import json
 import pathlib
+import re
+import struct
 import sys
+import zlib
 
 golden = pathlib.Path(__file__).parent.parent / "golden"
 out = pathlib.Path(sys.argv[1])
@@ -11,7 +14,43 @@ def write(target, texts):
     folder = out / target
     folder.mkdir(parents=True, exist_ok=True)
     for i, text in enumerate(sorted(set(texts))):
-        (folder / f"golden_{i:04}").write_bytes(text.encode(errors="surrogateescape"))
+        data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+        (folder / f"golden_{i:04}").write_bytes(data)
+
+
+def png(depth, colour):
+    """A PNG of 5 x 3 pixels."""
+    row = b"\0" + bytes(range(5 * max(1, depth // 8) * (3 if colour == 2 else 1)))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 5, 3, depth, colour, 0, 0, 0)), (b"IDAT", zlib.compress(3 * row)),
+             (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts)
+
+
+def write_files():
+    """Seeds of the readers: golden files below 8 kB; what a target puts around its input is taken off."""
+    def files(patterns, folders=("images", "tiff")):
+        found = [p for folder in folders for pattern in patterns for p in sorted((golden / folder).glob(pattern))]
+        return [p.read_bytes() for p in found if p.stat().st_size < 8192]
+    write("tiff", files(["*.tif"]))
+    write("nifti", files(["*.nii", "*.nii.gz"]))
+    write("npy", files(["*.npy"]))
+    write("jpeg", files(["*.jpg", "*.jpeg"]))
+    write("jpeg2000", files(["*.jp2", "*.j2k"]))
+    write("png", [png(depth, colour) for depth, colour in ((8, 0), (16, 0), (8, 2), (16, 2))])
+    write("csv", ['raw,seg\na.tif,"b, ""c"".tif"\n', "\ufeffraw\r\na.tif\r\n\r\n", "raw\tseg\na\tb\n"])
+    weights = [p.read_bytes()[8:] for p in sorted(golden.glob("*.safetensors")) if p.stat().st_size < 40000]
+    write("safetensors", [b'{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}12345678'] + weights)
+    descriptions = [m.group() for data in files(["*.tif"])
+                    for m in re.finditer(rb'(<\?xml[^\0]*</OME>|ImageJ=[^\0]*|\{"shape"[^\0]*\})', data)]
+    write("ome_xml", descriptions)
+    arrays = []
+    for version, name in (("v2", ".zarray"), ("v3", "zarr.json")):
+        for metadata in sorted((golden / "zarr" / version).glob("*/" + name)):
+            chunks = [metadata.parent / chunk for chunk in ("0.0.0", "c/0/0/0") if (metadata.parent / chunk).is_file()]
+            text = json.dumps(json.loads(metadata.read_text()), separators=(",", ":")).encode()
+            arrays += [text + b"\n@@\n" + chunk.read_bytes() for chunk in chunks if chunk.stat().st_size < 4096]
+    write("zarr", arrays)
 
 
 def strings(value):
@@ -40,6 +79,7 @@ def main():
     write("overrides", overrides)
     write("yaml", yaml)
     write("interpolation", values)
+    write_files()
 
 
 if __name__ == "__main__":

@@ -41,13 +41,15 @@ class DataframeDatamodule final : public DataModule {
   std::vector<Sample> items(Split split) const override {
     if (options_.path.empty())
       throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
-    if (!fs::exists(options_.path)) {
+    std::error_code ignored;  // a name too long
+    if (!fs::exists(options_.path, ignored)) {
       throw ConfigError(fmt::format("data.path: {}: no such folder or manifest", options_.path));
     }
-    if (!fs::is_directory(options_.path)) return read_manifest(options_.path, options_.columns);
+    if (!fs::is_directory(options_.path, ignored))
+      return read_manifest(options_.path, options_.columns);
     for (const char* extension : {".csv", ".tsv"}) {
       const fs::path file = fs::path(options_.path) / (std::string(name_of(split)) + extension);
-      if (fs::exists(file)) return read_manifest(file.string(), options_.columns);
+      if (fs::exists(file, ignored)) return read_manifest(file.string(), options_.columns);
     }
     throw ConfigError(
         fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));

@@ -43,9 +43,10 @@ class FolderDatamodule final : public DataModule {
     if (options_.columns.empty())
       throw ConfigError("data.columns is not set: name the folders to read, e.g. [raw, seg]");
     const fs::path root(options_.path);
-    if (!fs::is_directory(root))
+    std::error_code ignored;  // a name too long
+    if (!fs::is_directory(root, ignored))
       throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
-    if (fs::is_directory(root / "train")) return pair_up(root / name_of(split));
+    if (fs::is_directory(root / "train", ignored)) return pair_up(root / name_of(split));
     std::vector<Sample> all = pair_up(root);
     const auto held_out = static_cast<std::ptrdiff_t>(
         std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
