@@ -17,7 +17,7 @@ failed=0
 for target in "${targets[@]}"; do
   corpus=build/fuzz/corpus/${target%_fuzz}
   echo "== $target, $seconds s"
-  build/fuzz/bin/"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=4096 -print_final_stats=1 \
+  build/fuzz/bin/"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3072 -max_len=8192 -print_final_stats=1 \
     -verbosity=1 -artifact_prefix=build/fuzz/found/"$target"- "$corpus" 2>build/fuzz/"$target".log || failed=1
   grep -E "^stat::number_of_executed_units|^==.*ERROR|^SUMMARY|broken promise" build/fuzz/"$target".log || true
 done

@@ -93,7 +93,9 @@ std::unique_ptr<TiffFile::Handle> TiffFile::take() const {
   }
   auto handle = std::make_unique<Handle>();
   handle->source.file = &file_;
+  handle->source.left = kMostDirectories;  // opening reads the first
   handle->tiff = open_tiff(handle->source, handle->messages);
+  handle->source.left = UINT64_MAX;
   if (!handle->tiff) {
     TiffPage none;
     none.number = 0;

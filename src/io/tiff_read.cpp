@@ -132,8 +132,9 @@ class TiffImage final : public ImageReader {
     info_.shape = {layout_.channels * samples_, layout_.planes, page.height, page.width};
     check_shape(file_.path(), info_.shape, info_.dtype, file_.bytes());
     info_.geometry = layout_.geometry;
-    info_.geometry.spacing_um[1] *= static_cast<double>(full.height) / page.height;
-    info_.geometry.spacing_um[2] *= static_cast<double>(full.width) / page.width;
+    auto& spacing = info_.geometry.spacing_um;
+    spacing[1] = spacing_of(spacing[1], static_cast<double>(full.height) / page.height);
+    spacing[2] = spacing_of(spacing[2], static_cast<double>(full.width) / page.width);
     const auto& names = layout_.channel_names;
     const bool is_named =
         std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });

@@ -39,9 +39,10 @@ class Watch {
   ~Watch() {
     const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     if (std::getenv("CYTRA_MUTANTS") == nullptr) return;
-    std::printf("%s: slowest %.0f ms, most heap %.1f MB, %d mutants\n",
+    std::printf("%s: slowest %.0f ms (mutant %d), most heap %.1f MB, %d mutants\n",
                 name.c_str(),
                 1000 * slowest_,
+                slowest_run_,
                 static_cast<double>(largest_) / 1e6,
                 runs_);
   }
@@ -52,7 +53,10 @@ class Watch {
     std::string found = check();
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     ++runs_;
-    slowest_ = std::max(slowest_, seconds);
+    if (seconds > slowest_) {
+      slowest_ = seconds;
+      slowest_run_ = runs_ - 1;
+    }
     largest_ = std::max(largest_, peak.bytes());
     if (seconds > kSlower) found += " took " + std::to_string(seconds) + " s";
     if (heap::is_counted && peak.bytes() > most_heap_)
@@ -63,7 +67,7 @@ class Watch {
  private:
   int64_t most_heap_, largest_ = 0;
   double slowest_ = 0;
-  int runs_ = 0;
+  int runs_ = 0, slowest_run_ = 0;
 };
 
 struct Source {
