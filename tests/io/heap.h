@@ -7,7 +7,13 @@
 #include <cstdint>
 
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/allocator_interface.h>
+// Of sanitizer/allocator_interface.h, which not every compiler brings.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*,
+                                                       std::size_t),  // NOLINT
+                                              void (*)(const volatile void*));
+std::size_t __sanitizer_get_allocated_size(const volatile void*);  // NOLINT
+}
 #else
 #include <malloc.h>
 #endif
