@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/transforms/gaussian_filter.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/resample.h"
 
@@ -46,7 +47,7 @@ at::Tensor deform_3d(const at::Tensor& offset,
                      double magnitude,
                      const at::Tensor& affine) {
   at::Tensor grid = identity_grid(offset.sizes().slice(1).vec(), at::kDouble);
-  grid.slice(0, 0, 3).add_(gaussian_filter(offset, {sigma, sigma, sigma}, 3.0) * magnitude);
+  grid.slice(0, 0, 3).add_(gaussian_filter(offset, {sigma}, "erf", 3) * magnitude);
   return transform_grid(affine, grid);
 }
 

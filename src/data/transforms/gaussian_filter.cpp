@@ -33,10 +33,9 @@ at::Tensor convolve(const at::Tensor& image, int64_t axis, const std::vector<flo
 
 }  // namespace
 
-std::vector<float> gaussian_kernel(double sigma, const std::string& approx) {
+std::vector<float> gaussian_kernel(double sigma, const std::string& approx, double truncated) {
   sigma = std::abs(sigma);
-  if (sigma == 0) return {1};
-  const auto tail = static_cast<int64_t>(std::max(sigma * 4, 0.5) + 0.5);
+  const auto tail = static_cast<int64_t>(std::max(sigma * truncated, 0.5) + 0.5);
   std::vector<float> kernel;
   for (int64_t i = -tail; i <= tail; ++i) {
     const auto x = static_cast<double>(i);
@@ -56,7 +55,8 @@ std::vector<float> gaussian_kernel(double sigma, const std::string& approx) {
 
 at::Tensor gaussian_filter(const at::Tensor& image,
                            const std::vector<double>& sigma,
-                           const std::string& approx) {
+                           const std::string& approx,
+                           double truncated) {
   const int64_t axes = image.dim() - 1;
   if (sigma.size() != 1 && static_cast<int64_t>(sigma.size()) != axes)
     throw DataError(fmt::format(
@@ -64,7 +64,8 @@ at::Tensor gaussian_filter(const at::Tensor& image,
   at::Tensor result = image;
   for (int64_t axis = 0; axis < axes; ++axis) {
     const double of_axis = sigma[sigma.size() == 1 ? 0 : static_cast<std::size_t>(axis)];
-    result = convolve(result, axis + 1, gaussian_kernel(of_axis, approx));
+    if (of_axis != 0)
+      result = convolve(result, axis + 1, gaussian_kernel(of_axis, approx, truncated));
   }
   return result;
 }

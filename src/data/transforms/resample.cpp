@@ -1,5 +1,5 @@
 // Source: monai.transforms.{Resample, AffineGrid, utils.create_*},
-// monai.networks.layers.{AffineTransform, GaussianFilter} of 1.6.1, step by step in the same types:
+// monai.networks.layers.AffineTransform of 1.6.1, step by step in the same types:
 // a sum in another order may round a point of a label's grid to another voxel.
 #include "data/transforms/resample.h"
 
@@ -45,7 +45,7 @@ at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
 }  // namespace
 
 const std::vector<std::string> kResizeModes{
-    "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "area"};
+    "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"};
 const std::vector<std::string> kSampleModes{"bilinear", "nearest"};
 const std::vector<std::string> kSamplePadModes{"zeros", "border", "reflection"};
 
@@ -64,35 +64,14 @@ at::Tensor resize(const at::Tensor& image,
       return is_3d ? at::_upsample_nearest_exact3d(batch, size)
                    : at::_upsample_nearest_exact2d(batch, size);
     }
+    if (mode == "bicubic") {
+      if (is_3d) throw DataError("a stack, expected a plane: bicubic is for planes only");
+      return at::upsample_bicubic2d(batch, size, align_corners);
+    }
     return is_3d ? at::upsample_trilinear3d(batch, size, align_corners)
                  : at::upsample_bilinear2d(batch, size, align_corners);
   };
   return call().squeeze(0);
-}
-
-at::Tensor gaussian_filter(const at::Tensor& image,
-                           const std::vector<double>& sigma,
-                           double truncated) {
-  at::Tensor result = image.unsqueeze(0);
-  const auto dims = static_cast<int64_t>(sigma.size());
-  for (int64_t d = 0; d < dims; ++d) {
-    const double s = sigma[static_cast<std::size_t>(d)];
-    if (s == 0) continue;
-    const auto tail = static_cast<int64_t>(std::max(s * truncated, 0.5) + 0.5);
-    const at::Tensor x = at::arange(-tail, tail + 1, at::kFloat);
-    const at::Tensor t = 0.70710678 / at::scalar_tensor(s, at::kFloat).abs();
-    const at::Tensor kernel = (0.5 * ((t * (x + 0.5)).erf() - (t * (x - 0.5)).erf())).clamp_min(0);
-    std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, 1);
-    shape[static_cast<std::size_t>(d) + 2] = -1;
-    std::vector<int64_t> repeats(shape.size(), 1), padding(static_cast<std::size_t>(dims), 0);
-    repeats[0] = image.size(0);
-    padding[static_cast<std::size_t>(d)] = tail;
-    const at::Tensor weight = kernel.reshape(shape).repeat(repeats);
-    const std::vector<int64_t> ones(static_cast<std::size_t>(dims), 1);
-    result = dims == 3 ? at::conv3d(result, weight, {}, ones, padding, ones, image.size(0))
-                       : at::conv2d(result, weight, {}, ones, padding, ones, image.size(0));
-  }
-  return result.squeeze(0);
 }
 
 void check_rotate_order(const char* place, const std::string& order, std::size_t angles) {

@@ -13,15 +13,11 @@ namespace cytra::data::spatial {
 extern const std::vector<std::string> kResizeModes, kSampleModes, kSamplePadModes;
 
 /// torch.nn.functional.interpolate; every *linear means that of the image's dimensions.
+/// Throws: DataError for bicubic of a stack.
 at::Tensor resize(const at::Tensor& image,
                   const std::vector<int64_t>& size,
                   const std::string& mode,
                   bool align_corners);
-/// monai.networks.layers.GaussianFilter (approx "erf", zeros beyond the border). sigma: voxels, per
-/// dimension; 0: none.
-at::Tensor gaussian_filter(const at::Tensor& image,
-                           const std::vector<double>& sigma,
-                           double truncated);
 
 /// Rotations in radians about the axes that `order` names, x being the first spatial axis.
 at::Tensor rotation_matrix(int64_t dims,

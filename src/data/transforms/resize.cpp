@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/transforms/gaussian_filter.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/resample.h"
 #include "data/transforms/spatial_options.h"
@@ -14,7 +15,9 @@ namespace cytra::data::spatial {
 namespace {
 
 constexpr const char* kModes =
-    "area, nearest, nearest-exact or bilinear (trilinear, linear); one, or one per key";
+    "area, nearest, nearest-exact, bilinear (trilinear, linear) or bicubic (planes); one, or one "
+    "per "
+    "key";
 
 using Sizes = std::vector<int64_t>;
 
@@ -122,7 +125,7 @@ class Resized final : public Transform {
       const double factor = now / static_cast<double>(size[d]);
       if (factor > 1) sigma[d] = given.empty() ? (factor - 1) / 2 : given[d];
     }
-    return gaussian_filter(image, sigma, 4.0);
+    return gaussian_filter(image, sigma, "erf");
   }
   Options options_;
 };
