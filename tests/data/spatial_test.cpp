@@ -2,6 +2,7 @@
 // random ones draw.
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +10,7 @@
 #include "config/registry.h"
 #include "data/sample.h"
 #include "data/transforms/deform.h"
+#include "data/transforms/turn.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
@@ -84,7 +86,11 @@ double slope(const at::Tensor& image, int64_t c, int64_t dim) {
 }
 
 /// MONAI's columns are the tensor's axes, (z,y,x) or (y,x) and one more; ours are (x,y,z).
-std::array<double, 12> of_xyz(const std::vector<double>& rows, std::size_t dims) {
+std::array<double, 12> of_xyz(const std::string& text, std::size_t dims) {
+  std::array<double, 12> rows{};
+  std::istringstream stream(text);
+  for (double& value : rows) stream >> value;
+  EXPECT_TRUE(stream) << text;
   std::array<double, 12> affine{};
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 4; ++column) {
@@ -128,7 +134,7 @@ TEST(SpatialTransforms, EqualMonai) {
     const bool with_affine = entry.node.has("affine");
     const auto dims = static_cast<std::size_t>(sample.tensors.begin()->second.dim() - 1);
     if (with_affine) {
-      sample.geometry.affine = of_xyz(entry.node.get<std::vector<double>>("affine"), dims);
+      sample.geometry.affine = of_xyz(entry.node.get<std::string>("affine"), dims);
       sample.geometry.spacing_um = spacing_of(sample.geometry.affine);
     }
     Rng rng(0);
@@ -142,7 +148,7 @@ TEST(SpatialTransforms, EqualMonai) {
       }
     }
     if (entry.node.has("affine_out")) {
-      const auto expected = of_xyz(entry.node.get<std::vector<double>>("affine_out"), dims);
+      const auto expected = of_xyz(entry.node.get<std::string>("affine_out"), dims);
       for (std::size_t i = 0; i < 12; ++i)
         EXPECT_NEAR(sample.geometry.affine[i], expected[i], affine_tolerance) << "affine " << i;
       const std::array<double, 3> spacing = spacing_of(expected);
@@ -151,7 +157,7 @@ TEST(SpatialTransforms, EqualMonai) {
     }
     transforms.insert(name);
   }
-  EXPECT_EQ(transforms.size(), 26U);
+  EXPECT_EQ(transforms.size(), 31U);
   EXPECT_GE(compared, 300);
 }
 
@@ -558,6 +564,151 @@ TEST(Geometry, FollowsResizingAndTurning) {
   EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{0, 2, 1}));
 }
 
+TEST(Geometry, FollowsRandomTransforms) {
+  // The voxel that is brightest lies where it was, whatever was drawn.
+  for (const char* text :
+       {"_target_: RandSpatialCropd, keys: image, roi_size: [4, 5, 6]",
+        "_target_: RandSpatialCropSamplesd, keys: image, roi_size: [4, 5, 6], "
+        "random_size: true",
+        "_target_: RandFlipd, keys: image, prob: 1, spatial_axis: [0, 2]",
+        "_target_: RandAxisFlipd, keys: image, prob: 1",
+        "_target_: RandRotate90d, keys: image, prob: 1, spatial_axes: [0, 2]",
+        "_target_: RandZoomd, keys: image, prob: 1, min_zoom: 3, max_zoom: 3, "
+        "mode: nearest, keep_size: false",
+        "_target_: RandWeightedCropd, keys: image, w_key: image, spatial_size: 5",
+        "_target_: RandomMultiScaleCropd, keys: image, patch_shape: [4, 5, 6], "
+        "scales_dict: {image: 1}"}) {
+    SCOPED_TRACE(text);
+    const Transform transform = make("{" + std::string(text) + "}");
+    int seen = 0;
+    for (uint64_t draw = 0; draw < 30; ++draw) {
+      at::Tensor image = at::zeros({1, 7, 8, 9});
+      image[0][3][4][5] = 1;
+      data::Sample sample = sample_of(image);
+      sample.geometry.spacing_um = {3000, 2000, 1000};
+      sample.geometry.affine = {1, 0, 0, 10, 0, -2, 0, 20, 0, 0, 3, 30};
+      Rng rng(6, 0, draw);
+      transform->apply(sample, rng);
+      const at::Tensor place = sample.at("image")[0].nonzero().to(at::kDouble);
+      if (place.size(0) == 0) continue;  // cropped away
+      ++seen;
+      const at::Tensor voxel = place.mean(0).flip(0);  // x,y,z; of a zoom by 3, 27 voxels' centre
+      const auto& affine = sample.geometry.affine;
+      const std::array<double, 3> world{15, 12, 39};
+      for (std::size_t row = 0; row < 3; ++row) {
+        double sum = affine[4 * row + 3];
+        for (std::size_t i = 0; i < 3; ++i)
+          sum += affine[4 * row + i] * voxel[static_cast<int64_t>(i)].item<double>();
+        EXPECT_NEAR(sum, world[row], 1e-9);
+      }
+      EXPECT_NEAR(sample.geometry.spacing_um[0] * sample.geometry.spacing_um[1] *
+                      sample.geometry.spacing_um[2],
+                  std::string(text).find("Zoom") != std::string::npos ? 6e9 / 27 : 6e9,
+                  1);
+    }
+    EXPECT_GT(seen, 3);
+  }
+}
+
+TEST(Turn, MovesVoxelsOfEveryTypeAsTorch) {
+  for (const at::ScalarType type :
+       {at::kByte, at::kShort, at::kUInt16, at::kFloat, at::kDouble, at::kInt}) {
+    const at::Tensor whole = at::arange(2 * 40 * 37 * 35).reshape({2, 40, 37, 35});
+    const at::Tensor crop = whole.narrow(1, 3, 20).narrow(2, 5, 18).narrow(3, 1, 33);
+    const at::Tensor image = whole.to(type).narrow(1, 3, 20).narrow(2, 5, 18).narrow(3, 1, 33);
+    const auto expect_same = [&](const data::spatial::Turn& turn, const at::Tensor& expected) {
+      const at::Tensor result = data::spatial::turned(image, turn);
+      EXPECT_EQ(result.scalar_type(), type);
+      EXPECT_TRUE(result.is_contiguous());
+      EXPECT_TRUE(result.to(at::kDouble).equal(expected.to(type).to(at::kDouble)));
+    };
+    for (const std::vector<int64_t>& axes :
+         {std::vector<int64_t>{0}, {1}, {2}, {0, 2}, {0, 1, 2}, {-1, -2}}) {
+      std::vector<int64_t> dims;
+      for (const int64_t axis : axes) dims.push_back(axis < 0 ? axis : axis + 1);
+      expect_same(data::spatial::mirror("test", axes, 3), crop.flip(dims));
+    }
+    for (int64_t k = -1; k < 6; ++k) {
+      for (const auto& plane : {std::array<int64_t, 2>{0, 1}, {1, 2}, {2, 0}, {2, 1}}) {
+        const auto turn = data::spatial::quarter_turns("test", {plane[0], plane[1]}, k, 3);
+        if (k % 4 == 0) {
+          EXPECT_TRUE(data::spatial::turned(image, turn).is_same(image));
+        } else {
+          expect_same(turn, crop.rot90(k, {plane[0] + 1, plane[1] + 1}));
+        }
+      }
+    }
+  }
+  EXPECT_THROW(data::spatial::quarter_turns("test", {1, -1}, 1, 2), ConfigError);
+}
+
+TEST(SpatialTransforms, OnlyMoveWhatIsStored) {
+  data::Sample sample = sample_of(at::arange(30 * 40).to(at::kUInt16).reshape({1, 30, 40}));
+  sample.tensors["label"] = at::arange(30 * 40).remainder(7).to(at::kByte).reshape({1, 30, 40});
+  const at::Tensor given = sample.stored("image");
+  Rng rng(2);
+  make("{_target_: RandSpatialCropd, keys: [image, label], roi_size: [20, 24]}")
+      ->apply(sample, rng);
+  EXPECT_EQ(sample.stored("image").storage().data(), given.storage().data());  // a view
+  for (const char* text : {"_target_: RandFlipd, prob: 1",
+                           "_target_: RandRotate90d, prob: 1",
+                           "_target_: CenterSpatialCropd, roi_size: 18",
+                           "_target_: SpatialPadd, spatial_size: 19",
+                           "_target_: BorderPadd, spatial_border: 1, mode: reflect",
+                           "_target_: RandCropByPosNegLabeld, label_key: label, spatial_size: 15",
+                           "_target_: RandCropByLabelClassesd, label_key: label, num_classes: 300, "
+                           "spatial_size: 12"}) {
+    make("{keys: [image, label], " + std::string(text) + "}")->apply(sample, rng);
+    EXPECT_EQ(sample.stored("image").scalar_type(), at::kUInt16) << text;
+    EXPECT_EQ(sample.stored("label").scalar_type(), at::kByte) << text;
+  }
+  EXPECT_EQ(sample.stored("image").sizes(), (std::vector<int64_t>{1, 12, 12}));
+  make("{_target_: SpatialPadd, keys: image, spatial_size: 14, value: -3.5}")->apply(sample, rng);
+  EXPECT_EQ(sample.stored("image")[0][0][0].item<float>(), -3.5F);
+}
+
+TEST(LabelLists, DrawTheSameCropsAsTheLabel) {
+  const std::string crop = "keys: [image, label], label_key: label, spatial_size: 3, ";
+  struct Pair {
+    std::string list, with_list, without;
+  };
+  for (const Pair& pair :
+       {Pair{"_target_: FgBgToIndicesd, keys: label",
+             "_target_: RandCropByPosNegLabeld, pos: 2, fg_indices_key: label_fg_indices, "
+             "bg_indices_key: label_bg_indices",
+             "_target_: RandCropByPosNegLabeld, pos: 2"},
+        Pair{"_target_: FgBgToIndicesd, keys: label, image_key: image, image_threshold: 200, "
+             "fg_postfix: _f, bg_postfix: _b",
+             "_target_: RandCropByPosNegLabeld, fg_indices_key: label_f, bg_indices_key: label_b",
+             "_target_: RandCropByPosNegLabeld, image_key: image, image_threshold: 200"},
+        Pair{"_target_: ClassesToIndicesd, keys: label, num_classes: 4",
+             "_target_: RandCropByLabelClassesd, num_classes: 4, ratios: [1, 0, 3, 1], "
+             "indices_key: label_cls_indices",
+             "_target_: RandCropByLabelClassesd, num_classes: 4, ratios: [1, 0, 3, 1]"}}) {
+    SCOPED_TRACE(pair.with_list);
+    data::Sample given = sample_of(at::arange(7 * 80 * 90, at::kFloat).reshape({1, 7, 80, 90}));
+    at::manual_seed(1);
+    given.tensors["label"] =
+        (at::randint(3, {1, 7, 80, 90}) * at::rand({1, 7, 80, 90}).gt(0.9)).to(at::kByte);
+    data::Sample listed = given;
+    Rng unused(0);
+    const Transform list = make("{" + pair.list + "}");
+    EXPECT_FALSE(list->is_random());
+    list->apply(listed, unused);
+    std::set<float> corners;
+    for (uint64_t draw = 0; draw < 50; ++draw) {
+      data::Sample one = given, two = listed;
+      Rng first(1, 2, draw), second(1, 2, draw);
+      make("{" + crop + pair.without + "}")->apply(one, first);
+      make("{" + crop + pair.with_list + "}")->apply(two, second);
+      EXPECT_TRUE(one.at("image").equal(two.at("image")));
+      EXPECT_EQ(two.tensors.size(), 2U) << "lists are taken out";
+      corners.insert(one.at("image").flatten()[0].item<float>());
+    }
+    EXPECT_GT(corners.size(), 30U);
+  }
+}
+
 TEST(SpatialTransforms, SayWhatIsWrong) {
   for (const char* text : {
            "{_target_: SpatialPadd, keys: image}",
@@ -596,7 +747,7 @@ TEST(SpatialTransforms, SayWhatIsWrong) {
   const auto expect_has = [&](const std::string& text, const std::string& part) {
     EXPECT_NE(error(text).find(part), std::string::npos) << text << ": " << error(text);
   };
-  expect_has("{_target_: Flipd, keys: image, spatial_axis: 2}", "config: Flipd: spatial_axis: no");
+  expect_has("{_target_: Flipd, keys: image, spatial_axis: 2}", "config: spatial_axis: no");
   expect_has("{_target_: Flipd, keys: imag}", "Did you mean 'image'?");
   EXPECT_EQ(error("{_target_: Flipd, keys: [imag, image], allow_missing_keys: true}"), "");
   expect_has("{_target_: SpatialPadd, keys: image, spatial_size: [1, 2, 3]}", "3 numbers");
@@ -617,6 +768,10 @@ TEST(SpatialTransforms, SayWhatIsWrong) {
   EXPECT_EQ(error("{" + crop + ", allow_smaller: true}"), "");
   expect_has("{_target_: RandCropByLabelClassesd, keys: image, label_key: label, spatial_size: 3}",
              "num_classes");
+  expect_has(
+      "{_target_: RandCropByPosNegLabeld, keys: image, label_key: label, spatial_size: 3, "
+      "fg_indices_key: image, bg_indices_key: label}",
+      "no list of voxels");
   expect_has(
       "{_target_: RandCropByLabelClassesd, keys: image, label_key: label, spatial_size: 3, "
       "num_classes: 3, ratios: [0, 1, 1]}",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes spatial.safetensors: what MONAI's spatial dictionary transforms make of small images.
 
-    python tests/golden/make_spatial.py [--output FOLDER]      (needs benchmarks/requirements.txt and nibabel)
+    python tests/golden/make_spatial.py [--output FOLDER]      (needs benchmarks/requirements.txt)
 
 Every case has "transform" (MONAI's class), "options" and the tensors that go in and come out, by key. Random transforms
 have ranges of one point, and random crops one voxel to choose. Two more kinds: "grid" (functions of
@@ -38,6 +38,11 @@ def oblique():
     return matrix
 
 
+def numbers(affine):
+    """One text: the tests' reader of YAML counts values."""
+    return " ".join(repr(float(value)) for value in affine[:3].flatten())
+
+
 class Cases:
     def __init__(self):
         self.g = Golden("spatial")
@@ -66,11 +71,12 @@ class Cases:
         result = getattr(mt, transform)(**{"keys": keys, **given})(data)
         result = result[0] if isinstance(result, list) else result
         keys = [keys] if isinstance(keys, str) else keys
-        if not transform.startswith("Rand"):
+        # What bends the image has no affine: MONAI, too, leaves the image's there.
+        if "Elastic" not in transform and "Distortion" not in transform:
             moved = np.asarray(result[keys[0]].affine)
-            more["affine"] = affine[:3].flatten().tolist()
+            more["affine"] = numbers(affine)
             if np.linalg.det(moved):  # with align_corners MONAI's has no extent along an axis of one voxel
-                more["affine_out"] = moved[:3].round(7).flatten().tolist()
+                more["affine_out"] = numbers(moved.round(7))
         tensors = dict(inputs) | {f"{k}.out": plain(result[k]).float() for k in keys}
         self.g.add(self.name(transform), {"keys": keys, **options}, tensors, transform=transform, **more)
 
@@ -108,6 +114,10 @@ def pad_and_crop(c):
     c.image("CenterSpatialCropd", by({"roi_size": [5, 6]}, {"roi_size": [4, 3, 5]}))
     c.image("CenterSpatialCropd", by({"roi_size": [12, -1]}, {"roi_size": [20, 8, 0]}))
     c.image("CenterSpatialCropd", {"roi_size": 4})
+    c.image("SpatialCropd", by({"roi_start": [2, 1], "roi_end": [9, 20]}, {"roi_start": [1, 0, 3], "roi_end": [6, 9, 7]}))
+    for crop in ("RandSpatialCropd", "RandSpatialCropSamplesd"):
+        more = {"num_samples": 1} if "Samples" in crop else {}
+        c.image(crop, lambda d, m=more: {"roi_size": [4, 3, -1][:d], "random_center": False, "random_size": False, **m})
     c.image("CenterScaleCropd", {"roi_scale": 0.5})
     c.image("CenterScaleCropd", by({"roi_scale": [0.3, 1.0]}, {"roi_scale": [0.9, 0.45, 0.01]}))
     c.image("ResizeWithPadOrCropd", by({"spatial_size": [10, 16]}, {"spatial_size": [10, 5, 8]}))
@@ -171,8 +181,11 @@ def chosen_crops(c):
 def mirrors(c):
     for options in ({}, {"spatial_axis": 0}, {"spatial_axis": [-1, 0]}):
         c.image("Flipd", options)
+        c.image("RandFlipd", {**options, "prob": 1.0})
     for options in ({}, {"k": 2, "spatial_axes": [1, 0]}, {"k": 3, "spatial_axes": [0, -1]}, {"k": -1}):
         c.image("Rotate90d", options)
+    for axes in ([0, 1], [-1, 0]):
+        c.image("RandRotate90d", {"prob": 1.0, "max_k": 1, "spatial_axes": axes})
     c.image("Rotate90d", {"k": 5, "spatial_axes": [1, 2]}, dims=(3,))
 
 

@@ -112,9 +112,13 @@ class RandAffined final : public Transform {
     const std::vector<int64_t> image = options_.first_size(sample);
     const auto size = size_or("RandAffined: spatial_size", options_.spatial_size, image);
     if (image.empty() || (!chosen && size == image)) return;
-    at::Tensor grid = identity_grid(size, at::kDouble);
-    if (chosen)
-      grid = transform_grid(options_.draw_matrix(static_cast<int64_t>(size.size()), rng), grid);
+    const auto dims = static_cast<int64_t>(size.size());
+    at::Tensor grid = identity_grid(size, at::kDouble), matrix = at::eye(dims + 1, at::kDouble);
+    if (chosen) {
+      matrix = options_.draw_matrix(dims, rng);
+      grid = transform_grid(matrix, grid);
+    }
+    move_voxels(sample.geometry, about_centers(matrix, image, size));
     options_.sample_all(sample, grid, at::kDouble);
   }
 

@@ -1,46 +1,51 @@
-// Flipd, RandAxisFlipd and Rotate90d: exact turns and mirrors. Source: monai.transforms, the same
-// names.
+// Flipd, RandFlipd, RandAxisFlipd, Rotate90d and RandRotate90d: exact mirrors and turns. Source:
+// monai.transforms, the same names.
+#include <numeric>
+
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
 #include "data/transforms/spatial_options.h"
+#include "data/transforms/turn.h"
 #include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {
 
+/// turn_of(dimensions of an image): what is done to it.
+template <class F>
+void turn_all(const KeyOptions& options, Sample& sample, const F& turn_of) {
+  const std::vector<int64_t> size = options.first_size(sample);
+  if (size.empty()) return;
+  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
+    return turned(image, turn_of(image.dim() - 1));
+  });
+  move_voxels(sample.geometry, matrix_of(turn_of(static_cast<int64_t>(size.size())), size));
+}
+
+struct FlipOptions : KeyOptions {
+  std::vector<int64_t> spatial_axis;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("spatial_axis", spatial_axis, "spatial axes to flip (0 is the first after C); empty: all");
+  }
+  Turn flip(int64_t dims) const {
+    std::vector<int64_t> axes = spatial_axis;
+    if (axes.empty()) {
+      axes.resize(static_cast<std::size_t>(dims));
+      std::iota(axes.begin(), axes.end(), 0);
+    }
+    return mirror("spatial_axis", axes, dims);
+  }
+};
+
 class Flipd final : public Transform {
  public:
-  struct Options : KeyOptions {
-    std::vector<int64_t> spatial_axis;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("spatial_axis", spatial_axis, "spatial axes to flip (0 is the first after C); empty: all");
-    }
-  };
+  using Options = FlipOptions;
   explicit Flipd(const Options& options) : options_(options) {}
-
   void apply(Sample& sample, Rng&) const override {
-    const auto flipped = [&](int64_t dims) {
-      std::vector<int64_t> axes = options_.spatial_axis;
-      if (axes.empty()) {
-        for (int64_t axis = 0; axis < dims; ++axis) axes.push_back(axis);
-      }
-      return tensor_dims("Flipd: spatial_axis", axes, dims);
-    };
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t) {
-      return image.flip(flipped(image.dim() - 1));
-    });
-    const std::vector<int64_t> size = options_.first_size(sample);
-    if (size.empty()) return;
-    std::vector<double> scale(size.size(), 1), shift(size.size(), 0);
-    for (const int64_t dim : flipped(static_cast<int64_t>(size.size()))) {
-      const auto d = static_cast<std::size_t>(dim - 1);
-      scale[d] = -1;
-      shift[d] = static_cast<double>(size[d] - 1);
-    }
-    move_voxels(sample.geometry, scale, shift);
+    turn_all(options_, sample, [&](int64_t dims) { return options_.flip(dims); });
   }
 
  private:
@@ -48,78 +53,103 @@ class Flipd final : public Transform {
 };
 CYTRA_REGISTER(Transform, Flipd, "Flipd");
 
-class RandAxisFlipd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    double prob = 0.1;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("prob", prob, "probability of a flip along one axis, drawn from all", 0, 1);
-    }
-  };
-  explicit RandAxisFlipd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    const std::size_t dims = options_.first_size(sample).size();
-    if (rng.uniform() >= options_.prob || dims == 0) return;
-    const std::vector<int64_t> axis{static_cast<int64_t>(rng.below(dims))};
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t) {
-      return image.flip(tensor_dims("RandAxisFlipd", axis, image.dim() - 1));
-    });
+struct PlaneOptions : KeyOptions {
+  std::vector<int64_t> spatial_axes{0, 1};
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("spatial_axes", spatial_axes, "the plane of the turn: from the first to the second axis");
   }
-
- private:
-  Options options_;
+  void check() const {
+    if (spatial_axes.size() != 2 || spatial_axes[0] == spatial_axes[1])
+      throw ConfigError("spatial_axes: expected two different axes");
+  }
+  Turn turn(int64_t k, int64_t dims) const {
+    return quarter_turns("spatial_axes", spatial_axes, k, dims);
+  }
 };
-CYTRA_REGISTER(Transform, RandAxisFlipd, "RandAxisFlipd");
 
 class Rotate90d final : public Transform {
  public:
-  struct Options : KeyOptions {
+  struct Options : PlaneOptions {
     int64_t k = 1;
-    std::vector<int64_t> spatial_axes{0, 1};
     template <class V>
     void visit(V& v) {
-      KeyOptions::visit(v);
+      PlaneOptions::visit(v);
       v("k", k, "turns by 90 degrees");
-      v("spatial_axes", spatial_axes, "the plane of the turn: from the first to the second axis");
-    }
-    void check() const {
-      if (spatial_axes.size() != 2 || spatial_axes[0] == spatial_axes[1])
-        throw ConfigError("Rotate90d: spatial_axes needs two different axes");
     }
   };
   explicit Rotate90d(const Options& options) : options_(options) {}
-
   void apply(Sample& sample, Rng&) const override {
-    std::vector<int64_t> size = options_.first_size(sample);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t) {
-      const int64_t dims = image.dim() - 1;
-      return image.rot90(options_.k,
-                         tensor_dims("Rotate90d: spatial_axes", options_.spatial_axes, dims));
-    });
-    if (size.empty()) return;
-    const auto dims = static_cast<int64_t>(size.size());
-    const auto axes = tensor_dims("Rotate90d: spatial_axes", options_.spatial_axes, dims);
-    const int64_t a = axes[0] - 1, b = axes[1] - 1;
-    for (int64_t turn = 0; turn < (options_.k % 4 + 4) % 4; ++turn) {
-      // result[i, j] = image[j, n_b - 1 - i]
-      at::Tensor matrix = at::eye(dims + 1, at::kDouble);
-      matrix[a][a] = matrix[b][b] = 0;
-      matrix[a][b] = 1;
-      matrix[b][a] = -1;
-      matrix[b][dims] = static_cast<double>(size[static_cast<std::size_t>(b)] - 1);
-      move_voxels(sample.geometry, matrix);
-      std::swap(size[static_cast<std::size_t>(a)], size[static_cast<std::size_t>(b)]);
-    }
+    turn_all(options_, sample, [&](int64_t dims) { return options_.turn(options_.k, dims); });
   }
 
  private:
   Options options_;
 };
 CYTRA_REGISTER(Transform, Rotate90d, "Rotate90d");
+
+// The random ones: draw(rng, dimensions of the first key) gives the turn of an image by its
+// dimensions.
+
+struct RandFlipd : FlipOptions {
+  double prob = 0.1;
+  template <class V>
+  void visit(V& v) {
+    FlipOptions::visit(v);
+    v("prob", prob, "probability of a flip", 0, 1);
+  }
+  auto draw(Rng&, int64_t) const {
+    return [this](int64_t dims) { return flip(dims); };
+  }
+};
+
+struct RandAxisFlipd : KeyOptions {
+  double prob = 0.1;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("prob", prob, "probability of a flip along one axis, drawn from all", 0, 1);
+  }
+  auto draw(Rng& rng, int64_t axes) const {
+    const auto axis = static_cast<int64_t>(rng.below(static_cast<uint64_t>(axes)));
+    return [axis](int64_t dims) { return mirror("RandAxisFlipd", {axis}, dims); };
+  }
+};
+
+struct RandRotate90d : PlaneOptions {
+  double prob = 0.1;
+  int64_t max_k = 3;
+  template <class V>
+  void visit(V& v) {
+    PlaneOptions::visit(v);
+    v("prob", prob, "probability of a turn; crops need equal sides in its plane", 0, 1);
+    v("max_k", max_k, "turns are drawn from 1..max_k", 1, 3);
+  }
+  auto draw(Rng& rng, int64_t) const {
+    const int64_t k = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(max_k)));
+    return [this, k](int64_t dims) { return turn(k, dims); };
+  }
+};
+
+template <class T>
+class RandTurn final : public Transform {
+ public:
+  using Options = T;
+  explicit RandTurn(const T& options) : options_(options) {}
+  bool is_random() const override { return true; }
+  void apply(Sample& sample, Rng& rng) const override {
+    const auto dims = static_cast<int64_t>(options_.first_size(sample).size());
+    if (rng.uniform() < options_.prob && dims > 0)
+      turn_all(options_, sample, options_.draw(rng, dims));
+  }
+
+ private:
+  T options_;
+};
+const Registered<Transform, RandTurn<RandFlipd>> registered_flip("RandFlipd", __FILE__);
+const Registered<Transform, RandTurn<RandAxisFlipd>> registered_axis("RandAxisFlipd", __FILE__);
+const Registered<Transform, RandTurn<RandRotate90d>> registered_turn("RandRotate90d", __FILE__);
 
 }  // namespace
 }  // namespace cytra::data::spatial

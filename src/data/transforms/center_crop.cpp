@@ -19,7 +19,7 @@ void crop_centers(const KeyOptions& options, Sample& sample, const F& size_of) {
   const std::vector<int64_t> first = options.first_size(sample);
   if (first.empty()) return;
   const std::vector<int64_t> start = center_start(first, size_of(at::IntArrayRef(first)));
-  options.for_each(sample, [&](const at::Tensor& image, std::size_t) {
+  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
     const at::IntArrayRef now = image.sizes().slice(1);
     const std::vector<int64_t> size = size_of(now);
     return crop(image, center_start(now, size), size);
@@ -122,7 +122,7 @@ class CropForegroundd final : public Transform {
 
   void apply(Sample& sample, Rng&) const override {
     const Box box = bounding_box(sample.at(options_.source_key), sample.id);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t key) {
       if (static_cast<std::size_t>(image.dim() - 1) != box.start.size()) {
         throw DataError(fmt::format("{} spatial dimensions, '{}' has {}",
                                     image.dim() - 1,

@@ -7,8 +7,10 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/transforms/label_places.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/spatial_options.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -33,7 +35,7 @@ struct CropOptions : KeyOptions {
     std::vector<int64_t> start;
     for (std::size_t d = 0; d < size.size(); ++d)
       start.push_back(std::max<int64_t>(center[d] - size[d] / 2, 0));
-    for_each(sample, [&](const at::Tensor& image, std::size_t) {
+    move_each(sample, [&](const at::Tensor& image, std::size_t) {
       if (image.sizes().slice(1) != shape) {
         throw DataError(
             fmt::format("{} voxels, the image that the crop is drawn on has {}; expected the same",
@@ -42,41 +44,51 @@ struct CropOptions : KeyOptions {
       }
       return crop(image, start, size);
     });
+    move_voxels(sample.geometry, {}, {start.begin(), start.end()});
   }
 };
 
-struct LabelOptions : CropOptions {
-  std::string label_key;
+/// Which voxels may be centres: of the crops, and of what lists these voxels once for all crops.
+struct CenterOptions {
   std::optional<std::string> image_key;
   double image_threshold = 0;
+  template <class V>
+  void visit(V& v) {
+    v("image_key", image_key, "centres lie where this image is above image_threshold");
+    v("image_threshold", image_threshold, "see image_key; in the image's intensities");
+  }
+  /// mask where the image allows a centre, too.
+  at::Tensor allowed(Sample& sample, const at::Tensor& mask) const {
+    if (!image_key) return mask;
+    const at::Tensor& image = sample.at(*image_key);
+    if (image.sizes().slice(1) != mask.sizes()) {
+      throw DataError(fmt::format(
+          "{}: '{}' and the label differ in size, expected the same", sample.id, *image_key));
+    }
+    return mask.logical_and(image.gt(image_threshold).any(0));
+  }
+};
+
+struct LabelOptions : CropOptions, CenterOptions {
+  std::string label_key;
   bool allow_smaller = false;
   template <class V>
   void visit(V& v) {
     CropOptions::visit(v);
     v("label_key", label_key, "the key that chooses the centres", config::required);
-    v("image_key", image_key, "centres lie where this image is above image_threshold");
-    v("image_threshold", image_threshold, "see image_key; in the image's intensities");
+    CenterOptions::visit(v);
     v("allow_smaller", allow_smaller, "an image smaller than the crop gives a smaller crop");
   }
-  /// Where the image allows a centre; undefined: everywhere.
-  at::Tensor allowed(Sample& sample) const {
-    if (!image_key) return {};
-    const at::Tensor& image = sample.at(*image_key);
-    if (image.sizes().slice(1) != sample.at(label_key).sizes().slice(1)) {
+  /// Crops around a place of the label; a centre near the border moves inwards.
+  void crop_at(Sample& sample, int64_t place) const {
+    const std::vector<int64_t> shape = sample.stored(label_key).sizes().slice(1).vec();
+    if (place < 0 || place >= c10::multiply_integers(shape)) {
       throw DataError(fmt::format(
-          "{}: '{}' and '{}' differ in size, expected the same", sample.id, *image_key, label_key));
+          "{}: voxel {} of a list is beyond '{}', expected a list made right before the crop",
+          sample.id,
+          place,
+          label_key));
     }
-    return image.gt(image_threshold).any(0);
-  }
-  /// Crops around the n-th voxel of `mask`; a centre near the border moves inwards.
-  void crop_at(Sample& sample, const at::Tensor& mask, uint64_t n) const {
-    const at::Tensor bytes = mask.contiguous();
-    const bool* voxel = bytes.const_data_ptr<bool>();
-    int64_t place = 0;
-    for (uint64_t skip = n;; ++place) {
-      if (voxel[place] && skip-- == 0) break;
-    }
-    const std::vector<int64_t> shape = mask.sizes().vec();
     const auto size = size_or("spatial_size", spatial_size, shape);
     std::vector<int64_t> center(shape.size());
     for (std::size_t d = shape.size(); d-- > 0; place /= shape[d]) {
@@ -94,24 +106,36 @@ struct LabelOptions : CropOptions {
   }
 };
 
-uint64_t count(const at::Tensor& mask) {
-  return static_cast<uint64_t>(mask.sum().item<int64_t>());
+/// The list of voxels under a key, which is taken out of the sample. Throws: DataError.
+Places take_list(Sample& sample, const std::string& key) {
+  const at::Tensor list = sample.stored(key);
+  if (list.dim() != 1 || (list.scalar_type() != at::kInt && list.scalar_type() != at::kLong)) {
+    throw DataError(fmt::format(
+        "{}: '{}' is no list of voxels, expected one of FgBgToIndicesd or ClassesToIndicesd",
+        sample.id,
+        key));
+  }
+  sample.tensors.erase(key);
+  return Places(list);
 }
 
 class RandCropByPosNegLabeld final : public Transform {
  public:
   struct Options : LabelOptions {
     double pos = 1, neg = 1;
+    std::optional<std::string> fg_indices_key, bg_indices_key;
     template <class V>
     void visit(V& v) {
       LabelOptions::visit(v);
       v("pos", pos, "a centre is in the foreground with probability pos / (pos + neg)", 0, 1e9);
       v("neg", neg, "see pos", 0, 1e9);
-      v("fg_indices_key", config::Unused{{"null"}}, "the foreground comes from label_key");
-      v("bg_indices_key", config::Unused{{"null"}}, "the background comes from label_key");
+      v("fg_indices_key", fg_indices_key, "FgBgToIndicesd's list of the foreground: saves time");
+      v("bg_indices_key", bg_indices_key, "its list of the background");
     }
     void check() const {
       if (pos + neg == 0) throw ConfigError("pos and neg are both 0, expected one above");
+      if (fg_indices_key.has_value() != bg_indices_key.has_value())
+        throw ConfigError("fg_indices_key, bg_indices_key: expected both or none");
     }
   };
   explicit RandCropByPosNegLabeld(const Options& options) : options_(options) {}
@@ -119,13 +143,16 @@ class RandCropByPosNegLabeld final : public Transform {
   int64_t num_samples() const override { return options_.num_samples; }
 
   void apply(Sample& sample, Rng& rng) const override {
-    at::Tensor label = sample.at(options_.label_key);
-    if (label.size(0) > 1) label = label.slice(0, 1);  // one-hot: the first is the background
-    const at::Tensor foreground = label.ne(0).any(0);
-    at::Tensor background = foreground.logical_not();
-    const at::Tensor allowed = options_.allowed(sample);
-    if (allowed.defined()) background = background.logical_and(allowed);
-    const uint64_t fg = count(foreground), bg = count(background);
+    Places foreground, background;
+    if (options_.fg_indices_key) {
+      foreground = take_list(sample, *options_.fg_indices_key);
+      background = take_list(sample, *options_.bg_indices_key);
+    } else {
+      const at::Tensor mask = foreground_of(sample.stored(options_.label_key));
+      foreground = Places(mask);
+      background = Places(options_.allowed(sample, mask.logical_not()));
+    }
+    const uint64_t fg = foreground.count(), bg = background.count();
     if (fg == 0 && bg == 0) {
       throw DataError(fmt::format("{}: no voxel of '{}' is foreground or above image_threshold",
                                   sample.id,
@@ -135,7 +162,8 @@ class RandCropByPosNegLabeld final : public Transform {
     if (fg == 0) ratio = 0;
     if (bg == 0) ratio = 1;
     const bool positive = rng.uniform() < ratio;
-    options_.crop_at(sample, positive ? foreground : background, rng.below(positive ? fg : bg));
+    const Places& places = positive ? foreground : background;
+    options_.crop_at(sample, places.at(rng.below(places.count())));
   }
 
  private:
@@ -143,21 +171,30 @@ class RandCropByPosNegLabeld final : public Transform {
 };
 CYTRA_REGISTER(Transform, RandCropByPosNegLabeld, "RandCropByPosNegLabeld");
 
+constexpr const char* kNumClasses =
+    "classes 0..num_classes-1 of a label with one channel; else the channels are the classes";
+
+int64_t classes_of(Sample& sample, const std::string& key, std::optional<int64_t> num_classes) {
+  const int64_t channels = sample.stored(key).size(0);
+  if (channels > 1) return channels;
+  if (!num_classes) {
+    throw ConfigError(fmt::format("num_classes must be given: '{}' has one channel", key));
+  }
+  return *num_classes;
+}
+
 class RandCropByLabelClassesd final : public Transform {
  public:
   struct Options : LabelOptions {
     std::vector<double> ratios;
     std::optional<int64_t> num_classes;
+    std::optional<std::string> indices_key;
     template <class V>
     void visit(V& v) {
       LabelOptions::visit(v);
       v("ratios", ratios, "how often a centre is of each class; default: all alike", 0, 1e9);
-      v("num_classes",
-        num_classes,
-        "classes 0..num_classes-1 of a label with one channel; else the channels are the classes",
-        1,
-        1e6);
-      v("indices_key", config::Unused{{"null"}}, "the classes come from label_key");
+      v("num_classes", num_classes, kNumClasses, 1, 1e6);
+      v("indices_key", indices_key, "ClassesToIndicesd's lists of the classes: saves time");
       v("max_samples_per_class", config::Unused{}, "every voxel may be drawn, without a list");
       v("warn", config::Unused{}, "of MONAI");
     }
@@ -167,31 +204,24 @@ class RandCropByLabelClassesd final : public Transform {
   int64_t num_samples() const override { return options_.num_samples; }
 
   void apply(Sample& sample, Rng& rng) const override {
-    const at::Tensor label = sample.at(options_.label_key);
-    const bool one_hot = label.size(0) > 1;
-    if (!one_hot && !options_.num_classes) {
-      throw ConfigError(
-          fmt::format("RandCropByLabelClassesd: num_classes must be given: '{}' has one channel",
-                      options_.label_key));
-    }
-    const int64_t classes = one_hot ? label.size(0) : *options_.num_classes;
+    const int64_t classes = classes_of(sample, options_.label_key, options_.num_classes);
     std::vector<double> ratios = options_.ratios;
     if (ratios.empty()) ratios.assign(static_cast<std::size_t>(classes), 1);
     if (static_cast<int64_t>(ratios.size()) != classes) {
       throw ConfigError(
           fmt::format("RandCropByLabelClassesd: {} ratios for {} classes", ratios.size(), classes));
     }
-    const at::Tensor allowed = options_.allowed(sample);
-    const auto mask_of = [&](std::size_t c) {
-      const auto number = static_cast<int64_t>(c);
-      const at::Tensor mask = one_hot ? label[number].ne(0) : label[0].eq(number);
-      return allowed.defined() ? mask.logical_and(allowed) : mask;
-    };
-    std::vector<uint64_t> counts(ratios.size(), 0);
+    std::vector<Places> places(ratios.size());
     double total = 0;
     for (std::size_t c = 0; c < ratios.size(); ++c) {
-      if (ratios[c] > 0) counts[c] = count(mask_of(c));
-      if (counts[c] == 0) ratios[c] = 0;  // a class that is not there is never drawn
+      const auto number = static_cast<int64_t>(c);
+      if (options_.indices_key) {
+        places[c] = take_list(sample, fmt::format("{}_{}", *options_.indices_key, c));
+      } else if (ratios[c] > 0) {
+        const at::Tensor mask = class_of(sample.stored(options_.label_key), number);
+        places[c] = Places(options_.allowed(sample, mask));
+      }
+      if (places[c].count() == 0) ratios[c] = 0;  // a class that is not there is never drawn
       total += ratios[c];
     }
     if (total == 0) {
@@ -205,13 +235,81 @@ class RandCropByLabelClassesd final : public Transform {
       chosen = c;
       draw -= ratios[c];
     }
-    options_.crop_at(sample, mask_of(chosen), rng.below(counts[chosen]));
+    options_.crop_at(sample, places[chosen].at(rng.below(places[chosen].count())));
   }
 
  private:
   Options options_;
 };
 CYTRA_REGISTER(Transform, RandCropByLabelClassesd, "RandCropByLabelClassesd");
+
+/// What lists voxels for the crops above, once for each image.
+struct ListOptions : KeyOptions, CenterOptions {
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    CenterOptions::visit(v);
+    v("output_shape", config::Unused{{"null"}}, "places are counted in raster order");
+  }
+};
+
+class FgBgToIndicesd final : public Transform {
+ public:
+  struct Options : ListOptions {
+    std::string fg_postfix = "_fg_indices", bg_postfix = "_bg_indices";
+    template <class V>
+    void visit(V& v) {
+      ListOptions::visit(v);
+      v("fg_postfix", fg_postfix, "the foreground of KEY is listed under KEY and this");
+      v("bg_postfix", bg_postfix, "likewise the background");
+    }
+  };
+  explicit FgBgToIndicesd(const Options& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override {
+    for (const std::string& key : options_.keys) {
+      if (options_.skips(sample, key)) continue;
+      const at::Tensor mask = foreground_of(sample.stored(key));
+      sample.tensors[key + options_.fg_postfix] = Places(mask).list();
+      sample.tensors[key + options_.bg_postfix] =
+          Places(options_.allowed(sample, mask.logical_not())).list();
+    }
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, FgBgToIndicesd, "FgBgToIndicesd");
+
+class ClassesToIndicesd final : public Transform {
+ public:
+  struct Options : ListOptions {
+    std::string indices_postfix = "_cls_indices";
+    std::optional<int64_t> num_classes;
+    template <class V>
+    void visit(V& v) {
+      ListOptions::visit(v);
+      v("indices_postfix", indices_postfix, "class C of KEY is listed under KEY, this, _ and C");
+      v("num_classes", num_classes, kNumClasses, 1, 1e6);
+      v("max_samples_per_class", config::Unused{{"null"}}, "every voxel is listed");
+    }
+  };
+  explicit ClassesToIndicesd(const Options& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override {
+    for (const std::string& key : options_.keys) {
+      if (options_.skips(sample, key)) continue;
+      const int64_t classes = classes_of(sample, key, options_.num_classes);
+      for (int64_t c = 0; c < classes; ++c) {
+        const at::Tensor mask = options_.allowed(sample, class_of(sample.stored(key), c));
+        sample.tensors[fmt::format("{}{}_{}", key, options_.indices_postfix, c)] =
+            Places(mask).list();
+      }
+    }
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, ClassesToIndicesd, "ClassesToIndicesd");
 
 class RandWeightedCropd final : public Transform {
  public:

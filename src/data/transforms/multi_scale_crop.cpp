@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/spatial_options.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -79,7 +81,7 @@ class RandomMultiScaleCropd final : public Transform {
     std::vector<int64_t> starts(dims, INT64_MAX);  // so many first voxels are possible at scale 1
     for (const std::string& key : options_.keys) {
       if (options_.skips(sample, key)) continue;
-      const at::Tensor& image = sample.at(key);
+      const at::Tensor& image = sample.stored(key);
       for (std::size_t d = skipped(image, key, sample.id); d < dims; ++d) {
         const double scale = options_.scales.at(key)[d];
         const auto patch = static_cast<double>(options_.patch_shape[d]);
@@ -107,7 +109,8 @@ class RandomMultiScaleCropd final : public Transform {
     std::vector<double> start;
     for (const int64_t possible : starts)
       start.push_back(static_cast<double>(rng.below(static_cast<uint64_t>(possible))));
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t k) {
+    bool is_first = true;
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k) {
       const std::string& key = options_.keys[k];
       std::vector<int64_t> first, size;
       for (std::size_t d = skipped(image, key, sample.id); d < dims; ++d) {
@@ -115,6 +118,8 @@ class RandomMultiScaleCropd final : public Transform {
         first.push_back(static_cast<int64_t>(start[d] * scale));
         size.push_back(static_cast<int64_t>(static_cast<double>(options_.patch_shape[d]) * scale));
       }
+      if (std::exchange(is_first, false))
+        move_voxels(sample.geometry, {}, {first.begin(), first.end()});
       return crop(image, first, size);
     });
   }

@@ -6,6 +6,7 @@
 
 #include "config/registry.h"
 #include "data/transforms/spatial_options.h"
+#include "data/transforms/turn.h"
 #include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
@@ -50,31 +51,23 @@ class Orientationd final : public Transform {
           sample.id));
     }
     const auto axes = world_axes(sample.geometry);
-    std::vector<int64_t> from(3);   // the axis now at d comes from there
-    std::vector<int64_t> mirrored;  // tensor dimensions, of the given order
-    at::Tensor matrix = at::zeros({4, 4}, at::kDouble);
-    matrix[3][3] = 1;
+    Turn turn = mirror("Orientationd", {}, 3);
     for (std::size_t d = 0; d < 3; ++d) {
       const char code = options_.axcodes[2 - d];  // of (z,y,x)
       const int64_t world = code == 'R' || code == 'L' ? 0 : code == 'A' || code == 'P' ? 1 : 2;
       const bool against = code == 'L' || code == 'P' || code == 'I';
       std::size_t source = 0;
       while (axes[source].first != world) ++source;
-      const auto row = static_cast<int64_t>(source), column = static_cast<int64_t>(d);
-      from[d] = row;
-      const bool mirror = axes[source].second != against;
-      matrix[row][column] = mirror ? -1 : 1;
-      if (!mirror) continue;
-      mirrored.push_back(row + 1);
-      if (size.size() == 3) matrix[row][3] = static_cast<double>(size[source] - 1);
+      turn.from[d] = static_cast<int64_t>(source);
+      turn.mirrored[d] = axes[source].second != against;
     }
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
       if (image.dim() != 4)
         throw DataError(
             fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
-      return image.flip(mirrored).permute({0, from[0] + 1, from[1] + 1, from[2] + 1});
+      return turned(image, turn);
     });
-    move_voxels(sample.geometry, matrix);
+    move_voxels(sample.geometry, matrix_of(turn, size));
   }
 
  private:

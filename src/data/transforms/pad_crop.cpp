@@ -30,7 +30,7 @@ int64_t source(int64_t i, int64_t n, const std::string& mode) {
 
 std::vector<int64_t> KeyOptions::first_size(Sample& sample) const {
   for (const std::string& key : keys) {
-    if (!skips(sample, key)) return sample.at(key).sizes().slice(1).vec();
+    if (!skips(sample, key)) return sample.stored(key).sizes().slice(1).vec();
   }
   return {};
 }
@@ -49,7 +49,9 @@ at::Tensor pad(const at::Tensor& image,
       last_first.insert(last_first.end(), {width->first, width->second});
       any = any || width->first > 0 || width->second > 0;
     }
-    return any ? at::constant_pad_nd(image, last_first, value) : image;
+    if (!any) return image;
+    // Whatever the type on file, it can say 0.
+    return at::constant_pad_nd(value == 0 ? image : image.to(at::kFloat), last_first, value);
   }
   at::Tensor result = image;
   for (std::size_t d = 0; d < widths.size(); ++d) {

@@ -34,11 +34,23 @@ struct RotateOptions : KeyOptions {
     check_per_key("padding_mode", padding_mode, *this);
     check_per_key("align_corners", align_corners, *this);
   }
+  /// angle: one number in 2D, in 3D one about each axis.
+  void rotate_all(Sample& sample,
+                  const std::vector<double>& angle,
+                  const std::string& order) const {
+    at::Tensor moved;  // of the first key
+    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      return rotate(image, angle, order, key, moved);
+    });
+    if (moved.defined()) move_voxels(sample.geometry, moved);
+  }
+
+ private:
   at::Tensor rotate(const at::Tensor& image,
                     const std::vector<double>& angle,
                     const std::string& order,
                     std::size_t key,
-                    at::Tensor* moved = nullptr) const {
+                    at::Tensor& moved) const {
     const int64_t dims = image.dim() - 1;
     const std::vector<double> angles =
         dims == 2 ? per_dim("angle", angle, 1) : per_dim("angle", angle, 3);
@@ -52,7 +64,7 @@ struct RotateOptions : KeyOptions {
         size[d] = static_cast<int64_t>(extent[static_cast<int64_t>(d)].item<double>() + 0.5);
     }
     const at::Tensor matrix = about_centers(rotation, image.sizes().slice(1), size);
-    if (moved != nullptr) *moved = matrix;
+    if (!moved.defined()) moved = matrix;
     return sample_affine(image,
                          matrix,
                          size,
@@ -88,12 +100,7 @@ class Rotated final : public Transform {
   explicit Rotated(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    at::Tensor first;
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      at::Tensor* moved = first.defined() ? nullptr : &first;
-      return options_.rotate(image, options_.angle, options_.rotate_order, key, moved);
-    });
-    if (first.defined()) move_voxels(sample.geometry, first);
+    options_.rotate_all(sample, options_.angle, options_.rotate_order);
   }
 
  private:
@@ -132,10 +139,8 @@ class RandRotated final : public Transform {
     std::vector<double> angles;
     for (const auto* range : {&options_.range_x, &options_.range_y, &options_.range_z})
       angles.push_back(Range(*range, -range->front()).draw(rng));
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      const bool plane = image.dim() == 3;
-      return options_.rotate(image, plane ? std::vector{angles[0]} : angles, "XYZ", key);
-    });
+    if (options_.first_size(sample).size() == 2) angles.resize(1);
+    options_.rotate_all(sample, angles, "XYZ");
   }
 
  private:

@@ -3,51 +3,43 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
-#include "base/error.h"
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/transforms/pad_crop.h"
+#include "data/transforms/spatial_options.h"
+#include "data/transforms/voxel_frame.h"
 
-namespace cytra::data {
+namespace cytra::data::spatial {
 namespace {
 
 /// The same box out of every key. start, size: per spatial dimension.
-void crop(Sample& sample,
-          const std::vector<std::string>& keys,
-          const std::vector<int64_t>& start,
-          const std::vector<int64_t>& size) {
-  for (const std::string& key : keys) {
-    at::Tensor& image = sample.stored(key);
+void crop_all(const KeyOptions& options,
+              Sample& sample,
+              const std::vector<int64_t>& start,
+              const std::vector<int64_t>& size) {
+  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
     for (std::size_t d = 0; d < start.size(); ++d) {
-      const auto dim = static_cast<int64_t>(d) + 1;
-      if (start[d] + size[d] > image.size(dim)) {
-        throw DataError(fmt::format(
-            "{}: '{}' is smaller ({} along spatial dimension {}) than '{}': images of one sample "
-            "must have one size",
-            sample.id,
-            key,
-            image.size(dim),
-            d,
-            keys.front()));
-      }
-      image = image.narrow(dim, start[d], size[d]);
+      const int64_t n = image.size(static_cast<int64_t>(d) + 1);
+      if (start[d] + size[d] <= n) continue;
+      throw DataError(fmt::format(
+          "smaller ({} along spatial dimension {}) than '{}': images of one sample must "
+          "have one size",
+          n,
+          d,
+          options.keys.front()));
     }
-  }
-}
-
-std::vector<int64_t> spatial_size(Sample& sample, const std::string& key) {
-  return sample.stored(key).sizes().slice(1).vec();
+    return crop(image, start, size);
+  });
+  move_voxels(sample.geometry, {}, {start.begin(), start.end()});
 }
 
 class SpatialCropd final : public Transform {
  public:
-  struct Options {
-    std::vector<std::string> keys;
+  struct Options : KeyOptions {
     std::vector<int64_t> roi_start, roi_end;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to crop", config::required);
+      KeyOptions::visit(v);
       v("roi_start", roi_start, "first voxel, per spatial dimension", config::required);
       v("roi_end", roi_end, "one past the last voxel; clipped to the image", config::required);
     }
@@ -55,7 +47,8 @@ class SpatialCropd final : public Transform {
   explicit SpatialCropd(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> image = spatial_size(sample, options_.keys.at(0));
+    const std::vector<int64_t> image = options_.first_size(sample);
+    if (image.empty()) return;
     if (options_.roi_start.size() != image.size() || options_.roi_end.size() != image.size()) {
       throw ConfigError(fmt::format(
           "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
@@ -68,7 +61,7 @@ class SpatialCropd final : public Transform {
         throw DataError(
             fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
     }
-    crop(sample, options_.keys, start, size);
+    crop_all(options_, sample, start, size);
   }
 
  private:
@@ -78,14 +71,13 @@ CYTRA_REGISTER(Transform, SpatialCropd, "SpatialCropd");
 
 class RandSpatialCropSamplesd final : public Transform {
  public:
-  struct Options {
-    std::vector<std::string> keys;
+  struct Options : KeyOptions {
     std::vector<int64_t> roi_size, max_roi_size;
     int64_t num_samples = 1;
     bool random_center = true, random_size = false;
     template <class V>
     void visit(V& v) {
-      v("keys", keys, "samples' keys to crop, all at one place", config::required);
+      KeyOptions::visit(v);
       v("roi_size",
         roi_size,
         "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
@@ -105,10 +97,11 @@ class RandSpatialCropSamplesd final : public Transform {
   int64_t num_samples() const override { return options_.num_samples; }
 
   void apply(Sample& sample, Rng& rng) const override {
-    const std::vector<int64_t> image = spatial_size(sample, options_.keys.at(0));
-    std::vector<int64_t> roi = size_of(options_.roi_size, image, sample.id);
+    const std::vector<int64_t> image = options_.first_size(sample);
+    if (image.empty()) return;
+    std::vector<int64_t> roi = size_of("roi_size", options_.roi_size, image);
     if (options_.random_size) {
-      const std::vector<int64_t> most = size_of(options_.max_roi_size, image, sample.id);
+      const std::vector<int64_t> most = size_of("max_roi_size", options_.max_roi_size, image);
       for (std::size_t d = 0; d < image.size(); ++d) {
         if (roi[d] > most[d])
           throw ConfigError("random crop: max_roi_size is below roi_size, expected at least that");
@@ -121,27 +114,17 @@ class RandSpatialCropSamplesd final : public Transform {
                                                    static_cast<uint64_t>(image[d] - roi[d] + 1)))
                                              : image[d] / 2 - roi[d] / 2);
     }
-    crop(sample, options_.keys, start, roi);
+    crop_all(options_, sample, start, roi);
   }
 
  private:
-  /// One number per spatial dimension; <= 0, beyond the image and none at all: the image's size.
-  static std::vector<int64_t> size_of(std::vector<int64_t> given,
-                                      const std::vector<int64_t>& image,
-                                      const std::string& id) {
-    if (given.empty()) return image;
-    if (given.size() == 1) given.resize(image.size(), given[0]);
-    if (given.size() != image.size()) {
-      throw ConfigError(
-          fmt::format("random crop: roi_size has {} numbers, {} has {} spatial dimensions",
-                      given.size(),
-                      id,
-                      image.size()));
-    }
-    for (std::size_t d = 0; d < image.size(); ++d) {
-      if (given[d] <= 0 || given[d] > image[d]) given[d] = image[d];
-    }
-    return given;
+  /// Beyond the image: the image's size.
+  static std::vector<int64_t> size_of(const char* place,
+                                      const std::vector<int64_t>& given,
+                                      const std::vector<int64_t>& image) {
+    std::vector<int64_t> size = size_or(place, given, image);
+    for (std::size_t d = 0; d < image.size(); ++d) size[d] = std::min(size[d], image[d]);
+    return size;
   }
   Options options_;
 };
@@ -149,4 +132,4 @@ CYTRA_REGISTER(Transform, RandSpatialCropSamplesd, "RandSpatialCropSamplesd");
 const Registered<Transform, RandSpatialCropSamplesd> registered_one("RandSpatialCropd", __FILE__);
 
 }  // namespace
-}  // namespace cytra::data
+}  // namespace cytra::data::spatial

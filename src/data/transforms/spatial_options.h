@@ -23,9 +23,22 @@ struct KeyOptions : data::KeyOptions {
   /// and the key in front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
+    each(sample, &Sample::at, change);
+  }
+  /// The same for what only moves voxels: in the type on file.
+  template <class Change>
+  void move_each(Sample& sample, const Change& change) const {
+    each(sample, &Sample::stored, change);
+  }
+
+ private:
+  template <class Change>
+  void each(Sample& sample,
+            at::Tensor& (Sample::*get)(const std::string&),
+            const Change& change) const {
     for (std::size_t k = 0; k < keys.size(); ++k) {
       if (skips(sample, keys[k])) continue;
-      at::Tensor& image = sample.at(keys[k]);
+      at::Tensor& image = (sample.*get)(keys[k]);
       try {
         image = change(image, k);
       } catch (const DataError& error) {

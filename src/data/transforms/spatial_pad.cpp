@@ -32,7 +32,7 @@ struct PadOptions : KeyOptions {
   template <class F>
   void pad_all(Sample& sample, const F& widths_of) const {
     const std::vector<int64_t> first = first_size(sample);
-    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    move_each(sample, [&](const at::Tensor& image, std::size_t key) {
       return pad(image, widths_of(image.sizes().slice(1)), of_key(mode, key), value);
     });
     if (first.empty()) return;
@@ -161,7 +161,7 @@ class ResizeWithPadOrCropd final : public Transform {
     const std::vector<int64_t> first = options_.first_size(sample);
     if (first.empty()) return;
     const std::vector<int64_t> target = size_of(first), start = center_start(first, target);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
       const std::vector<int64_t> size = size_of(image.sizes().slice(1));
       return crop(image, center_start(image.sizes().slice(1), size), size);
     });

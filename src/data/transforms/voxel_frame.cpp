@@ -8,51 +8,62 @@
 namespace cytra::data::spatial {
 namespace {
 
-bool has_affine(const io::Geometry& geometry) {
-  return std::any_of(
-      geometry.affine.begin(), geometry.affine.end(), [](double value) { return value != 0; });
+/// Three rows of four, for (x,y,z,1): the order of the affine.
+using Move = std::array<std::array<double, 4>, 3>;
+
+// Without tensors: this is called for every crop of a training run.
+void follow(io::Geometry& geometry, const Move& move) {
+  const auto before = geometry.affine;
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t column = 0; column < 4; ++column) {
+      double sum = column == 3 ? before[4 * row + 3] : 0;
+      for (std::size_t i = 0; i < 3; ++i) sum += before[4 * row + i] * move[i][column];
+      geometry.affine[4 * row + column] = sum;
+    }
+  }
+  const std::array<double, 3> side = geometry.spacing_um;  // of (z,y,x)
+  for (std::size_t column = 0; column < 3; ++column) {
+    double sum = 0;
+    bool known = true;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double part = move[i][column] * side[2 - i];
+      known = known && (std::abs(move[i][column]) < 1e-9 || side[2 - i] > 0);
+      sum += part * part;
+    }
+    geometry.spacing_um[2 - column] = known ? std::sqrt(sum) : 0;
+  }
+}
+
+Move identity() {
+  Move move{};
+  for (std::size_t i = 0; i < 3; ++i) move[i][i] = 1;
+  return move;
 }
 
 }  // namespace
 
 void move_voxels(io::Geometry& geometry, const at::Tensor& matrix) {
-  // (4,4) for (x,y,z,1), the order of the affine.
-  const int64_t dims = matrix.size(0) - 1;
-  at::Tensor move = at::eye(4, at::kDouble);
-  for (int64_t i = 0; i < dims; ++i) {
-    for (int64_t j = 0; j < dims; ++j)
-      move[dims - 1 - i][dims - 1 - j] = matrix[i][j].item<double>();
-    move[dims - 1 - i][3] = matrix[i][dims].item<double>();
+  const auto dims = static_cast<std::size_t>(matrix.size(0) - 1);
+  const at::Tensor rows = matrix.contiguous();
+  const auto* value = rows.const_data_ptr<double>();
+  Move move = identity();
+  for (std::size_t i = 0; i < dims; ++i, value += dims + 1) {
+    for (std::size_t j = 0; j < dims; ++j) move[dims - 1 - i][dims - 1 - j] = value[j];
+    move[dims - 1 - i][3] = value[dims];
   }
-  if (has_affine(geometry)) {
-    const at::Tensor affine = at::from_blob(geometry.affine.data(), {3, 4}, at::kDouble);
-    affine.copy_(affine.matmul(move));
-  }
-  auto& spacing = geometry.spacing_um;  // of (z,y,x)
-  const std::array<double, 3> before = spacing;
-  for (int64_t j = 0; j < 3; ++j) {
-    double sum = 0;
-    bool known = true;
-    for (int64_t i = 0; i < 3; ++i) {
-      const double part = move[i][j].item<double>();
-      const double side = before[static_cast<std::size_t>(2 - i)];
-      known = known && (std::abs(part) < 1e-9 || side > 0);
-      sum += part * part * side * side;
-    }
-    spacing[static_cast<std::size_t>(2 - j)] = known ? std::sqrt(sum) : 0;
-  }
+  follow(geometry, move);
 }
 
 void move_voxels(io::Geometry& geometry,
                  const std::vector<double>& scale,
                  const std::vector<double>& shift) {
-  const auto dims = static_cast<int64_t>(shift.size());
-  at::Tensor matrix = at::eye(dims + 1, at::kDouble);
-  for (int64_t d = 0; d < dims; ++d) {
-    if (!scale.empty()) matrix[d][d] = scale[static_cast<std::size_t>(d)];
-    matrix[d][dims] = shift[static_cast<std::size_t>(d)];
+  const std::size_t dims = shift.size();
+  Move move = identity();
+  for (std::size_t d = 0; d < dims; ++d) {
+    if (!scale.empty()) move[dims - 1 - d][dims - 1 - d] = scale[d];
+    move[dims - 1 - d][3] = shift[d];
   }
-  move_voxels(geometry, matrix);
+  follow(geometry, move);
 }
 
 std::vector<std::pair<int64_t, bool>> world_axes(const io::Geometry& geometry) {

@@ -1,6 +1,6 @@
 #pragma once
 // Where voxels are in the world after a transform: MONAI's MetaTensor.affine. Of the transforms'
-// first key. Random ones do not follow it: what they make is for training, not to be written.
+// first key.
 #include <utility>
 #include <vector>
 
