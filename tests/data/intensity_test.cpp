@@ -90,7 +90,7 @@ TEST(IntensityTransforms, EqualMonai) {
       EXPECT_TRUE(image.equal(entry.tensor(key))) << "the input " << key << " was written to";
     ++compared[name];
   }
-  EXPECT_EQ(compared.size(), 37U);
+  EXPECT_EQ(compared.size(), 40U);
 }
 
 TEST(IntensityTransforms, PercentilesBeyondAMillionValuesEqualMonai) {
@@ -127,6 +127,21 @@ TEST(IntensityTransforms, ClipdEqualsCytoDl) {
   EXPECT_TRUE(
       run("{_target_: cyto_dl.image.transforms.Clipd, keys: [x]}", image)[0].max().item<float>() <
       99);
+}
+
+TEST(NormalizeIntensityd, IsExactFarFromZero) {
+  // A float sum of these is off by more than their deviation.
+  const at::Tensor image = 30000 + ramp({1, 600, 700}).remainder(2);
+  const at::Tensor result = run("{_target_: NormalizeIntensityd, keys: x}", image);
+  EXPECT_EQ(result.min().item<float>(), -1);
+  EXPECT_EQ(result.max().item<float>(), 1);
+  at::Tensor sparse = at::zeros({1, 100, 101});
+  sparse[0][50].fill_(30000);
+  sparse[0][51].fill_(30001);
+  const at::Tensor nonzero = run("{_target_: NormalizeIntensityd, keys: x, nonzero: true}", sparse);
+  EXPECT_EQ(nonzero[0][50][3].item<float>(), -1);
+  EXPECT_EQ(nonzero[0][51][100].item<float>(), 1);
+  EXPECT_EQ(nonzero[0][0].abs().max().item<float>(), 0);
 }
 
 TEST(IntensityTransforms, KeepNaNOutOfSorting) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes intensity.safetensors: what MONAI's intensity and utility transforms compute on small, fixed inputs.
 
-    python tests/golden/make_intensity.py [--output FOLDER]   (benchmarks/requirements.txt, scipy and scikit-image)
+    python tests/golden/make_intensity.py [--output FOLDER]   (needs benchmarks/requirements.txt)
 
 Random transforms draw from a port of Cytra's Rng put in place of their RandomState: the tests replay whole transforms,
 draws included. A case has "transform", "options", "keys", and "seed" when it is random; its tensors are the inputs and
@@ -116,6 +116,8 @@ def inputs():
         "onehot": torch.stack([rounded(13, 11) > 0.5 for _ in range(3)]).float(),
         "onehot3": torch.stack([rounded(4, 6, 5) > 0.5 for _ in range(2)]).float(),
         "ring": ring,
+        "binary": (rounded(1, 13, 11) > 0.6).float(),
+        "binary3": (rounded(1, 7, 9, 8) > 0.75).float(),
         "shell": shell,
     }
 
@@ -313,6 +315,17 @@ def utilities(add):
     add("FillHolesd", ("onehot",), connectivity=1)
     add("FillHolesd", ("onehot", "onehot3"), applied_labels=[1], connectivity=1)
     add("FillHolesd", ("onehot", "onehot3"))
+    add("AsDiscreted", ("flat", "onehot", "onehot3"), argmax=True)
+    add("AsDiscreted", ("cells", "cells3"), to_onehot=4)
+    add("AsDiscreted", ("onehot",), argmax=True, to_onehot=3)
+    add("AsDiscreted", ("flat", "volume"), threshold=0.7)
+    add("AsDiscreted", ("flat",), rounding="torchrounding")
+    add("AsDiscreted", (("flat", "cells"),), argmax=[True, False], to_onehot=[2, None], threshold=[None, 1.5])
+    add("LabelToContourd", ("mask", "onehot3", "cells", "shell"))
+    # No whole numbers: scikit-image 0.26 also removes objects of exactly min_size.
+    for options in ({"min_size": 2.5}, {"min_size": 8.5, "connectivity": 2}, {"min_size": 24.5, "independent_channels": False},
+                    {"min_size": 12, "by_measure": True, "pixdim": 1.0}):
+        add("RemoveSmallObjectsd", ("ring", "shell", "cells", "cells3", "zeros", "binary", "binary3"), **options)
 
 
 def percentiles_of_many(golden):

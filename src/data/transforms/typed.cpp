@@ -1,6 +1,6 @@
-// ToTensord, EnsureTyped, CastToTyped, Identityd: taken from MONAI's pipelines, where they make the
-// float32 tensors that samples are made of here; they check that the keys are there. Source:
-// monai.transforms.{ToTensord, EnsureTyped, CastToTyped, Identityd}.
+// ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd: taken
+// from MONAI's pipelines, where they make the float32 tensors that samples are made of here; they
+// check that the keys are there. Source: monai.transforms, the same names.
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
@@ -51,6 +51,27 @@ struct EnsureTyped : ToTensord {
   }
 };
 const Registered<Transform, PerKey<EnsureTyped>> registered_ensure("EnsureTyped", __FILE__);
+
+struct ToDeviced : Kept {
+  std::string device = "cpu";
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("device", device, "the trainer moves batches to the model's device", {"cpu"});
+    v("non_blocking", config::Unused{}, "nothing is moved");
+  }
+};
+const Registered<Transform, PerKey<ToDeviced>> registered_device("ToDeviced", __FILE__);
+
+struct MetaTensord : Kept {
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("data_type", config::Unused{}, "samples are tensors with one geometry");
+  }
+};
+const Registered<Transform, PerKey<MetaTensord>> registered_to_meta("ToMetaTensord", __FILE__);
+const Registered<Transform, PerKey<MetaTensord>> registered_from_meta("FromMetaTensord", __FILE__);
 
 const Registered<Transform, PerKey<Kept>> registered_identity("Identityd", __FILE__);
 
