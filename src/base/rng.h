@@ -19,6 +19,16 @@ class Rng {
   double normal();
   /// Poisson with this mean >= 0 (Knuth below 30, rounded normal above).
   double poisson(double mean);
+  /// The next n draws, to be made elsewhere: draw i of them, from 0 on, is
+  /// mix(key ^ mix(counter + 1 + i)), with splitmix64's finaliser.
+  struct Span {
+    uint64_t key, counter;
+  };
+  Span take(uint64_t n) {
+    const Span span{key_, counter_};
+    counter_ += n;
+    return span;
+  }
 
  private:
   uint64_t key_, counter_ = 0;

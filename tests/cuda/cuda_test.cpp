@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/batch.h"
+#include "data/batch_transform.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -76,6 +77,45 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
     }
   }
   for (int step = 0; step < 3; ++step) EXPECT_NEAR(losses[step], losses[3 + step], 1e-3);
+}
+
+TEST_F(Cuda, BatchTransformsEqualTheCpus) {
+  for (const char* text :
+       {"RandFlipd",
+        "RandAxisFlipd",
+        "RandRotate90d",
+        "RandGaussianSmoothd",
+        "RandGaussianNoised",
+        "RandAdjustContrastd",
+        "MixUpd",
+        "CutMixd",
+        "RandAffined, rotate_range: [1, 1, 1], scale_range: 0.2",
+        "Rand2DElasticd, spacing: 8, magnitude_range: [1, 3], rotate_range: 1",
+        "Rand3DElasticd, sigma_range: [1, 3], magnitude_range: [10, 50], rotate_range: 1"}) {
+    for (const std::vector<int64_t>& size : {std::vector<int64_t>{64, 64}, {16, 16, 16}}) {
+      const std::string name(text);
+      if (name.find(size.size() == 2 ? "3D" : "2D") != std::string::npos) continue;
+      if (name.find("[1, 1, 1]") != std::string::npos && size.size() == 2) continue;
+      SCOPED_TRACE(name);
+      const bool mixes = name.find("Mix") != std::string::npos;
+      const auto transform = Registry<data::BatchTransform>::instance().make(config::parse_yaml(
+          "{_target_: " + name + ", keys: image" + (mixes ? "}" : ", prob: 0.7}"), "test"));
+      std::vector<int64_t> shape{6, 2};
+      shape.insert(shape.end(), size.begin(), size.end());
+      at::manual_seed(0);
+      data::Batch cpu;
+      cpu.tensors["image"] = at::rand(shape);
+      cpu.ids.assign(6, "a.tif");
+      data::Batch gpu = cpu;
+      gpu.tensors["image"] = cpu.at("image").to(at::kCUDA);
+      const std::vector<uint64_t> keys{3, 1, 4, 1, 5, 9};
+      data::apply_all({transform}, cpu, keys);
+      data::apply_all({transform}, gpu, keys);
+      EXPECT_TRUE(gpu.at("image").is_cuda());
+      // Coordinates of 64 voxels are rounded to 4e-6 of one; noise steps by 1 from voxel to voxel.
+      EXPECT_LT(test::max_difference(gpu.at("image").cpu(), cpu.at("image")), 1e-4);
+    }
+  }
 }
 
 }  // namespace

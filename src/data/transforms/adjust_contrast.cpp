@@ -1,20 +1,36 @@
 // AdjustContrastd, RandAdjustContrastd: gamma curves between the least and the greatest value.
 // Source: monai.transforms.{AdjustContrastd, RandAdjustContrastd}.
+#include "data/batch/per_batch.h"
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
 namespace {
 
-at::Tensor adjust(const at::Tensor& given, double gamma, bool invert, bool retain_stats) {
-  const at::Tensor image = invert ? -given : given;
-  const at::Tensor low = image.min(), range = image.max() - low;
+/// Of images (N,...), each with a gamma of its own: (N,1,...).
+at::Tensor adjust(const at::Tensor& given,
+                  const at::Tensor& gamma,
+                  bool invert,
+                  bool retain_stats) {
+  const at::Tensor images = invert ? -given : given;
+  std::vector<int64_t> dims;
+  for (int64_t d = 1; d < images.dim(); ++d) dims.push_back(d);
+  const auto mean = [&](const at::Tensor& x) { return x.mean(dims, /*keepdim=*/true); };
+  const auto deviation = [&](const at::Tensor& x) {
+    return x.std(dims, /*unbiased=*/true, /*keepdim=*/true);
+  };
+  const at::Tensor low = images.amin(dims, true), range = images.amax(dims, true) - low;
   at::Tensor result =
-      ((image - low) / (range + 1e-7)).pow(gamma) * range + low;  // 1e-7: a constant image
+      ((images - low) / (range + 1e-7)).pow(gamma) * range + low;  // 1e-7: a constant image
   if (retain_stats) {
-    result = result - result.mean();
-    result = result / (result.std() + 1e-8) * image.std() + image.mean();
+    result = result - mean(result);
+    result = result / (deviation(result) + 1e-8) * deviation(images) + mean(images);
   }
   return invert ? -result : result;
+}
+
+at::Tensor adjust(const at::Tensor& image, double gamma, bool invert, bool retain_stats) {
+  const at::Tensor one = at::scalar_tensor(gamma, at::kFloat);
+  return adjust(image.unsqueeze(0), one, invert, retain_stats).squeeze(0);
 }
 
 template <class V, class Options>
@@ -52,14 +68,25 @@ struct RandAdjustContrastd : RandKeyOptions {
     if (gamma.size() == 1 && gamma[0] <= 0.5)
       throw ConfigError("gamma: expected more than 0.5 when it is one number");
   }
-  auto draw(Rng& rng, const at::Tensor&) const {
-    return [this, drawn = Range(gamma, 0.5).draw(rng)](const at::Tensor& image) {
+  double draw_one(Rng& rng, at::IntArrayRef) const { return Range(gamma, 0.5).draw(rng); }
+  auto draw(Rng& rng, const at::Tensor& first) const {
+    return [this, drawn = draw_one(rng, first.sizes())](const at::Tensor& image) {
       return adjust(image, drawn, invert_image, retain_stats);
     };
   }
 };
 const Registered<Transform, RandPerKey<RandAdjustContrastd>> registered_rand("RandAdjustContrastd",
                                                                              __FILE__);
+
+struct BatchContrast : RandAdjustContrastd {
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<double>& drawn,
+                      std::size_t) const {
+    return adjust(images, per_sample(drawn, images), invert_image, retain_stats);
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchContrast>> batch_contrast("RandAdjustContrastd",
+                                                                         __FILE__);
 
 }  // namespace
 }  // namespace cytra::data

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/batch/batch_grid.h"
+#include "data/batch/per_batch.h"
 #include "data/transforms/affine_options.h"
 #include "data/transforms/voxel_frame.h"
 
@@ -126,6 +128,25 @@ class RandAffined final : public Transform {
   Options options_;
 };
 CYTRA_REGISTER(Transform, RandAffined, "RandAffined");
+
+struct BatchAffine : RandAffined::Options {
+  void check() const {
+    RandAffined::Options::check();
+    check_batch();
+  }
+  at::Tensor draw_one(Rng& rng, at::IntArrayRef image) const {
+    return draw_matrix(static_cast<int64_t>(image.size()) - 1, rng);
+  }
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<at::Tensor>& drawn,
+                      std::size_t key) const {
+    const at::Tensor matrices = to_device(at::stack(drawn), images.device());
+    const auto points = voxel_points(images.sizes().slice(2), images.device());
+    return sample_batch(
+        images, transform_points(matrices, points), of_key(mode, key), of_key(padding_mode, key));
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchAffine>> registered_batch("RandAffined", __FILE__);
 
 }  // namespace
 }  // namespace cytra::data::spatial

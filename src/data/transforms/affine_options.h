@@ -70,6 +70,11 @@ struct RandAffineOptions : SampleOptions {
       for (const std::vector<double>& range : *ranges) check_range("a range", range, true);
     }
   }
+  /// Of batches, whose samples keep their size.
+  void check_batch() const {
+    if (!spatial_size.empty())
+      throw ConfigError("spatial_size: a batch keeps its size, crop in data.transforms.train");
+  }
   at::Tensor draw_matrix(int64_t dims, Rng& rng) const {
     const auto draw = [&](const Ranges& ranges, double add) {
       std::vector<double> values;

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/batch/per_batch.h"
 #include "data/transforms/spatial_options.h"
 #include "data/transforms/turn.h"
 #include "data/transforms/voxel_frame.h"
@@ -150,6 +151,43 @@ class RandTurn final : public Transform {
 const Registered<Transform, RandTurn<RandFlipd>> registered_flip("RandFlipd", __FILE__);
 const Registered<Transform, RandTurn<RandAxisFlipd>> registered_axis("RandAxisFlipd", __FILE__);
 const Registered<Transform, RandTurn<RandRotate90d>> registered_turn("RandRotate90d", __FILE__);
+
+template <class T>
+struct BatchTurn : T {
+  Turn draw_one(Rng& rng, at::IntArrayRef image) const {
+    const auto dims = static_cast<int64_t>(image.size()) - 1;
+    return this->draw(rng, dims)(dims);
+  }
+  at::Tensor on_batch(const at::Tensor& images, const std::vector<Turn>& drawn, std::size_t) const {
+    at::Tensor result = images;
+    std::vector<bool> done(drawn.size());
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      if (done[i]) continue;
+      std::vector<int64_t> same;  // samples with the turn of this one
+      for (std::size_t j = i; j < drawn.size(); ++j) {
+        if (drawn[j].from != drawn[i].from || drawn[j].mirrored != drawn[i].mirrored) continue;
+        same.push_back(static_cast<int64_t>(j));
+        done[j] = true;
+      }
+      std::vector<int64_t> flips, order{0, 1};
+      for (std::size_t d = 0; d < drawn[i].from.size(); ++d) {
+        order.push_back(drawn[i].from[d] + 2);
+        if (drawn[i].mirrored[d]) flips.push_back(static_cast<int64_t>(d) + 2);
+      }
+      const at::Tensor index = to_device(at::tensor(same, at::kLong), images.device());
+      const at::Tensor turned = images.index_select(0, index).permute(order).flip(flips);
+      if (turned.sizes().slice(1) != images.sizes().slice(1))
+        throw DataError("the sides of the turned plane differ, expected equal ones in a batch");
+      result = result.index_copy(0, index, turned);
+    }
+    return result;
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchTurn<RandFlipd>>> batch_flip("RandFlipd", __FILE__);
+const Registered<BatchTransform, PerBatch<BatchTurn<RandAxisFlipd>>> batch_axis("RandAxisFlipd",
+                                                                                __FILE__);
+const Registered<BatchTransform, PerBatch<BatchTurn<RandRotate90d>>> batch_turn("RandRotate90d",
+                                                                                __FILE__);
 
 }  // namespace
 }  // namespace cytra::data::spatial

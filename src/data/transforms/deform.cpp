@@ -25,6 +25,10 @@ std::vector<int64_t> control_points(const std::vector<int64_t>& size,
   return points;
 }
 
+int64_t fine_size(int64_t points, double spacing) {
+  return static_cast<int64_t>(std::floor(static_cast<double>(points) * spacing));
+}
+
 at::Tensor deform_2d(const std::vector<int64_t>& size,
                      const std::vector<double>& spacing,
                      const at::Tensor& offset,
@@ -35,7 +39,7 @@ at::Tensor deform_2d(const std::vector<int64_t>& size,
   for (std::size_t d = 0; d < size.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);
     grid[axis].mul_(spacing[d]).add_(offset[axis].to(at::kDouble));
-    fine.push_back(static_cast<int64_t>(std::floor(static_cast<double>(points[d]) * spacing[d])));
+    fine.push_back(fine_size(points[d], spacing[d]));
   }
   grid = transform_grid(affine, grid);
   grid = at::upsample_bicubic2d(grid.unsqueeze(0), fine, /*align_corners=*/false).squeeze(0);

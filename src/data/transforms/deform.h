@@ -10,6 +10,8 @@ namespace cytra::data::spatial {
 /// Points of the coarse grid that Rand2DElasticd moves, for an image of (Y,X).
 std::vector<int64_t> control_points(const std::vector<int64_t>& size,
                                     const std::vector<double>& spacing);
+/// Voxels that so many control points become along an axis, before the middle is taken.
+int64_t fine_size(int64_t points, double spacing);
 /// offset: (2, control points), in voxels. The grid of `size`, between the points bicubic.
 at::Tensor deform_2d(const std::vector<int64_t>& size,
                      const std::vector<double>& spacing,

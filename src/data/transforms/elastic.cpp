@@ -3,8 +3,11 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/batch/batch_grid.h"
+#include "data/batch/per_batch.h"
 #include "data/transforms/affine_options.h"
 #include "data/transforms/deform.h"
+#include "data/transforms/pad_crop.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -133,6 +136,113 @@ class Rand3DElasticd final : public Transform {
   Options options_;
 };
 CYTRA_REGISTER(Transform, Rand3DElasticd, "Rand3DElasticd");
+
+/// What one sample of a batch draws.
+struct Drawn {
+  Rng::Span offsets;
+  double magnitude, sigma;
+  at::Tensor matrix;
+};
+
+at::Tensor matrices_of(const std::vector<Drawn>& drawn, const at::Device& device) {
+  std::vector<at::Tensor> matrices;
+  for (const Drawn& one : drawn) matrices.push_back(one.matrix);
+  return to_device(at::stack(matrices), device);
+}
+
+template <class T>
+struct BatchElastic : T {
+  void check() const {
+    T::check();
+    this->check_batch();
+  }
+  static void check_dims(std::size_t now, std::size_t dims) {
+    if (now == dims) return;
+    throw DataError(
+        fmt::format("{} spatial dimensions, the elastic transform is for {}", now, dims));
+  }
+  static std::vector<Rng::Span> offsets_of(const std::vector<Drawn>& drawn) {
+    std::vector<Rng::Span> spans;
+    for (const Drawn& one : drawn) spans.push_back(one.offsets);
+    return spans;
+  }
+  static at::Tensor magnitudes(const std::vector<Drawn>& drawn, const at::Tensor& images) {
+    std::vector<double> numbers;
+    for (const Drawn& one : drawn) numbers.push_back(one.magnitude);
+    return per_sample(numbers, images);
+  }
+};
+
+struct BatchElastic2D : BatchElastic<Rand2DElasticd::Options> {
+  Drawn draw_one(Rng& rng, at::IntArrayRef image) const {
+    check_dims(image.size() - 1, 2);
+    Drawn drawn{};
+    const auto points = control_points(image.slice(1).vec(), per_dim("spacing", spacing, 2));
+    drawn.offsets = rng.take(static_cast<uint64_t>(2 * 2 * points[0] * points[1]));
+    drawn.magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
+    drawn.matrix = draw_matrix(2, rng);
+    return drawn;
+  }
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<Drawn>& drawn,
+                      std::size_t key) const {
+    check_dims(static_cast<std::size_t>(images.dim()) - 2, 2);
+    const std::vector<int64_t> size = images.sizes().slice(2).vec();
+    const auto distance = per_dim("spacing", spacing, 2);
+    const auto points = control_points(size, distance);
+    const int64_t count = 2 * points[0] * points[1];
+    const at::Tensor offsets = normals(offsets_of(drawn), count, images.device())
+                                   .to(at::kFloat)
+                                   .reshape({-1, 2, points[0], points[1]}) *
+                               magnitudes(drawn, images);
+    std::vector<at::Tensor> coarse = voxel_points(points, images.device());
+    std::vector<int64_t> fine;
+    for (std::size_t d = 0; d < 2; ++d) {
+      coarse[d] = coarse[d] * distance[d] + offsets.select(1, static_cast<int64_t>(d));
+      fine.push_back(fine_size(points[d], distance[d]));
+    }
+    at::Tensor grid = transform_points(matrices_of(drawn, images.device()), coarse);
+    grid = at::upsample_bicubic2d(grid, fine, /*align_corners=*/false);
+    const auto start = center_start(fine, size);
+    grid = grid.narrow(2, start[0], size[0]).narrow(3, start[1], size[1]);
+    return sample_batch(images, grid, of_key(mode, key), of_key(padding_mode, key));
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchElastic2D>> batch_2d("Rand2DElasticd", __FILE__);
+
+struct BatchElastic3D : BatchElastic<Rand3DElasticd::Options> {
+  Drawn draw_one(Rng& rng, at::IntArrayRef image) const {
+    check_dims(image.size() - 1, 3);
+    Drawn drawn{};
+    drawn.magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
+    drawn.sigma = rng.uniform(sigma_range[0], sigma_range[1]);
+    drawn.matrix = draw_matrix(3, rng);
+    drawn.offsets = rng.take(static_cast<uint64_t>(3 * c10::multiply_integers(image.slice(1))));
+    return drawn;
+  }
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<Drawn>& drawn,
+                      std::size_t key) const {
+    check_dims(static_cast<std::size_t>(images.dim()) - 2, 3);
+    std::vector<int64_t> shape = images.sizes().vec();
+    shape[1] = 3;
+    std::vector<std::vector<double>> sigmas;
+    for (const Drawn& one : drawn) sigmas.emplace_back(3, one.sigma);
+    const at::Tensor random =
+        uniforms(offsets_of(drawn), c10::multiply_integers(shape) / shape[0], images.device());
+    const at::Tensor offsets =
+        filter_batch((random * 2 - 1).to(at::kFloat).reshape(shape), sigmas, "erf", 3) *
+        magnitudes(drawn, images);
+    std::vector<at::Tensor> points = voxel_points(images.sizes().slice(2), images.device());
+    for (std::size_t d = 0; d < 3; ++d)
+      points[d] = points[d] + offsets.select(1, static_cast<int64_t>(d));
+    return sample_batch(images,
+                        transform_points(matrices_of(drawn, images.device()), points),
+                        of_key(mode, key),
+                        of_key(padding_mode, key));
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchElastic3D>> batch_3d("Rand3DElasticd", __FILE__);
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -1,6 +1,8 @@
 // GaussianSmoothd, GaussianSharpend and their random forms. Source: monai.transforms.{
 // GaussianSmoothd, RandGaussianSmoothd, GaussianSharpend, RandGaussianSharpend}. Trap: MONAI's x is
 // the first spatial axis, which is Z of a stack (Y of a plane), its z the last, X.
+#include "data/batch/batch_grid.h"
+#include "data/batch/per_batch.h"
 #include "data/transforms/gaussian_filter.h"
 #include "data/transforms/per_key.h"
 
@@ -80,17 +82,30 @@ struct RandGaussianSmoothd : RandKeyOptions {
     check_range("sigma_y", sigma_y, false);
     check_range("sigma_z", sigma_z, false);
   }
-  auto draw(Rng& rng, const at::Tensor&) const {
+  std::vector<double> draw_one(Rng& rng, at::IntArrayRef) const {
     std::vector<double> sigma;
     for (const auto& range : {sigma_x, sigma_y, sigma_z})
       sigma.push_back(Range(range, 0).draw(rng));
-    return [this, sigma](const at::Tensor& image) {
+    return sigma;
+  }
+  auto draw(Rng& rng, const at::Tensor& first) const {
+    return [this, sigma = draw_one(rng, first.sizes())](const at::Tensor& image) {
       return gaussian_filter(image, for_axes(sigma, image), approx);
     };
   }
 };
 const Registered<Transform, RandPerKey<RandGaussianSmoothd>> registered_rand_smooth(
     "RandGaussianSmoothd", __FILE__);
+
+struct BatchSmooth : RandGaussianSmoothd {
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<std::vector<double>>& drawn,
+                      std::size_t) const {
+    return spatial::filter_batch(images, drawn, approx);
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchSmooth>> batch_smooth("RandGaussianSmoothd",
+                                                                     __FILE__);
 
 struct RandGaussianSharpend : RandKeyOptions {
   std::vector<double> sigma1_x{0.5, 1}, sigma1_y{0.5, 1}, sigma1_z{0.5, 1};

@@ -2,6 +2,7 @@
 // RandRicianNoised}.
 #include <cmath>
 
+#include "data/batch/per_batch.h"
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
@@ -43,6 +44,38 @@ struct RandGaussianNoised : RandKeyOptions {
 };
 const Registered<Transform, RandPerKey<RandGaussianNoised>> registered_gaussian(
     "RandGaussianNoised", __FILE__);
+
+struct BatchNoise : RandGaussianNoised {
+  struct Drawn {
+    double deviation;
+    Rng::Span values;
+    int64_t count;
+  };
+  Drawn draw_one(Rng& rng, at::IntArrayRef image) const {
+    const double deviation = sample_std ? rng.uniform(0, std) : std;
+    const int64_t count = c10::multiply_integers(image);
+    return {deviation, rng.take(static_cast<uint64_t>(count + count % 2)), count};
+  }
+  at::Tensor on_batch(const at::Tensor& images,
+                      const std::vector<Drawn>& drawn,
+                      std::size_t) const {
+    const int64_t count = drawn.front().count;
+    if (images[0].numel() != count)
+      throw DataError("another shape than the first key, expected one: they share the noise");
+    std::vector<Rng::Span> spans;
+    std::vector<double> deviations;
+    for (const Drawn& one : drawn) {
+      spans.push_back(one.values);
+      deviations.push_back(one.deviation);
+    }
+    const at::Tensor noise = normal_pairs(spans, count + count % 2, images.device())
+                                 .to(at::kFloat)
+                                 .narrow(1, 0, count)
+                                 .reshape(images.sizes());
+    return images + (noise * per_sample(deviations, images) + mean);
+  }
+};
+const Registered<BatchTransform, PerBatch<BatchNoise>> batch_noise("RandGaussianNoised", __FILE__);
 
 struct RandRicianNoised : RandKeyOptions {
   std::vector<double> mean{0}, std{1};
