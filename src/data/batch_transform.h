@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "data/sample.h"
+#include "data/batch.h"
 
 namespace cytra::data {
 
