@@ -100,6 +100,8 @@ data::DataLoader make_loader(const data::DataModule& module,
   spec.items = module.items(split);
   spec.options = options;
   spec.transforms = data::make_transforms(spec.options.transforms, split);
+  if (split == data::Split::train)
+    spec.batch_transforms = data::make_batch_transforms(spec.options.transforms);
   spec.seed = settings.seed;
   spec.pin = settings.pin && spec.options.pin_memory;
   spec.channels_last = settings.channels_last;
@@ -218,6 +220,15 @@ void report_data(const data::Timing& timing,
   }
   data::CacheManager::Stats cache;
   if (settings.cache) cache = settings.cache->stats();
+  const int64_t asked = cache.ram_hits + cache.disk_hits + cache.misses;
+  if (asked > 0) {
+    log::info("cache: {} of {} images from memory ({}), {} from disk, {} made",
+              cache.ram_hits,
+              asked,
+              format_bytes(static_cast<double>(cache.ram_bytes)),
+              cache.disk_hits,
+              cache.misses);
+  }
   const std::string line = data::verdict(
       timing, options, cache, std::thread::hardware_concurrency(), /*is_on_gpu=*/settings.pin);
   if (!line.empty()) log::info("{}", line);

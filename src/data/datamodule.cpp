@@ -30,6 +30,13 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   return result;
 }
 
+BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
+  BatchTransforms result;
+  for (const config::Node& node : transforms.batch.list)
+    result.push_back(Registry<BatchTransform>::instance().make(node));
+  return result;
+}
+
 std::vector<Sample> read_manifest(const std::string& path,
                                   const std::vector<std::string>& columns) {
   const io::Table table = io::read_table(path);

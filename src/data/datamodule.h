@@ -23,6 +23,8 @@ struct DataModule {
 
 /// The transforms listed for a split (null: none). Throws: ConfigError.
 Transforms make_transforms(const SplitTransforms& transforms, Split split);
+/// Those of training batches.
+BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 
 /// Images of a manifest (.csv, .tsv): each column with paths relative to the manifest's folder.
 /// Without `columns` every column is taken. Throws: DataError with file:line for a row whose image

@@ -54,6 +54,12 @@ std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
 }
 
 std::optional<Batch> DeviceFeed::next() {
+  std::optional<Batch> batch = on_device();
+  if (batch) apply_all(loader_.batch_transforms(), *batch, batch->keys);
+  return batch;
+}
+
+std::optional<Batch> DeviceFeed::on_device() {
   if (device_.is_cpu()) return from_loader();
   while (!done_.empty() && done_.front()->done.query()) done_.pop_front();
   if (!ahead_) {

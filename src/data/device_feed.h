@@ -10,7 +10,7 @@
 namespace cytra::data {
 
 /// The batches of a loader on a device. To a GPU they go on a stream of their own, and the next one
-/// is under way while the step computes; on a CPU they are handed through.
+/// is under way while the step computes. There the loader's batch transforms are applied.
 class DeviceFeed {
  public:
   DeviceFeed(DataLoader& loader, c10::Device device);
@@ -26,6 +26,7 @@ class DeviceFeed {
   struct Copy;
   std::optional<Batch> from_loader();
   std::unique_ptr<Copy> start_copy(Batch batch);
+  std::optional<Batch> on_device();
 
   DataLoader& loader_;
   c10::Device device_;

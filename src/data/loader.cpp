@@ -90,6 +90,7 @@ struct DataLoader::Shared {
 
   const LoaderOptions options;
   const uint64_t seed;
+  const BatchTransforms batch_transforms;
   const Pipeline pipeline;
   SamplerSpec sampler;
   BatchLayout layout;
@@ -113,6 +114,7 @@ struct DataLoader::Shared {
 DataLoader::Shared::Shared(DataLoaderSpec given)
     : options(given.options),
       seed(given.seed),
+      batch_transforms(std::move(given.batch_transforms)),
       pipeline(std::move(given.items),
                std::move(given.transforms),
                std::move(given.cache),
@@ -383,8 +385,11 @@ std::optional<Batch> DataLoader::next() {
 
 bool DataLoader::is_ready() const {
   const std::lock_guard lock(shared_->mutex);
-  const Shared& all = *shared_;
-  return all.slots.empty() || all.slots.front()->missing == 0;
+  return shared_->slots.empty() || shared_->slots.front()->missing == 0;
+}
+
+const BatchTransforms& DataLoader::batch_transforms() const {
+  return shared_->batch_transforms;
 }
 
 LoaderStats DataLoader::stats() const {

@@ -14,6 +14,7 @@ namespace cytra::data {
 struct DataLoaderSpec {
   std::vector<Sample> items;
   Transforms transforms;
+  BatchTransforms batch_transforms;  // DeviceFeed applies them
   LoaderOptions options;
   uint64_t seed = 0;
   bool shuffle = false;
@@ -53,6 +54,7 @@ class DataLoader {
   /// Whether next() would not wait.
   bool is_ready() const;
   LoaderStats stats() const;
+  const BatchTransforms& batch_transforms() const;
 
  private:
   struct Shared;

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "config/registry.h"
+#include "data/batch_transform.h"
 #include "data/sample.h"
 
 namespace cytra::data {
 
 /// The lists of transforms, by split.
 struct SplitTransforms {
-  config::Node train, valid, test, predict;
+  config::Node train, valid, test, predict, batch;
   template <class V>
   void visit(V& v) {
     const config::Part transforms = config::list_of<Transform>();
@@ -18,6 +19,10 @@ struct SplitTransforms {
     v("valid", valid, "of validation images; null: none", transforms);
     v("test", test, "of test images; null: none", transforms);
     v("predict", predict, "of images to predict; null: as valid", transforms);
+    v("batch",
+      batch,
+      "random transforms of training batches, on the model's device; null: none",
+      config::list_of<BatchTransform>());
   }
 };
 
