@@ -57,15 +57,15 @@ struct CenterOptions {
     v("image_key", image_key, "centres lie where this image is above image_threshold");
     v("image_threshold", image_threshold, "see image_key; in the image's intensities");
   }
-  /// mask where the image allows a centre, too.
-  at::Tensor allowed(Sample& sample, const at::Tensor& mask) const {
-    if (!image_key) return mask;
+  /// Those of a label's places where the image allows a centre.
+  Places allowed(Sample& sample, const std::string& label_key, const Places& places) const {
+    if (!image_key) return places;
     const at::Tensor& image = sample.at(*image_key);
-    if (image.sizes().slice(1) != mask.sizes()) {
+    if (image.sizes().slice(1) != sample.stored(label_key).sizes().slice(1)) {
       throw DataError(fmt::format(
-          "{}: '{}' and the label differ in size, expected the same", sample.id, *image_key));
+          "{}: '{}' and '{}' differ in size, expected the same", sample.id, *image_key, label_key));
     }
-    return mask.logical_and(image.gt(image_threshold).any(0));
+    return places.within(image.gt(image_threshold).any(0));
   }
 };
 
@@ -148,9 +148,8 @@ class RandCropByPosNegLabeld final : public Transform {
       foreground = take_list(sample, *options_.fg_indices_key);
       background = take_list(sample, *options_.bg_indices_key);
     } else {
-      const at::Tensor mask = foreground_of(sample.stored(options_.label_key));
-      foreground = Places(mask);
-      background = Places(options_.allowed(sample, mask.logical_not()));
+      foreground = foreground_of(sample.stored(options_.label_key));
+      background = options_.allowed(sample, options_.label_key, foreground.others());
     }
     const uint64_t fg = foreground.count(), bg = background.count();
     if (fg == 0 && bg == 0) {
@@ -218,8 +217,8 @@ class RandCropByLabelClassesd final : public Transform {
       if (options_.indices_key) {
         places[c] = take_list(sample, fmt::format("{}_{}", *options_.indices_key, c));
       } else if (ratios[c] > 0) {
-        const at::Tensor mask = class_of(sample.stored(options_.label_key), number);
-        places[c] = Places(options_.allowed(sample, mask));
+        const Places all = class_of(sample.stored(options_.label_key), number);
+        places[c] = options_.allowed(sample, options_.label_key, all);
       }
       if (places[c].count() == 0) ratios[c] = 0;  // a class that is not there is never drawn
       total += ratios[c];
@@ -268,10 +267,10 @@ class FgBgToIndicesd final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
       if (options_.skips(sample, key)) continue;
-      const at::Tensor mask = foreground_of(sample.stored(key));
-      sample.tensors[key + options_.fg_postfix] = Places(mask).list();
+      const Places foreground = foreground_of(sample.stored(key));
+      sample.tensors[key + options_.fg_postfix] = foreground.list();
       sample.tensors[key + options_.bg_postfix] =
-          Places(options_.allowed(sample, mask.logical_not())).list();
+          options_.allowed(sample, key, foreground.others()).list();
     }
   }
 
@@ -299,9 +298,8 @@ class ClassesToIndicesd final : public Transform {
       if (options_.skips(sample, key)) continue;
       const int64_t classes = classes_of(sample, key, options_.num_classes);
       for (int64_t c = 0; c < classes; ++c) {
-        const at::Tensor mask = options_.allowed(sample, class_of(sample.stored(key), c));
-        sample.tensors[fmt::format("{}{}_{}", key, options_.indices_postfix, c)] =
-            Places(mask).list();
+        const Places places = options_.allowed(sample, key, class_of(sample.stored(key), c));
+        sample.tensors[fmt::format("{}{}_{}", key, options_.indices_postfix, c)] = places.list();
       }
     }
   }

@@ -7,27 +7,36 @@
 
 namespace cytra::data::spatial {
 
-/// Bool ([Z,]Y,X) where a label (C,[Z,]Y,X) of any type is not 0; of several channels the first is
-/// the background.
-at::Tensor foreground_of(const at::Tensor& label);
-/// Where it is of class `number`: that value of one channel, or not 0 in that of several.
-at::Tensor class_of(const at::Tensor& label, int64_t number);
-
-/// Voxels to choose from, counted in raster order: a mask, or a list of places (int32 or int64).
+/// Voxels to choose from, counted in raster order. Made without a mask: this is done for each crop,
+/// and over a whole label.
 class Places {
  public:
   Places() = default;
-  explicit Places(const at::Tensor& voxels);
+  /// Where voxels, of any type, have this number; `others`: where they have not.
+  Places(const at::Tensor& voxels, int64_t number, bool others = false);
+  /// Those of a list of places, int32 or int64.
+  explicit Places(const at::Tensor& list);
   uint64_t count() const { return count_; }
   /// n < count().
   int64_t at(uint64_t n) const;
-  /// The list.
+  /// Voxels that are not of these; not of a list.
+  Places others() const;
+  /// Those where `mask`, bool of as many voxels, is set; not of a list.
+  Places within(const at::Tensor& mask) const;
+  /// The list, int32 where that is enough.
   at::Tensor list() const;
 
  private:
   at::Tensor voxels_;
-  std::vector<uint32_t> block_counts_;  // of a mask
+  int64_t number_ = 0;
+  bool others_ = false, is_list_ = false;
+  std::vector<uint32_t> block_counts_;
   uint64_t count_ = 0;
 };
+
+/// Where a label (C,[Z,]Y,X) is not 0; of several channels the first is the background.
+Places foreground_of(const at::Tensor& label);
+/// Where it is of class `number`: that value of one channel, or not 0 in that of several.
+Places class_of(const at::Tensor& label, int64_t number);
 
 }  // namespace cytra::data::spatial
