@@ -3,6 +3,7 @@
 # say(), headline(), fail() and quietly() are then there, too. Safe to repeat and to interrupt; done work is kept.
 #   CYTRA_TORCH=/path/to/torch    use that LibTorch (the folder that holds include/ and lib/) instead of the wheel
 #   CYTRA_CUDA=ON|OFF             with or without the CUDA libraries (default: with, when there is an NVIDIA GPU)
+#   CYTRA_FORMATS=ON              with the libraries that read DICOM, video and HDF5 (default: without)
 #   CYTRA_PYTHON=/path/to/python  the Python whose pip fetches the wheel; Cytra itself runs without Python
 #   HTTPS_PROXY, PIP_INDEX_URL    proxy or mirror, as pip and apt-get know them
 set -euo pipefail
@@ -12,6 +13,8 @@ torch_pins=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cup
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
           libblosc-dev libzstd-dev liblz4-dev pkg-config libgtest-dev)
+# The libraries of DICOM, video and HDF5: large, and only needed for such files
+if [[ ${CYTRA_FORMATS:-OFF} == ON ]]; then packages+=(libdcmtk-dev libopencv-videoio-dev libhdf5-dev); fi
 faster=(ccache mold)  # only make a build faster: left out where the distribution lacks them
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)

@@ -4,6 +4,7 @@
 set -euo pipefail
 scripts=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 preset=${CYTRA_PRESET:-release}
+export CYTRA_FORMATS=${CYTRA_FORMATS:-ON}  # the tests of the formats with libraries of their own
 "$scripts/build.sh" "$preset"
 without=()
 if ! nvidia-smi -L >/dev/null 2>&1; then

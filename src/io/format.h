@@ -25,6 +25,7 @@ bool is_jpeg(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection& selection);
 bool is_jpeg2000(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Selection& selection);
+Image decode_jpeg2000(const std::string& path, const std::string& bytes);  // whole, in memory
 bool is_nifti(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection& selection);
 bool is_npy(const std::string& head, const std::string& path);

@@ -167,7 +167,9 @@ ImageInfo open_decoder(const std::string& path, const std::string& bytes, Decode
   return info;
 }
 
-Image decode(const std::string& path, const std::string& bytes) {
+}  // namespace
+
+Image decode_jpeg2000(const std::string& path, const std::string& bytes) {
   Decoder decoder;
   const ImageInfo info = open_decoder(path, bytes, decoder);
   if (opj_decode(decoder.codec, decoder.stream, decoder.image) == OPJ_FALSE ||
@@ -190,8 +192,6 @@ Image decode(const std::string& path, const std::string& bytes) {
   return image;
 }
 
-}  // namespace
-
 bool is_jpeg2000(const std::string& head, const std::string&) {
   return head.compare(0, 12, kBoxes, 12) == 0 || head.compare(0, 4, kStream, 4) == 0;
 }
@@ -201,7 +201,7 @@ std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Select
   Decoder decoder;
   const ImageInfo info = open_decoder(path, *bytes, decoder);
   return std::make_unique<WholeReader>(
-      path, info, selection, [path, bytes] { return decode(path, *bytes); });
+      path, info, selection, [path, bytes] { return decode_jpeg2000(path, *bytes); });
 }
 
 }  // namespace cytra::io

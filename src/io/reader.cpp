@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/module.h"
 
 namespace cytra::io {
 namespace {
@@ -20,7 +21,8 @@ struct Format {
   bool (*probe)(const std::string& head, const std::string& path);
   std::unique_ptr<ImageReader> (*open)(const std::string& path, const Selection& selection);
 };
-constexpr Format kFormats[] = {{is_tiff, open_tiff_image},
+constexpr Format kFormats[] = {{is_dicom, open_dicom},
+                               {is_tiff, open_tiff_image},
                                {is_png, open_png},
                                {is_jpeg, open_jpeg},
                                {is_jpeg2000, open_jpeg2000},
@@ -48,7 +50,7 @@ bool is_image_path(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     // What a writer has not finished is no image yet.
-    return is_zarr("", path) &&
+    return (is_zarr("", path) || is_dicom("", path)) &&
            !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
   }
   // .ome.tif and .ome.btf are covered by their ends
@@ -64,7 +66,8 @@ bool is_image_path(const std::string& path) {
                                 ".nii",
                                 ".nii.gz",
                                 ".hdr",
-                                ".npy"}) {
+                                ".npy",
+                                ".dcm"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;
@@ -73,7 +76,10 @@ bool is_image_path(const std::string& path) {
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {
   const std::string head = first_bytes(path);
   for (const Format& format : kFormats) {
-    if (format.probe(head, path)) return format.open(path, selection);
+    if (!format.probe(head, path)) continue;
+    Selection chosen = selection;
+    if (chosen.scene == -1 && format.open != open_dicom) chosen.scene = 0;
+    return format.open(path, chosen);
   }
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);

@@ -10,7 +10,8 @@ namespace cytra::io {
 
 /// Which image of a file: a file may hold several scenes, each a pyramid of levels over time.
 struct Selection {
-  int64_t scene = 0, level = 0;   // level 0 is the finest
+  int64_t scene = -1;             // -1: the first; DataError for one of several DICOM series
+  int64_t level = 0;              // 0 is the finest
   int64_t timepoint = -1;         // -1: the only one; DataError when there are several
   std::vector<int64_t> channels;  // empty: all, in their order
 };
@@ -48,8 +49,8 @@ class ImageReader {
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
-/// By extension, whatever the case: .tif .tiff .btf .tf8 .png .jpg .jpeg .jp2 .j2k .nii .nii.gz .hdr
-/// .npy.
+/// By extension, whatever the case: .tif .tiff .btf .tf8 .png .jpg .jpeg .jp2 .j2k .nii .nii.gz
+/// .hdr .npy .dcm; a folder that is an OME-Zarr or holds DICOM files.
 bool is_image_path(const std::string& path);
 
 /// A whole image.

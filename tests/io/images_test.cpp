@@ -177,7 +177,7 @@ TEST(Images, RefuseASelectionThatIsNotThere) {
   expect(message(pyramid, {0, 0, 2, {}}), "no time point 2, expected 0 to 1");
   expect(message(pyramid, {0, 3, 0, {}}), "no level 3, expected 0 to 2");
   expect(message(pyramid, {1, 0, 0, {}}), "no scene 1, expected 0");
-  expect(message(pyramid, {-1, 0, 0, {}}), "no scene -1");
+  expect(message(pyramid, {-2, 0, 0, {}}), "no scene -2");
   expect(message(pyramid, {0, 0, 0, {2}}), "no channel 2, expected 0 to 1");
   expect(message("scenes.ome.tif", {3, 0, -1, {}}), "no scene 3, expected 0 to 2");
   expect(message("time.nii.gz", {}), "3 time points");

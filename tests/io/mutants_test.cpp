@@ -11,6 +11,7 @@
 
 #include "tests/io/fixture.h"
 #include "tests/io/heap.h"
+#include "tests/io/module_fixture.h"
 
 namespace cytra::io {
 namespace {
@@ -95,9 +96,10 @@ Source source_of(const std::string& path) {
 }
 
 /// The golden files with these extensions.
-std::vector<Source> golden(const std::vector<std::string>& extensions) {
+std::vector<Source> golden(const std::vector<std::string>& extensions,
+                           const std::vector<std::string>& folders = {"images", "tiff"}) {
   std::vector<std::string> paths;
-  for (const char* name : {"images", "tiff"}) {
+  for (const std::string& name : folders) {
     const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + name;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string path = entry.path().string();
@@ -368,6 +370,11 @@ TEST(Mutants, Zarr2) {
 }
 TEST(Mutants, Zarr3) {
   run_zarr("v3");
+}
+
+TEST(Mutants, Dicom) {
+  SKIP_WITHOUT_MODULE("dicom");
+  run_mutants(golden({".dcm"}, {"dicom"}), {});
 }
 
 }  // namespace

@@ -1,0 +1,178 @@
+#include "io/dicom/dicom_file.h"
+
+#include <cmath>
+
+#include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dctk.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "io/dicom/dicom_setup.h"
+#include "io/format.h"
+
+namespace cytra::io {
+namespace {
+
+// Of (0018,1063) FrameTime and (0018,1065) FrameTimeVector, in FrameIncrementPointer
+constexpr Uint16 kTimeGroup = 0x0018, kFrameTime = 0x1063, kFrameTimes = 0x1065;
+constexpr unsigned long kLargestElement =
+    1024;  // of the values we read; longer ones stay in the file
+
+std::string text_of(DcmItem& item, const DcmTagKey& tag) {
+  OFString text;
+  if (item.findAndGetOFString(tag, text).bad()) return "";
+  return printable(text.c_str());
+}
+
+template <std::size_t Size>
+bool read_numbers(DcmItem& item, const DcmTagKey& tag, std::array<double, Size>& values) {
+  std::array<double, Size> found{};
+  for (std::size_t i = 0; i < Size; ++i) {
+    Float64 value = 0;
+    if (item.findAndGetFloat64(tag, value, i).bad() || !std::isfinite(value)) return false;
+    found[i] = value;
+  }
+  values = found;
+  return true;
+}
+
+int64_t number_of(DcmItem& item, const DcmTagKey& tag, int64_t otherwise) {
+  Uint16 value = 0;
+  if (item.findAndGetUint16(tag, value).good()) return value;
+  Sint32 wide = 0;
+  return item.findAndGetSint32(tag, wide).good() ? wide : otherwise;
+}
+
+/// What an item says of a frame; what it does not, stays.
+void read_geometry(DcmItem& item, DicomFrame& frame) {
+  if (read_numbers(item, DCM_ImagePositionPatient, frame.position)) frame.has_position = true;
+  if (read_numbers(item, DCM_ImageOrientationPatient, frame.orientation))
+    frame.has_orientation = true;
+  read_numbers(item, DCM_PixelSpacing, frame.pixel_mm);
+  std::array<double, 1> distance{};
+  if (read_numbers(item, DCM_SpacingBetweenSlices, distance) ||
+      (frame.plane_mm == 0 && read_numbers(item, DCM_SliceThickness, distance)))
+    frame.plane_mm = std::abs(distance[0]);
+  std::array<double, 1> slope{}, offset{};
+  if (read_numbers(item, DCM_RescaleSlope, slope)) frame.scale.slope = slope[0];
+  if (read_numbers(item, DCM_RescaleIntercept, offset)) frame.scale.offset = offset[0];
+}
+
+/// As read_geometry, of the functional groups of one frame or of all.
+void read_groups(DcmItem& item, DicomFrame& frame) {
+  for (const DcmTagKey& tag : {DCM_PlanePositionSequence,
+                               DCM_PlaneOrientationSequence,
+                               DCM_PixelMeasuresSequence,
+                               DCM_PixelValueTransformationSequence}) {
+    DcmItem* group = nullptr;
+    if (item.findAndGetSequenceItem(tag, group, 0).good() && group != nullptr)
+      read_geometry(*group, frame);
+  }
+}
+
+}  // namespace
+
+void DicomFile::fail(const std::string& what, const std::string& expected) const {
+  throw DataError(fmt::format("{}: {}, expected {}", path_, what, expected));
+}
+
+DicomFile::~DicomFile() = default;
+
+DicomFile::DicomFile(const std::string& path) : path_(path) {
+  file_bytes_ = check_structure(path);
+  file_ = std::make_unique<DcmFileFormat>();
+  const OFCondition result =
+      file_->loadFile(path.c_str(), EXS_Unknown, EGL_noChange, kLargestElement, ERM_fileOnly);
+  if (result.bad()) {
+    fail(fmt::format("the DICOM file can't be read ({})", result.text()),
+         "a complete file; it may be truncated or damaged: copy it again");
+  }
+  DcmDataset& item = *file_->getDataset();
+  is_packed_ = DcmXfer(item.getOriginalXfer()).isEncapsulated();
+  header_.series = text_of(item, DCM_SeriesInstanceUID);
+  header_.description = text_of(item, DCM_SeriesDescription);
+  header_.instance = number_of(item, DCM_InstanceNumber, 0);
+  read_pixel_format(item);
+  read_frames(item);
+  check_pixels(item);
+}
+
+void DicomFile::read_pixel_format(DcmItem& item) {
+  DicomHeader& header = header_;
+  header.rows = number_of(item, DCM_Rows, 0);
+  header.columns = number_of(item, DCM_Columns, 0);
+  header.samples = number_of(item, DCM_SamplesPerPixel, 1);
+  if (header.rows < 1 || header.columns < 1) fail("no Rows and Columns", "a DICOM image");
+  header.colours = text_of(item, DCM_PhotometricInterpretation);
+  if (header.samples != 1 && header.samples != 3)
+    fail(fmt::format("{} samples per pixel", header.samples), "1, or 3 of colour");
+  if (header.samples == 3 && header.colours != "RGB" && header.colours.compare(0, 3, "YBR") != 0)
+    fail("colours as '" + header.colours + "'", "RGB or YBR");
+  header.is_planar = header.samples > 1 && number_of(item, DCM_PlanarConfiguration, 0) == 1;
+  const bool is_float = item.tagExists(DCM_FloatPixelData),
+             is_double = item.tagExists(DCM_DoubleFloatPixelData);
+  const int64_t bits = is_float ? 32 : is_double ? 64 : number_of(item, DCM_BitsAllocated, 0);
+  if (bits != 1 && bits != 8 && bits != 16 && bits != 32 && !is_double)
+    fail(fmt::format("{} bits allocated", bits), "1, 8, 16 or 32");
+  is_bitmap_ = bits == 1;
+  header.type.bits = std::max(static_cast<int>(bits), 8);
+  header.type.kind = is_float || is_double                              ? 'f'
+                     : number_of(item, DCM_PixelRepresentation, 0) == 1 ? 'i'
+                                                                        : 'u';
+  const int64_t stored = is_float || is_double ? bits : number_of(item, DCM_BitsStored, bits),
+                high = is_float || is_double ? bits - 1 : number_of(item, DCM_HighBit, stored - 1);
+  if (stored < 1 || stored > bits || high < stored - 1 || high >= bits) {
+    fail(fmt::format("{} bits stored up to bit {} of {}", stored, high, bits),
+         "as many as are allocated");
+  }
+  header.stored_bits = static_cast<int>(stored);
+  header.high_bit = static_cast<int>(high);
+  if (header.samples == 3 && (bits != 8 || stored != 8) && header.colours != "RGB")
+    fail(fmt::format("colours as {} of {} bit", header.colours, stored), "8 bit, or RGB");
+  if (bits == 1 && (header.samples != 1 || is_packed_))
+    fail("compressed or coloured pixels of 1 bit", "plain ones");
+  if (item.tagExists(DCM_ModalityLUTSequence))
+    fail("values behind a modality look-up table", "RescaleSlope and RescaleIntercept");
+}
+
+void DicomFile::read_frames(DcmItem& item) {
+  const int64_t count = number_of(item, DCM_NumberOfFrames, 1);
+  // A frame takes a bit at least: of what is claimed, no more is allocated
+  if (count < 1 || static_cast<uint64_t>(count) > file_bytes_ * 8)
+    fail(fmt::format("{} frames in a file of {} bytes", count, file_bytes_), "as many as it holds");
+  check_shape(path_,
+              {header_.samples, count, header_.rows, header_.columns},
+              dtype_of(header_.type).value_or(Dtype::u8),
+              file_bytes_);
+  DicomFrame common;
+  read_geometry(item, common);
+  DcmItem* shared = nullptr;
+  if (item.findAndGetSequenceItem(DCM_SharedFunctionalGroupsSequence, shared, 0).good() &&
+      shared != nullptr)
+    read_groups(*shared, common);
+  header_.frames.assign(static_cast<std::size_t>(count), common);
+  DcmSequenceOfItems* groups = nullptr;
+  if (item.findAndGetSequence(DCM_PerFrameFunctionalGroupsSequence, groups).good() &&
+      groups != nullptr && groups->card() == header_.frames.size()) {
+    DcmObject* next = nullptr;  // by index each would be looked for from the first one on
+    for (DicomFrame& frame : header_.frames) {
+      next = groups->nextInContainer(next);
+      if (auto* group = dynamic_cast<DcmItem*>(next)) read_groups(*group, frame);
+    }
+  } else if (count > 1) {  // one position of the first frame, or of all
+    for (DicomFrame& frame : header_.frames) frame.has_position = false;
+  }
+  const DcmTagKey pointer = [&] {
+    DcmElement* element = nullptr;
+    Uint16 group = 0, number = 0;
+    if (item.findAndGetElement(DCM_FrameIncrementPointer, element).good() && element != nullptr) {
+      DcmTagKey tag;
+      if (element->getTagVal(tag).good()) group = tag.getGroup(), number = tag.getElement();
+    }
+    return DcmTagKey(group, number);
+  }();
+  header_.is_cine = count > 1 && pointer.getGroup() == kTimeGroup &&
+                    (pointer.getElement() == kFrameTime || pointer.getElement() == kFrameTimes);
+}
+
+}  // namespace cytra::io

@@ -1,0 +1,34 @@
+#pragma once
+// The slices of a DICOM file or a folder of them, as stacks in the order of their places.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/dicom/dicom_file.h"
+#include "io/image.h"
+
+namespace cytra::io {
+
+struct DicomSlice {
+  std::size_t file = 0;  // of DicomStack::files
+  int64_t frame = 0;     // of that file
+  DicomFrame where;
+};
+
+struct DicomStack {
+  DicomHeader header;  // of the first file
+  std::vector<std::string> files;
+  std::size_t file_bytes = 0;      // of all
+  std::vector<DicomSlice> slices;  // of (time point, plane)
+  int64_t planes = 1, timepoints = 1;
+  Dtype dtype = Dtype::u8;  // holds what the slices' scales give
+  Geometry geometry;
+};
+
+/// What belongs together by series, size and orientation, ordered by the series' UID and then by
+/// instance number; stack `scene` of them, or -1 for the only one. Sets their number.
+/// Throws: DataError (several and none is chosen: lists them; slices that make no stack),
+/// ConfigError.
+DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes);
+
+}  // namespace cytra::io

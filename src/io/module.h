@@ -1,0 +1,23 @@
+#pragma once
+// Formats whose libraries are heavy live in small libraries of their own beside this one, loaded at
+// the first file of such a format. For reader.cpp and the modules.
+#include <memory>
+#include <string>
+
+#include "io/reader.h"
+
+namespace cytra::io {
+
+// As in format.h. Without the module: DataError that names the package to install.
+bool is_dicom(const std::string& head, const std::string& path);
+std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection);
+bool is_video(const std::string& head, const std::string& path);
+std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection);
+bool is_hdf5(const std::string& head, const std::string& path);
+std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection);
+
+/// What each libcytra_NAME.so exports as kModuleEntry; gives away the reader.
+using ModuleEntry = ImageReader* (*)(const std::string& path, const Selection& selection);
+constexpr char kModuleEntry[] = "cytra_open_image";
+
+}  // namespace cytra::io
