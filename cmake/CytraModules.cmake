@@ -35,3 +35,13 @@ if(CYTRA_DCMTK_INCLUDE AND CYTRA_DCMTK_dcmjpls)
   set(found ON)
 endif()
 cytra_module(dicom FOUND ${found} PACKAGE libdcmtk-dev LINKS ${dcmtk} ZLIB::ZLIB INCLUDES ${CYTRA_DCMTK_INCLUDE})
+
+find_path(CYTRA_OPENCV_INCLUDE opencv2/videoio.hpp PATH_SUFFIXES opencv4)
+find_library(CYTRA_OPENCV_videoio opencv_videoio)
+find_library(CYTRA_OPENCV_core opencv_core)
+set(found OFF)
+if(CYTRA_OPENCV_INCLUDE AND CYTRA_OPENCV_videoio AND CYTRA_OPENCV_core)
+  set(found ON)
+endif()
+cytra_module(video FOUND ${found} PACKAGE libopencv-videoio-dev LINKS ${CYTRA_OPENCV_videoio} ${CYTRA_OPENCV_core}
+  INCLUDES ${CYTRA_OPENCV_INCLUDE})

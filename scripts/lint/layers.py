@@ -16,7 +16,7 @@ LAYERS = {
 # (a header, where it may be included, that place in words)
 HOMES = [
     (r"yaml-cpp/", r"src/config/[^/]+\.cpp$", "src/config/*.cpp"),
-    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/[^/]+$", "src/io/"),
+    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),

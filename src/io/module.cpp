@@ -84,4 +84,18 @@ std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
+bool is_video(const std::string& head, const std::string&) {
+  if (head.size() < 12) return false;
+  const bool is_mp4 = head.compare(4, 4, "ftyp") == 0 || head.compare(4, 4, "moov") == 0 ||
+                      head.compare(4, 4, "mdat") == 0 || head.compare(4, 4, "wide") == 0;
+  return (is_mp4 || (head.compare(0, 4, "RIFF") == 0 && head.compare(8, 4, "AVI ") == 0) ||
+          head.compare(0, 4, "\x1a\x45\xdf\xa3") == 0);  // Matroska, WebM
+}
+
+std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection) {
+  static const ModuleEntry open =
+      load(path, {"video", "a video", "video", "libopencv-videoio-dev"});
+  return std::unique_ptr<ImageReader>(open(path, selection));
+}
+
 }  // namespace cytra::io

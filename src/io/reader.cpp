@@ -28,7 +28,8 @@ constexpr Format kFormats[] = {{is_dicom, open_dicom},
                                {is_jpeg2000, open_jpeg2000},
                                {is_npy, open_npy},
                                {is_nifti, open_nifti},
-                               {is_zarr, open_zarr}};
+                               {is_zarr, open_zarr},
+                               {is_video, open_video}};
 
 /// "" for a folder.
 std::string first_bytes(const std::string& path) {
@@ -67,7 +68,12 @@ bool is_image_path(const std::string& path) {
                                 ".nii.gz",
                                 ".hdr",
                                 ".npy",
-                                ".dcm"}) {
+                                ".dcm",
+                                ".mp4",
+                                ".mov",
+                                ".avi",
+                                ".mkv",
+                                ".webm"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;

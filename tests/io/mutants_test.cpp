@@ -376,6 +376,14 @@ TEST(Mutants, Dicom) {
   SKIP_WITHOUT_MODULE("dicom");
   run_mutants(golden({".dcm"}, {"dicom"}), {});
 }
+TEST(Mutants, Video) {
+  SKIP_WITHOUT_MODULE("video");
+  std::vector<std::string> files;
+  for (const char* extension : {".avi", ".mp4", ".mkv", ".webm", ".mov"}) {
+    for (const std::string& file : golden_files("video", extension)) files.push_back(file);
+  }
+  run_mutants({}, files);
+}
 
 }  // namespace
 }  // namespace cytra::io

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/video/: small lossless videos in several containers and codecs, and cases.json with the CRC-32 of each
+frame as C, Y, X in RGB. The frames are checked against what OpenCV's Python package reads, one after the other.
+
+Needs numpy, opencv-python-headless and the program ffmpeg.
+"""
+import json
+import subprocess
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+FOLDER = Path(__file__).parent / "video"
+FRAMES, HEIGHT, WIDTH = 25, 34, 50
+
+
+def frame(i):
+    """Differs along every axis; a square that moves, so that codecs predict."""
+    y, x = np.ogrid[:HEIGHT, :WIDTH]
+    image = np.stack([(3 * x + 7 * y + 5 * i) % 251, (2 * x + 0 * y) % 200 + i, (5 * y + 0 * x) % 180 + 2 * i], -1).astype("u1")
+    image[5:15, i:i + 12] = (200, 30 + i, 90)
+    return image
+
+
+def main():
+    FOLDER.mkdir(exist_ok=True)
+    frames = np.stack([frame(i) for i in range(FRAMES)])
+    cases = []
+    codecs = {"ffv1.avi": ["-c:v", "ffv1", "-pix_fmt", "bgr0"], "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "bgr0"],
+              # B frames: their order in the file is not that of time
+              "h264.mp4": ["-c:v", "libx264rgb", "-qp", "0", "-g", "10", "-bf", "3"],
+              "h264.mov": ["-c:v", "libx264rgb", "-qp", "0", "-g", "10", "-bf", "3"],
+              "vp9.webm": ["-c:v", "libvpx-vp9", "-lossless", "1", "-pix_fmt", "gbrp"],
+              "raw.avi": ["-c:v", "rawvideo", "-pix_fmt", "bgr24"]}
+    for name, arguments in codecs.items():
+        path = FOLDER / name
+        count = 3 if name == "raw.avi" else FRAMES
+        subprocess.run(["ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{WIDTH}x{HEIGHT}",
+                        "-r", "25", "-i", "-", *arguments, str(path)], input=frames[:count].tobytes(), check=True)
+        capture = cv2.VideoCapture(str(path))
+        for i in range(count):
+            there, image = capture.read()
+            assert there and (image[..., ::-1] == frames[i]).all(), (name, i)
+        assert not capture.read()[0]
+        crcs = [zlib.crc32(np.ascontiguousarray(np.moveaxis(f, -1, 0)).tobytes()) for f in frames[:count]]
+        cases.append({"file": name, "shape": [3, 1, HEIGHT, WIDTH], "crc32": crcs})
+    lines = ",\n".join(json.dumps(entry) for entry in cases)
+    (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")
+    print(len(cases), "videos")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+// Lossless videos as ffmpeg writes them: tests/golden/make_video.py.
+#include <chrono>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+#include "tests/io/module_fixture.h"
+
+namespace cytra::io {
+namespace {
+
+using nlohmann::json;
+
+std::string golden(const std::string& name) {
+  return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/video/" + name;
+}
+json cases() {
+  return json::parse(bytes_of(golden("cases.json")));
+}
+Image frame_of(const std::string& path, int64_t frame) {
+  Selection selection;
+  selection.timepoint = frame;
+  return read_image(path, selection);
+}
+uint32_t crc_of(const Image& image) {
+  return static_cast<uint32_t>(
+      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
+}
+
+TEST(Video, EveryFrameIsTheOneThatWasWritten) {
+  SKIP_WITHOUT_MODULE("video");
+  int count = 0;
+  for (const json& entry : cases()) {
+    const std::string path = golden(entry["file"]);
+    SCOPED_TRACE(path);
+    const auto frames = static_cast<int64_t>(entry["crc32"].size());
+    // Forwards, backwards and in between
+    for (const int64_t step : {1, -1, 7}) {
+      for (int64_t i = 0; i < frames; ++i) {
+        const int64_t frame = ((i * step) % frames + frames) % frames;
+        const Image image = frame_of(path, frame);
+        EXPECT_EQ(json(image.shape), entry["shape"]);
+        ASSERT_EQ(crc_of(image), entry["crc32"][static_cast<std::size_t>(frame)].get<uint32_t>())
+            << "frame " << frame << ", step " << step;
+        ++count;
+      }
+    }
+    Selection first;
+    first.timepoint = 0;
+    const ImageInfo info = open_image(path, first)->info();
+    EXPECT_EQ(info.timepoints, frames);
+    EXPECT_EQ(info.dtype, Dtype::u8);
+  }
+  EXPECT_GT(count, 300);
+}
+
+TEST(Video, ThreadsReadEachTheirFrames) {
+  SKIP_WITHOUT_MODULE("video");
+  const json all = cases();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 40; ++i) {
+        const json& entry = all[static_cast<std::size_t>((t + i) % 2)];
+        const int frame = (i * (t + 3)) % 25;
+        if (crc_of(frame_of(golden(entry["file"]), frame)) != entry["crc32"][frame].get<uint32_t>())
+          ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Video, AskedForWithoutAFrameItIsAnError) {
+  SKIP_WITHOUT_MODULE("video");
+  const auto message = [](const std::string& path, int64_t frame) {
+    return message_of<DataError>([&] { frame_of(path, frame); });
+  };
+  EXPECT_NE(message(golden("ffv1.avi"), -1).find("25 time points, expected one"),
+            std::string::npos);
+  EXPECT_NE(message(golden("ffv1.avi"), 25).find("no time point 25, expected 0 to 24"),
+            std::string::npos);
+  EXPECT_TRUE(is_image_path("a.MP4"));
+}
+
+TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
+  SKIP_WITHOUT_MODULE("video");
+  const Folder folder;
+  const json all = cases();
+  put(folder / "a.avi", bytes_of(golden("ffv1.avi")));
+  EXPECT_EQ(crc_of(frame_of(folder / "a.avi", 0)), all[0]["crc32"][0].get<uint32_t>());
+  put(folder / "a.avi", bytes_of(golden("raw.avi")));
+  Selection last;
+  last.timepoint = 2;
+  EXPECT_EQ(open_image(folder / "a.avi", last)->info().timepoints, 3);
+}
+
+TEST(Video, ACutFileNamesTheFrame) {
+  SKIP_WITHOUT_MODULE("video");
+  const Folder folder;
+  const std::string bytes = bytes_of(golden("raw.avi"));
+  put(folder / "a.avi", bytes.substr(0, bytes.size() / 2));
+  const std::string message = message_of<DataError>([&] { frame_of(folder / "a.avi", 2); });
+  EXPECT_NE(message.find("expected"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cytra::io
