@@ -45,3 +45,12 @@ if(CYTRA_OPENCV_INCLUDE AND CYTRA_OPENCV_videoio AND CYTRA_OPENCV_core)
 endif()
 cytra_module(video FOUND ${found} PACKAGE libopencv-videoio-dev LINKS ${CYTRA_OPENCV_videoio} ${CYTRA_OPENCV_core}
   INCLUDES ${CYTRA_OPENCV_INCLUDE})
+
+find_path(CYTRA_HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
+find_library(CYTRA_HDF5_LIBRARY NAMES hdf5_serial hdf5)
+set(found OFF)
+if(CYTRA_HDF5_INCLUDE AND CYTRA_HDF5_LIBRARY)
+  set(found ON)
+endif()
+cytra_module(hdf5 FOUND ${found} PACKAGE libhdf5-dev LINKS ${CYTRA_HDF5_LIBRARY} ZLIB::ZLIB nlohmann_json::nlohmann_json
+  INCLUDES ${CYTRA_HDF5_INCLUDE})

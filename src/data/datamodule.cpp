@@ -53,7 +53,7 @@ std::vector<Sample> read_manifest(const std::string& path,
             "{}:{}: column '{}' is empty", path, table.lines[row], printable(names[i])));
       const std::string file = (fs::path(path).parent_path() / cell).string();
       std::error_code error;  // a name too long, a loop of links
-      const fs::file_status status = fs::status(file, error);
+      const fs::file_status status = fs::status(io::file_of(file), error);
       if (!fs::is_regular_file(status) && !fs::is_directory(status)) {
         throw DataError(fmt::format(
             "{}:{}: column '{}': {}: {}",

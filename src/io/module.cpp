@@ -98,4 +98,13 @@ std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
+bool is_hdf5(const std::string& head, const std::string&) {
+  return head.compare(0, 8, "\x89HDF\r\n\x1a\n") == 0;
+}
+
+std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection) {
+  static const ModuleEntry open = load(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
+  return std::unique_ptr<ImageReader>(open(path, selection));
+}
+
 }  // namespace cytra::io

@@ -29,6 +29,7 @@ constexpr Format kFormats[] = {{is_dicom, open_dicom},
                                {is_npy, open_npy},
                                {is_nifti, open_nifti},
                                {is_zarr, open_zarr},
+                               {is_hdf5, open_hdf5},
                                {is_video, open_video}};
 
 /// "" for a folder.
@@ -55,32 +56,27 @@ bool is_image_path(const std::string& path) {
            !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
   }
   // .ome.tif and .ome.btf are covered by their ends
-  for (const char* extension : {".tif",
-                                ".tiff",
-                                ".btf",
-                                ".tf8",
-                                ".png",
-                                ".jpg",
-                                ".jpeg",
-                                ".jp2",
-                                ".j2k",
-                                ".nii",
-                                ".nii.gz",
-                                ".hdr",
-                                ".npy",
-                                ".dcm",
-                                ".mp4",
-                                ".mov",
-                                ".avi",
-                                ".mkv",
-                                ".webm"}) {
+  for (const char* extension : {".tif",  ".tiff", ".btf", ".tf8",    ".png", ".jpg", ".jpeg",
+                                ".jp2",  ".j2k",  ".nii", ".nii.gz", ".hdr", ".npy", ".h5",
+                                ".hdf5", ".dcm",  ".mp4", ".mov",    ".avi", ".mkv", ".webm"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;
 }
 
+std::string file_of(const std::string& path) {
+  for (const char* end : {".h5/", ".hdf5/"}) {
+    const std::size_t at = path.find(end);
+    if (at == std::string::npos) continue;
+    const std::string file = path.substr(0, at + std::string_view(end).size() - 1);
+    std::error_code error;
+    if (std::filesystem::is_regular_file(file, error)) return file;
+  }
+  return path;
+}
+
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {
-  const std::string head = first_bytes(path);
+  const std::string head = first_bytes(file_of(path));
   for (const Format& format : kFormats) {
     if (!format.probe(head, path)) continue;
     Selection chosen = selection;
@@ -89,14 +85,13 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   }
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);
-  const std::string found = is_folder                        ? "a folder without a Zarr image"
-                            : head.empty()                   ? "an empty file"
-                            : head.substr(0, 4) == "\x89HDF" ? "an HDF5 file"
-                            : head.substr(0, 2) == "PK"      ? "a zip archive"
-                                                             : "not an image that we know";
-  throw DataError(
-      path + ": " + found +
-      ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI, NumPy or OME-Zarr; convert it to TIFF");
+  const std::string found = is_folder                   ? "a folder without a Zarr image"
+                            : head.empty()              ? "an empty file"
+                            : head.substr(0, 2) == "PK" ? "a zip archive"
+                                                        : "not an image that we know";
+  throw DataError(path + ": " + found +
+                  ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI, NumPy, OME-Zarr, DICOM, HDF5 or "
+                  "video; convert it to TIFF");
 }
 
 Image read_image(const std::string& path, const Selection& selection) {

@@ -44,14 +44,18 @@ class ImageReader {
   ImageInfo info_;
 };
 
-/// Opens by content, a folder as OME-Zarr or a DICOM series. Throws: DataError naming the file and
+/// Opens by content, a folder as OME-Zarr or a DICOM series; "a.h5/raw" is data set raw of an HDF5
+/// file. Throws: DataError naming the file and
 /// what is wrong (not an image, truncated, no such scene, level, time point or channel),
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
 /// By extension, whatever the case: .tif .tiff .btf .tf8 .png .jpg .jpeg .jp2 .j2k .nii .nii.gz
-/// .hdr .npy .dcm; a folder that is an OME-Zarr or holds DICOM files.
+/// .hdr .npy .h5 .hdf5 .dcm; a folder that is an OME-Zarr or holds DICOM files.
 bool is_image_path(const std::string& path);
+
+/// The file of a path that goes on within it ("a.h5" of "a.h5/raw"); else the path.
+std::string file_of(const std::string& path);
 
 /// A whole image.
 Image read_image(const std::string& path, const Selection& selection = {});

@@ -384,6 +384,5 @@ TEST(Mutants, Video) {
   }
   run_mutants({}, files);
 }
-
 }  // namespace
 }  // namespace cytra::io

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""make_hdf5.py [REAL_FOLDER]: writes tests/golden/hdf5/, small HDF5 files as h5py writes them, and cases.json with what each
+holds as C, Z, Y, X. REAL_FOLDER holds PlantSeg's files; they are not copied, only what is in them is noted.
+
+Needs h5py.
+"""
+import json
+import shutil
+import sys
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+FOLDER = Path(__file__).parent / "hdf5"
+cases = []
+
+
+def values(dtype, shape):
+    grid = np.indices(shape)
+    return (sum(w * g for w, g in zip([149, 97, 31, 7, 3][-len(shape):], grid)) % 251).astype(dtype)
+
+
+def case(name, array, spacing=None, **more):
+    array = np.ascontiguousarray(array)
+    array = array.astype({"int64": "i4", "uint64": "u4", "float16": "f4", "bool": "u1"}.get(array.dtype.name, array.dtype))
+    array = array.astype(array.dtype.newbyteorder("<"))
+    entry = {"file": name, "dtype": array.dtype.name, "shape": array.shape, "crc32": zlib.crc32(array.tobytes())}
+    if spacing is not None:
+        entry["spacing_um"] = list(spacing)
+    cases.append({**entry, **more})
+
+
+def czyx(array, axes):
+    for axis in "tczyx":
+        if axis not in axes:
+            array, axes = array[None], axis + axes
+    return array.transpose([axes.index(a) for a in "tczyx"])
+
+
+def main():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    for dtype in ("u1", "i1", "<u2", ">u2", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f2", "<f4", ">f4", "<f8", ">f8", "?"):
+        short = np.dtype(dtype).name + ("_big" if dtype[0] == ">" else "")
+        array = values(dtype, (3, 11, 13))
+        with h5py.File(FOLDER / f"{short}.h5", "w") as file:
+            options = {"chunks": (2, 4, 5), "compression": "gzip", "shuffle": True} if dtype[0] != ">" else {}
+            file.create_dataset("volume/data", data=array, **options)
+        case(f"{short}.h5", array[None])
+    with h5py.File(FOLDER / "sets.hdf5", "w") as file:
+        plane, volume, colour = values("u1", (9, 8)), values("u2", (4, 9, 8)), values("u1", (2, 4, 9, 8))
+        file.create_dataset("plane", data=plane, chunks=(4, 4), fletcher32=True)
+        file.create_dataset("raw", data=volume, chunks=(3, 9, 5), shuffle=True, fletcher32=True, compression=9)
+        file["raw"].attrs["element_size_um"] = [0.5, 0.25, 0.125]
+        file.create_dataset("a/colour", data=colour, chunks=(2, 1, 5, 8), compression=1)
+        file.create_dataset("scalar", data=3)
+        file.create_dataset("list", data=[1, 2, 3])
+        sparse = file.create_dataset("sparse", (6, 40, 40), "i2", chunks=(2, 16, 16), fillvalue=-7)
+        sparse[2:4, 20:30, :10] = 5
+        file["soft"] = h5py.SoftLink("/a/colour")
+        file["outside"] = h5py.ExternalLink("u1.h5", "/volume/data")
+        file.create_dataset("lzf", data=volume, compression="lzf")
+        layout = h5py.VirtualLayout((9, 8), "u1")
+        layout[:] = h5py.VirtualSource("other.h5", "plane", (9, 8))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", (9, 8), "u1", external=[("/etc/passwd", 0, 72)])
+        for name, array in [("plane", plane[None, None]), ("raw", volume[None]), ("a/colour", colour), ("soft", colour),
+                            ("sparse", sparse[:][None])]:
+            case(f"sets.hdf5/{name}", array, [0.5, 0.25, 0.125] if name == "raw" else None)
+    for axes in ("tzyxc", "tczyx", "yxc", "zyxc", "xyz"):
+        sizes = {"t": 2, "c": 3, "z": 4, "y": 9, "x": 8}
+        array = values("u2", [sizes[a] for a in axes])
+        with h5py.File(FOLDER / f"ilastik_{axes}.h5", "w") as file:
+            data = file.create_dataset("exported_data", data=array, chunks=tuple(max(1, sizes[a] // 2) for a in axes))
+            data.attrs["axistags"] = json.dumps({"axes": [{"key": a, "typeFlags": 2, "resolution": 0, "description": ""}
+                                                          for a in axes]})
+        whole = czyx(array, axes)
+        for t in range(len(whole)):
+            case(f"ilastik_{axes}.h5", whole[t], **({"timepoint": t, "timepoints": 2} if len(whole) > 1 else {}))
+    if len(sys.argv) > 1:
+        for path in sorted(Path(sys.argv[1]).rglob("*.h5")):
+            with h5py.File(path) as file:
+                for name in file:
+                    array = file[name][:]
+                    spacing = file[name].attrs.get("element_size_um")
+                    case(f"{path.relative_to(sys.argv[1])}/{name}", czyx(array, "czyx"[-array.ndim:])[0],
+                         None if spacing is None else spacing.tolist(), real=True)
+    lines = ",\n".join(json.dumps(entry) for entry in cases)
+    (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")
+    print(len(cases), "cases")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+// HDF5 as h5py writes it: tests/golden/make_hdf5.py.
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+#include "tests/io/module_fixture.h"
+
+namespace cytra::io {
+namespace {
+
+using nlohmann::json;
+
+std::string golden(const std::string& name) {
+  return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/hdf5/" + name;
+}
+json cases() {
+  return json::parse(bytes_of(golden("cases.json")));
+}
+std::string place_of(const json& entry) {
+  return entry.contains("real") ? real_data("plantseg/" + entry["file"].get<std::string>())
+                                : golden(entry["file"]);
+}
+Selection selection_of(const json& entry) {
+  Selection selection;
+  selection.timepoint = entry.value("timepoint", -1);
+  return selection;
+}
+uint32_t crc_of(const Image& image) {
+  return static_cast<uint32_t>(
+      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
+}
+std::string error_of(const std::string& path) {
+  return message_of<DataError>([&] { read_image(path); });
+}
+
+TEST(Hdf5, IsReadAsH5pyReadsIt) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  int count = 0;
+  for (const json& entry : cases()) {
+    if (entry.contains("real") && !std::filesystem::exists(file_of(place_of(entry)))) continue;
+    SCOPED_TRACE(entry.dump());
+    const auto reader = open_image(place_of(entry), selection_of(entry));
+    const ImageInfo& info = reader->info();
+    EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
+    EXPECT_EQ(json(info.shape), entry["shape"]);
+    EXPECT_EQ(info.timepoints, entry.value("timepoints", 1));
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double spacing =
+          entry.contains("spacing_um") ? entry["spacing_um"][i].get<double>() : 0;
+      EXPECT_DOUBLE_EQ(info.geometry.spacing_um[i], spacing);
+    }
+    EXPECT_EQ(crc_of(reader->read({})), entry["crc32"].get<uint32_t>());
+    ++count;
+  }
+  EXPECT_GT(count, 25);
+}
+
+TEST(Hdf5, RegionsAndChannelsArePartsOfTheWhole) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  for (const json& entry : cases()) {
+    if (entry.contains("real")) continue;
+    SCOPED_TRACE(entry.dump());
+    const std::string path = place_of(entry);
+    const auto reader = open_image(path, selection_of(entry));
+    const Image whole = reader->read({});
+    const auto [c, z, y, x] = whole.shape;
+    const Region region{{z / 2, 1, 3}, {z - z / 2, y - 2, x - 4}};
+    EXPECT_EQ(reader->read(region).pixels, crop(whole, region, path).pixels);
+    Selection some = selection_of(entry);
+    some.channels = {c - 1, 0};
+    const Image swapped = open_image(path, some)->read({});
+    const auto bytes = static_cast<std::ptrdiff_t>(whole.bytes()) / c;
+    EXPECT_TRUE(std::equal(whole.pixels.end() - bytes, whole.pixels.end(), swapped.pixels.begin()));
+    EXPECT_TRUE(std::equal(
+        whole.pixels.begin(), whole.pixels.begin() + bytes, swapped.pixels.begin() + bytes));
+  }
+}
+
+TEST(Hdf5, IsReadBySeveralThreads) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  const auto reader = open_image(golden("sets.hdf5/raw"));
+  const Image whole = reader->read({});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 50; ++k) {
+        if (reader->read({}).pixels != whole.pixels ||
+            read_image(golden("sets.hdf5/raw")).pixels != whole.pixels)
+          ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Hdf5, NamesItsDataSets) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  for (const char* place : {"sets.hdf5", "sets.hdf5/nothing"}) {
+    const std::string message = error_of(golden(place));
+    for (const char* words :
+         {"expected", "plane (9 x 8)", "a/colour (2 x 4 x 9 x 8)", "raw (4 x 9 x 8)"})
+      EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_EQ(message.find("scalar"), std::string::npos) << message;
+  }
+  EXPECT_TRUE(is_image_path("a.H5"));
+  EXPECT_EQ(file_of(golden("sets.hdf5/a/colour")), golden("sets.hdf5"));
+  EXPECT_EQ(file_of("no.h5/raw"), "no.h5/raw");
+}
+
+TEST(Hdf5, NothingOutsideOfTheFileIsRead) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  EXPECT_NE(error_of(golden("sets.hdf5/outside")).find("no data set 'outside'"), std::string::npos);
+  for (const char* name : {"sets.hdf5/virtual", "sets.hdf5/external"})
+    EXPECT_NE(error_of(golden(name)).find("in other files"), std::string::npos) << name;
+  EXPECT_NE(error_of(golden("sets.hdf5/lzf")).find("filter 32000 (lzf)"), std::string::npos);
+}
+
+// Damage within libhdf5's own structures is not tried: docs/data.md says why.
+TEST(Hdf5, CutFilesAndDamagedChunksAreErrors) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  const Folder folder;
+  const std::string path = folder / "a.h5", bytes = bytes_of(golden("uint16.h5"));
+  for (std::size_t size = 10; size < bytes.size(); size += 37) {
+    put(path, bytes.substr(0, size));
+    EXPECT_NE(error_of(path).find("expected"), std::string::npos) << size;
+  }
+  const std::size_t packed = bytes.find("\x78\x5e");  // zlib's first bytes, at h5py's level
+  ASSERT_NE(packed, std::string::npos);
+  for (std::size_t at = packed; at < packed + 30; ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    put(path, damaged);
+    EXPECT_NE(error_of(path).find("can't be decoded"), std::string::npos) << at;
+  }
+}
+
+}  // namespace
+}  // namespace cytra::io
