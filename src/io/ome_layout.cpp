@@ -5,7 +5,9 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
+#include "io/format.h"
 #include "io/ome_xml.h"
 #include "io/tiff_layout.h"
 
@@ -21,6 +23,7 @@ struct TiffData {
 struct OmeImage {
   Attributes pixels;
   std::vector<std::string> channel_names;  // of each Channel
+  std::string samples;                     // SamplesPerPixel of the first
   std::vector<TiffData> data;
 };
 
@@ -31,6 +34,12 @@ class OmeLayout {
 
   TiffLayout read(const std::string& xml, int64_t scene) {
     read_xml(xml);
+    if (!metadata_file_.empty()) {
+      const std::string own = uuid_;
+      read_xml(read_metadata(metadata_file_));
+      uuid_ = own;
+      is_one_file_ = false;
+    }
     const TiffData* one = nullptr;
     for (const OmeImage& image : images_) {
       for (const TiffData& data : image.data) {
@@ -39,6 +48,7 @@ class OmeLayout {
       }
     }
     if (images_.empty()) fail("has no Pixels");
+    if (scene == -1) scene = first_here();
     check_scene(path_, scene, images_.size());
     // Without TiffData the planes of one image follow those of the one before it.
     int64_t first = 0;
@@ -57,7 +67,8 @@ class OmeLayout {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw DataError(path_ + ": its OME-XML " + what +
-                    ", expected OME-TIFF in one file; save it again as OME-TIFF");
+                    ", expected that of an OME-TIFF and its files beside it; save it again as "
+                    "OME-TIFF");
   }
   int64_t number(const Attributes& attributes, const std::string& name, int64_t otherwise) const {
     const auto found = attributes.find(name);
@@ -72,15 +83,20 @@ class OmeLayout {
     while (next_element(xml, at, element)) {
       const std::string& name = element.name;
       if (name == "OME") uuid_ = element.attributes["UUID"];
-      if (name == "BinaryOnly") fail("is in another file");
+      if (name == "BinaryOnly") {
+        if (!metadata_file_.empty()) fail("is in a file whose own is in another");
+        metadata_file_ = beside(element.attributes["MetadataFile"]);
+      }
       if (name == "Pixels") {
-        images_.push_back({element.attributes, {}, {}});
+        images_.push_back({element.attributes, {}, "", {}});
         is_in_pixels = true;
       } else if (name == "/Pixels") {
         is_in_pixels = false;
       } else if (!is_in_pixels) {
         continue;
       } else if (name == "Channel") {
+        if (images_.back().channel_names.empty())
+          images_.back().samples = element.attributes["SamplesPerPixel"];
         images_.back().channel_names.push_back(element.attributes["Name"]);
       } else if (name == "TiffData") {
         images_.back().data.push_back({element.attributes, "", ""});
@@ -99,12 +115,72 @@ class OmeLayout {
     return !is_one_file_;
   }
 
+  /// The path of another file of the set.
+  std::string beside(const std::string& name) const {
+    if (name.empty() || name == "." || name == ".." ||
+        name.find_first_of(std::string("/\\\0", 3)) != std::string::npos)
+      fail("names the file '" + name.substr(0, 80) + "', not one in the same folder");
+    return (std::filesystem::path(path_).parent_path() / name).string();
+  }
+
+  /// The OME-XML that BinaryOnly points to: a text, or another TIFF of the set.
+  std::string read_metadata(const std::string& path) const {
+    constexpr uint64_t kMostText = uint64_t{64} << 20;
+    const InputFile file(path);
+    char head[4] = {};
+    const int64_t count = file.read_at(0, head, sizeof head);
+    if (is_tiff({head, static_cast<std::size_t>(std::max<int64_t>(count, 0))}, path))
+      return TiffFile(path).pages()[0].description;
+    if (file.bytes() > kMostText) fail("is in a file of more than 64 MB");
+    return read_file(path);
+  }
+
+  int64_t first_here() const {
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      const std::vector<TiffData>& data = images_[i].data;
+      const bool is_here =
+          data.empty() ||
+          std::any_of(data.begin(), data.end(), [&](const auto& d) { return !is_elsewhere(d); });
+      if (is_here) return static_cast<int64_t>(i);
+    }
+    return 0;
+  }
+
+  /// The planes of an image in several files; their pages are known when they are read.
+  void read_set(const OmeImage& image) {
+    constexpr int64_t kMostPlanes = 1 << 20;
+    samples_ = image.samples.empty() ? 1 : whole_number(path_, "SamplesPerPixel", image.samples);
+    if (samples_ < 1 || samples_ > UINT16_MAX) fail("has no samples per pixel");
+    place(path_, axes_of(image.pixels), kMostPlanes, layout_);
+    std::vector<std::size_t> pages(layout_.pages.size(), SIZE_MAX), file_of(pages.size(), 0);
+    layout_.files = {path_};
+    std::map<std::string, std::size_t> numbers;
+    for (const TiffData& data : image.data) {
+      std::size_t number = 0;
+      if (is_elsewhere(data)) {
+        const std::string other = beside(data.file);
+        number = numbers.emplace(other, layout_.files.size()).first->second;
+        if (number == layout_.files.size()) layout_.files.push_back(other);
+      }
+      if (data.attributes.count("IFD") + data.attributes.count("PlaneCount") == 0)
+        fail("has TiffData of several files without IFD or PlaneCount");
+      map_pages(data.attributes, pages, number, &file_of);
+    }
+    for (std::size_t& index : layout_.pages) {
+      if (pages[index] == SIZE_MAX) fail("gives a plane no page in any file");
+      layout_.file_of.push_back(file_of[index]);
+      index = pages[index];
+    }
+    read_names_and_sizes(image);
+  }
+
   void read_image(const OmeImage& image, int64_t first) {
+    const bool is_set = std::any_of(
+        image.data.begin(), image.data.end(), [&](const auto& data) { return is_elsewhere(data); });
+    if (is_set) return read_set(image);
     const Attributes& pixels = image.pixels;
     bool is_mapped = false;
     for (const TiffData& data : image.data) {
-      if (is_elsewhere(data))
-        fail("has planes in another file, " + printable(data.file.empty() ? data.uuid : data.file));
       if (data.attributes.empty()) continue;
       if (!is_mapped) first = number(data.attributes, "IFD", 0);
       is_mapped = true;
@@ -122,7 +198,7 @@ class OmeLayout {
     if (is_mapped) {
       std::vector<std::size_t> pages(layout_.pages.size(), SIZE_MAX);
       for (const TiffData& data : image.data) {
-        if (!data.attributes.empty()) map_pages(data.attributes, pages);
+        if (!data.attributes.empty()) map_pages(data.attributes, pages, 0, nullptr);
       }
       for (std::size_t& index : layout_.pages) index = pages[index];
     } else {
@@ -131,6 +207,11 @@ class OmeLayout {
     for (const std::size_t index : layout_.pages) {
       if (index >= pages_.size()) fail("gives a plane no page of this file");
     }
+    read_names_and_sizes(image);
+  }
+
+  void read_names_and_sizes(const OmeImage& image) {
+    const Attributes& pixels = image.pixels;
     layout_.channel_names = image.channel_names;
     constexpr const char* kSides[] = {"PhysicalSizeZ", "PhysicalSizeY", "PhysicalSizeX"};
     for (std::size_t side = 0; side < 3; ++side) {
@@ -164,8 +245,11 @@ class OmeLayout {
     return axes;
   }
 
-  /// pages[n]: the page of the n-th plane in DimensionOrder.
-  void map_pages(const Attributes& data, std::vector<std::size_t>& pages) {
+  /// pages[n]: the page of the n-th plane in DimensionOrder, in file (*file_of)[n].
+  void map_pages(const Attributes& data,
+                 std::vector<std::size_t>& pages,
+                 std::size_t file,
+                 std::vector<std::size_t>* file_of) {
     const int64_t channel = number(data, "FirstC", 0) / samples_, plane = number(data, "FirstZ", 0),
                   timepoint = number(data, "FirstT", 0);
     if (timepoint >= layout_.timepoints || channel >= layout_.channels || plane >= layout_.planes) {
@@ -179,13 +263,15 @@ class OmeLayout {
         number(data, "PlaneCount", data.count("IFD") != 0 ? 1 : total - first), total - first);
     mapped_ += count;
     if (mapped_ > 16 * total) fail("maps its planes again and again");
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0; i < count; ++i) {
       pages[static_cast<std::size_t>(first + i)] = static_cast<std::size_t>(page + i);
+      if (file_of != nullptr) (*file_of)[static_cast<std::size_t>(first + i)] = file;
+    }
   }
 
   const std::string& path_;
   const std::vector<TiffPage>& pages_;
-  std::string uuid_;
+  std::string uuid_, metadata_file_;
   std::vector<OmeImage> images_;
   bool is_one_file_ = true;
   int64_t samples_ = 1, mapped_ = 0;

@@ -80,7 +80,8 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   for (const Format& format : kFormats) {
     if (!format.probe(head, path)) continue;
     Selection chosen = selection;
-    if (chosen.scene == -1 && format.open != open_dicom) chosen.scene = 0;
+    if (chosen.scene == -1 && format.open != open_dicom && format.open != open_tiff_image)
+      chosen.scene = 0;
     return format.open(path, chosen);
   }
   std::error_code error;

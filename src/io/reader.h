@@ -10,7 +10,8 @@ namespace cytra::io {
 
 /// Which image of a file: a file may hold several scenes, each a pyramid of levels over time.
 struct Selection {
-  int64_t scene = -1;             // -1: the first; DataError for one of several DICOM series
+  int64_t scene = -1;             // -1: the first that the file itself holds; DataError for one of
+                                  // several DICOM series
   int64_t level = 0;              // 0 is the finest
   int64_t timepoint = -1;         // -1: the only one; DataError when there are several
   std::vector<int64_t> channels;  // empty: all, in their order

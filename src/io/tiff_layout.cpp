@@ -320,11 +320,12 @@ TiffLayout plain_layout(const std::string& path,
 TiffLayout tiff_layout(const std::string& path,
                        const std::vector<TiffPage>& pages,
                        std::size_t file_bytes,
-                       int64_t scene) {
+                       int64_t wanted) {
   const std::string& description = pages[0].description;
   if (description.find("<OME") != std::string::npos ||
       description.find(":OME ") != std::string::npos)
-    return ome_layout(path, description, pages, scene);
+    return ome_layout(path, description, pages, wanted);
+  const int64_t scene = wanted == -1 ? 0 : wanted;
   const Indices full = full_pages(pages);
   if (starts_with(description, "ImageJ=")) {
     check_scene(path, scene, 1);

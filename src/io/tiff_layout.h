@@ -1,9 +1,10 @@
 #pragma once
 // Which page of a TIFF holds which plane of an image, from its descriptions.
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "io/image.h"
+#include "io/reader.h"
 #include "io/tiff_file.h"
 
 namespace cytra::io {
@@ -20,14 +21,28 @@ struct TiffLayout {
   std::vector<std::vector<std::size_t>> smaller;
   Geometry geometry;
   std::vector<std::string> channel_names;
+  /// Of an OME image in several files: their paths, this one's first, and of each plane in `pages`
+  /// the one that holds it. Else empty.
+  std::vector<std::string> files;
+  std::vector<std::size_t> file_of;
 };
 
 /// Understands OME-XML, ImageJ, tifffile's JSON and Aperio; else pages of one size are the planes
-/// of a scene. Throws: DataError for a scene that is not there, or what contradicts the pages.
+/// of a scene. Scene -1: the first, of an OME-TIFF the first with a plane in this file.
+/// Throws: DataError for a scene that is not there, or what contradicts the pages.
 TiffLayout tiff_layout(const std::string& path,
                        const std::vector<TiffPage>& pages,
                        std::size_t file_bytes,
                        int64_t scene);
+
+/// The image that a layout finds in a file, and the one that it finds in several files.
+/// Throws: as open_image.
+std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> file,
+                                              const TiffLayout& layout,
+                                              const Selection& selection);
+std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
+                                          const TiffLayout& layout,
+                                          const Selection& selection);
 
 // For tiff_layout.cpp and ome_layout.cpp:
 struct TiffAxis {

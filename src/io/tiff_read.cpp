@@ -21,9 +21,12 @@ struct Box {
 
 class TiffImage final : public ImageReader {
  public:
-  TiffImage(const std::string& path, const Selection& selection) : file_(path) {
+  TiffImage(std::shared_ptr<const TiffFile> file,
+            const TiffLayout& layout,
+            const Selection& selection)
+      : open_file_(std::move(file)), file_(*open_file_), layout_(layout) {
+    const std::string& path = file_.path();
     const std::vector<TiffPage>& pages = file_.pages();
-    layout_ = tiff_layout(path, pages, file_.bytes(), selection.scene);
     is_contiguous_ = layout_.is_contiguous;
     std::vector<std::size_t> wanted = layout_.pages;
     if (is_contiguous_) wanted = {layout_.contiguous_page};
@@ -42,7 +45,9 @@ class TiffImage final : public ImageReader {
     }
     if (is_contiguous_) check_contiguous(first, *handle);
     check_shapes(first);
-    chosen_ = select(path, selection, info_);
+    Selection one = selection;
+    one.scene = std::max<int64_t>(one.scene, 0);  // the layout is of the right one
+    chosen_ = select(path, one, info_);
   }
 
   Image read(const Region& region) const override {
@@ -317,7 +322,8 @@ class TiffImage final : public ImageReader {
   static constexpr std::size_t kContiguousBytes = std::size_t{1} << 20;
   static constexpr std::size_t kKeptScratch = std::size_t{16} << 20;
 
-  TiffFile file_;
+  std::shared_ptr<const TiffFile> open_file_;
+  const TiffFile& file_;
   TiffLayout layout_;
   bool is_contiguous_ = false;
   std::vector<TiffPage> pages_;  // of the selected level, as layout_.pages
@@ -335,7 +341,16 @@ bool is_tiff(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection) {
-  return std::make_unique<TiffImage>(path, selection);
+  const auto file = std::make_shared<const TiffFile>(path);
+  const TiffLayout layout = tiff_layout(path, file->pages(), file->bytes(), selection.scene);
+  return layout.files.empty() ? open_tiff_layout(file, layout, selection)
+                              : open_ome_set(file, layout, selection);
+}
+
+std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> file,
+                                              const TiffLayout& layout,
+                                              const Selection& selection) {
+  return std::make_unique<TiffImage>(std::move(file), layout, selection);
 }
 
 }  // namespace cytra::io

@@ -97,7 +97,8 @@ Source source_of(const std::string& path) {
 
 /// The golden files with these extensions.
 std::vector<Source> golden(const std::vector<std::string>& extensions,
-                           const std::vector<std::string>& folders = {"images", "tiff"}) {
+                           const std::vector<std::string>& folders = {
+                               "images", "tiff", "ome_set"}) {
   std::vector<std::string> paths;
   for (const std::string& name : folders) {
     const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + name;
