@@ -119,7 +119,7 @@ class OmeLayout {
   std::string beside(const std::string& name) const {
     if (name.empty() || name == "." || name == ".." ||
         name.find_first_of(std::string("/\\\0", 3)) != std::string::npos)
-      fail("names the file '" + name.substr(0, 80) + "', not one in the same folder");
+      fail("names the file '" + printable(name, 80) + "', not one in the same folder");
     return (std::filesystem::path(path_).parent_path() / name).string();
   }
 

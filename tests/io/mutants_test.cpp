@@ -379,11 +379,8 @@ TEST(Mutants, Dicom) {
 }
 TEST(Mutants, Video) {
   SKIP_WITHOUT_MODULE("video");
-  std::vector<std::string> files;
-  for (const char* extension : {".avi", ".mp4", ".mkv", ".webm", ".mov"}) {
-    for (const std::string& file : golden_files("video", extension)) files.push_back(file);
-  }
-  run_mutants({}, files);
+  run_mutants(golden({".avi", ".mp4", ".mkv", ".webm", ".mov"}, {"video"}), {});
 }
+
 }  // namespace
 }  // namespace cytra::io
