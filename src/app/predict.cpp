@@ -119,13 +119,16 @@ std::vector<data::Sample> list_inputs(const std::string& path,
   return {sample};
 }
 
-/// A name per input: its stem, with a number when two inputs share it.
-std::string output_stem(const std::string& path, std::set<std::string>& taken) {
-  std::string stem = fs::path(path).filename().string();
+/// A name per input: its stem, scene and time point where a manifest chose them, and a number when
+/// two inputs share it.
+std::string output_stem(const data::Source& source, std::set<std::string>& taken) {
+  std::string stem = fs::path(source.path).filename().string();
   for (const char* extension : {".png", ".tif", ".tiff", ".ome"}) {
     if (ends_with(stem, extension)) stem.resize(stem.size() - std::string(extension).size());
     if (ends_with(stem, ".ome")) stem.resize(stem.size() - 4);
   }
+  if (source.has_scene) stem += fmt::format("_s{}", source.selection.scene);
+  if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
   std::string unique = stem;
   for (int number = 2; !taken.insert(unique).second; ++number)
     unique = fmt::format("{}_{}", stem, number);
@@ -220,6 +223,9 @@ struct Predictor {
   std::set<std::string> taken;
 
   void predict(data::Sample sample) {
+    const auto found = sample.sources.find(trained.x_key);
+    const data::Source source =  // transforms may drop it
+        found == sample.sources.end() ? data::Source() : found->second;
     Rng unused(0);
     at::Tensor shown;  // as it was loaded, or cropped: for the overlay
     for (const auto& transform : transforms) {
@@ -240,7 +246,7 @@ struct Predictor {
     const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
     const at::Tensor mask = to_mask(logits, options.threshold);  // ([D,]H,W)
     if (with_target) score(mask, sample.at(trained.y_key)[0], std::max<int64_t>(2, logits.size(1)));
-    const std::string stem = folder + "/" + output_stem(sample.id, taken);
+    const std::string stem = folder + "/" + output_stem(source, taken);
     io::write_ome_tiff(stem + ".ome.tif",
                        to_output(logits, mask, options.save, sample, trained.y_key));
     results.add("prediction", stem + ".ome.tif");

@@ -48,7 +48,8 @@ std::vector<at::Tensor> padded(std::vector<at::Tensor> images, const std::string
   }
   const std::vector<int64_t> size(most.begin() + 1, most.end());
   for (at::Tensor& image : images)
-    image = spatial::pad(image, spatial::widths_to(image.sizes().slice(1), size, false), "constant", 0);
+    image =
+        spatial::pad(image, spatial::widths_to(image.sizes().slice(1), size, false), "constant", 0);
   return images;
 }
 

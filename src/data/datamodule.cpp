@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
-#include "base/strings.h"
-#include "io/csv.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -37,39 +33,10 @@ BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
   return result;
 }
 
-std::vector<Sample> read_manifest(const std::string& path,
-                                  const std::vector<std::string>& columns) {
-  const io::Table table = io::read_table(path);
-  const std::vector<std::string>& names = columns.empty() ? table.columns : columns;
-  std::vector<std::size_t> indices;
-  for (const std::string& name : names) indices.push_back(table.column(name));
-  std::vector<Sample> samples;
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    Sample sample;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string& cell = table.rows[row][indices[i]];
-      if (cell.empty())
-        throw DataError(fmt::format(
-            "{}:{}: column '{}' is empty", path, table.lines[row], printable(names[i])));
-      const std::string file = (fs::path(path).parent_path() / cell).string();
-      std::error_code error;  // a name too long, a loop of links
-      const fs::file_status status = fs::status(io::file_of(file), error);
-      if (!fs::is_regular_file(status) && !fs::is_directory(status)) {
-        throw DataError(fmt::format(
-            "{}:{}: column '{}': {}: {}",
-            path,
-            table.lines[row],
-            printable(names[i]),
-            fs::exists(status) ? "a pipe, socket or device, expected an image" : "no such image",
-            printable(file, 300)));
-      }
-      if (sample.id.empty()) sample.id = file;
-      sample.sources[names[i]].path = file;
-    }
-    samples.push_back(std::move(sample));
-  }
-  if (samples.empty()) throw DataError(path + ": no rows below the header");
-  return samples;
+bool is_there(const std::string& path) {
+  std::error_code error;  // a path of 5,000 letters or a loop of links is an error, too
+  const fs::file_status status = fs::status(io::file_of(path), error);
+  return fs::is_regular_file(status) || fs::is_directory(status);
 }
 
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {

@@ -26,11 +26,11 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split);
 /// Those of training batches.
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 
-/// Images of a manifest (.csv, .tsv): each column with paths relative to the manifest's folder.
-/// Without `columns` every column is taken. Throws: DataError with file:line for a row whose image
-/// is missing.
+/// All rows of a manifest, see manifest.h.
 std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns);
 /// Images in a folder, sorted, under one key.
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key);
+/// True for a path there is something at; false, too, for one the system refuses.
+bool is_there(const std::string& path);
 
 }  // namespace cytra::data

@@ -12,10 +12,14 @@
 
 namespace cytra::data {
 
-/// The file of an image, and which image of it.
+/// The file of an image, and which image of it. What is not chosen here, LoadImaged's options may
+/// choose.
 struct Source {
   std::string path;
   io::Selection selection;
+  bool has_scene = false, has_level = false;  // the selection's 0 was chosen
+  bool time_is_channel = false;               // as the Decathlon's 4D images store channels
+  std::vector<std::string> more = {};         // files with the image's further channels
 };
 
 /// One image with what belongs to it. Starts as sources; LoadImaged turns them into tensors.
@@ -24,8 +28,10 @@ struct Sample {
   /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
   std::map<std::string, at::Tensor> tensors;
   io::Geometry geometry;
-  std::string id;     // names the sample in messages: the first path
-  double weight = 1;  // how often it is drawn, against the others
+  std::string id;  // names the sample in messages: the first path
+  /// What else the data set says of it: cells of a manifest that are no images.
+  std::map<std::string, std::string> columns = {};
+  double weight = 1;  // how often it is drawn, for a sampler that weighs; >= 0
   /// The tensor of a key, as float32. Throws: DataError with the nearest key there is.
   at::Tensor& at(const std::string& key);
   /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().

@@ -135,7 +135,9 @@ Table read_table(const std::string& path) {
     throw DataError(path + ": empty, expected a header line with the columns' names");
   check_header(parser, table.columns);
   std::vector<std::string> cells;
+  const auto is_empty = [](const std::string& cell) { return cell.empty(); };
   while (parser.next_row(cells)) {
+    if (cells.size() > 1 && std::all_of(cells.begin(), cells.end(), is_empty)) continue;
     if (cells.size() != table.columns.size()) {
       parser.fail(
           parser.line(),

@@ -5,7 +5,8 @@
 namespace cytra::io {
 
 /// A table with a header line: RFC 4180 quoting, "," (or tab for .tsv), UTF-8 with or without BOM,
-/// LF or CRLF.
+/// LF or CRLF. Lines without a value are left out, also those of separators alone, as spreadsheets
+/// write.
 struct Table {
   std::string path;
   std::vector<std::string> columns;

@@ -462,7 +462,7 @@ TEST(UtilityTransforms, MergedTakesTheBaseWhereTheMaskIs) {
   sample.tensors = {{"a", at::ones({1, 2, 2})},
                     {"b", at::ones({1, 2, 2}) * 2},
                     {"m", at::tensor({1.f, 0.f, 0.f, 1.f}).reshape({1, 2, 2})}};
-  sample.sources = {{"base", {"folder/b", {}}}};
+  sample.columns = {{"base", "b"}};
   Rng rng(0);
   const std::string text =
       "{_target_: cyto_dl.image.transforms.merge.Merged, image_keys: [a, b], output_name: out, ";

@@ -1,39 +1,115 @@
-// DataframeDatamodule: manifests with one row per sample. Source:
+// DataframeDatamodule: manifests with one row per image. Source:
 // cyto_dl.datamodules.dataframe.DataframeDatamodule.
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/manifest.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
+
+/// Images of a split to use: a whole number counts them (-1: all), one with a point is a share.
+struct SubsampleOptions {
+  config::Node train, valid, test;
+  template <class V>
+  void visit(V& v) {
+    v("train", train, "images to train with: a number, or a share such as 0.1; null: all");
+    v("valid", valid, "of valid");
+    v("test", test, "of test");
+  }
+  void check() const {
+    for (const config::Node* node : {&train, &valid, &test}) count(*node, 1);
+  }
+  const config::Node* of(Split split) const {
+    const config::Node* nodes[] = {&train, &valid, &test, nullptr};
+    return nodes[static_cast<int>(split)];
+  }
+  /// How many of `available`.
+  static std::size_t count(const config::Node& node, std::size_t available) {
+    using config::Kind;
+    const bool is_count = node.kind == Kind::integer && (node.integer >= 1 || node.integer == -1);
+    const bool is_share = node.kind == Kind::real && node.real > 0 && node.real <= 1;
+    if (node.is_null() || (is_count && node.integer < 0)) return available;
+    if (is_count) return std::min(available, static_cast<std::size_t>(node.integer));
+    if (!is_share) {
+      throw ConfigError(
+          "expected a number of images from 1, or a share above 0 and up to 1.0 (-1 or null: all)");
+    }
+    const auto share = static_cast<std::size_t>(static_cast<double>(available) * node.real + 0.5);
+    return std::max<std::size_t>(1, share);
+  }
+};
+
+/// CytoDL's names of a split; false for others.
+bool split_of(const std::string& name, Split& split) {
+  static const std::map<std::string, Split> names = {{"train", Split::train},
+                                                     {"training", Split::train},
+                                                     {"val", Split::valid},
+                                                     {"valid", Split::valid},
+                                                     {"validation", Split::valid},
+                                                     {"test", Split::test},
+                                                     {"testing", Split::test}};
+  const auto found = names.find(name);
+  if (found != names.end()) split = found->second;
+  return found != names.end();
+}
 
 class DataframeDatamodule final : public DataModule {
  public:
   struct Options : LoaderOptions {
     std::string path;
     std::vector<std::string> columns;
+    std::optional<std::string> split_column, weight_column;
+    config::Node split_map;
+    SubsampleOptions subsample;
+    bool refresh_subsample = false, just_inference = false;
+    int64_t seed = 42;
     template <class V>
     void visit(V& v) {
       v("path",
         path,
         "folder with train.csv, valid.csv, test.csv, predict.csv, or one .csv or .tsv file");
-      v("columns", columns, "columns with image paths; empty: all");
+      v("columns", columns, "columns to read; empty: all");
+      v("split_column",
+        split_column,
+        "of one file: the column that says train, valid or test of each row");
+      v("split_map", split_map, "other words in split_column: {word: train, ...}");
+      v("weight_column", weight_column, "column with the weight of each row, for a sampler");
+      v("subsample", subsample, "part of each split, drawn once by `seed`");
+      v("refresh_subsample", refresh_subsample, "of CytoDL; must be false");
+      v("just_inference", just_inference, "test with every row, whatever its split");
+      v("seed", seed, "of subsample", 0, 1e15);
       LoaderOptions::visit(v);
       using config::Unused;
       v("persistent_workers", Unused{}, "workers live as long as the training");
-      v("split_column", Unused{{"null"}}, "a file per split: train.csv, valid.csv, test.csv");
-      v("split_map", Unused{{"null"}}, "a file per split: train.csv, valid.csv, test.csv");
-      v("subsample", Unused{{"null"}}, "use trainer.limit_train_batches");
-      v("refresh_subsample", Unused{{"false"}}, "there is no subsample");
-      v("just_inference", Unused{{"false"}}, "use `predict`");
-      v("smartcache_args",
-        Unused{{"null"}},
-        "images are kept in memory and on disk: ram_cache_gb, cache_dir");
+      v("smartcache_args", Unused{{"null"}}, "images are kept by ram_cache_gb and cache_dir");
+    }
+    void check() const {
+      if (refresh_subsample) {
+        throw ConfigError(
+            "refresh_subsample: true is not supported; trainer.limit_train_batches takes other "
+            "images in each epoch");
+      }
+      if (!split_map.is_null() && !split_map.is_map())
+        throw ConfigError("split_map: expected a map, such as {fit: train, check: valid}");
+      for (const auto& [word, split] : split_map.map) {
+        Split unused;
+        if (!split_of(split.as<std::string>(), unused)) {
+          throw ConfigError(
+              fmt::format("split_map.{}: '{}', expected train, valid or test.{}",
+                          word,
+                          split.as<std::string>(),
+                          suggestion(split.as<std::string>(), {"train", "valid", "test"})));
+        }
+      }
     }
   };
   explicit DataframeDatamodule(const Options& options) : options_(options) {}
@@ -41,22 +117,108 @@ class DataframeDatamodule final : public DataModule {
   std::vector<Sample> items(Split split) const override {
     if (options_.path.empty())
       throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
-    std::error_code ignored;  // a name too long
-    if (!fs::exists(options_.path, ignored)) {
+    if (!is_there(options_.path))
       throw ConfigError(fmt::format("data.path: {}: no such folder or manifest", options_.path));
+    if (options_.just_inference && (split == Split::train || split == Split::valid)) {
+      throw ConfigError(fmt::format(
+          "data.just_inference is true: nothing is left for {}; set it to false to train",
+          name_of(split)));
     }
-    if (!fs::is_directory(options_.path, ignored))
-      return read_manifest(options_.path, options_.columns);
-    for (const char* extension : {".csv", ".tsv"}) {
-      const fs::path file = fs::path(options_.path) / (std::string(name_of(split)) + extension);
-      if (fs::exists(file, ignored)) return read_manifest(file.string(), options_.columns);
-    }
-    throw ConfigError(
-        fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
+    std::vector<Sample> samples =
+        fs::is_directory(options_.path) ? of_folder(split) : of_file(split);
+    subsample(split, samples);
+    return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
 
  private:
+  Manifest open(const std::string& path) const {
+    return {path, options_.columns, options_.weight_column.value_or("")};
+  }
+
+  /// DIR/train.csv and the like. All of them to predict, where there is no predict.csv.
+  std::vector<Sample> of_folder(Split split) const {
+    if (options_.just_inference) split = Split::predict;
+    std::vector<Sample> samples;
+    const auto add = [&](Split one) {
+      for (const char* extension : {".csv", ".tsv"}) {
+        const std::string file =
+            (fs::path(options_.path) / (std::string(name_of(one)) + extension)).string();
+        if (!is_there(file)) continue;
+        std::vector<Sample> more = open(file).samples();
+        std::move(more.begin(), more.end(), std::back_inserter(samples));
+        return true;
+      }
+      return false;
+    };
+    bool is_found = add(split);
+    if (!is_found && split == Split::predict) {
+      for (const Split one : {Split::train, Split::valid, Split::test}) is_found |= add(one);
+    }
+    if (!is_found) {
+      throw ConfigError(
+          fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
+    }
+    return samples;
+  }
+
+  /// The rows of one file whose split_column says so; all to predict.
+  std::vector<Sample> of_file(Split split) const {
+    const Manifest manifest = open(options_.path);
+    if (split == Split::predict || options_.just_inference) return manifest.samples();
+    if (!options_.split_column) {
+      throw ConfigError(fmt::format(
+          "data.path: {} is one file for all splits: set data.split_column to its column that says "
+          "train, valid or test, or data.path to a folder with train.csv and valid.csv",
+          options_.path));
+    }
+    const std::size_t column = manifest.column(*options_.split_column);
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < manifest.rows(); ++row) {
+      if (split_of_row(manifest, row, column) == split) rows.push_back(row);
+    }
+    if (rows.empty()) {
+      throw ConfigError(fmt::format("{}: no row whose column '{}' says {}",
+                                    options_.path,
+                                    *options_.split_column,
+                                    name_of(split)));
+    }
+    return manifest.samples(rows);
+  }
+
+  Split split_of_row(const Manifest& manifest, std::size_t row, std::size_t column) const {
+    std::string word = manifest.cell(row, column);
+    if (const config::Node* other = options_.split_map.find_direct(word))
+      word = other->as<std::string>();
+    Split split;
+    if (split_of(word, split)) return split;
+    std::vector<std::string> choices{"train", "valid", "test"};
+    for (const auto& [key, value] : options_.split_map.map) choices.push_back(key);
+    throw DataError(
+        fmt::format("{} is '{}', expected train, valid or test; data.split_map tells "
+                    "what other words mean.{}",
+                    manifest.place(row, column),
+                    word,
+                    suggestion(word, choices)));
+  }
+
+  /// Keeps a part, in its order. Drawn without replacement: the first of a shuffled list.
+  void subsample(Split split, std::vector<Sample>& samples) const {
+    const config::Node* wanted = options_.subsample.of(split);
+    if (wanted == nullptr) return;
+    const std::size_t count = SubsampleOptions::count(*wanted, samples.size());
+    if (count == samples.size()) return;
+    std::vector<std::size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    Rng rng(static_cast<uint64_t>(options_.seed), 0, static_cast<uint64_t>(split));
+    for (std::size_t i = 0; i < count; ++i)
+      std::swap(order[i], order[i + rng.below(order.size() - i)]);
+    order.resize(count);
+    std::sort(order.begin(), order.end());
+    std::vector<Sample> kept;
+    for (const std::size_t index : order) kept.push_back(std::move(samples[index]));
+    samples = std::move(kept);
+  }
   Options options_;
 };
 CYTRA_REGISTER(DataModule, DataframeDatamodule, "DataframeDatamodule");

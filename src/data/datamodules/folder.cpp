@@ -1,24 +1,44 @@
 // FolderDatamodule: DIR/train/<column>/NAME.tif with one folder per column and equal names, or
-// DIR/<column>/NAME.tif with the last `valid_fraction` of the names held out.
+// DIR/<column>/NAME.tif with the last `valid_fraction` of the names held out. Source of the
+// filters: cyto_dl.datamodules.folder.make_folder_dataloader.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <regex>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
+/// "a" of a.tif, a.ome.tif, a.nii.gz and a.ome.zarr: the name that its partners share.
+std::string stem(std::string name) {
+  const auto cut = [&](const char* extension) {
+    const std::size_t length = std::string_view(extension).size();
+    if (name.size() > length && ends_with(name, extension)) name.resize(name.size() - length);
+  };
+  cut(".gz");
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string::npos && dot > 0 && name.find('/', dot) == std::string::npos)
+    name.resize(dot);
+  cut(".ome");
+  return name;
+}
+
 class FolderDatamodule final : public DataModule {
  public:
   struct Options : LoaderOptions {
     std::string path;
-    std::vector<std::string> columns;
+    std::vector<std::string> columns, folders;
+    std::vector<std::string> regex, startswith, endswith, contains, excludes;
+    bool recursive = false;
     double valid_fraction = 0.2;
     template <class V>
     void visit(V& v) {
@@ -28,7 +48,17 @@ class FolderDatamodule final : public DataModule {
         "these");
       v("columns",
         columns,
-        "names of the folders; images of one sample have one name (without extension)");
+        "names of the images of a sample; those of one sample have one name (without extension)");
+      v("folders", folders, "folder of each column; null: its name");
+      v("recursive", recursive, "also images in folders below, paired by their path");
+      v("regex",
+        regex,
+        "names must begin like this; images with the same first group (...) are a sample. This and "
+        "the next: one for all columns, or one for each");
+      v("startswith", startswith, "names must start with this text");
+      v("endswith", endswith, "names must end with this text, extension included");
+      v("contains", contains, "names must contain this text");
+      v("excludes", excludes, "names must not contain this text");
       v("valid_fraction",
         valid_fraction,
         "share held out for validation when there is no train/",
@@ -36,8 +66,34 @@ class FolderDatamodule final : public DataModule {
         1);
       LoaderOptions::visit(v);
     }
+    void check() {
+      if (folders.empty()) folders = columns;
+      if (folders.size() != columns.size()) {
+        throw ConfigError(fmt::format(
+            "folders: {}, expected one for each of {} columns", folders.size(), columns.size()));
+      }
+      for (const auto& [name, filter] : {std::pair{"regex", &regex},
+                                         std::pair{"startswith", &startswith},
+                                         std::pair{"endswith", &endswith},
+                                         std::pair{"contains", &contains},
+                                         std::pair{"excludes", &excludes}}) {
+        if (filter->size() > 1 && filter->size() != columns.size()) {
+          throw ConfigError(fmt::format(
+              "{}: {} texts, expected one, or one for each column", name, filter->size()));
+        }
+      }
+      for (const std::string& text : regex) {
+        try {
+          std::regex{text};
+        } catch (const std::regex_error&) {
+          throw ConfigError("regex: '" + text + "', expected a regular expression");
+        }
+      }
+    }
   };
-  explicit FolderDatamodule(const Options& options) : options_(options) {}
+  explicit FolderDatamodule(const Options& options) : options_(options) {
+    for (const std::string& text : options.regex) expressions_.emplace_back(text);
+  }
 
   std::vector<Sample> items(Split split) const override {
     if (options_.columns.empty())
@@ -63,30 +119,107 @@ class FolderDatamodule final : public DataModule {
   const LoaderOptions& loader() const override { return options_; }
 
  private:
-  std::vector<Sample> pair_up(const fs::path& folder) const {
-    std::vector<Sample> samples =
-        list_folder((folder / options_.columns.front()).string(), options_.columns.front());
-    for (std::size_t i = 1; i < options_.columns.size(); ++i) {
-      const std::string& column = options_.columns[i];
-      std::map<std::string, std::string> by_stem;
-      for (Sample& other : list_folder((folder / column).string(), column))
-        by_stem[stem(other.id)] = other.id;
-      for (Sample& sample : samples) {
-        const auto partner = by_stem.find(stem(sample.id));
-        if (partner == by_stem.end()) {
+  struct File {
+    std::string path, name;  // `name` pairs it with others
+  };
+
+  template <class T>
+  static const T* of_column(const std::vector<T>& filter, std::size_t column) {
+    return filter.empty() ? nullptr : &filter[filter.size() == 1 ? 0 : column];
+  }
+
+  /// False for a file that is left out. `name` as given in the folder, then what pairs it.
+  bool takes(std::size_t column, std::string& name) const {
+    const std::string file = name.substr(name.rfind('/') + 1);
+    const auto is_refused = [&](const std::vector<std::string>& filter, const auto& fits) {
+      const std::string* text = of_column(filter, column);
+      return text != nullptr && !fits(*text);
+    };
+    const auto begins = [&](const std::string& text) { return starts_with(file, text); };
+    const auto ends = [&](const std::string& text) { return ends_with(file, text); };
+    const auto has = [&](const std::string& text) { return file.find(text) != std::string::npos; };
+    const auto lacks = [&](const std::string& text) { return !has(text); };
+    if (starts_with(file, ".") || is_refused(options_.startswith, begins) ||
+        is_refused(options_.endswith, ends) || is_refused(options_.contains, has) ||
+        is_refused(options_.excludes, lacks)) {
+      return false;
+    }
+    const std::string folder = name.substr(0, name.size() - file.size());
+    const std::regex* expression = of_column(expressions_, column);
+    std::smatch match;
+    if (expression == nullptr) {
+      name = stem(name);
+      return true;
+    }
+    if (!std::regex_search(file, match, *expression, std::regex_constants::match_continuous))
+      return false;
+    name = match.size() > 1 ? folder + match[1].str() : stem(name);
+    return true;
+  }
+
+  void list(const fs::path& folder,
+            const std::string& below,
+            std::size_t column,
+            std::vector<File>& files) const {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const std::string file = entry.path().filename().string();
+      std::string name = below + file;
+      if (io::is_image_path(entry.path().string())) {
+        if (takes(column, name)) files.push_back({entry.path().string(), name});
+      } else if (options_.recursive && entry.is_directory() && !entry.is_symlink()) {
+        list(entry.path(), name + "/", column, files);
+      }
+    }
+  }
+
+  /// The images of a column, sorted by path.
+  std::vector<File> list(const fs::path& folder, std::size_t column) const {
+    if (!fs::is_directory(folder)) throw ConfigError(folder.string() + ": no such folder");
+    std::vector<File> files;
+    list(folder, "", column, files);
+    if (files.empty()) {
+      throw DataError(folder.string() +
+                      ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
+                      "and the other filters take");
+    }
+    std::sort(
+        files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
+    return files;
+  }
+
+  std::vector<Sample> pair_up(const fs::path& root) const {
+    std::vector<Sample> samples;
+    const fs::path first = (root / options_.folders.front()).lexically_normal();
+    const std::vector<File> files = list(first, 0);
+    for (const File& file : files) {
+      Sample& sample = samples.emplace_back();
+      sample.id = file.path;
+      sample.sources[options_.columns.front()].path = file.path;
+    }
+    for (std::size_t column = 1; column < options_.columns.size(); ++column) {
+      const fs::path folder = (root / options_.folders[column]).lexically_normal();
+      std::multimap<std::string, std::string> by_name;
+      for (const File& file : list(folder, column)) by_name.emplace(file.name, file.path);
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        const auto [partner, end] = by_name.equal_range(files[i].name);
+        if (partner == end) {
           throw DataError(fmt::format(
-              "{}: no image of the same name in {}", sample.id, (folder / column).string()));
+              "{}: no image named '{}' in {}", files[i].path, files[i].name, folder.string()));
         }
-        sample.sources[column].path = partner->second;
+        if (std::next(partner) != end) {
+          throw DataError(fmt::format("{}: several images are named '{}': {}, {}, expected one",
+                                      files[i].path,
+                                      files[i].name,
+                                      partner->second,
+                                      std::next(partner)->second));
+        }
+        samples[i].sources[options_.columns[column]].path = partner->second;
       }
     }
     return samples;
   }
-  static std::string stem(const std::string& path) {
-    const std::string name = fs::path(path).filename().string();
-    return name.substr(0, name.find('.'));
-  }
   Options options_;
+  std::vector<std::regex> expressions_;
 };
 CYTRA_REGISTER(DataModule, FolderDatamodule, "FolderDatamodule");
 

@@ -19,10 +19,11 @@ void erase_keys(Sample& sample, const Test& test) {
   };
   erase(sample.tensors);
   erase(sample.sources);
+  erase(sample.columns);
 }
 
 bool has(const Sample& sample, const std::string& key) {
-  return sample.tensors.count(key) + sample.sources.count(key) > 0;
+  return sample.tensors.count(key) + sample.sources.count(key) + sample.columns.count(key) > 0;
 }
 
 class SelectItemsd final : public Transform {
@@ -123,6 +124,7 @@ class CopyItemsd final : public Transform {
       // Copies share memory: no transform writes into an image.
       if (sample.tensors.count(key) > 0) sample.tensors[name] = sample.tensors[key];
       if (sample.sources.count(key) > 0) sample.sources[name] = sample.sources[key];
+      if (sample.columns.count(key) > 0) sample.columns[name] = sample.columns[key];
     }
   }
 

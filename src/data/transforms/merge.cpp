@@ -48,13 +48,10 @@ class Merged final : public Transform {
   }
 
  private:
-  /// A manifest's column holds paths: the name is its last part.
   std::string name_of_base(const Sample& sample) const {
     std::string name = options_.base_image_key;
-    const auto column = sample.sources.find(name);
-    const bool is_image = name == options_.image_keys[0] || name == options_.image_keys[1];
-    if (!is_image && column != sample.sources.end())
-      name = column->second.path.substr(column->second.path.rfind('/') + 1);
+    const auto column = sample.columns.find(name);
+    if (column != sample.columns.end()) name = column->second;
     if (name != options_.image_keys[0] && name != options_.image_keys[1]) {
       throw DataError(sample.id + ": '" + name + "' is the base image, expected '" +
                       options_.image_keys[0] + "' or '" + options_.image_keys[1] + "'");

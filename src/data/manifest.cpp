@@ -1,0 +1,258 @@
+#include "data/manifest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "data/datamodule.h"
+#include "io/reader.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t kMostProblems = 20;
+constexpr int64_t kMostImages = 1000000;  // of one row
+
+/// 3 of "3", "3.0" (as pandas writes a column with gaps) and bioio's "Image:3"; -1 for others.
+int64_t whole_number(std::string text) {
+  if (starts_with(text, "Image:")) text.erase(0, 6);
+  if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos) return -1;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const bool is_whole = *end == '\0' && value == std::floor(value) && value < 1e12;
+  return is_whole ? static_cast<int64_t>(value) : -1;
+}
+
+}  // namespace
+
+Manifest::Manifest(const std::string& path,
+                   const std::vector<std::string>& columns,
+                   const std::string& weight_column)
+    : table_(io::read_table(path)), weight_(kNone) {
+  if (!weight_column.empty()) weight_ = table_.column(weight_column);
+  std::vector<std::string> names = columns;
+  if (columns.empty()) {
+    std::copy_if(table_.columns.begin(),
+                 table_.columns.end(),
+                 std::back_inserter(names),
+                 [](const std::string& name) { return !name.empty(); });
+  }
+  for (const std::string& name : names) {
+    const std::size_t index = table_.column(name);
+    if (!holds_images(index, /*when_empty=*/!columns.empty())) {
+      texts_.push_back(index);
+    } else {
+      images_.push_back({name, index, selectors_of(name)});
+    }
+  }
+  if (!images_.empty() || rows() == 0) return;
+  throw DataError(
+      fmt::format("{}: no images: column '{}' begins with '{}', expected paths of files",
+                  path,
+                  names.front(),
+                  printable(cell(0, table_.column(names.front())), 80)));
+}
+
+std::string Manifest::place(std::size_t row, std::size_t column) const {
+  return fmt::format(
+      "{}:{}: column '{}'", table_.path, table_.lines[row], printable(table_.columns[column]));
+}
+
+std::size_t Manifest::optional_column(const std::string& name) const {
+  const auto found = std::find(table_.columns.begin(), table_.columns.end(), name);
+  return found == table_.columns.end() ? kNone
+                                       : static_cast<std::size_t>(found - table_.columns.begin());
+}
+
+std::string Manifest::path_of(const std::string& cell) const {
+  return (fs::path(table_.path).parent_path() / cell).string();
+}
+
+bool Manifest::holds_images(std::size_t column, bool when_empty) const {
+  for (std::size_t row = 0; row < rows(); ++row) {
+    if (cell(row, column).empty()) continue;
+    const std::string path = path_of(cell(row, column));
+    std::error_code error;
+    return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error);
+  }
+  return when_empty;  // which is reported for its first row
+}
+
+Manifest::Selectors Manifest::selectors_of(const std::string& image_column) const {
+  const auto find = [&](const std::string& name) {
+    const std::size_t own = optional_column(image_column + "_" + name);
+    return own != kNone ? own : optional_column(name);
+  };
+  return {find("channel"),
+          find("scene"),
+          find("resolution"),
+          find("timepoint"),
+          find("start"),
+          find("stop"),
+          find("step")};
+}
+
+std::vector<int64_t> Manifest::numbers(std::size_t row, std::size_t column) const {
+  std::vector<int64_t> result;
+  if (column == kNone || trim(cell(row, column)).empty()) return result;
+  for (const std::string& part : split(cell(row, column), ',')) {
+    result.push_back(whole_number(trim(part)));
+    if (result.back() < 0) {
+      throw DataError(fmt::format("{} is '{}', expected a number from 0, or several as in 0,2",
+                                  place(row, column),
+                                  printable(cell(row, column))));
+    }
+  }
+  return result;
+}
+
+int64_t Manifest::number(std::size_t row, std::size_t column, int64_t otherwise) const {
+  if (column == kNone || trim(cell(row, column)) == "-1") return otherwise;
+  const std::vector<int64_t> values = numbers(row, column);
+  if (values.size() > 1) {
+    throw DataError(fmt::format(
+        "{} is '{}', expected one number", place(row, column), printable(cell(row, column))));
+  }
+  return values.empty() ? otherwise : values[0];
+}
+
+std::vector<int64_t> Manifest::timepoints(std::size_t row,
+                                          const Selectors& selectors,
+                                          const std::string& path,
+                                          const io::Selection& selection) const {
+  const std::vector<int64_t> listed = numbers(row, selectors.timepoint);
+  const auto is_given = [&](std::size_t column) {
+    return column != kNone && !trim(cell(row, column)).empty();
+  };
+  if (!listed.empty()) return listed;
+  if (!is_given(selectors.start) && !is_given(selectors.stop) && !is_given(selectors.step))
+    return {-1};
+  const int64_t step = number(row, selectors.step, 1);
+  if (step == 0) throw DataError(place(row, selectors.step) + " is 0, expected at least 1");
+  const int64_t start = number(row, selectors.start, 0);
+  int64_t stop = number(row, selectors.stop, -1);
+  if (stop < 0) {  // of the file
+    io::Selection first = selection;
+    first.timepoint = 0;
+    stop = io::open_image(path, first)->info().timepoints - 1;
+  }
+  const std::size_t blamed = selectors.start != kNone ? selectors.start : selectors.stop;
+  if (start > stop) {
+    throw DataError(
+        fmt::format("{}: time points {} to {}: there are none", place(row, blamed), start, stop));
+  }
+  if ((stop - start) / step >= kMostImages) {
+    throw DataError(fmt::format("{}: time points {} to {}, expected {} at most in one row",
+                                place(row, blamed),
+                                start,
+                                stop,
+                                kMostImages));
+  }
+  std::vector<int64_t> result;
+  for (int64_t time = start; time <= stop; time += step) result.push_back(time);
+  return result;
+}
+
+std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column) const {
+  const std::string& text = cell(row, column.index);
+  if (text.empty()) throw DataError(place(row, column.index) + " is empty");
+  Source source;
+  source.path = path_of(text);
+  if (!is_there(source.path)) {
+    std::error_code error;
+    throw DataError(fmt::format("{}: {}: {}",
+                                place(row, column.index),
+                                fs::exists(source.path, error)
+                                    ? "a pipe, socket or device, expected an image"
+                                    : "no such image",
+                                printable(source.path, 300)));
+  }
+  const Selectors& selectors = column.selectors;
+  source.selection.channels = numbers(row, selectors.channel);
+  source.selection.level = number(row, selectors.level, 0);
+  source.has_level = !numbers(row, selectors.level).empty();
+  std::vector<int64_t> scenes = numbers(row, selectors.scene);
+  source.has_scene = !scenes.empty();
+  if (scenes.empty()) scenes = {0};
+  std::vector<Source> result;
+  for (const int64_t scene : scenes) {
+    source.selection.scene = scene;
+    for (const int64_t time : timepoints(row, selectors, source.path, source.selection)) {
+      result.push_back(source);
+      result.back().selection.timepoint = time;
+    }
+  }
+  return result;
+}
+
+void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
+  Sample sample;
+  for (const std::size_t column : texts_)
+    sample.columns[table_.columns[column]] = cell(row, column);
+  if (weight_ != kNone) {
+    const std::string text = trim(cell(row, weight_));
+    char* end = nullptr;
+    sample.weight = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !std::isfinite(sample.weight) || sample.weight < 0) {
+      throw DataError(
+          fmt::format("{} is '{}', expected a weight of at least 0", place(row, weight_), text));
+    }
+  }
+  std::vector<std::vector<Source>> by_column;
+  std::size_t count = 1;
+  for (const ImageColumn& column : images_) {
+    by_column.push_back(sources(row, column));
+    count = std::max(count, by_column.back().size());
+  }
+  for (std::size_t c = 0; c < images_.size(); ++c) {
+    if (by_column[c].size() == 1 || by_column[c].size() == count) continue;
+    throw DataError(fmt::format("{} gives {} images, another column of the row {}",
+                                place(row, images_[c].index),
+                                by_column[c].size(),
+                                count));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Sample& added = samples.emplace_back(sample);
+    for (std::size_t c = 0; c < images_.size(); ++c) {
+      const Source& source = by_column[c][by_column[c].size() == 1 ? 0 : i];
+      if (added.id.empty()) added.id = source.path;
+      added.sources[images_[c].name] = source;
+    }
+  }
+}
+
+std::vector<Sample> Manifest::samples(const std::vector<std::size_t>& rows) const {
+  std::vector<Sample> result;
+  std::string problems;
+  std::size_t count = 0;
+  for (const std::size_t row : rows) {
+    try {
+      add_row(row, result);
+    } catch (const DataError& error) {
+      ++count;
+      if (count <= kMostProblems) problems += (count == 1 ? "" : "\n") + std::string(error.what());
+    }
+  }
+  if (count > kMostProblems) problems += fmt::format("\nand {} rows more", count - kMostProblems);
+  if (count > 0) throw DataError(problems);
+  return result;
+}
+
+std::vector<Sample> Manifest::samples() const {
+  std::vector<std::size_t> all(rows());
+  for (std::size_t row = 0; row < all.size(); ++row) all[row] = row;
+  if (all.empty()) throw ConfigError(table_.path + ": no rows below the header");
+  return samples(all);
+}
+
+std::vector<Sample> read_manifest(const std::string& path,
+                                  const std::vector<std::string>& columns) {
+  return Manifest(path, columns).samples();
+}
+
+}  // namespace cytra::data

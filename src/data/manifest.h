@@ -1,0 +1,71 @@
+#pragma once
+// Manifests: tables with a row per image. Source: cyto_dl.datamodules.dataframe, and
+// cyto_dl.datamodules.multidim_image for the columns that select.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/sample.h"
+#include "io/csv.h"
+
+namespace cytra::data {
+
+/// A .csv or .tsv file whose image columns hold paths relative to its folder. `channel`, `scene`,
+/// `resolution` and `timepoint` say which image of the file is meant: a number from 0 or several
+/// with commas; an empty cell says nothing. Several scenes or time points of a row are a sample
+/// each, as are those from `start` to `stop` (included; the last when empty or -1) in steps of
+/// `step`. They hold for every image column, KEY_channel and the like for the column KEY alone, in
+/// place of the plain one.
+class Manifest {
+ public:
+  /// `columns`: those to read; empty: all. One whose first cell is neither a file nor has the name
+  /// of an image holds text, for Sample::columns. Throws: DataError (no table, no such column, none
+  /// with images), ConfigError (no such file).
+  Manifest(const std::string& path,
+           const std::vector<std::string>& columns,
+           const std::string& weight_column = "");
+  std::size_t rows() const { return table_.rows.size(); }
+  /// Throws: DataError with the nearest column.
+  std::size_t column(const std::string& name) const { return table_.column(name); }
+  const std::string& cell(std::size_t row, std::size_t column) const {
+    return table_.rows[row][column];
+  }
+  /// "m.csv:3: column 'split'", for messages.
+  std::string place(std::size_t row, std::size_t column) const;
+  /// Samples of these rows. Throws: DataError with a line, file:line first, per row (20 at most)
+  /// whose image is missing or whose cell can't be read.
+  std::vector<Sample> samples(const std::vector<std::size_t>& rows) const;
+  std::vector<Sample> samples() const;
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  /// Columns that select for one image column; kNone: there is none.
+  struct Selectors {
+    std::size_t channel, scene, level, timepoint, start, stop, step;
+  };
+  struct ImageColumn {
+    std::string name;
+    std::size_t index;
+    Selectors selectors;
+  };
+  std::size_t optional_column(const std::string& name) const;
+  std::string path_of(const std::string& cell) const;
+  bool holds_images(std::size_t column, bool when_empty) const;
+  Selectors selectors_of(const std::string& image_column) const;
+  void add_row(std::size_t row, std::vector<Sample>& samples) const;
+  /// One image of a row, or one per scene and time point.
+  std::vector<Source> sources(std::size_t row, const ImageColumn& column) const;
+  std::vector<int64_t> numbers(std::size_t row, std::size_t column) const;
+  int64_t number(std::size_t row, std::size_t column, int64_t otherwise) const;
+  std::vector<int64_t> timepoints(std::size_t row,
+                                  const Selectors& selectors,
+                                  const std::string& path,
+                                  const io::Selection& selection) const;
+
+  io::Table table_;
+  std::vector<ImageColumn> images_;
+  std::vector<std::size_t> texts_;
+  std::size_t weight_;
+};
+
+}  // namespace cytra::data
