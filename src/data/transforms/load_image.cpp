@@ -1,9 +1,14 @@
 // LoadImaged: files to tensors, channel first. Source:
-// monai.transforms.LoadImaged(ensure_channel_first=True).
+// monai.transforms.LoadImaged(ensure_channel_first=True), cyto_dl.image.io.MonaiBioReader.
+#include <cmath>
+
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "config/schema.h"
 #include "data/image_tensor.h"
 #include "data/sample.h"
 #include "io/reader.h"
@@ -11,46 +16,245 @@
 namespace cytra::data {
 namespace {
 
+/// CytoDL's MonaiBioReader.
+struct ReaderOptions {
+  std::string dimension_order_out;
+  std::vector<int64_t> channel;
+  std::optional<int64_t> timepoint, z;
+  template <class V>
+  void visit(V& v) {
+    v("dimension_order_out",
+      dimension_order_out,
+      "axes of the image",
+      {"", "YX", "CYX", "ZYX", "CZYX"});
+    v("C", channel, "channels, from 0", 0, 1e9);
+    v("T", timepoint, "time point, from 0", 0, 1e9);
+    v("Z", z, "of MonaiBioReader: not supported");
+    v("dask_load", config::Unused{}, "what is asked for is all that is read");
+  }
+  void check() const {
+    if (z) throw ConfigError("Z: one plane of a stack can't be chosen, leave it out");
+  }
+};
+
+struct LoadOptions {
+  std::vector<std::string> keys;
+  int64_t spatial_dims = 2;
+  bool allow_missing_keys = false, time_as_channels = false;
+  std::vector<int64_t> channel;
+  std::optional<int64_t> scene, resolution, timepoint;
+  config::Node reader;
+  template <class V>
+  void visit(V& v) {
+    v("keys", keys, "samples' keys to load", config::required);
+    v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
+    v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
+    v("channel", channel, "channels to load, from 0; null: all", 0, 1e9);
+    v("scene", scene, "image of a file that holds several; null: the first", 0, 1e9);
+    v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
+    v("timepoint", timepoint, "null: the only one", 0, 1e9);
+    v("time_as_channels", time_as_channels, "time points are channels, as in 4D NIfTI of MONAI");
+    v("reader",
+      reader,
+      "MONAI's name of one, or MonaiBioReader with dimension_order_out, C, T; files tell their "
+      "format");
+    using config::Unused;
+    v("dtype",
+      Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
+      "samples are float32");
+    v("ensure_channel_first", Unused{}, "channels are first");
+    v("image_only", Unused{}, "one geometry per sample");
+    v("simple_keys", Unused{}, "one geometry per sample");
+    v("meta_keys", Unused{}, "one geometry per sample");
+    v("meta_key_postfix", Unused{}, "one geometry per sample");
+    v("prune_meta_pattern", Unused{}, "one geometry per sample");
+    v("prune_meta_sep", Unused{}, "one geometry per sample");
+    v("overwriting", Unused{}, "one geometry per sample");
+    v("expanduser", Unused{}, "paths are taken as they are");
+  }
+  void check() {
+    if (reader.kind != config::Kind::list) return take(reader);
+    for (const config::Node& one : reader.list) take(one);
+  }
+
+ private:
+  void take(const config::Node& one) {
+    if (one.is_null()) return;
+    const config::Node* target = one.is_map() ? one.find_direct("_target_") : &one;
+    if (target == nullptr) throw ConfigError("reader: expected `_target_: MonaiBioReader`");
+    const std::string path = target->as<std::string>();
+    const std::string name = path.substr(path.rfind('.') + 1);
+    const std::vector<std::string> names{"MonaiBioReader",
+                                         "ITKReader",
+                                         "NibabelReader",
+                                         "NumpyReader",
+                                         "PILReader",
+                                         "PydicomReader",
+                                         "NrrdReader"};
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw ConfigError("reader: there is no '" + path + "'." + suggestion(name, names));
+    if (!one.is_map()) return;
+    const auto options = config::parse<ReaderOptions>(one);
+    const std::string& axes = options.dimension_order_out;
+    if (axes == "ZYX" || axes == "CZYX") spatial_dims = 3;
+    if ((axes == "YX" || axes == "CYX") && spatial_dims == 3) {
+      throw ConfigError("reader.dimension_order_out: " + axes +
+                        ", expected ZYX or CZYX: spatial_dims is 3");
+    }
+    if (!options.channel.empty()) channel = options.channel;
+    if (options.timepoint) timepoint = options.timepoint;
+  }
+};
+
+void check_finite(const at::Tensor& tensor, const std::string& path) {
+  if (tensor.scalar_type() != at::kFloat || at::isfinite(tensor.sum()).item<bool>()) return;
+  const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
+  if (bad == 0) return;
+  throw DataError(path + ": " + std::to_string(bad) + " of " + std::to_string(tensor.numel()) +
+                  " values are NaN or infinite; expected finite intensities");
+}
+
+/// Parts of one image: they lie in one place.
+void check_same_place(const std::string& first,
+                      const io::Geometry& a,
+                      const std::string& path,
+                      const io::Geometry& b) {
+  const auto differs = [](double one, double other) {
+    return std::abs(one - other) > 1e-3 * (1 + std::abs(one));
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (differs(a.spacing_um[i], b.spacing_um[i])) {
+      throw DataError(
+          fmt::format("{}: voxels of {} um (z,y,x), expected {} as its other channel {}",
+                      path,
+                      fmt::join(b.spacing_um, " x "),
+                      fmt::join(a.spacing_um, " x "),
+                      first));
+    }
+  }
+  for (std::size_t i = 0; i < 12; ++i) {
+    if (differs(a.affine[i], b.affine[i])) {
+      throw DataError(path + ": another affine than its other channel " + first +
+                      ", expected one place in the world");
+    }
+  }
+}
+
 class LoadImaged final : public Transform {
  public:
-  struct Options {
-    std::vector<std::string> keys;
-    int64_t spatial_dims = 2;
-    bool allow_missing_keys = false;
-    template <class V>
-    void visit(V& v) {
-      v("keys", keys, "samples' keys to load", config::required);
-      v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
-      v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
-    }
-  };
+  using Options = LoadOptions;
   explicit LoadImaged(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
       const auto source = sample.sources.find(key);
-      if (source == sample.sources.end()) {
-        if (options_.allow_missing_keys) continue;
-        throw DataError(sample.id + ": the data set has no column '" + key +
-                        "' that LoadImaged asks for");
+      if (source != sample.sources.end()) {
+        io::Geometry geometry;
+        sample.tensors[key] = load(source->second, geometry);
+        if (key == options_.keys.front()) sample.geometry = geometry;
+      } else if (!options_.allow_missing_keys) {
+        throw_missing(sample, key);
       }
-      const std::string& path = source->second.path;
-      const io::Image image = io::read_image(path, source->second.selection);
-      if (key == options_.keys.front()) sample.geometry = image.geometry;
-      at::Tensor tensor = to_tensor(image, options_.spatial_dims, path);
-      if (tensor.scalar_type() == at::kFloat && !at::isfinite(tensor.sum()).item<bool>()) {
-        const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
-        if (bad > 0) {
-          throw DataError(path + ": " + std::to_string(bad) + " of " +
-                          std::to_string(tensor.numel()) +
-                          " values are NaN or infinite; expected finite intensities");
-        }
-      }
-      sample.tensors[key] = std::move(tensor);
     }
   }
 
  private:
+  [[noreturn]] static void throw_missing(const Sample& sample, const std::string& key) {
+    const auto text = sample.columns.find(key);
+    if (text != sample.columns.end()) {
+      throw DataError(fmt::format("{}: column '{}' holds '{}', expected the path of an image",
+                                  sample.id,
+                                  key,
+                                  text->second));
+    }
+    throw DataError(sample.id +
+                    (sample.tensors.count(key) > 0
+                         ? ": '" + key + "' is in memory, LoadImaged is for files: leave it out"
+                         : ": the data set has no column '" + key + "' that LoadImaged asks for"));
+  }
+
+  /// What the data set chose, else what the options choose.
+  io::Selection selection_of(const Source& source) const {
+    io::Selection selection = source.selection;
+    if (selection.channels.empty()) selection.channels = options_.channel;
+    if (!source.has_scene && selection.scene == 0) selection.scene = options_.scene.value_or(0);
+    if (!source.has_level && selection.level == 0)
+      selection.level = options_.resolution.value_or(0);
+    if (selection.timepoint < 0) selection.timepoint = options_.timepoint.value_or(-1);
+    return selection;
+  }
+
+  at::Tensor load(const Source& source, io::Geometry& geometry) const {
+    io::Selection selection = selection_of(source);
+    std::vector<at::Tensor> parts;
+    const auto read = [&](const std::string& path) {
+      const io::Image image = io::read_image(path, selection);
+      at::Tensor tensor = to_tensor(image, options_.spatial_dims, path);
+      check_finite(tensor, path);
+      if (parts.empty()) {
+        geometry = image.geometry;
+      } else {
+        check_same_place(source.path, geometry, path, image.geometry);
+        if (tensor.sizes().slice(1) != parts[0].sizes().slice(1)) {
+          throw DataError(fmt::format("{}: {} voxels, expected {} as its other channel {}",
+                                      path,
+                                      fmt::join(tensor.sizes().slice(1), "x"),
+                                      fmt::join(parts[0].sizes().slice(1), "x"),
+                                      source.path));
+        }
+      }
+      parts.push_back(std::move(tensor));
+    };
+    if (!source.more.empty()) return load_files(source, selection, read, parts);
+    if ((source.time_is_channel || options_.time_as_channels) && selection.timepoint < 0) {
+      const std::vector<int64_t> channels = std::move(selection.channels);
+      selection.channels.clear();
+      selection.timepoint = 0;
+      const int64_t count = io::open_image(source.path, selection)->info().timepoints;
+      for (; selection.timepoint < count; ++selection.timepoint) read(source.path);
+      return chosen(joined(parts), channels, source.path);
+    }
+    read(source.path);
+    return parts[0];
+  }
+
+  /// The channels are numbered over all files.
+  template <class Read>
+  at::Tensor load_files(const Source& source,
+                        io::Selection& selection,
+                        const Read& read,
+                        std::vector<at::Tensor>& parts) const {
+    const std::vector<int64_t> channels = std::move(selection.channels);
+    selection.channels.clear();
+    read(source.path);
+    for (const std::string& path : source.more) read(path);
+    return chosen(joined(parts), channels, source.path);
+  }
+
+  static at::Tensor joined(std::vector<at::Tensor>& parts) {
+    if (parts.size() == 1) return parts[0];
+    for (at::Tensor& part : parts) {
+      if (part.scalar_type() != parts[0].scalar_type()) {
+        for (at::Tensor& each : parts) each = each.to(at::kFloat);
+      }
+    }
+    return at::cat(parts);
+  }
+
+  static at::Tensor chosen(const at::Tensor& image,
+                           const std::vector<int64_t>& channels,
+                           const std::string& path) {
+    if (channels.empty()) return image;
+    std::vector<at::Tensor> parts;
+    for (const int64_t channel : channels) {
+      if (channel >= image.size(0)) {
+        throw DataError(
+            fmt::format("{}: no channel {}, expected 0 to {}", path, channel, image.size(0) - 1));
+      }
+      parts.push_back(image.narrow(0, channel, 1));
+    }
+    return at::cat(parts);
+  }
   Options options_;
 };
 CYTRA_REGISTER(Transform, LoadImaged, "LoadImaged");

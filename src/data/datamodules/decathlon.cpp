@@ -1,0 +1,144 @@
+// DecathlonDatamodule: the JSON lists of the Medical Segmentation Decathlon and of MONAI. Source:
+// monai.data.load_decathlon_datalist; 4D images are channels, as monai.transforms.LoadImaged has
+// them.
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/json_list.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+class DecathlonDatamodule final : public DataModule {
+ public:
+  struct Options : LoaderOptions {
+    std::string path;
+    std::vector<std::string> columns{"image", "label"};
+    std::optional<std::string> base_dir;
+    std::optional<int64_t> fold;
+    double valid_fraction = 0.2;
+    template <class V>
+    void visit(V& v) {
+      v("path", path, "the .json file, or the folder with dataset.json");
+      v("columns", columns, "our keys of its `image` and `label`");
+      v("base_dir", base_dir, "folder that paths start from; null: that of the .json file");
+      v("fold", fold, "validation: the items of `training` with this fold", 0, 1e6);
+      v("valid_fraction",
+        valid_fraction,
+        "share of `training`, its end, for validation; without `validation` and fold",
+        0,
+        1);
+      LoaderOptions::visit(v);
+    }
+    void check() const {
+      if (columns.size() != 2) throw ConfigError("columns: expected two: of image and label");
+    }
+  };
+  explicit DecathlonDatamodule(const Options& options) : options_(options) {}
+
+  std::vector<Sample> items(Split split) const override {
+    if (options_.path.empty())
+      throw ConfigError("data.path is not set: name the .json file that lists the images");
+    const std::string file = fs::is_directory(options_.path)
+                                 ? (fs::path(options_.path) / "dataset.json").string()
+                                 : options_.path;
+    const Json json = read_json(file);
+    if (split == Split::test || split == Split::predict) {
+      if (json.contains("test") && !json["test"].empty()) return read(json, "test", file);
+      throw ConfigError(file + ": no images to test: 'test' is missing");
+    }
+    if (json.contains("validation") && !options_.fold)
+      return read(json, split == Split::train ? "training" : "validation", file);
+    std::vector<Sample> all = read(json, "training", file), kept;
+    const auto held_out = static_cast<std::size_t>(
+        std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      bool is_valid = i >= all.size() - held_out;
+      if (options_.fold) {
+        const auto fold = all[i].columns.find("fold");
+        if (fold == all[i].columns.end())
+          throw DataError(
+              fmt::format("{}: training[{}]: no 'fold', which data.fold asks for", file, i));
+        is_valid = fold->second == std::to_string(*options_.fold);
+      }
+      if (is_valid == (split == Split::valid)) kept.push_back(std::move(all[i]));
+    }
+    if (kept.empty()) {
+      throw ConfigError(fmt::format("{}: no images are left for {}; change data.{}",
+                                    file,
+                                    name_of(split),
+                                    options_.fold ? "fold" : "valid_fraction"));
+    }
+    return kept;
+  }
+  const LoaderOptions& loader() const override { return options_; }
+
+ private:
+  std::vector<Sample> read(const Json& json, const char* key, const std::string& file) const {
+    const fs::path base =
+        options_.base_dir ? fs::path(*options_.base_dir) : fs::path(file).parent_path();
+    const Json& entries = list_of(json, key, file);
+    std::vector<Sample> samples;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::string place = fmt::format("{}: {}[{}]", file, key, i);
+      Sample& sample = samples.emplace_back();
+      if (entries[i].is_string()) {  // the Decathlon's own "test"
+        add(sample, "image", entries[i], base, place);
+      } else if (!entries[i].is_object()) {
+        throw DataError(place + ": " + entries[i].type_name() +
+                        ", expected {image: ..., label: ...}");
+      } else {
+        for (const auto& [name, value] : entries[i].items()) add(sample, name, value, base, place);
+      }
+      const auto image = sample.sources.find(options_.columns[0]);
+      if (image == sample.sources.end()) throw DataError(place + ": no 'image'");
+      sample.id = image->second.path;
+    }
+    if (samples.empty()) throw DataError(fmt::format("{}: {} is empty", file, key));
+    return samples;
+  }
+
+  /// One entry of an item: image and label are files; another is one when there is such a file.
+  void add(Sample& sample,
+           const std::string& name,
+           const Json& value,
+           const fs::path& base,
+           const std::string& place) const {
+    const std::string where = place + "." + name;
+    const bool is_image = name == "image" || name == "label";
+    const std::string key = name == "image"   ? options_.columns[0]
+                            : name == "label" ? options_.columns[1]
+                                              : name;
+    const auto path_of = [&](const Json& text) {
+      return (base / text_of(text, where)).lexically_normal().string();
+    };
+    if (!is_image && !(value.is_string() && is_there(path_of(value)))) {
+      if (value.is_primitive() && !value.is_null()) sample.columns[key] = text_of(value, where);
+      return;
+    }
+    Source source;
+    source.time_is_channel = true;
+    for (const Json& one : value.is_array() ? value : Json::array({value})) {
+      const std::string path = path_of(one);
+      if (!is_there(path)) throw DataError(where + ": no such image: " + path);
+      if (source.path.empty()) {
+        source.path = path;
+      } else {
+        source.more.push_back(path);
+      }
+    }
+    if (source.path.empty()) throw DataError(where + ": an empty list, expected paths of images");
+    sample.sources[key] = source;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(DataModule, DecathlonDatamodule, "DecathlonDatamodule");
+
+}  // namespace
+}  // namespace cytra::data

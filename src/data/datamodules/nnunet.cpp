@@ -1,0 +1,298 @@
+// NnUnetDatamodule: nnU-Net's raw data sets: dataset.json with imagesTr/CASE_0000.ext (a file per
+// channel), labelsTr/CASE.ext and imagesTs. Source: nnU-Net 2.6's documentation/dataset_format.md,
+// nnunetv2.utilities.{utils, crossval_split}; version 1's dataset.json by its own documentation.
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/json_list.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct Case {
+  std::vector<std::string> images;  // a file per channel
+  std::string label;                // "": none
+};
+using Cases = std::map<std::string, Case>;  // by identifier, sorted as nnU-Net sorts them
+
+/// Validation cases of each of 5 folds: sklearn's KFold(5, shuffle=True, random_state=12345), whose
+/// shuffle is that of numpy's RandomState.
+std::vector<std::vector<std::size_t>> five_folds(std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(12345);
+  for (std::size_t i = count - 1; i > 0; --i) {
+    std::size_t mask = i, drawn;
+    for (const int shift : {1, 2, 4, 8, 16}) mask |= mask >> shift;
+    do drawn = random() & mask;
+    while (drawn > i);
+    std::swap(order[i], order[drawn]);
+  }
+  std::vector<std::vector<std::size_t>> folds(5);
+  auto from = order.begin();
+  for (std::size_t fold = 0; fold < 5; ++fold) {
+    const auto to = from + static_cast<std::ptrdiff_t>(count / 5 + (fold < count % 5 ? 1 : 0));
+    folds[fold].assign(from, to);
+    std::sort(folds[fold].begin(), folds[fold].end());
+    from = to;
+  }
+  return folds;
+}
+
+class NnUnetDatamodule final : public DataModule {
+ public:
+  struct Options : LoaderOptions {
+    std::string path;
+    std::vector<std::string> columns{"image", "label"};
+    int64_t fold = 0;
+    std::optional<std::string> splits_file;
+    template <class V>
+    void visit(V& v) {
+      v("path", path, "folder with dataset.json, imagesTr and labelsTr");
+      v("columns", columns, "keys of the image and the label");
+      v("fold", fold, "which part is for validation", 0, 1e6);
+      v("splits_file",
+        splits_file,
+        "nnU-Net's splits_final.json; null: the folder's own, else nnU-Net's 5 folds");
+      LoaderOptions::visit(v);
+    }
+    void check() const {
+      if (columns.size() != 2) throw ConfigError("columns: expected two: of image and label");
+    }
+  };
+  explicit NnUnetDatamodule(const Options& options) : options_(options) {}
+
+  std::vector<Sample> items(Split split) const override {
+    if (options_.path.empty())
+      throw ConfigError("data.path is not set: name the folder with dataset.json");
+    fs::path root(options_.path);
+    if (root.filename() == "dataset.json") root = root.parent_path();
+    const DataSet set{root, (root / "dataset.json").string()};
+    Cases cases;
+    if (split == Split::train || split == Split::valid) {
+      cases = of_fold(set, set.training(), split == Split::valid);
+    } else {
+      cases = set.tests();
+    }
+    std::vector<Sample> samples;
+    for (const auto& [name, one] : cases) {
+      Sample& sample = samples.emplace_back();
+      sample.id = one.images.front();
+      Source& image = sample.sources[options_.columns[0]];
+      image.path = one.images.front();
+      image.more.assign(one.images.begin() + 1, one.images.end());
+      if (!one.label.empty() && split != Split::predict)
+        sample.sources[options_.columns[1]].path = one.label;
+    }
+    return samples;
+  }
+  const LoaderOptions& loader() const override { return options_; }
+
+ private:
+  /// A folder and its dataset.json.
+  struct DataSet {
+    fs::path root;
+    std::string place;
+    Json json = read_json(place);
+    bool is_first_version = json.is_object() && json.contains("modality");
+    std::size_t channels =
+        member(json, is_first_version ? "modality" : "channel_names", place).size();
+
+    Cases training() const {
+      Cases cases = is_first_version           ? listed("training")
+                    : json.contains("dataset") ? named()
+                                               : found("imagesTr", "labelsTr");
+      for (const auto& [name, one] : cases) {
+        if (one.label.empty()) {
+          throw DataError(fmt::format("{}: case '{}' has no label: {} is missing",
+                                      place,
+                                      name,
+                                      (root / "labelsTr" / name).string() + ending()));
+        }
+      }
+      const auto count = json.find("numTraining");
+      if (count != json.end() && count->is_number_integer() &&
+          count->get<int64_t>() != static_cast<int64_t>(cases.size())) {
+        throw DataError(fmt::format(
+            "{}: numTraining is {}, but there are {} cases", place, count->dump(), cases.size()));
+      }
+      return cases;
+    }
+
+    Cases tests() const {
+      if (is_first_version) {
+        if (json.contains("test") && !json["test"].empty()) return listed("test");
+      } else if (fs::is_directory(root / "imagesTs")) {
+        return found("imagesTs", "labelsTs");
+      }
+      throw ConfigError(root.string() + ": no test images: imagesTs is missing");
+    }
+
+    std::string ending() const {
+      return is_first_version ? ".nii.gz" : text_of(member(json, "file_ending", place), place);
+    }
+
+    /// FOLDER/CASE_0000.ext of the second version.
+    Cases found(const std::string& folder, const std::string& labels) const {
+      const std::string end = ending();
+      const fs::path images = root / folder;
+      if (!fs::is_directory(images)) throw ConfigError(images.string() + ": no such folder");
+      std::vector<std::string> names;
+      for (const fs::directory_entry& entry : fs::directory_iterator(images)) {
+        const std::string name = entry.path().filename().string();
+        if (!starts_with(name, ".") && ends_with(name, end)) names.push_back(name);
+      }
+      std::sort(names.begin(), names.end());
+      Cases cases;
+      for (const std::string& name : names) {
+        const std::string start = name.substr(0, name.size() - end.size());
+        const std::size_t from = start.size() < 5 ? 0 : start.size() - 5;
+        if (from == 0 || start[from] != '_' ||
+            start.find_first_not_of("0123456789", from + 1) != std::string::npos) {
+          throw DataError(fmt::format(
+              "{}: expected CASE_0000{} with the channel's number", (images / name).string(), end));
+        }
+        if (std::stoul(start.substr(from + 1)) >= channels) {
+          throw DataError(fmt::format("{}: channel {}, but {} names {}",
+                                      (images / name).string(),
+                                      start.substr(from + 1),
+                                      place,
+                                      channels));
+        }
+        cases[start.substr(0, from)];
+      }
+      if (cases.empty()) {
+        throw DataError(
+            fmt::format("{}: no images that end in {} as {} says", images.string(), end, place));
+      }
+      for (auto& [name, one] : cases) {
+        one.images = files_of((images / name).string(), end);
+        const std::string label = (root / labels / name).string() + end;
+        if (is_there(label)) one.label = label;
+      }
+      return cases;
+    }
+
+    /// The `dataset` of a dataset.json whose files lie elsewhere.
+    Cases named() const {
+      Cases cases;
+      for (const auto& [name, entry] : json["dataset"].items()) {
+        const std::string where = fmt::format("{}: dataset.{}", place, name);
+        for (const Json& image : list_of(entry, "images", where))
+          cases[name].images.push_back(existing(text_of(image, where), where));
+        cases[name].label = existing(text_of(member(entry, "label", where), where), where);
+        if (cases[name].images.size() == channels) continue;
+        throw DataError(
+            fmt::format("{}: {} images, expected {}", where, cases[name].images.size(), channels));
+      }
+      return cases;
+    }
+
+    /// The first version lists imagesTr/CASE.nii.gz; the files have the channel's number.
+    Cases listed(const char* key) const {
+      Cases cases;
+      const Json& entries = list_of(json, key, place);
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        const std::string where = fmt::format("{}: {}[{}]", place, key, i);
+        const bool is_path = entries[i].is_string();
+        const std::string image =
+            text_of(is_path ? entries[i] : member(entries[i], "image", where), where);
+        const std::string file = fs::path(image).filename().string();
+        const std::string end = file.substr(std::min(file.find('.'), file.size()));
+        const fs::path path = (root / image).lexically_normal();
+        Case& one = cases[file.substr(0, file.size() - end.size())];
+        const std::string start = path.string().substr(0, path.string().size() - end.size());
+        if (is_there(path.string()) && !is_there(start + "_0000" + end)) {
+          throw DataError(
+              fmt::format("{}: {}_0000{} is missing; data=decathlon reads the "
+                          "Decathlon's own layout",
+                          where,
+                          start,
+                          end));
+        }
+        one.images = files_of(start, end);
+        if (!is_path)
+          one.label = existing(text_of(member(entries[i], "label", where), where), where);
+      }
+      return cases;
+    }
+
+    /// START_0000END, START_0001END, ...
+    std::vector<std::string> files_of(const std::string& start, const std::string& end) const {
+      std::vector<std::string> files;
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        files.push_back(fmt::format("{}_{:04}{}", start, channel, end));
+        if (is_there(files.back())) continue;
+        throw DataError(
+            fmt::format("{}: no such image: {} names {} channels", files.back(), place, channels));
+      }
+      if (files.empty()) throw DataError(place + ": no channels, expected one at least");
+      return files;
+    }
+
+    std::string existing(const std::string& file, const std::string& where) const {
+      std::string path = (root / file).lexically_normal().string();
+      if (is_there(path)) return path;
+      throw DataError(where + ": no such image: " + path);
+    }
+  };
+
+  Cases of_fold(const DataSet& set, const Cases& all, bool is_valid) const {
+    std::string file = options_.splits_file.value_or("");
+    if (file.empty()) file = (set.root / "splits_final.json").string();
+    Cases cases;
+    if (options_.splits_file || is_there(file)) {
+      const Json splits = read_json(file);
+      check_fold(splits.size(), file);
+      const std::string where = fmt::format("{}: [{}]", file, options_.fold);
+      const Json& fold = splits[static_cast<std::size_t>(options_.fold)];
+      for (const Json& name : list_of(fold, is_valid ? "val" : "train", where)) {
+        const auto found = all.find(text_of(name, where));
+        if (found == all.end()) {
+          std::vector<std::string> names;
+          for (const auto& [known, unused] : all) names.push_back(known);
+          throw DataError(fmt::format("{}: there is no case '{}'.{}",
+                                      where,
+                                      text_of(name, where),
+                                      suggestion(text_of(name, where), names)));
+        }
+        cases.insert(*found);
+      }
+      if (cases.empty()) throw DataError(where + ": no cases");
+      return cases;
+    }
+    if (all.size() < 5) {
+      throw DataError(fmt::format(
+          "{}: {} cases, expected 5 at least for 5 folds; write splits_final.json beside it",
+          set.place,
+          all.size()));
+    }
+    check_fold(5, set.place);
+    const auto held_out = five_folds(all.size())[static_cast<std::size_t>(options_.fold)];
+    std::size_t index = 0;
+    for (const auto& entry : all) {
+      if (std::binary_search(held_out.begin(), held_out.end(), index++) == is_valid)
+        cases.insert(entry);
+    }
+    return cases;
+  }
+  void check_fold(std::size_t count, const std::string& place) const {
+    if (options_.fold < static_cast<int64_t>(count)) return;
+    throw ConfigError(
+        fmt::format("data.fold: {}, but {} has {} folds from 0", options_.fold, place, count));
+  }
+  Options options_;
+};
+CYTRA_REGISTER(DataModule, NnUnetDatamodule, "NnUnetDatamodule");
+
+}  // namespace
+}  // namespace cytra::data
