@@ -10,10 +10,15 @@ int main(int argc, char** argv) {
        "  train experiment=im2im/segmentation checkpoint.ckpt_path=logs/.../last.ckpt    # go on "
        "with a run\n"
        "  train experiment=im2im/segmentation --cfg job                                  # show "
-       "the configuration",
+       "the configuration\n"
+       "  train experiment=im2im/segmentation data.path=my_manifests --check-data        # show "
+       "what the data holds",
        "train",
        "cytra_train",
-       {}},
+       {},
+       {{"--check-data",
+         "cytra_check_data",
+         "read every image once, tell what is there and what is wrong; train nothing"}}},
       argc,
       argv);
 }

@@ -81,6 +81,7 @@ std::string flags_help(const Program& program) {
                                                            : " X ...";
     text += fmt::format("  {:<26} {} ({})\n", std::string(flag.name) + value, flag.help, flag.key);
   }
+  for (const Mode& mode : program.modes) text += fmt::format("  {:<26} {}\n", mode.flag, mode.help);
   for (const Line& line : lines) text += fmt::format("  {:<26} {}\n", line.flag, line.help);
   return text;
 }
@@ -88,6 +89,7 @@ std::string flags_help(const Program& program) {
 std::vector<std::string> flag_names(const Program& program) {
   std::vector<std::string> names;
   for (const Flag& flag : program.flags) names.emplace_back(flag.name);
+  for (const Mode& mode : program.modes) names.emplace_back(mode.flag);
   for (const Line& line : lines) {
     const std::string text = line.flag;
     const std::size_t begin = text.find("--");
@@ -134,10 +136,15 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
     if (flag.takes == Flag::Takes::one) option->expected(1)->allow_extra_args(false);
     options.push_back(option);
   }
+  for (const Mode& mode : program.modes) app.add_flag(mode.flag);
   try {
     app.parse(spelled_out(argc, argv));
   } catch (const CLI::ParseError& error) {
     throw ConfigError(fmt::format("{}; see {} --help", error.what(), program.name));
+  }
+  arguments.entry = program.entry;
+  for (const Mode& mode : program.modes) {
+    if (app.count(mode.flag) > 0) arguments.entry = mode.entry;
   }
   if (with_schema->count() > 0) {
     arguments.schema = schema;

@@ -15,6 +15,7 @@ struct Arguments {
   std::string explain, diff, describe;  // a key, a file or folder, a component
   std::optional<std::string> schema;    // a group; "" for the primary config
   std::string completion;               // install=bash, uninstall=bash, query=bash
+  std::string entry;                    // of the program, or of the mode asked for
   bool help = false, version = false, quiet = false, json = false, resolve = false, check = false,
        multirun = false;
   int verbose = 0;

@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -165,6 +166,13 @@ int run_throwing(const Program& program, int argc, char** argv) {
     if (arguments.resolve) config::set_output_dir(root);
     print(diff_text(composition, arguments.diff, arguments.resolve));
   } else if (is_multirun(arguments, composition)) {
+    if (arguments.entry != program.entry) {
+      throw ConfigError(fmt::format(
+          "{} works on one configuration, leave out --multirun",
+          std::find_if(program.modes.begin(), program.modes.end(), [&](const Mode& mode) {
+            return mode.entry == arguments.entry;
+          })->flag));
+    }
     return run_sweep(program, arguments, composer, primary, [&](Node job) {
       Run run = make_run(program, arguments, std::move(job));
       run.check = true;
@@ -172,8 +180,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     });
   } else {
     apply_hydra(root);
-    const int code =
-        load_engine<const Run>(program.entry)(make_run(program, arguments, std::move(root)));
+    const int code = load_engine<const Run>(arguments.entry.c_str())(
+        make_run(program, arguments, std::move(root)));
     if (arguments.check && code == 0) print("ok\n");
     return code;
   }

@@ -17,6 +17,13 @@ struct Flag {
   const char* help;
 };
 
+/// A flag that starts another function of the engine with the same configuration.
+struct Mode {
+  const char* flag;   // "--check-data"
+  const char* entry;  // as Program's
+  const char* help;
+};
+
 struct Program {
   const char* name;
   const char* summary;
@@ -24,6 +31,7 @@ struct Program {
   const char* primary;  // the primary config: "train" is configs/train.yaml
   const char* entry;    // the function in libcytra.so: extern "C" int entry(const cytra::cli::Run&)
   std::vector<Flag> flags;
+  std::vector<Mode> modes = {};
 };
 
 /// What the engine gets.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "cli/arguments.h"
 #include "tests/config/tree.h"
 
 namespace cytra::cli {
@@ -76,6 +77,18 @@ TEST_F(Completion, SplitsAsAShell) {
   EXPECT_EQ(shell_words("train  a='b c' d\\ e \"f"), (Words{"train", "a=b c", "d e", "f"}));
   EXPECT_EQ(shell_words("train "), (Words{"train", ""}));
   EXPECT_EQ(shell_words(""), (Words{""}));
+}
+
+TEST_F(Completion, AModeIsAFlagWithAnEntry) {
+  const Program program{"train", "", "", "train", "entry", {}, {{"--look", "other", "looks"}}};
+  EXPECT_EQ(completions(program, config::Composer({tree_.folder()}), "train", {}, "--lo"),
+            Words{"--look"});
+  EXPECT_NE(flags_help(program).find("--look"), std::string::npos);
+  std::string words[] = {"train", "--look", "a=1"};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data()};
+  EXPECT_EQ(parse_arguments(program, 3, argv).entry, "other");
+  EXPECT_EQ(parse_arguments(program, 3, argv).overrides, Words{"a=1"});
+  EXPECT_EQ(parse_arguments(program, 1, argv).entry, "entry");
 }
 
 TEST_F(Completion, UnknownShell) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/strings.h"
+#include "config/node.h"
 #include "tests/support/program.h"
 
 namespace cytra {
@@ -239,6 +240,28 @@ TEST_F(Programs, BrokenImagesAreNamed) {
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:3", "missing.tif"});
   std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif\n";
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:2"});
+}
+
+TEST_F(Programs, CheckDataTellsWhatIsThere) {
+  const Outcome good = shell(train("--check-data", "unused"));
+  EXPECT_EQ(good.code, 0) << good.out << good.err;
+  for (const char* part : {"train raw: 3 images", "valid seg: 1 images", "classes    0: ", "ok\n"})
+    EXPECT_NE(good.out.find(part), std::string::npos) << part << " is not in: " << good.out;
+  EXPECT_FALSE(fs::exists(at("unused")));
+  expect_mistake(train("--check-data trainer.max_epoch=5"), {"trainer.max_epochs"});
+  expect_mistake(train("--check-data -m trainer.max_epochs=1,2"), {"--check-data"});
+  fs::create_directories(at("leak"));
+  std::ofstream(at("leak/cut.tif")) << "II";
+  for (const char* csv : {"train.csv", "valid.csv"}) {
+    std::ofstream(at("leak/") + csv)
+        << "raw,seg\n../my samples/images/train_0000_raw.ome.tif,cut.tif\n";
+  }
+  const Outcome bad = shell(train("--check-data --json 'data.path=" + at("leak") + "'", "unused"));
+  EXPECT_EQ(bad.code, 2) << bad.err;
+  const config::Node node = config::parse_yaml(bad.out, "output");
+  EXPECT_EQ(node.get<int64_t>("splits.train.seg.broken"), 1);
+  EXPECT_EQ(node.get<int64_t>("splits.train.raw.broken"), 0);
+  EXPECT_EQ(node.at("problems").list.size(), 3U) << bad.out;
 }
 
 TEST_F(Programs, PredictGoesOnAfterABrokenImage) {

@@ -1,0 +1,250 @@
+// What is wrong, or remarkable, in a surveyed data set.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/strings.h"
+#include "data/survey.h"
+
+namespace cytra::data {
+namespace {
+
+constexpr std::size_t kMostLines = 20;  // of one kind
+
+bool is_read(const ImageFacts& image) {
+  return image.error.empty() && !image.shape.empty();
+}
+
+/// Lines of one kind; the ones beyond kMostLines are counted.
+class Lines {
+ public:
+  explicit Lines(std::vector<std::string>& into) : into_(into) {}
+  ~Lines() {
+    if (count_ > kMostLines) into_.push_back(fmt::format("and {} more", count_ - kMostLines));
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+  void add(std::string line) {
+    if (++count_ <= kMostLines) into_.push_back(std::move(line));
+  }
+
+ private:
+  std::vector<std::string>& into_;
+  std::size_t count_ = 0;
+};
+
+std::vector<int64_t> space_of(const ImageFacts& image) {
+  return {image.shape.begin() + 1, image.shape.end()};
+}
+
+bool is_known(const std::array<double, 3>& spacing) {
+  return spacing[1] > 0 && spacing[2] > 0;
+}
+
+bool is_same(const std::array<double, 3>& a, const std::array<double, 3>& b) {
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (std::abs(a[d] - b[d]) > 1e-3 * std::max(a[d], b[d])) return false;
+  }
+  return true;
+}
+
+std::string spacing_text(const std::array<double, 3>& spacing) {
+  return is_known(spacing) ? fmt::format("{:.4g} um", fmt::join(spacing, " x ")) : "unknown";
+}
+
+/// Keys of labels in any split, when other keys are images.
+bool is_label(const Survey& survey, const std::string& key) {
+  bool is_any = false;
+  for (const SplitFacts& split : survey.splits) {
+    const auto facts = split.keys.find(key);
+    if (facts == split.keys.end() || facts->second.broken() == facts->second.images.size())
+      continue;
+    if (facts->second.classes().empty()) return false;
+    is_any = true;
+  }
+  return is_any;
+}
+
+void find_broken(const SplitFacts& split, std::vector<std::string>& problems) {
+  Lines lines(problems);
+  if (!split.error.empty()) {
+    for (const std::string& line : cytra::split(split.error, '\n'))
+      lines.add(fmt::format("{}: {}", name_of(split.split), line));
+  }
+  for (const auto& [key, facts] : split.keys) {
+    for (const ImageFacts& image : facts.images) {
+      if (image.error.empty()) continue;
+      const std::string path = image.error.find(image.path) == std::string::npos
+                                   ? image.path + ": "
+                                   : "";  // most messages begin with it
+      lines.add(fmt::format("{} {}: {}{}", name_of(split.split), key, path, image.error));
+    }
+  }
+}
+
+/// Labels lie on their image: one size, one spacing where both tell. Two images may differ, as for
+/// super-resolution.
+void find_misfits(Survey& survey, const SplitFacts& split) {
+  Lines problems(survey.problems), notes(survey.notes);
+  std::vector<std::string> images, labels;
+  for (const auto& [key, facts] : split.keys)
+    (is_label(survey, key) ? labels : images).push_back(key);
+  const bool has_labels = !labels.empty();
+  if (images.empty()) images.swap(labels);
+  labels.insert(labels.end(), images.begin() + 1, images.end());
+  for (const std::string& label : labels) {
+    Lines& lines = has_labels && is_label(survey, label) ? problems : notes;
+    for (std::size_t i = 0; i < split.ids.size(); ++i) {
+      const ImageFacts& a = split.keys.at(images.front()).images[i];
+      const ImageFacts& b = split.keys.at(label).images[i];
+      if (!is_read(a) || !is_read(b)) continue;
+      const auto add =
+          [&](const std::string& what, const std::string& one, const std::string& two) {
+            lines.add(fmt::format("{}: {}: {} of '{}' is {}, of '{}' {}",
+                                  name_of(split.split),
+                                  split.ids[i],
+                                  what,
+                                  images.front(),
+                                  one,
+                                  label,
+                                  two));
+          };
+      if (space_of(a) != space_of(b)) {
+        add("size",
+            fmt::format("{}", fmt::join(space_of(a), "x")),
+            fmt::format("{}", fmt::join(space_of(b), "x")));
+      } else if (is_known(a.spacing_um) && is_known(b.spacing_um) &&
+                 !is_same(a.spacing_um, b.spacing_um)) {
+        add("spacing", spacing_text(a.spacing_um), spacing_text(b.spacing_um));
+      }
+    }
+  }
+}
+
+/// Images of a key whose `value` is not that of most.
+template <class Value, class Text>
+void find_odd(const Survey& survey,
+              const std::string& key,
+              const Value& value,
+              const Text& text,
+              const char* what,
+              std::vector<std::string>& into) {
+  std::map<std::string, std::size_t> counts;
+  for (const SplitFacts& split : survey.splits) {
+    const auto facts = split.keys.find(key);
+    if (facts == split.keys.end()) continue;
+    for (const ImageFacts& image : facts->second.images) {
+      if (is_read(image)) ++counts[text(value(image))];
+    }
+  }
+  if (counts.size() < 2) return;
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      });
+  Lines lines(into);
+  for (const SplitFacts& split : survey.splits) {
+    const auto facts = split.keys.find(key);
+    if (facts == split.keys.end()) continue;
+    for (const ImageFacts& image : facts->second.images) {
+      if (!is_read(image) || text(value(image)) == most->first) continue;
+      lines.add(fmt::format("{} {}: {}: {} {}, most others {}",
+                            name_of(split.split),
+                            key,
+                            image.path,
+                            what,
+                            text(value(image)),
+                            most->first));
+    }
+  }
+}
+
+struct Place {
+  Split split;
+  const ImageFacts* image;
+};
+
+/// Images that are there twice. In training and elsewhere, the score is worth nothing; valid and
+/// test may be one on purpose.
+void find_twins(Survey& survey, const std::string& key) {
+  std::map<std::string, std::vector<Place>> groups;
+  for (const SplitFacts& split : survey.splits) {
+    const auto facts = split.keys.find(key);
+    if (facts == split.keys.end()) continue;
+    for (const ImageFacts& image : facts->second.images) {
+      if (!is_read(image)) continue;
+      // Of one content, unless it is a constant, which many empty images are.
+      const bool is_constant = image.min == image.max;
+      groups[is_constant ? "f" + image.file : fmt::format("c{}", image.content)].push_back(
+          {split.split, &image});
+    }
+  }
+  Lines problems(survey.problems), notes(survey.notes);
+  for (const auto& [name, places] : groups) {
+    if (places.size() < 2 || name == "f") continue;
+    const Place& first = places.front();
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      const Place& other = places[i];
+      const bool is_leak = first.split == Split::train && other.split != Split::train;
+      if (first.split != Split::train && first.split != other.split) continue;
+      (is_leak ? problems : notes)
+          .add(fmt::format("{} and {} {}: {} {}{}",
+                           name_of(first.split),
+                           name_of(other.split),
+                           key,
+                           first.image->path,
+                           !first.image->file.empty() && first.image->file == other.image->file
+                               ? "is in both"
+                               : "has the same values as " + other.image->path,
+                           is_leak ? ": what is trained on must not be validated on" : ""));
+    }
+  }
+}
+
+}  // namespace
+
+void judge(Survey& survey) {
+  std::vector<std::string> keys;
+  for (const SplitFacts& split : survey.splits) {
+    find_broken(split, survey.problems);
+    if (!split.keys.empty()) find_misfits(survey, split);
+    for (const auto& [key, facts] : split.keys) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  }
+  const bool has_images = std::any_of(
+      keys.begin(), keys.end(), [&](const std::string& key) { return !is_label(survey, key); });
+  for (const std::string& key : keys) {
+    find_odd(
+        survey,
+        key,
+        [](const ImageFacts& image) { return image.shape[0]; },
+        [](int64_t channels) { return std::to_string(channels); },
+        "channels",
+        survey.problems);
+    find_odd(
+        survey,
+        key,
+        [](const ImageFacts& image) { return image.spacing_um; },
+        spacing_text,
+        "spacing",
+        survey.notes);
+    if (has_images && is_label(survey, key)) continue;
+    find_twins(survey, key);
+    Lines lines(survey.notes);
+    for (const SplitFacts& split : survey.splits) {
+      const auto facts = split.keys.find(key);
+      if (facts == split.keys.end()) continue;
+      for (const ImageFacts& image : facts->second.images) {
+        if (is_read(image) && image.min == image.max) {
+          lines.add(fmt::format(
+              "{} {}: {}: every value is {}", name_of(split.split), key, image.path, image.min));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace cytra::data
