@@ -19,6 +19,8 @@ namespace {
 
 using config::Node;
 
+constexpr std::size_t kMostClasses = 12;  // in the table; instances may have more
+
 /// What is told of a key, once for both forms of output.
 struct Summary {
   std::size_t images = 0, broken = 0, shapes = 0, other_spacing = 0;
@@ -96,10 +98,10 @@ std::string key_text(const char* split, const std::string& key, const data::KeyF
   };
   line("shape", shape_text(summary));
   line("type", fmt::format("{}", fmt::join(summary.dtypes, ", ")));
-  std::string spacing =
-      summary.spacing_um[2] > 0
-          ? fmt::format("{:.4g} um (z, y, x)", fmt::join(summary.spacing_um, " x "))
-          : "unknown";
+  const std::array<double, 3>& um = summary.spacing_um;
+  std::string spacing = um[2] <= 0  ? "unknown"
+                        : um[0] > 0 ? fmt::format("{:.4g} um (z, y, x)", fmt::join(um, " x "))
+                                    : fmt::format("{:.4g} x {:.4g} um (y, x)", um[1], um[2]);
   if (summary.other_spacing > 0)
     spacing += fmt::format("; {} images differ", summary.other_spacing);
   line("spacing", spacing);
@@ -114,6 +116,10 @@ std::string key_text(const char* split, const std::string& key, const data::KeyF
   double voxels = 0;
   for (const data::ClassFacts& one : classes) voxels += static_cast<double>(one.voxels);
   for (const data::ClassFacts& one : classes) {
+    if (&one == classes.data() + kMostClasses) {
+      line("", fmt::format("and {} more", classes.size() - kMostClasses));
+      break;
+    }
     line(&one == classes.data() ? "classes" : "",
          fmt::format("{}: {} voxels ({:.3g} %) in {} images",
                      one.value,

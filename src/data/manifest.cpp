@@ -136,15 +136,21 @@ std::vector<int64_t> Manifest::timepoints(std::size_t row,
   if (step == 0) throw DataError(place(row, selectors.step) + " is 0, expected at least 1");
   const int64_t start = number(row, selectors.start, 0);
   int64_t stop = number(row, selectors.stop, -1);
-  if (stop < 0) {  // of the file
+  const bool is_of_file = stop < 0;
+  if (is_of_file) {
     io::Selection first = selection;
     first.timepoint = 0;
     stop = io::open_image(path, first)->info().timepoints - 1;
   }
-  const std::size_t blamed = selectors.start != kNone ? selectors.start : selectors.stop;
+  const std::size_t blamed = selectors.start != kNone  ? selectors.start
+                             : selectors.stop != kNone ? selectors.stop
+                                                       : selectors.step;
   if (start > stop) {
-    throw DataError(
-        fmt::format("{}: time points {} to {}: there are none", place(row, blamed), start, stop));
+    throw DataError(fmt::format("{}: time points {} to {}{}: there are none",
+                                place(row, blamed),
+                                start,
+                                stop,
+                                is_of_file ? ", the file's last" : ""));
   }
   if ((stop - start) / step >= kMostImages) {
     throw DataError(fmt::format("{}: time points {} to {}, expected {} at most in one row",

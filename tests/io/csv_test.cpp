@@ -32,6 +32,7 @@ TEST(Csv, Oddities) {
   EXPECT_EQ(parse("a\tb,c\n1\t2\n", "a.tsv").columns, (Row{"a", "b,c"}));
   EXPECT_EQ(parse("a\rb\r").rows.at(0), Row{"b"});
   EXPECT_EQ(parse("a,b\n1,2\n\n\n").rows.size(), 1U);
+  EXPECT_EQ(parse("a,b\n,\n1,\n,,\n").rows.size(), 1U);
   EXPECT_EQ(parse("a,b\n").rows.size(), 0U);
   EXPECT_EQ(parse("a,b\nx\"y,\"\"\n").rows.at(0), (Row{"x\"y", ""}));
   EXPECT_EQ(parse("a,b\n1,").rows.at(0), (Row{"1", ""}));

@@ -101,7 +101,7 @@ class DataframeDatamodule final : public DataModule {
       if (!split_map.is_null() && !split_map.is_map())
         throw ConfigError("split_map: expected a map, such as {fit: train, check: valid}");
       for (const auto& [word, split] : split_map.map) {
-        Split unused;
+        Split unused = Split::train;
         if (!split_of(split.as<std::string>(), unused)) {
           throw ConfigError(
               fmt::format("split_map.{}: '{}', expected train, valid or test.{}",
@@ -190,7 +190,7 @@ class DataframeDatamodule final : public DataModule {
     std::string word = manifest.cell(row, column);
     if (const config::Node* other = options_.split_map.find_direct(word))
       word = other->as<std::string>();
-    Split split;
+    Split split = Split::train;
     if (split_of(word, split)) return split;
     std::vector<std::string> choices{"train", "valid", "test"};
     for (const auto& [key, value] : options_.split_map.map) choices.push_back(key);
