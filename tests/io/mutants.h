@@ -29,15 +29,18 @@ inline uint64_t absurd(Random& random) {
   return kAbsurd[random.below(std::size(kAbsurd))];
 }
 
+inline bool holds(const std::string& bytes, uint64_t at, uint64_t size) {
+  return at <= bytes.size() && size <= bytes.size() - at;
+}
 inline uint64_t number_at(const std::string& bytes, std::size_t at, std::size_t size, bool is_big) {
   uint64_t value = 0;
-  for (std::size_t i = 0; i < size && at + size <= bytes.size(); ++i)
+  for (std::size_t i = 0; i < size && holds(bytes, at, size); ++i)
     value = value << 8 | static_cast<unsigned char>(bytes[at + (is_big ? i : size - 1 - i)]);
   return value;
 }
 inline void put_number(
     std::string& bytes, std::size_t at, std::size_t size, bool is_big, uint64_t value) {
-  for (std::size_t i = 0; i < size && at + size <= bytes.size(); ++i)
+  for (std::size_t i = 0; i < size && holds(bytes, at, size); ++i)
     bytes[at + (is_big ? size - 1 - i : i)] = static_cast<char>(value >> (8 * i));
 }
 
@@ -98,7 +101,7 @@ inline void change_directory(std::string& bytes, Random& random) {
   std::vector<std::size_t> entries, links = {is_long ? 8U : 4U}, directories;
   while (directories.size() < 20) {
     const uint64_t at = number_at(bytes, links.back(), word, is_big);
-    if (at == 0 || at + 8 > bytes.size()) break;
+    if (at == 0 || !holds(bytes, at, 8)) break;
     const uint64_t count = number_at(bytes, at, count_size, is_big);
     if (count > 100) break;
     for (uint64_t i = 0; i < count && at + count_size + (i + 1) * entry_size <= bytes.size(); ++i)
