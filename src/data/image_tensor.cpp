@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/sample.h"
 
 namespace cytra::data {
 namespace {
@@ -34,12 +35,29 @@ at::ScalarType scalar_type(io::Dtype dtype) {
 
 }  // namespace
 
+void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path) {
+  if (spatial_dims == 3 || planes == 1) return;
+  throw DataError(fmt::format(
+      "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3", path, planes));
+}
+
+void check_finite(const at::Tensor& tensor, const std::string& path) {
+  if (tensor.scalar_type() != at::kFloat || at::isfinite(tensor.sum()).item<bool>()) return;
+  const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
+  if (bad == 0) return;
+  throw DataError(path + ": " + std::to_string(bad) + " of " + std::to_string(tensor.numel()) +
+                  " values are NaN or infinite; expected finite intensities");
+}
+
+at::Tensor read_tensor(const Unread& image) {
+  at::Tensor tensor = to_tensor(image.reader->read(image.region), image.spatial_dims, image.path);
+  check_finite(tensor, image.path);
+  return tensor;
+}
+
 at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path) {
   const auto [c, z, y, x] = image.shape;
-  if (spatial_dims == 2 && z != 1) {
-    throw DataError(fmt::format(
-        "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3", path, z));
-  }
+  check_planes(z, spatial_dims, path);
   auto* pixels = const_cast<unsigned char*>(image.pixels.data());
   const at::Tensor view =
       at::from_blob(pixels, {c, z, y, x}, at::TensorOptions(scalar_type(image.dtype)));

@@ -8,6 +8,13 @@ namespace cytra::data {
 /// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as float32). Throws:
 /// DataError when a stack is read as 2D.
 at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path);
+/// Throws: DataError for a stack when spatial_dims is 2.
+void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path);
+/// What is wanted of an image that is not read yet. Throws: DataError, also for values that are NaN
+/// or infinite.
+struct Unread;
+at::Tensor read_tensor(const Unread& image);
+void check_finite(const at::Tensor& image, const std::string& path);
 /// The reverse: (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);
 

@@ -59,15 +59,21 @@ std::string Pipeline::key_of(std::size_t index) const {
   const Sample& item = items_[index];
   if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
   std::string text = prefix_;
+  for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;
-    text += fmt::format("\n{} {} {} {} {}",
+    text += fmt::format("\n{} {} {} {}:{} {}:{} {} {}",
                         key,
-                        content_stamp(source.path),
+                        source.path,
+                        content_stamp(io::file_of(source.path)),
                         chosen.scene,
+                        source.has_scene,
                         chosen.level,
-                        chosen.timepoint);
+                        source.has_level,
+                        chosen.timepoint,
+                        source.time_is_channel);
     for (const int64_t channel : chosen.channels) text += fmt::format(" {}", channel);
+    for (const std::string& path : source.more) text += " " + content_stamp(path);
   }
   return text;
 }
@@ -87,7 +93,7 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
   const bool has_file = !sample.sources.empty();
   Rng unused(0);
   apply(0, random_from_, sample, unused, stage);
-  if (cache_)
+  if (cache_ && sample.unread.empty())
     sample.tensors = cache_->put(key, {sample.tensors, sample.geometry}, has_file)->tensors;
   return sample;
 }

@@ -1,8 +1,12 @@
 #include "data/sample.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "data/image_tensor.h"
+#include "data/transforms/pad_crop.h"
 
 namespace cytra::data {
 
@@ -13,9 +17,40 @@ at::Tensor& Sample::at(const std::string& key) {
 }
 
 at::Tensor& Sample::stored(const std::string& key) {
+  const auto waiting = unread.find(key);
+  if (waiting != unread.end()) {
+    tensors[key] = read_tensor(waiting->second);
+    unread.erase(waiting);
+  }
   const auto place = tensors.find(key);
   if (place == tensors.end()) throw_missing(tensors, key, id);
   return place->second;
+}
+
+std::vector<int64_t> Sample::size(const std::string& key) {
+  const auto waiting = unread.find(key);
+  if (waiting == unread.end()) return stored(key).sizes().slice(1).vec();
+  const auto& size = waiting->second.region.size;
+  return {size.end() - waiting->second.spatial_dims, size.end()};
+}
+
+void Sample::crop(const std::string& key,
+                  const std::vector<int64_t>& start,
+                  const std::vector<int64_t>& size) {
+  const auto waiting = unread.find(key);
+  if (waiting == unread.end()) {
+    at::Tensor& image = stored(key);
+    image = spatial::crop(image, start, size);
+    return;
+  }
+  io::Region& region = waiting->second.region;
+  for (std::size_t d = 0; d < start.size(); ++d) {
+    const std::size_t axis = 3 - start.size() + d;
+    const int64_t begin = std::clamp<int64_t>(start[d], 0, region.size[axis]);
+    const int64_t end = std::clamp<int64_t>(start[d] + size[d], begin, region.size[axis]);
+    region.begin[axis] += begin;
+    region.size[axis] = end - begin;
+  }
 }
 
 void throw_missing(const std::map<std::string, at::Tensor>& tensors,

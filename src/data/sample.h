@@ -22,9 +22,18 @@ struct Source {
   std::vector<std::string> more = {};         // files with the image's further channels
 };
 
+/// An opened image, and the part of it that is wanted by now.
+struct Unread {
+  std::shared_ptr<const io::ImageReader> reader;
+  io::Region region;  // every size set
+  int64_t spatial_dims = 2;
+  std::string path;
+};
+
 /// One image with what belongs to it. Starts as sources; LoadImaged turns them into tensors.
 struct Sample {
   std::map<std::string, Source> sources;
+  std::map<std::string, Unread> unread;  // tensors as soon as somebody asks for them
   /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
   std::map<std::string, at::Tensor> tensors;
   io::Geometry geometry;
@@ -36,6 +45,13 @@ struct Sample {
   at::Tensor& at(const std::string& key);
   /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().
   at::Tensor& stored(const std::string& key);
+  bool has(const std::string& key) const { return tensors.count(key) + unread.count(key) > 0; }
+  /// Y, X or Z, Y, X; of an image that is not read yet, too.
+  std::vector<int64_t> size(const std::string& key);
+  /// The box out of an image, per spatial dimension; what reaches beyond it is cut off.
+  void crop(const std::string& key,
+            const std::vector<int64_t>& start,
+            const std::vector<int64_t>& size);
 };
 
 /// DataError that names the nearest key there is.

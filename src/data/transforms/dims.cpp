@@ -56,7 +56,7 @@ class SplitDimd final : public Transform {
       for (std::size_t i = 0; i < parts.size(); ++i) {
         const std::vector<std::string>& names = options_.output_postfixes;
         const std::string name = key + "_" + (names.empty() ? std::to_string(i) : names[i]);
-        if (!sample.tensors.emplace(name, parts[i]).second)
+        if (sample.has(name) || !sample.tensors.emplace(name, parts[i]).second)
           throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a part");
       }
     }

@@ -18,12 +18,13 @@ void erase_keys(Sample& sample, const Test& test) {
       entry = test(entry->first) ? entries.erase(entry) : std::next(entry);
   };
   erase(sample.tensors);
+  erase(sample.unread);
   erase(sample.sources);
   erase(sample.columns);
 }
 
 bool has(const Sample& sample, const std::string& key) {
-  return sample.tensors.count(key) + sample.sources.count(key) + sample.columns.count(key) > 0;
+  return sample.has(key) || sample.sources.count(key) + sample.columns.count(key) > 0;
 }
 
 class SelectItemsd final : public Transform {
@@ -123,6 +124,7 @@ class CopyItemsd final : public Transform {
         throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a copy");
       // Copies share memory: no transform writes into an image.
       if (sample.tensors.count(key) > 0) sample.tensors[name] = sample.tensors[key];
+      if (sample.unread.count(key) > 0) sample.unread[name] = sample.unread[key];
       if (sample.sources.count(key) > 0) sample.sources[name] = sample.sources[key];
       if (sample.columns.count(key) > 0) sample.columns[name] = sample.columns[key];
     }

@@ -35,15 +35,19 @@ struct CropOptions : KeyOptions {
     std::vector<int64_t> start;
     for (std::size_t d = 0; d < size.size(); ++d)
       start.push_back(std::max<int64_t>(center[d] - size[d] / 2, 0));
-    move_each(sample, [&](const at::Tensor& image, std::size_t) {
-      if (image.sizes().slice(1) != shape) {
-        throw DataError(
-            fmt::format("{} voxels, the image that the crop is drawn on has {}; expected the same",
-                        fmt::join(image.sizes().slice(1), "x"),
-                        fmt::join(shape, "x")));
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      const std::vector<int64_t> own = sample.size(key);
+      if (own != shape) {
+        throw DataError(fmt::format(
+            "{}: '{}': {} voxels, the image that the crop is drawn on has {}; expected the same",
+            sample.id,
+            key,
+            fmt::join(own, "x"),
+            fmt::join(shape, "x")));
       }
-      return crop(image, start, size);
-    });
+      sample.crop(key, start, size);
+    }
     move_voxels(sample.geometry, {}, {start.begin(), start.end()});
   }
 };

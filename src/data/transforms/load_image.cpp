@@ -40,7 +40,7 @@ struct ReaderOptions {
 struct LoadOptions {
   std::vector<std::string> keys;
   int64_t spatial_dims = 2;
-  bool allow_missing_keys = false, time_as_channels = false;
+  bool allow_missing_keys = false, time_as_channels = false, lazy = false;
   std::vector<int64_t> channel;
   std::optional<int64_t> scene, resolution, timepoint;
   config::Node reader;
@@ -54,6 +54,9 @@ struct LoadOptions {
     v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
     v("timepoint", timepoint, "null: the only one", 0, 1e9);
     v("time_as_channels", time_as_channels, "time points are channels, as in 4D NIfTI of MONAI");
+    v("lazy",
+      lazy,
+      "read no more than the crop that follows takes: for images larger than memory; not cached");
     v("reader",
       reader,
       "MONAI's name of one, or MonaiBioReader with dimension_order_out, C, T; files tell their "
@@ -106,14 +109,6 @@ struct LoadOptions {
   }
 };
 
-void check_finite(const at::Tensor& tensor, const std::string& path) {
-  if (tensor.scalar_type() != at::kFloat || at::isfinite(tensor.sum()).item<bool>()) return;
-  const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
-  if (bad == 0) return;
-  throw DataError(path + ": " + std::to_string(bad) + " of " + std::to_string(tensor.numel()) +
-                  " values are NaN or infinite; expected finite intensities");
-}
-
 /// Parts of one image: they lie in one place.
 void check_same_place(const std::string& first,
                       const io::Geometry& a,
@@ -148,7 +143,10 @@ class LoadImaged final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
       const auto source = sample.sources.find(key);
-      if (source != sample.sources.end()) {
+      if (source != sample.sources.end() && is_lazy(source->second)) {
+        const Unread& image = open(sample, key, source->second);
+        if (key == options_.keys.front()) sample.geometry = image.reader->info().geometry;
+      } else if (source != sample.sources.end()) {
         io::Geometry geometry;
         sample.tensors[key] = load(source->second, geometry);
         if (key == options_.keys.front()) sample.geometry = geometry;
@@ -171,6 +169,22 @@ class LoadImaged final : public Transform {
                     (sample.tensors.count(key) > 0
                          ? ": '" + key + "' is in memory, LoadImaged is for files: leave it out"
                          : ": the data set has no column '" + key + "' that LoadImaged asks for"));
+  }
+
+  /// Channels that lie in several files or time points are put together at once.
+  bool is_lazy(const Source& source) const {
+    return options_.lazy && source.more.empty() && !source.time_is_channel &&
+           !options_.time_as_channels;
+  }
+
+  const Unread& open(Sample& sample, const std::string& key, const Source& source) const {
+    std::shared_ptr<const io::ImageReader> reader =
+        io::open_image(source.path, selection_of(source));
+    const auto& shape = reader->info().shape;
+    check_planes(shape[1], options_.spatial_dims, source.path);
+    sample.tensors.erase(key);
+    return sample.unread[key] = {
+               reader, io::within({}, shape, source.path), options_.spatial_dims, source.path};
   }
 
   /// What the data set chose, else what the options choose.

@@ -33,7 +33,7 @@ class Merged final : public Transform {
     const std::string base_key = name_of_base(sample);
     const at::Tensor base = sample.at(base_key);
     at::Tensor result = base;
-    if (sample.tensors.count(options_.mask_key) > 0) {
+    if (sample.has(options_.mask_key)) {
       const at::Tensor mask = sample.at(options_.mask_key);
       const at::Tensor& other = sample.at(options_.image_keys[base_key == options_.image_keys[0]]);
       for (const at::Tensor& image : {mask, other}) {

@@ -30,7 +30,7 @@ int64_t source(int64_t i, int64_t n, const std::string& mode) {
 
 std::vector<int64_t> KeyOptions::first_size(Sample& sample) const {
   for (const std::string& key : keys) {
-    if (!skips(sample, key)) return sample.stored(key).sizes().slice(1).vec();
+    if (!skips(sample, key)) return sample.size(key);
   }
   return {};
 }

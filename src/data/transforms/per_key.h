@@ -32,7 +32,7 @@ struct KeyOptions {
       "samples are float32");
   }
   bool skips(const Sample& sample, const std::string& key) const {
-    return allow_missing_keys && sample.tensors.count(key) == 0;
+    return allow_missing_keys && !sample.has(key);
   }
   /// image = change(image) for each key; its DataError gets the sample's name and the key in front.
   template <class Change>

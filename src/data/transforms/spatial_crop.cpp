@@ -17,19 +17,22 @@ void crop_all(const KeyOptions& options,
               Sample& sample,
               const std::vector<int64_t>& start,
               const std::vector<int64_t>& size) {
-  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
+  for (const std::string& key : options.keys) {
+    if (options.skips(sample, key)) continue;
+    const std::vector<int64_t> own = sample.size(key);
     for (std::size_t d = 0; d < start.size(); ++d) {
-      const int64_t n = image.size(static_cast<int64_t>(d) + 1);
-      if (start[d] + size[d] <= n) continue;
-      throw DataError(fmt::format(
-          "smaller ({} along spatial dimension {}) than '{}': images of one sample must "
-          "have one size",
-          n,
-          d,
-          options.keys.front()));
+      if (start[d] + size[d] <= own.at(d)) continue;
+      throw DataError(
+          fmt::format("{}: '{}': smaller ({} along spatial dimension {}) than '{}': "
+                      "images of one sample must have one size",
+                      sample.id,
+                      key,
+                      own[d],
+                      d,
+                      options.keys.front()));
     }
-    return crop(image, start, size);
-  });
+    sample.crop(key, start, size);
+  }
   move_voxels(sample.geometry, {}, {start.begin(), start.end()});
 }
 
