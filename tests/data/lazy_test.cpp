@@ -1,0 +1,108 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/image_tensor.h"
+#include "data/pipeline.h"
+#include "io/image.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra {
+namespace {
+
+std::shared_ptr<data::Transform> make(const std::string& text) {
+  return Registry<data::Transform>::instance().make(config::parse_yaml(text, "test"));
+}
+
+data::Sample sample_of(const std::string& path) {
+  data::Sample sample;
+  sample.id = path;
+  sample.sources["raw"].path = path;
+  sample.sources["seg"].path = path;
+  return sample;
+}
+
+class Lazy : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::manual_seed(1);
+    io::WriteOptions options;
+    options.tile = 16;
+    options.compression = io::WriteOptions::Compression::none;
+    io::Geometry geometry;
+    geometry.spacing_um = {1, 0.5, 0.25};
+    io::write_ome_tiff(dir_ / "a.ome.tif",
+                       data::to_image(at::randint(1000, {2, 6, 64, 80}), io::Dtype::u16, geometry),
+                       options);
+  }
+  test::TmpDir dir_;
+};
+
+TEST_F(Lazy, ACropIsThatOfTheWholeImage) {
+  for (const char* crop :
+       {"{_target_: RandSpatialCropd, keys: [raw, seg], roi_size: [3, 20, 24]}",
+        "{_target_: SpatialCropd, keys: [raw, seg], roi_start: [1, 30, 3], roi_end: [5, 63, 70]}",
+        "{_target_: RandCropByPosNegLabeld, keys: [raw, seg], label_key: seg, spatial_size: [2, "
+        "16, 16]}",
+        "{_target_: CenterSpatialCropd, keys: [raw, seg], roi_size: [2, 16, 16]}"}) {
+    data::Sample whole = sample_of(dir_ / "a.ome.tif"), part = whole;
+    Rng rng(3), same(3);
+    make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3}")->apply(whole, rng);
+    make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")
+        ->apply(part, same);
+    EXPECT_TRUE(part.tensors.empty());
+    EXPECT_EQ(part.size("raw"), (std::vector<int64_t>{6, 64, 80}));
+    for (int twice = 0; twice < 2; ++twice) {
+      make(crop)->apply(whole, rng);
+      make(crop)->apply(part, same);
+    }
+    for (const char* key : {"raw", "seg"})
+      EXPECT_TRUE(part.at(key).equal(whole.at(key))) << crop << " " << key;
+    EXPECT_EQ(part.geometry.spacing_um, whole.geometry.spacing_um);
+  }
+}
+
+TEST_F(Lazy, ReadsNoMoreThanTheCrop) {
+  const std::string path = dir_ / "a.ome.tif";
+  data::Sample sample = sample_of(path);
+  Rng rng(0);
+  make("{_target_: LoadImaged, keys: raw, spatial_dims: 3, lazy: true}")->apply(sample, rng);
+  make("{_target_: SpatialCropd, keys: raw, roi_start: [0, 0, 0], roi_end: [1, 16, 16]}")
+      ->apply(sample, rng);
+  EXPECT_EQ(sample.unread.count("raw"), 1U);
+  EXPECT_EQ(sample.unread.at("raw").region.size, (std::array<int64_t, 3>{1, 16, 16}));
+  EXPECT_EQ(sample.stored("raw").scalar_type(), at::kUInt16);
+  EXPECT_EQ(sample.unread.count("raw"), 0U);
+}
+
+TEST_F(Lazy, IsNotKeptByTheCacheAndGivesTheSameDraws) {
+  const auto cache = std::make_shared<data::CacheManager>(data::CacheLimits{1, "", 0, false});
+  const auto pipeline = [&](const char* load) {
+    data::Transforms transforms{
+        make(load), make("{_target_: RandSpatialCropd, keys: [raw], roi_size: [2, 8, 8]}")};
+    return data::Pipeline({sample_of(dir_ / "a.ome.tif")}, std::move(transforms), cache, false);
+  };
+  const data::Pipeline lazy =
+      pipeline("{_target_: LoadImaged, keys: [raw], spatial_dims: 3, lazy: true}");
+  data::Stage stage{nullptr};
+  data::Sample part = lazy.load(0, stage);
+  EXPECT_EQ(cache->stats().ram_bytes, 0U);
+  const data::Pipeline eager = pipeline("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}");
+  data::Sample whole = eager.load(0, stage);
+  EXPECT_GT(cache->stats().ram_bytes, 0U);
+  Rng rng(5), same(5);
+  lazy.transform(part, rng, stage);
+  eager.transform(whole, same, stage);
+  EXPECT_TRUE(part.at("raw").equal(whole.at("raw")));
+}
+
+TEST_F(Lazy, AStackIsNoPlane) {
+  data::Sample sample = sample_of(dir_ / "a.ome.tif");
+  Rng rng(0);
+  EXPECT_THROW(make("{_target_: LoadImaged, keys: [raw], lazy: true}")->apply(sample, rng),
+               DataError);
+}
+
+}  // namespace
+}  // namespace cytra
