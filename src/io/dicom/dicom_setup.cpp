@@ -203,10 +203,8 @@ std::string inflate_all(const std::string& path, std::string_view packed) {
   return all;
 }
 
-}  // namespace
-
-void set_up_dcmtk() {
-  static const bool once = [] {
+struct Codecs {
+  Codecs() {
     OFLog::configure(OFLogger::OFF_LOG_LEVEL);
     DcmDataDictionary& dictionary = dcmDataDict.wrlock();
     dictionary.clear();
@@ -225,9 +223,17 @@ void set_up_dcmtk() {
     DJDecoderRegistration::registerCodecs(
         EDC_photometricInterpretation, EUC_never, EPC_colorByPixel);
     DJLSDecoderRegistration::registerCodecs(EJLSUC_never, EJLSPC_colorByPixel);
-    return true;
-  }();
-  static_cast<void>(once);
+  }
+  ~Codecs() {
+    DJDecoderRegistration::cleanup();
+    DJLSDecoderRegistration::cleanup();
+  }
+};
+
+}  // namespace
+
+void set_up_dcmtk() {
+  static const Codecs codecs;  // and the dictionary
 }
 
 std::string printable(const std::string& text) {
