@@ -127,7 +127,7 @@ std::string output_stem(const data::Source& source, std::set<std::string>& taken
     if (ends_with(stem, extension)) stem.resize(stem.size() - std::string(extension).size());
     if (ends_with(stem, ".ome")) stem.resize(stem.size() - 4);
   }
-  if (source.has_scene) stem += fmt::format("_s{}", source.selection.scene);
+  if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
   std::string unique = stem;
   for (int number = 2; !taken.insert(unique).second; ++number)

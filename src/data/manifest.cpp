@@ -183,8 +183,7 @@ std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column
   source.selection.level = number(row, selectors.level, 0);
   source.has_level = !numbers(row, selectors.level).empty();
   std::vector<int64_t> scenes = numbers(row, selectors.scene);
-  source.has_scene = !scenes.empty();
-  if (scenes.empty()) scenes = {0};
+  if (scenes.empty()) scenes = {-1};  // not chosen
   std::vector<Source> result;
   for (const int64_t scene : scenes) {
     source.selection.scene = scene;

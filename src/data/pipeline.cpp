@@ -62,12 +62,11 @@ std::string Pipeline::key_of(std::size_t index) const {
   for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;
-    text += fmt::format("\n{} {} {} {}:{} {}:{} {} {}",
+    text += fmt::format("\n{} {} {} {} {}:{} {} {}",
                         key,
                         source.path,
                         content_stamp(io::file_of(source.path)),
                         chosen.scene,
-                        source.has_scene,
                         chosen.level,
                         source.has_level,
                         chosen.timepoint,

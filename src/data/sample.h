@@ -17,9 +17,9 @@ namespace cytra::data {
 struct Source {
   std::string path;
   io::Selection selection;
-  bool has_scene = false, has_level = false;  // the selection's 0 was chosen
-  bool time_is_channel = false;               // as the Decathlon's 4D images store channels
-  std::vector<std::string> more = {};         // files with the image's further channels
+  bool has_level = false;              // the selection's level 0 was chosen
+  bool time_is_channel = false;        // as the Decathlon's 4D images store channels
+  std::vector<std::string> more = {};  // files with the image's further channels
 };
 
 /// An opened image, and the part of it that is wanted by now.

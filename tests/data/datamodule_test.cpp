@@ -243,12 +243,12 @@ TEST(DataframeDatamodule, ColumnsSelectTheImageOfAFile) {
   EXPECT_EQ(raw.selection.scene, 1);
   EXPECT_EQ(raw.selection.level, 2);
   EXPECT_EQ(raw.selection.timepoint, 3);
-  EXPECT_TRUE(raw.has_scene && raw.has_level);
+  EXPECT_TRUE(raw.has_level);
   const data::Source& seg = items[0].sources.at("seg");
   EXPECT_TRUE(seg.selection.channels.empty());  // seg_channel stands in for channel
   EXPECT_EQ(seg.selection.scene, 1);
   EXPECT_EQ(seg.selection.timepoint, -1);
-  EXPECT_FALSE(items[1].sources.at("raw").has_scene);
+  EXPECT_EQ(items[1].sources.at("raw").selection.scene, -1);
   EXPECT_EQ(items[1].sources.at("seg").selection.channels, std::vector<int64_t>{1});
   EXPECT_EQ(items[1].sources.at("raw").selection.timepoint, -1);
 

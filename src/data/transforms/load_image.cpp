@@ -191,7 +191,7 @@ class LoadImaged final : public Transform {
   io::Selection selection_of(const Source& source) const {
     io::Selection selection = source.selection;
     if (selection.channels.empty()) selection.channels = options_.channel;
-    if (!source.has_scene && selection.scene == 0) selection.scene = options_.scene.value_or(0);
+    if (selection.scene < 0) selection.scene = options_.scene.value_or(-1);
     if (!source.has_level && selection.level == 0)
       selection.level = options_.resolution.value_or(0);
     if (selection.timepoint < 0) selection.timepoint = options_.timepoint.value_or(-1);
