@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "data/datamodule.h"
 #include "io/reader.h"
@@ -32,8 +33,9 @@ int64_t whole_number(std::string text) {
 
 Manifest::Manifest(const std::string& path,
                    const std::vector<std::string>& columns,
-                   const std::string& weight_column)
-    : table_(io::read_table(path)), weight_(kNone) {
+                   const std::string& weight_column,
+                   bool leave_out)
+    : table_(io::read_table(path)), leave_out_(leave_out), weight_(kNone) {
   if (!weight_column.empty()) weight_ = table_.column(weight_column);
   std::vector<std::string> names = columns;
   if (columns.empty()) {
@@ -244,7 +246,8 @@ std::vector<Sample> Manifest::samples(const std::vector<std::size_t>& rows) cons
     }
   }
   if (count > kMostProblems) problems += fmt::format("\nand {} rows more", count - kMostProblems);
-  if (count > 0) throw DataError(problems);
+  if (count > 0 && (!leave_out_ || result.empty())) throw DataError(problems);
+  if (count > 0) log::warn("{} rows are left out:\n{}", count, problems);
   return result;
 }
 

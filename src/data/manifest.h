@@ -20,10 +20,12 @@ class Manifest {
  public:
   /// `columns`: those to read; empty: all. One whose first cell is neither a file nor has the name
   /// of an image holds text, for Sample::columns. Throws: DataError (no table, no such column, none
-  /// with images), ConfigError (no such file).
+  /// with images), ConfigError (no such file). `leave_out`: rows that samples() would throw for are
+  /// left out with a warning, unless none is left.
   Manifest(const std::string& path,
            const std::vector<std::string>& columns,
-           const std::string& weight_column = "");
+           const std::string& weight_column = "",
+           bool leave_out = false);
   std::size_t rows() const { return table_.rows.size(); }
   /// Throws: DataError with the nearest column.
   std::size_t column(const std::string& name) const { return table_.column(name); }
@@ -63,6 +65,7 @@ class Manifest {
                                   const io::Selection& selection) const;
 
   io::Table table_;
+  bool leave_out_;
   std::vector<ImageColumn> images_;
   std::vector<std::size_t> texts_;
   std::size_t weight_;

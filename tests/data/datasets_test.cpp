@@ -290,6 +290,7 @@ TEST(Decathlon, HoldsOutTheEndAndTakesTimeForChannels) {
   sample.sources["x"].selection.timepoint = 0;
   EXPECT_EQ(first("spatial_dims: 3, timepoint: 2"), (Pair{1, 5}));  // the data set's word holds
   EXPECT_MESSAGE("scene", first("spatial_dims: 3, scene: 1"));
+  sample.sources["x"].selection.scene = 0;
   EXPECT_EQ(first("spatial_dims: 3, scene: 1"), (Pair{1, 5}));
   EXPECT_MESSAGE("Z: one plane", first("reader: {_target_: MonaiBioReader, Z: 3}"));
   EXPECT_MESSAGE("unknown key 't'", first("reader: {_target_: MonaiBioReader, t: 3}"));

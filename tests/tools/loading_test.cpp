@@ -65,6 +65,15 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
   EXPECT_NE(replaced.out.find("steps: 18"), std::string::npos) << replaced.out;
 }
 
+TEST_F(Loading, RowsWithoutAnImageAreLeftOutWhenAsked) {
+  fs::remove(image(4));
+  EXPECT_EQ(shell(train("callbacks=none")).code, 2);
+  const Outcome outcome = shell(train("data.on_error=skip callbacks=none", "skip"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 rows are left out"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.out.find("steps: 16"), std::string::npos) << outcome.out;
+}
+
 TEST_F(Loading, ImagesThatAreAllBrokenEndTheRun) {
   for (std::size_t row = 0; row < 9; ++row) fs::resize_file(image(row), 10);
   const Outcome outcome = shell(train("data.on_error=skip callbacks=none"));

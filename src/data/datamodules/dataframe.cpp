@@ -133,7 +133,10 @@ class DataframeDatamodule final : public DataModule {
 
  private:
   Manifest open(const std::string& path) const {
-    return {path, options_.columns, options_.weight_column.value_or("")};
+    return {path,
+            options_.columns,
+            options_.weight_column.value_or(""),
+            /*leave_out=*/options_.on_error != "fail"};
   }
 
   /// DIR/train.csv and the like. All of them to predict, where there is no predict.csv.
