@@ -255,7 +255,7 @@ int train(cli::Run run, const TrainConfig& config) {
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0) {
     loading.batch_size = choose_batch_size(*module, settings, *task, options.precision, checkpoint);
-    run.config.at("data").set("batch_size", Node::make_integer(loading.batch_size));
+    run.config.find("data")->set("batch_size", Node::make_integer(loading.batch_size));
   }
   data::DataLoader train_loader =
       make_loader(*module, data::Split::train, loading, settings, options.limit_train_batches);

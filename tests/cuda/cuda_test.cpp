@@ -6,6 +6,7 @@
 #include "config/registry.h"
 #include "data/batch.h"
 #include "data/batch_transform.h"
+#include "data/device_feed.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -115,6 +116,47 @@ TEST_F(Cuda, BatchTransformsEqualTheCpus) {
       // Coordinates of 64 voxels are rounded to 4e-6 of one; noise steps by 1 from voxel to voxel.
       EXPECT_LT(test::max_difference(gpu.at("image").cpu(), cpu.at("image")), 1e-4);
     }
+  }
+}
+
+/// A number and its noise for each sample, so that every batch tells its place.
+struct Numbered final : data::Transform {
+  bool is_random() const override { return true; }
+  void apply(data::Sample& sample, Rng& rng) const override {
+    sample.tensors["x"] = at::full({3, 16, 16}, std::stod(sample.id) + rng.uniform());
+  }
+};
+
+TEST_F(Cuda, TheFeedGivesTheLoadersBatches) {
+  const auto loader = [](bool pin) {
+    data::DataLoaderSpec spec;
+    for (int i = 0; i < 50; ++i) {
+      data::Sample sample;
+      sample.id = std::to_string(i);
+      spec.items.push_back(sample);
+    }
+    spec.transforms = {std::make_shared<Numbered>()};
+    spec.options.batch_size = 4;
+    spec.shuffle = true;
+    spec.channels_last = true;
+    spec.pin = pin;
+    return data::DataLoader(std::move(spec));
+  };
+  data::DataLoader plain = loader(false), pinned = loader(true);
+  data::DeviceFeed feed(pinned, at::kCUDA);
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    plain.start_epoch(epoch);
+    feed.start_epoch(epoch, 0, epoch < 19);
+    while (const auto expected = plain.next()) {
+      const auto batch = feed.next();
+      ASSERT_TRUE(batch);
+      ASSERT_TRUE(batch->at("x").is_cuda());
+      ASSERT_TRUE(batch->at("x").is_contiguous(at::MemoryFormat::ChannelsLast));
+      const at::Tensor busy = at::randn({512, 512}, at::kCUDA).mm(at::randn({512, 512}, at::kCUDA));
+      ASSERT_TRUE(batch->at("x").cpu().equal(expected->at("x"))) << epoch;
+      ASSERT_EQ(batch->ids, expected->ids);
+    }
+    ASSERT_FALSE(feed.next());
   }
 }
 

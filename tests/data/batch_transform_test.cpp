@@ -1,6 +1,7 @@
 // Transforms of batches: what they do to a sample is what the transform of single images does with
 // the same stream, whatever else is in the batch.
 #include "data/batch_transform.h"
+#include "data/sample.h"
 
 #include <cmath>
 #include <set>

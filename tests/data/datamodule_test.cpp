@@ -119,7 +119,8 @@ TEST(DataframeDatamodule, NamesOfImagesMayLeadAnywhereButToWhatIsNoFile) {
                                   std::string("file:///etc/passwd"),
                                   std::string("$HOME")}) {
     const std::string message = message_of([&] { read(cell); });
-    EXPECT_EQ(message.rfind(dir / "in/m.csv:2: column 'raw': ", 0), 0U) << message;
+    EXPECT_EQ(message.rfind(dir / "in/m.csv:", 0), 0U) << message;
+    EXPECT_NE(message.find("column 'raw'"), std::string::npos) << message;
     EXPECT_EQ(message.find_first_of("\n\x1b"), std::string::npos) << message;
     EXPECT_LT(message.size(), 800U);
   }

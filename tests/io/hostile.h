@@ -130,7 +130,7 @@ inline std::string check_image(const std::string& path, uint64_t seed) {
       if (found.empty()) found = must_be_refused(what, [&] { open_image(path, wrong); });
     };
     refuse("a scene", {info.scenes, 0, 0, {}});
-    refuse("a scene -1", {-1, 0, 0, {}});
+    refuse("a scene -2", {-2, 0, 0, {}});
     refuse("a level", {0, info.levels, 0, {}});
     refuse("a level -1", {0, -1, 0, {}});
     refuse("a time point", {0, 0, info.timepoints, {}});

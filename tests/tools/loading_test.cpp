@@ -60,7 +60,7 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
   EXPECT_NE(skipped.out.find("steps: 6"), std::string::npos) << skipped.out;
 
   const Outcome replaced =
-      shell(train("data.on_error=replace data.num_workers=0 callbacks=none", "replace"));
+      shell(train("data.on_error=replace data.batch_size=1 data.num_workers=0 callbacks=none", "replace"));
   EXPECT_EQ(replaced.code, 0) << replaced.err;
   EXPECT_NE(replaced.out.find("steps: 18"), std::string::npos) << replaced.out;
 }
@@ -68,7 +68,7 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
 TEST_F(Loading, RowsWithoutAnImageAreLeftOutWhenAsked) {
   fs::remove(image(4));
   EXPECT_EQ(shell(train("callbacks=none")).code, 2);
-  const Outcome outcome = shell(train("data.on_error=skip callbacks=none", "skip"));
+  const Outcome outcome = shell(train("data.on_error=skip data.batch_size=1 callbacks=none", "skip"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("1 rows are left out"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.out.find("steps: 16"), std::string::npos) << outcome.out;

@@ -345,7 +345,7 @@ TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {
       shell(train("trainer.max_steps=100000 trainer.max_epochs=-1 trainer.limit_val_batches=0",
                   "stopped") +
             " & pid=$!; while ! grep -q parameters '" + at("stopped") +
-            "/train.log' 2>/dev/null; do sleep 0.1; done; "
+            "/train.log' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; "
             "sleep 1; kill -TERM $pid; wait $pid");
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_TRUE(fs::exists(at("stopped/checkpoints/last.ckpt"))) << outcome.err;
