@@ -33,6 +33,18 @@ class Loading : public ::testing::Test {
     for (std::size_t i = 0; i <= row + 1; ++i) std::getline(file, line);
     return dir_.path() + "/samples/" + line.substr(0, line.find(','));
   }
+  /// The first one that a run logged.
+  std::string loss_of(const std::string& run) const {
+    std::ifstream file(dir_.path() + "/" + run + "/csv/version_0/metrics.csv");
+    std::string header, row;
+    std::getline(file, header);
+    std::getline(file, row);
+    const auto names = split(header, ',');
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "train/loss_step") return split(row, ',')[i];
+    }
+    return "no loss";
+  }
   static std::size_t count(const std::string& text, const std::string& part) {
     std::size_t found = 0;
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
@@ -59,8 +71,8 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
     EXPECT_EQ(count(skipped.err, image(row)), 2U) << skipped.err;  // at once, and at the end
   EXPECT_NE(skipped.out.find("steps: 6"), std::string::npos) << skipped.out;
 
-  const Outcome replaced =
-      shell(train("data.on_error=replace data.batch_size=1 data.num_workers=0 callbacks=none", "replace"));
+  const Outcome replaced = shell(train(
+      "data.on_error=replace data.batch_size=1 data.num_workers=0 callbacks=none", "replace"));
   EXPECT_EQ(replaced.code, 0) << replaced.err;
   EXPECT_NE(replaced.out.find("steps: 18"), std::string::npos) << replaced.out;
 }
@@ -68,7 +80,8 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
 TEST_F(Loading, RowsWithoutAnImageAreLeftOutWhenAsked) {
   fs::remove(image(4));
   EXPECT_EQ(shell(train("callbacks=none")).code, 2);
-  const Outcome outcome = shell(train("data.on_error=skip data.batch_size=1 callbacks=none", "skip"));
+  const Outcome outcome =
+      shell(train("data.on_error=skip data.batch_size=1 callbacks=none", "skip"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("1 rows are left out"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.out.find("steps: 16"), std::string::npos) << outcome.out;
@@ -95,19 +108,24 @@ TEST_F(Loading, ASecondRunTakesImagesFromTheDiskCache) {
                 dir_.path() + "/packed'",
             "third"));
   ASSERT_EQ(packed.code, 0) << packed.err;
-  const auto loss_of = [&](const std::string& run) {
-    std::ifstream file(dir_.path() + "/" + run + "/csv/version_0/metrics.csv");
-    std::string header, row;
-    std::getline(file, header);
-    std::getline(file, row);
-    const auto names = split(header, ',');
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "train/loss_step") return split(row, ',')[i];
-    }
-    return std::string("no loss");
-  };
   EXPECT_EQ(loss_of("run"), loss_of("second"));
   EXPECT_EQ(loss_of("run"), loss_of("third"));
+}
+
+TEST_F(Loading, BatchesAreTransformedBeforeTheStep) {
+  const std::string noise =
+      "callbacks=none 'data.transforms.batch=[{_target_: RandGaussianNoised, keys: [raw], prob: 1, "
+      "std: 5}]' ";
+  ASSERT_EQ(shell(train("callbacks=none")).code, 0);
+  for (const char* run : {"one", "two"}) {
+    const Outcome outcome = shell(train(noise, run));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  EXPECT_NE(loss_of("run"), loss_of("one"));
+  EXPECT_EQ(loss_of("one"), loss_of("two"));
+  const Outcome wrong = shell(train("'data.transforms.batch=[{_target_: RandFlip}]'", "wrong"));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("RandFlipd"), std::string::npos) << wrong.err;
 }
 
 TEST_F(Loading, TellsWhereTheTimeGoes) {
