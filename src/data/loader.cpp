@@ -1,12 +1,12 @@
 #include "data/loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -57,18 +57,21 @@ struct Running {
   Stage stage{nullptr};
 };
 
+struct Drawn {
+  Sample sample;
+  uint64_t key;
+};
+
 Collate collate_of(const std::string& name) {
   return name == "pad" ? Collate::pad : name == "list" ? Collate::list : Collate::stack;
 }
 
-/// As many as there are, unless all images weigh the same.
+/// None when all images weigh the same.
 std::vector<double> weights_of(const std::vector<Sample>& items) {
   std::vector<double> weights;
-  bool are_equal = true;
-  for (const Sample& item : items) {
-    weights.push_back(item.weight);
-    are_equal = are_equal && item.weight == 1;
-  }
+  for (const Sample& item : items) weights.push_back(item.weight);
+  const bool are_equal =
+      std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; });
   return are_equal ? std::vector<double>{} : weights;
 }
 
@@ -78,7 +81,7 @@ struct DataLoader::Shared {
   explicit Shared(DataLoaderSpec given);
 
   // ---- what a job does; no lock is held
-  void draw(std::size_t index, Slot& slot, Running& running);
+  std::vector<Drawn> draw(std::size_t index, const Slot& slot, Running& running) const;
   std::exception_ptr work(Slot& slot, Running& running);
   void note(const std::string& id, const std::string& why);
   // ---- with the lock
@@ -128,6 +131,8 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   sampler.replacement = options.replacement;
   sampler.rank = given.rank;
   sampler.world_size = given.world_size;
+  if (options.num_samples && given.shuffle && sampler.weights.empty())
+    throw ConfigError("data.num_samples: the images have no weights, expected data.weight_column");
   check(sampler);
   const auto images = static_cast<int64_t>(count(sampler));
   const int64_t size = options.batch_size;
@@ -139,13 +144,16 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   memory = std::make_unique<BatchMemory>((ahead + 2) * kKeys);
 }
 
-/// All draws of an image into their rows.
-void DataLoader::Shared::draw(std::size_t index, Slot& slot, Running& at) {
+/// All draws of an image.
+std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
+                                            const Slot& slot,
+                                            Running& at) const {
   const std::size_t place = slot.begin + at.position;
   const std::vector<uint32_t>& repeat = slot.plan->repeat;
   const uint64_t image = index + pipeline.items().size() * (repeat.empty() ? 0 : repeat[place]);
   Sample loaded = pipeline.load(index, at.stage);
   const int64_t draws = pipeline.draws();
+  std::vector<Drawn> drawn;
   for (int64_t draw = 0; draw < draws; ++draw) {
     // tensors are shared: transforms replace them, they never write into them
     Sample sample = draw + 1 < draws ? loaded : std::move(loaded);
@@ -153,9 +161,9 @@ void DataLoader::Shared::draw(std::size_t index, Slot& slot, Running& at) {
             static_cast<uint64_t>(slot.epoch),
             image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
     pipeline.transform(sample, rng, at.stage);
-    const auto row = static_cast<int64_t>(at.position) * draws + draw;
-    slot.builder.set(row, std::move(sample), rng.next());
+    drawn.push_back({std::move(sample), rng.next()});
   }
+  return drawn;
 }
 
 void DataLoader::Shared::note(const std::string& id, const std::string& why) {
@@ -173,10 +181,10 @@ std::exception_ptr DataLoader::Shared::work(Slot& slot, Running& at) {
   const std::size_t place = slot.begin + at.position;
   std::size_t index = slot.plan->order[place];
   Rng other(seed + 2, static_cast<uint64_t>(slot.epoch), place);
-  for (int tried = 0;; ++tried) {
+  std::vector<Drawn> drawn;
+  for (int tried = 0; drawn.empty(); ++tried) {
     try {
-      draw(index, slot, at);
-      return nullptr;
+      drawn = draw(index, slot, at);
     } catch (const std::bad_alloc&) {
       return std::make_exception_ptr(
           MemoryError(pipeline.items()[index].id + ": not enough memory"));
@@ -186,6 +194,13 @@ std::exception_ptr DataLoader::Shared::work(Slot& slot, Running& at) {
       if (options.on_error == "skip" || tried == kReplacements) return nullptr;
       index = other.below(pipeline.items().size());
     }
+  }
+  try {  // images that do not fit together are no matter of on_error: which one is wrong?
+    int64_t row = static_cast<int64_t>(at.position) * pipeline.draws();
+    for (Drawn& one : drawn) slot.builder.set(row++, std::move(one.sample), one.key);
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
   }
 }
 
@@ -221,10 +236,7 @@ void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, Running& at)
 void DataLoader::Shared::plan_epoch(int64_t number) {
   auto next = std::make_shared<Epoch>();
   next->order = order(sampler, seed, number);
-  if (!sampler.weights.empty() || sampler.world_size > 1) {
-    std::unordered_map<std::size_t, uint32_t> seen;
-    for (const std::size_t image : next->order) next->repeat.push_back(seen[image]++);
-  }
+  if (!sampler.weights.empty() || sampler.world_size > 1) next->repeat = repeats(next->order);
   plan = std::move(next);
   posted_epoch = number;
 }
@@ -290,21 +302,12 @@ void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot
   }
 }
 
-std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
-  if (options.ram_cache_gb == 0 && !options.cache_dir) return nullptr;
-  return std::make_shared<CacheManager>(CacheLimits{options.ram_cache_gb,
-                                                    options.cache_dir.value_or(""),
-                                                    options.disk_cache_gb,
-                                                    options.cache_compression == "zstd"});
-}
-
 DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(std::move(spec))) {
   const auto workers = static_cast<std::size_t>(shared_->options.num_workers);
   shared_->alive = workers;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     shared_->threads.emplace_back([shared = shared_, worker] {
-      at::internal::lazy_init_num_threads();  // else the first parallel loop would undo the next
-                                              // line
+      at::internal::lazy_init_num_threads();  // else a parallel loop would undo the next line
       omp_set_num_threads(1);  // several teams at once would fight for the same cores
       const at::AutoDispatchBelowADInplaceOrView no_gradients;
       std::unique_lock lock(shared->mutex);
@@ -360,12 +363,9 @@ std::optional<Batch> DataLoader::next() {
   std::unique_lock lock(all.mutex);
   for (;;) {
     if (all.slots.empty() || all.slots.front()->epoch != all.epoch) {
-      if (all.delivered == 0 && !all.stats.broken.empty()) {
-        throw DataError(
-            fmt::format("no image of the epoch could be loaded, expected one; the first: {}",
-                        all.stats.broken.begin()->second));
-      }
-      return std::nullopt;
+      if (all.delivered > 0 || all.stats.broken.empty()) return std::nullopt;
+      throw DataError("no image of the epoch could be loaded, expected one; the first: " +
+                      all.stats.broken.begin()->second);
     }
     const std::shared_ptr<Slot> slot = all.slots.front();
     if (all.options.num_workers == 0) {

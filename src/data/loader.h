@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/batch.h"
-#include "data/cache.h"
 #include "data/loader_options.h"
+#include "data/pipeline.h"
 #include "data/sampler.h"
 
 namespace cytra::data {
@@ -23,9 +23,6 @@ struct DataLoaderSpec {
   int64_t rank = 0, world_size = 1;         // this process's share of every epoch
   std::shared_ptr<CacheManager> cache;      // null: nothing is kept
 };
-
-/// The cache that the options ask for; null: none.
-std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
 
 struct LoaderStats {
   int64_t samples = 0, failed = 0;            // images loaded; images that could not be

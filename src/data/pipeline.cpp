@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "data/loader_options.h"
 
 namespace cytra::data {
 namespace {
@@ -15,6 +16,14 @@ template <class Error>
 }
 
 }  // namespace
+
+std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
+  if (options.ram_cache_gb == 0 && !options.cache_dir) return nullptr;
+  return std::make_shared<CacheManager>(CacheLimits{options.ram_cache_gb,
+                                                    options.cache_dir.value_or(""),
+                                                    options.disk_cache_gb,
+                                                    options.cache_compression == "zstd"});
+}
 
 Pipeline::Pipeline(std::vector<Sample> items,
                    Transforms transforms,

@@ -12,6 +12,10 @@ namespace cytra::data {
 /// The transform under way, for messages from another thread; null: none yet.
 using Stage = std::atomic<const Transform*>;
 
+struct LoaderOptions;
+/// The cache that the options ask for; null: none.
+std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
+
 /// From an item of a data set to a sample: what comes before the first random transform is done
 /// once per image and kept in the cache, the rest at each draw. Thread-safe. What a transform
 /// throws gets its name.

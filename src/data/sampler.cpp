@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -90,6 +91,13 @@ std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t e
     own[i] = images[place % images.size()];
   }
   return own;
+}
+
+std::vector<uint32_t> repeats(const std::vector<std::size_t>& order) {
+  std::unordered_map<std::size_t, uint32_t> seen;
+  std::vector<uint32_t> result;
+  for (const std::size_t image : order) result.push_back(seen[image]++);
+  return result;
 }
 
 }  // namespace cytra::data

@@ -27,4 +27,7 @@ std::size_t count(const SamplerSpec& spec);
 /// The same for every process and run with this seed.
 std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t epoch);
 
+/// How often each image came before.
+std::vector<uint32_t> repeats(const std::vector<std::size_t>& order);
+
 }  // namespace cytra::data

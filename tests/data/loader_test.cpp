@@ -185,6 +185,19 @@ TEST(DataLoader, LeavesOutOrReplacesWhatCannotBeLoaded) {
   }
 }
 
+TEST(DataLoader, ImagesThatDoNotFitTogetherAreAnErrorWhateverTheLuck) {
+  auto spec = spec_of(6, 2);
+  spec.options.on_error = "skip";
+  struct Odd final : data::Transform {
+    void apply(data::Sample& sample, Rng&) const override {
+      if (sample.id == "4") sample.tensors["x"] = at::zeros({3, 8, 8});
+    }
+  };
+  spec.transforms.push_back(std::make_shared<Odd>());
+  data::DataLoader loader(std::move(spec));
+  for (const int64_t epoch : {0, 1, 2}) EXPECT_THROW(stream(loader, epoch), DataError);
+}
+
 TEST(DataLoader, AnEpochWithoutAnyImageIsAnError) {
   auto spec = spec_of(6, 2);
   spec.options.on_error = "skip";
