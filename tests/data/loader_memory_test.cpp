@@ -53,7 +53,9 @@ TEST(DataLoader, MemoryStaysFlatOver50Epochs) {
   }
   std::printf("resident: %.1f MB after 2 epochs, %.1f MB after 50\n", second, last);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
-  EXPECT_LT(last, second * 1.02);
+  // 4 MB: what the arenas of four threads take until they settle, after some hundred epochs; more
+  // than 2 % of so small a program.
+  EXPECT_LT(last, second * 1.02 + 4);
 #endif
 }
 

@@ -82,8 +82,8 @@ TEST(Schema, FitsTheConfigs) {
   }
   for (const char* group : {"experiment", "predict"}) write("predict", group);
   const test::Outcome outcome =
-      test::shell("python3 " CYTRA_SOURCE_DIR "/tests/tools/check_schema.py '" + dir.path() +
-                  "' " CYTRA_SOURCE_DIR "/configs");
+      test::shell("python3 '" CYTRA_SOURCE_DIR "/tests/tools/check_schema.py' '" + dir.path() +
+                  "' '" CYTRA_SOURCE_DIR "/configs'");
   if (outcome.code == 77)
     GTEST_SKIP() << "install python3-jsonschema and python3-yaml: " << outcome.out;
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
