@@ -49,9 +49,9 @@ std::string verdict(const Timing& timing,
       100 * share,
       1e3 * timing.data_s(),
       1e3 * timing.step_s(),
-      is_data_bound ? remedy(options, cache, cores, is_on_gpu)
-      : is_on_gpu   ? "trainer.precision=bf16-mixed and performance.enable_tf32=true shorten a step"
-                    : "loading keeps up; a GPU or model.channels_last=True shortens a step");
+      is_data_bound
+          ? remedy(options, cache, cores, is_on_gpu)
+          : "loading keeps up; benchmark_performance --compare-opts tells what shortens a step");
 }
 
 }  // namespace cytra::data
