@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "io/format.h"
 #include "io/tiff_layout.h"
 
@@ -29,7 +30,7 @@ class OmeSetImage final : public ImageReader {
             fmt::format("{}: its file {} can't be found, expected all files of an OME-TIFF "
                         "in one folder: copy it, too",
                         path_,
-                        std::filesystem::path(layout_.files[i]).filename().string()));
+                        printable(std::filesystem::path(layout_.files[i]).filename().string())));
       }
       bytes_ += bytes;
     }

@@ -102,6 +102,10 @@ class Walker {
       } else {
         const std::string_view type = bytes_.substr(at + 4, 2);
         const bool is_long = is_one_of(type, "OB OD OF OL OV OW SQ SV UC UN UR UT UV");
+        // DCMTK takes the next 4 bytes behind any other for a length, and allocates that much
+        if (!is_long &&
+            !is_one_of(type, "AE AS AT CS DA DS DT FD FL IS LO LT PN SH SL SS ST TM UI UL US"))
+          fail(at, "an element of a type that DICOM does not have");
         if (is_long && at + 12 > end) fail(at, "an element that is cut off");
         length = is_long ? number(at + 8, 4) : number(at + 6, 2);
         is_items = type == "SQ" || length == kUndefined;
