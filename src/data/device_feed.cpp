@@ -23,7 +23,11 @@ struct DeviceFeed::Copy {
   c10::Event done;
 };
 
-DeviceFeed::DeviceFeed(DataLoader& loader, c10::Device device) : loader_(loader), device_(device) {}
+DeviceFeed::DeviceFeed(DataLoader& loader, c10::Device device) : loader_(loader), device_(device) {
+  if (device_.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  stream_ = guard.getStreamFromGlobalPool(device_.has_index() ? device_ : guard.getDevice(), false);
+}
 DeviceFeed::~DeviceFeed() = default;
 
 void DeviceFeed::start_epoch(int64_t epoch, int64_t first, bool more) {
@@ -39,9 +43,7 @@ std::optional<Batch> DeviceFeed::from_loader() {
 }
 
 std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
-  const c10::Stream stream =
-      c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, false);
-  const c10::StreamGuard guard(stream);
+  const c10::StreamGuard guard(*stream_);
   auto copy = std::make_unique<Copy>(Copy{std::move(batch), {}, c10::Event(device_.type())});
   copy->device = copy->host;
   for (auto& [key, tensor] : copy->device.tensors)
@@ -49,7 +51,7 @@ std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
   for (auto& [key, list] : copy->device.lists) {
     for (at::Tensor& tensor : list) tensor = tensor.to(device_, /*non_blocking=*/true);
   }
-  copy->done.record(stream);
+  copy->done.record(*stream_);
   return copy;
 }
 

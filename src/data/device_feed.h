@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include "data/loader.h"
 
@@ -30,6 +31,7 @@ class DeviceFeed {
 
   DataLoader& loader_;
   c10::Device device_;
+  std::optional<c10::Stream> stream_;  // of all copies; none on a CPU
   double waited_s_ = 0;
   std::unique_ptr<Copy> ahead_;
   std::deque<std::unique_ptr<Copy>> done_;  // whose page-locked memory may still be read

@@ -33,7 +33,8 @@ Pipeline::Pipeline(std::vector<Sample> items,
       transforms_(std::move(transforms)),
       cache_(std::move(cache)),
       is_shared_(is_shared),
-      random_from_(transforms_.size()) {
+      random_from_(transforms_.size()),
+      keys_(items_.size()) {
   std::string text = version();
   for (std::size_t t = 0; t < transforms_.size(); ++t) {
     const Transform& transform = *transforms_[t];
@@ -64,7 +65,18 @@ void Pipeline::apply(
   }
 }
 
+/// Made once per item: it looks at every file of a folder.
 std::string Pipeline::key_of(std::size_t index) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!keys_[index].empty()) return keys_[index];
+  }
+  std::string key = make_key(index);
+  const std::lock_guard lock(mutex_);
+  return keys_[index] = std::move(key);
+}
+
+std::string Pipeline::make_key(std::size_t index) const {
   const Sample& item = items_[index];
   if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
   std::string text = prefix_;

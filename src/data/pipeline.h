@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class Pipeline {
  private:
   void apply(std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const;
   std::string key_of(std::size_t index) const;
+  std::string make_key(std::size_t index) const;
 
   std::vector<Sample> items_;
   Transforms transforms_;
@@ -43,6 +45,8 @@ class Pipeline {
   std::size_t random_from_;  // the first random transform
   int64_t draws_ = 1;
   std::string prefix_;  // of cache keys: what is done before the first random transform
+  mutable std::mutex mutex_;
+  mutable std::vector<std::string> keys_;  // by item; empty: not made yet
 };
 
 }  // namespace cytra::data

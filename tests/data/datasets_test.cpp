@@ -11,30 +11,12 @@
 #include "data/array_datamodule.h"
 #include "data/loader.h"
 #include "io/ome_tiff.h"
+#include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
 namespace fs = std::filesystem;
-
-std::shared_ptr<data::DataModule> make(const std::string& text) {
-  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"));
-}
-
-void touch(const std::string& path, const std::string& text = "x") {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path) << text;
-}
-
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(exit_code(error), 2);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 #define EXPECT_MESSAGE(text, work) \
   EXPECT_NE(message_of([&] { work; }).find(text), std::string::npos) << message_of([&] { work; })

@@ -2,8 +2,8 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
+#include "tests/io/golden_cases.h"
 #include "tests/io/module_fixture.h"
 
 namespace cytra::io {
@@ -20,18 +20,6 @@ json cases() {
 std::string place_of(const json& entry) {
   return entry.contains("real") ? real_data("plantseg/" + entry["file"].get<std::string>())
                                 : golden(entry["file"]);
-}
-Selection selection_of(const json& entry) {
-  Selection selection;
-  selection.timepoint = entry.value("timepoint", -1);
-  return selection;
-}
-uint32_t crc_of(const Image& image) {
-  return static_cast<uint32_t>(
-      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
-}
-std::string error_of(const std::string& path) {
-  return message_of<DataError>([&] { read_image(path); });
 }
 
 TEST(Hdf5, IsReadAsH5pyReadsIt) {

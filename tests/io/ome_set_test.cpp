@@ -1,8 +1,7 @@
 // OME-TIFFs in several files: tests/golden/make_ome_set.py.
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
-#include "tests/io/fixture.h"
+#include "tests/io/golden_cases.h"
 
 namespace cytra::io {
 namespace {
@@ -14,19 +13,6 @@ std::string golden(const std::string& name) {
 }
 json cases() {
   return json::parse(bytes_of(golden("cases.json")));
-}
-Selection selection_of(const json& entry) {
-  Selection selection;
-  selection.scene = entry.value("scene", -1);
-  selection.timepoint = entry.value("timepoint", -1);
-  return selection;
-}
-uint32_t crc_of(const Image& image) {
-  return static_cast<uint32_t>(
-      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
-}
-std::string error_of(const std::string& path) {
-  return message_of<DataError>([&] { read_image(path); });
 }
 /// The files of a set elsewhere, with `to` for `from` (of the same length) in all of them.
 void copy_set(const std::string& prefix,

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
-#include <zlib.h>
 
+#include "tests/io/golden_cases.h"
 #include "tests/io/module_fixture.h"
 
 namespace cytra::io {
@@ -22,10 +22,6 @@ Image frame_of(const std::string& path, int64_t frame) {
   Selection selection;
   selection.timepoint = frame;
   return read_image(path, selection);
-}
-uint32_t crc_of(const Image& image) {
-  return static_cast<uint32_t>(
-      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
 }
 
 TEST(Video, EveryFrameIsTheOneThatWasWritten) {
