@@ -96,7 +96,11 @@ TrainState Trainer::fit(Task& task,
             ""};
   for (const auto& callback : callbacks_) callback->on_fit_start(step.state);
   Control control;
-  while (!stop_ && step.state.step < total) {
+  // Batches of which no image could be loaded make fewer steps, not more epochs.
+  const auto has_epoch = [&] {
+    return options_.max_epochs < 0 || step.state.epoch < options_.max_epochs;
+  };
+  while (!stop_ && step.state.step < total && has_epoch()) {
     train_epoch(step);
     if (interrupted() != 0) break;
     if (step.state.batch ==
@@ -104,7 +108,7 @@ TrainState Trainer::fit(Task& task,
       step.state.epoch += 1;
       step.state.batch = 0;
     }
-    const bool last = stop_ || step.state.step >= total;
+    const bool last = stop_ || step.state.step >= total || !has_epoch();
     if (options_.limit_val_batches != 0 &&
         (last || step.state.epoch % options_.check_val_every_n_epoch == 0))
       validate(step);
@@ -134,7 +138,7 @@ void Trainer::train_epoch(Step& step) {
     // A batch is missing when none of its images could be loaded.
     const int64_t number = batch ? batch->number : step.batches;
     const int64_t group_begin = number / accumulate * accumulate;
-    if (pending > 0 && state.batch <= group_begin) {
+    if (pending > 0 && (!batch || state.batch <= group_begin)) {
       optimize(step);
       pending = 0;
     }

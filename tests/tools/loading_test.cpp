@@ -63,7 +63,7 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
   EXPECT_NE(failed.err.find("(in LoadImaged)"), std::string::npos) << failed.err;
 
   const Outcome skipped =
-      shell(train("data.on_error=skip data.batch_size=3 callbacks=none", "skip"));
+      shell(train("seed=1 data.on_error=skip data.batch_size=3 callbacks=none", "skip"));
   EXPECT_EQ(skipped.code, 0) << skipped.err;
   EXPECT_NE(skipped.err.find("3 images could not be loaded and were left out:"), std::string::npos)
       << skipped.err;
@@ -75,6 +75,18 @@ TEST_F(Loading, BrokenImagesAreLeftOutOrEndTheRun) {
       "data.on_error=replace data.batch_size=1 data.num_workers=0 callbacks=none", "replace"));
   EXPECT_EQ(replaced.code, 0) << replaced.err;
   EXPECT_NE(replaced.out.find("steps: 18"), std::string::npos) << replaced.out;
+}
+
+TEST_F(Loading, WhatIsLeftOutAddsNoEpochAndLosesNoGradient) {
+  fs::resize_file(image(1), 10);
+  fs::resize_file(image(6), 10);
+  const std::string skip = "data.on_error=skip data.batch_size=1 callbacks=none ";
+  const Outcome plain = shell(train(skip));
+  EXPECT_NE(plain.out.find("steps: 14"), std::string::npos) << plain.out << plain.err;
+  // Groups of 6 and 3 batches: the last one is often cut short by a broken image.
+  const Outcome grouped =
+      shell(train(skip + "trainer.accumulate_grad_batches=6 trainer.max_epochs=12", "grouped"));
+  EXPECT_NE(grouped.out.find("steps: 24"), std::string::npos) << grouped.out << grouped.err;
 }
 
 TEST_F(Loading, RowsWithoutAnImageAreLeftOutWhenAsked) {
