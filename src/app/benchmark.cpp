@@ -239,7 +239,7 @@ Node measure_train_step(const Setup& setup) {
   const Times times = measure(
       [&] {
         task->training_step(batch).backward();
-        optimizer->step(optimizer->base_lr());
+        optimizer->step({optimizer->base_lr(), {}, {}, {}});
         optimizer->zero_grad();
       },
       setup.warmup,

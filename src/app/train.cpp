@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/registry.h"
+#include "config/run_config.h"
 #include "data/datamodule.h"
 #include "data/loader.h"
 #include "nn/model.h"
@@ -34,10 +36,11 @@ using config::Node;
 struct CheckpointOptions {
   std::optional<std::string> ckpt_path;
   std::optional<bool> weights_only;
-  bool strict = true;
+  bool strict = true, autoresume = false;
   template <class V>
   void visit(V& v) {
-    v("ckpt_path", ckpt_path, "go on with this checkpoint");
+    v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
+    v("autoresume", autoresume, "go on with the last checkpoint of this run's name, if there is one");
     v("weights_only", weights_only, "take its weights, start everything else afresh");
     v("strict", strict, "every weight must fit");
   }
@@ -48,6 +51,7 @@ struct TrainConfig : CommonConfig {
   training::TrainerOptions trainer;
   CheckpointOptions checkpoint;
   std::optional<int64_t> seed;
+  bool test = false;
   Node data, model, task, optimizer, scheduler, callbacks, logger;
   template <class V>
   void visit(V& v) {
@@ -67,7 +71,7 @@ struct TrainConfig : CommonConfig {
     CommonConfig::visit(v);
     using config::Unused;
     v("train", Unused{{"true"}}, "this program trains");
-    v("test", Unused{{"false"}}, "use `predict` with data.with_target=true on test.csv");
+    v("test", test, "afterwards, evaluate the best weights on the test set");
     v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
     v("persist_cache", Unused{}, "of CytoDL");
   }
@@ -80,7 +84,9 @@ std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   std::vector<std::shared_ptr<Base>> parts;
   if (nodes == nullptr) return parts;
   for (const auto& [name, node] : nodes->map) {
-    if (node.is_map()) parts.push_back(Registry<Base>::instance().make(node));
+    if (!node.is_map()) continue;
+    parts.push_back(Registry<Base>::instance().make(node));
+    if constexpr (std::is_same_v<Base, training::Callback>) parts.back()->name = name;
   }
   return parts;
 }
@@ -91,11 +97,13 @@ struct LoaderSettings {
   std::shared_ptr<data::CacheManager> cache;
 };
 
+/// `limit`: of its batches; `key` names it. `overfits`: the same batches in the same order.
 data::DataLoader make_loader(const data::DataModule& module,
                              data::Split split,
                              const data::LoaderOptions& options,
                              const LoaderSettings& settings,
-                             int64_t limit_batches) {
+                             const training::Amount& limit,
+                             bool overfits = false) {
   data::DataLoaderSpec spec;
   spec.items = module.items(split);
   spec.options = options;
@@ -106,18 +114,21 @@ data::DataLoader make_loader(const data::DataModule& module,
   spec.pin = settings.pin && spec.options.pin_memory;
   spec.channels_last = settings.channels_last;
   spec.cache = settings.cache;
-  spec.limit_batches = limit_batches;
-  spec.shuffle = split == data::Split::train;
+  spec.shuffle = split == data::Split::train && !overfits;
   if (split != data::Split::train) {  // whole images of any size
     spec.options.batch_size = 1;
     spec.options.drop_last = false;
   }
   log::info("{}: {} images", data::name_of(split), spec.items.size());
+  const std::string key = fmt::format("trainer.limit_{}_batches",
+                                      split == data::Split::valid ? "val" : data::name_of(split));
+  spec.limit = [limit, key](int64_t batches) { return limit.of(batches, key); };
   return data::DataLoader(std::move(spec));
 }
 
 void report(const cli::Run& run,
             const training::TrainState& state,
+            const training::Metrics& tested,
             const std::string& folder,
             double seconds) {
   const std::string last = folder + "/checkpoints/last.ckpt";
@@ -125,6 +136,8 @@ void report(const cli::Run& run,
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
   cli::Results results(run.json);
   const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
+  const std::string best_metric =
+      monitor == nullptr || monitor->is_null() ? "newest" : monitor->as<std::string>();
   const auto real = [](double value) {
     Node node;
     node.kind = config::Kind::real;
@@ -132,11 +145,12 @@ void report(const cli::Run& run,
     return node;
   };
   if (!state.best_path.empty()) {
-    results.add("best_metric", monitor->as<std::string>());
+    results.add("best_metric", best_metric);
     results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
     results.add("best_checkpoint", state.best_path);
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
+  for (const auto& [name, value] : tested) results.add(name, real(std::round(value * 1e6) / 1e6));
   results.add("steps", Node::make_integer(state.step));
   results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
   results.add("output_dir", folder);
@@ -145,7 +159,7 @@ void report(const cli::Run& run,
             state.step,
             state.best_path.empty()
                 ? ""
-                : fmt::format(", best {} {:.4f}", monitor->as<std::string>(), state.best_score));
+                : fmt::format(", best {} {:.4f}", best_metric, state.best_score));
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
@@ -162,7 +176,7 @@ void report(const cli::Run& run,
 int64_t choose_batch_size(const data::DataModule& module,
                           const LoaderSettings& settings,
                           training::Task& task,
-                          const std::string& precision,
+                          const training::Precision& precision,
                           const std::string& checkpoint) {
   if (!checkpoint.empty()) {
     const Node before = training::checkpoint_config(checkpoint);
@@ -172,7 +186,7 @@ int64_t choose_batch_size(const data::DataModule& module,
   data::LoaderOptions options = module.loader();
   options.batch_size = 1;
   options.num_workers = 0;
-  data::DataLoader loader = make_loader(module, data::Split::train, options, settings, 1);
+  data::DataLoader loader = make_loader(module, data::Split::train, options, settings, {1, 0});
   loader.start_epoch(0);
   const std::optional<data::Batch> one = loader.next();
   const auto images = static_cast<int64_t>(module.items(data::Split::train).size());
@@ -234,9 +248,41 @@ void report_data(const data::Timing& timing,
   if (!line.empty()) log::info("{}", line);
 }
 
+/// The checkpoint to begin with, or "".
+std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run) {
+  const std::string given = options.ckpt_path.value_or("");
+  const bool is_named = given == "last" || given == "best";
+  if (!is_named && (!given.empty() || !options.autoresume)) return given;
+  const std::string output = config::output_dir(run.composed);
+  const std::string found = training::find_checkpoint(is_named ? given : "last", output);
+  if (found.empty() && is_named) {
+    throw ConfigError(fmt::format(
+        "checkpoint.ckpt_path={}: no checkpoint of an earlier run with this name (looked for {})",
+        given,
+        output + "/checkpoints/*.ckpt"));
+  }
+  return found;
+}
+
+/// What fast_dev_run and enable_checkpointing leave of the callbacks.
+void drop_callbacks(cli::Run& run, const training::TrainerOptions& options) {
+  Node* callbacks = run.config.find("callbacks");
+  if (callbacks == nullptr) return;
+  for (auto& [name, node] : callbacks->map) {
+    if (!node.is_map()) continue;
+    const auto type = config::own_name(node.get<std::string>("_target_"));
+    const bool is_writer = type == "ModelCheckpoint";
+    if ((is_writer && !options.enable_checkpointing) ||
+        ((is_writer || type == "EarlyStopping") && options.fast_dev_run > 0))
+      node = Node();
+  }
+}
+
 int train(cli::Run run, const TrainConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
-  const training::TrainerOptions& options = config.trainer;
+  training::TrainerOptions options = config.trainer;
+  watch_signals();
+  perf::prepare(config.performance, options.deterministic_mode);
   const c10::Device device = perf::choose_device(options.accelerator);
   const int64_t seed = config.seed.value_or(0);
   at::manual_seed(static_cast<uint64_t>(seed));
@@ -246,65 +292,84 @@ int train(cli::Run run, const TrainConfig& config) {
   const auto optimizer = Registry<training::Optimizer>::instance().make(config.optimizer);
   const auto scheduler = Registry<training::Scheduler>::instance().make(config.scheduler);
   nn::Model& model = task->model();
+  const training::Precision precision = training::precision_of(options.precision);
+  if (precision.parameters != at::kFloat) model.to(precision.parameters);
   nn::place_model(model, config.task.at("model"), device);
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,
                                 data::make_cache(module->loader())};
-  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
+  const std::string checkpoint = checkpoint_of(config.checkpoint, run);
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0) {
-    loading.batch_size = choose_batch_size(*module, settings, *task, options.precision, checkpoint);
+    loading.batch_size = choose_batch_size(*module, settings, *task, precision, checkpoint);
     run.config.find("data")->set("batch_size", Node::make_integer(loading.batch_size));
   }
-  data::DataLoader train_loader =
-      make_loader(*module, data::Split::train, loading, settings, options.limit_train_batches);
-  const bool has_validation = options.limit_val_batches != 0;
+  const bool overfits = !options.overfit_batches.is_none();
+  data::DataLoader train_loader = make_loader(
+      *module, data::Split::train, loading, settings, options.limit_train_batches, overfits);
   data::DataLoader valid_loader =
-      has_validation
-          ? make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches)
-          : data::DataLoader({});
+      options.limit_val_batches.is_none()
+          ? data::DataLoader({})
+          : make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches);
   optimizer->attach(nn::state_of(model));
-  training::TrainState state;
-  if (!checkpoint.empty()) {
-    remove_stale_temporaries(
-        std::filesystem::path(checkpoint).parent_path().string());  // of the run that was killed
-    const bool strict = config.checkpoint.strict;
-    if (config.checkpoint.weights_only.value_or(false)) {
-      training::load_weights(checkpoint, model, strict);
-    } else {
-      state = training::load_checkpoint(checkpoint, model, *optimizer, strict);
-      fit_position(state, checkpoint, loading.batch_size, seed);
-    }
-    log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
-  }
   perf::apply(config.performance, device);
+  drop_callbacks(run, options);
+  const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
+  if (!checkpoint.empty() && !is_resumed)
+    training::load_weights(checkpoint, model, config.checkpoint.strict);
   const std::string folder = open_run_folder(run);
-  const auto callbacks = make_all<training::Callback>(run.config.find("callbacks"));
-  const auto loggers = make_all<training::Logger>(run.config.find("logger"));
+  training::Trainer trainer(options,
+                            *task,
+                            *optimizer,
+                            *scheduler,
+                            make_all<training::Callback>(run.config.find("callbacks")),
+                            make_all<training::Logger>(
+                                options.fast_dev_run > 0 ? nullptr : run.config.find("logger")),
+                            run.config);
+  if (is_resumed) {
+    remove_stale_temporaries(  // of the run that was killed
+        std::filesystem::path(checkpoint).parent_path().string());
+    try {
+      trainer.resume(checkpoint, config.checkpoint.strict);
+      fit_position(trainer.state(), checkpoint, loading.batch_size, seed);
+    } catch (...) {  // the user's mistake leaves no folder behind
+      log::set_file("");
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+      throw;
+    }
+  }
+  const training::TrainState& state = trainer.state();
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
   log::info("{}: {} parameters; run folder {}",
             config.task.get<std::string>("model._target_"),
             nn::count_parameters(model),
             folder);
+  if (!checkpoint.empty())
+    log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
 
-  const auto save = [&](const std::string& path, const training::TrainState& at) {
-    training::save_checkpoint(path, at, model, *optimizer, run.config);
-  };
-  training::Trainer trainer(options, callbacks, loggers, save);
-  state = trainer.fit(*task, *optimizer, *scheduler, train_loader, valid_loader, state);
+  trainer.fit(train_loader, valid_loader);
   report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
-  const int signal = training::Trainer::interrupted();
+  const int signal = signal_received();
   if (signal != 0) {
     make_folders(folder + "/checkpoints");
-    save(folder + "/checkpoints/last.ckpt", state);
+    trainer.save(folder + "/checkpoints/last.ckpt");
     log::warn("interrupted at step {}; the state is saved", state.step);
+  }
+  training::Metrics tested;
+  if (signal == 0 && config.test) {
+    if (!state.best_path.empty()) training::load_weights(state.best_path, model, true);
+    data::DataLoader loader = make_loader(
+        *module, data::Split::test, loading, settings, options.limit_test_batches);
+    tested = trainer.evaluate(loader, "test");
   }
   report(run,
          state,
+         tested,
          folder,
          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  return signal == 0 ? 0 : 128 + signal;
+  return signal == 0 ? 0 : signal_exit_code(signal);
 }
 
 }  // namespace

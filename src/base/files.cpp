@@ -28,12 +28,15 @@ void sync_folder(const std::string& folder) {
   ::close(descriptor);
 }
 
+std::string temporary_of(const std::string& path) {
+  static std::atomic<unsigned> serial{0};
+  return parent_of(path) + "/." + fs::path(path).filename().string() + ".tmp." +
+         std::to_string(::getpid()) + "." + std::to_string(serial++);
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  static std::atomic<unsigned> serial{0};
-  temporary_ = parent_of(path_) + "/." + fs::path(path_).filename().string() + ".tmp." +
-               std::to_string(::getpid()) + "." + std::to_string(serial++);
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_of(path_)) {
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
 }
@@ -87,6 +90,21 @@ void write_file(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void link_file(const std::string& from, const std::string& to) {
+  const std::string temporary = temporary_of(to);
+  if (::link(from.c_str(), temporary.c_str()) != 0) {
+    write_file(to, read_file(from, std::size_t{1} << 62));
+    return;
+  }
+  if (::rename(temporary.c_str(), to.c_str()) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary.c_str());
+    throw_errno("can't be put in place", to, error_number);
+  }
+  ::unlink(temporary.c_str());  // rename() leaves it when both were the same file already
+  sync_folder(parent_of(to));
 }
 
 void make_folders(const std::string& path) {

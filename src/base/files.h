@@ -31,6 +31,9 @@ class AtomicFile {
 /// The whole file. Throws: ConfigError when it can't be read or is larger than `max_bytes`.
 std::string read_file(const std::string& path, std::size_t max_bytes = std::size_t{1} << 30);
 void write_file(const std::string& path, std::string_view text);  // atomic
+/// Gives the file `from` the name `to` as well, over what had it, and flushes that to the disk. A
+/// copy where the file system has no links. Throws: as AtomicFile.
+void link_file(const std::string& from, const std::string& to);
 
 /// Makes the folder `path` with its parents; when it exists, appends -1, -2, ... Returns the folder
 /// made. Two processes never get the same one.

@@ -137,7 +137,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   const auto images = static_cast<int64_t>(count(sampler));
   const int64_t size = options.batch_size;
   batches = options.drop_last ? images / size : (images + size - 1) / size;
-  if (given.limit_batches >= 0) batches = std::min(batches, given.limit_batches);
+  if (given.limit) batches = given.limit(batches);
   if (options.num_workers > 0)
     ahead = static_cast<std::size_t>(options.num_workers * options.prefetch_factor);
   constexpr std::size_t kKeys = 4;  // images of a sample, as a rule

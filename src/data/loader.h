@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +20,7 @@ struct DataLoaderSpec {
   uint64_t seed = 0;
   bool shuffle = false;
   bool channels_last = false, pin = false;  // of batches: see BatchLayout
-  int64_t limit_batches = -1;               // of an epoch; -1: all
+  std::function<int64_t(int64_t)> limit;    // batches of an epoch, given all there are; none: all
   int64_t rank = 0, world_size = 1;         // this process's share of every epoch
   std::shared_ptr<CacheManager> cache;      // null: nothing is kept
 };

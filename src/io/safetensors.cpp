@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -58,10 +61,30 @@ Json parse_header(const std::string& path, const char* begin, std::size_t size) 
   }
 }
 
+/// Of a whole file, with zeros in the place of the checksum.
+constexpr const char* kChecksum = "xxh3";
+const std::string kNoChecksum(16, '0');
+
+std::string checksum_entry(const std::string& value) {
+  return fmt::format("\"{}\":\"{}\"", kChecksum, value);
+}
+
+class Checksum {
+ public:
+  Checksum() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void add(const void* data, std::size_t bytes) {
+    XXH3_64bits_update(state_.get(), data, bytes);
+  }
+  std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
+};
+
 }  // namespace
 
 struct SafetensorsFile::Impl {
-  explicit Impl(const std::string& path) {
+  explicit Impl(const std::string& path) : path(path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0 && errno == ENXIO) refuse(path, "a socket");
     if (descriptor < 0) throw_errno("can't be read", path, errno);
@@ -86,6 +109,7 @@ struct SafetensorsFile::Impl {
            const char* data,
            std::size_t data_size);
 
+  std::string path;
   void* map = MAP_FAILED;
   std::size_t size = 0;
   std::map<std::string, TensorView> tensors;
@@ -177,12 +201,30 @@ const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
   return impl_->metadata;
 }
 
+void SafetensorsFile::verify() const {
+  const auto entry = impl_->metadata.find(kChecksum);
+  if (entry == impl_->metadata.end()) return;
+  const char* bytes = static_cast<const char*>(impl_->map);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes, 8);
+  std::string header(bytes + 8, length);
+  const std::size_t place = header.find(checksum_entry(entry->second));
+  if (place != std::string::npos)
+    header.replace(place, checksum_entry(kNoChecksum).size(), checksum_entry(kNoChecksum));
+  Checksum checksum;
+  checksum.add(header.data(), header.size());
+  checksum.add(bytes + 8 + length, impl_->size - 8 - length);
+  if (place == std::string::npos || checksum.text() != entry->second)
+    refuse(impl_->path, "its checksum differs: it was damaged or changed");
+}
+
 std::size_t write_safetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata,
                               bool durable) {
   nlohmann::ordered_json root;
-  if (!metadata.empty()) root["__metadata__"] = metadata;
+  root["__metadata__"] = metadata;
+  root["__metadata__"][kChecksum] = kNoChecksum;
   // Wide types first, as the reference writer does: then every tensor is aligned to its own size.
   std::vector<std::pair<std::string, const TensorView*>> order;
   order.reserve(tensors.size());
@@ -197,8 +239,13 @@ std::size_t write_safetensors(const std::string& path,
                   {"data_offsets", {offset, offset + view->bytes}}};
     offset += view->bytes;
   }
-  std::string header = root.is_null() ? "{}" : root.dump();
+  std::string header = root.dump();
   header.resize((header.size() + 7) / 8 * 8, ' ');
+  Checksum checksum;
+  checksum.add(header.data(), header.size());
+  for (const auto& [name, view] : order) checksum.add(view->data, view->bytes);
+  const std::string entry = checksum_entry(checksum.text());
+  header.replace(header.find(checksum_entry(kNoChecksum)), entry.size(), entry);
   const auto length = static_cast<uint64_t>(header.size());
   AtomicFile file(path);
   file.write(&length, sizeof length);

@@ -28,13 +28,17 @@ class SafetensorsFile {
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
   const std::map<std::string, TensorView>& tensors() const;
   const std::map<std::string, std::string>& metadata() const;
+  /// Compares everything with the checksum that write_safetensors() puts in the metadata, where
+  /// there is one. Throws: DataError when the file was changed or damaged.
+  void verify() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes atomically; wide types first, then by name, so that each tensor is aligned to its own
+/// Writes atomically, with a checksum of data and metadata ("xxh3": XXH3's 64 bits in hexadecimal);
+/// wide types first, then by name, so that each tensor is aligned to its own
 /// type. Returns the bytes written. `durable` and Throws: as AtomicFile.
 std::size_t write_safetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors,

@@ -6,35 +6,38 @@
 
 namespace cytra::metrics {
 
+Dice::Dice(bool include_background, bool ignore_empty)
+    : include_background_(include_background), ignore_empty_(ignore_empty) {
+  reset();
+}
+
+void Dice::reset() {
+  sums_ = at::zeros({2}, at::TensorOptions(at::kDouble));
+}
+
 void Dice::update(const at::Tensor& prediction, const at::Tensor& truth) {
   std::vector<int64_t> space;
   for (int64_t d = 2; d < truth.dim(); ++d) space.push_back(d);
-  // Sums in double: float32 stops counting at 2^24 voxels.
-  const auto count = [&](const at::Tensor& x) {
-    return x.sum(space, false, at::kDouble).cpu();
-  };  // (N,K)
-  const at::Tensor both = count(prediction * truth), predicted = count(prediction),
-                   true_count = count(truth);
-  const auto both_of = both.accessor<double, 2>(), predicted_of = predicted.accessor<double, 2>(),
-             truth_of = true_count.accessor<double, 2>();
   const int64_t first = include_background_ || truth.size(1) == 1 ? 0 : 1;
-  for (int64_t n = 0; n < truth.size(0); ++n) {
-    double sum = 0;
-    int64_t classes = 0;
-    for (int64_t k = first; k < truth.size(1); ++k) {
-      if (truth_of[n][k] == 0 && ignore_empty_) continue;
-      const double total = truth_of[n][k] + predicted_of[n][k];
-      sum += total == 0 ? 1 : 2 * both_of[n][k] / total;
-      ++classes;
-    }
-    if (classes == 0) continue;
-    sum_ += sum / static_cast<double>(classes);
-    images_ += 1;
-  }
+  // Sums in double: float32 stops counting at 2^24 voxels.
+  const auto count = [&](const at::Tensor& x) {  // (N,K)
+    return x.slice(1, first).sum(space, false, at::kDouble);
+  };
+  const at::Tensor both = count(prediction * truth), true_count = count(truth);
+  const at::Tensor total = true_count + count(prediction);
+  const at::Tensor dice = at::where(total.eq(0), at::ones_like(total), 2 * both / total);
+  const at::Tensor counts =
+      (ignore_empty_ ? true_count.gt(0) : at::ones_like(true_count)).to(at::kDouble);
+  const at::Tensor classes = counts.sum(1);
+  const at::Tensor mean = (dice * counts).sum(1) / classes.clamp_min(1);  // (N)
+  if (sums_.device() != mean.device()) sums_ = sums_.to(mean.device());
+  sums_.add_(at::stack({mean.sum(), classes.gt(0).sum().to(at::kDouble)}));
 }
 
 double Dice::compute() const {
-  return images_ > 0 ? sum_ / images_ : std::nan("");
+  const at::Tensor sums = sums_.cpu();
+  const double* numbers = sums.const_data_ptr<double>();
+  return numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("");
 }
 
 }  // namespace cytra::metrics

@@ -62,6 +62,20 @@ c10::Device choose_device(const std::string& accelerator) {
   return c10::kCPU;
 }
 
+void prepare(const PerformanceOptions& options, const std::string& deterministic) {
+  std::vector<std::string> settings;
+  if (options.max_split_size_mb > 0)
+    settings.push_back(fmt::format("max_split_size_mb:{}", options.max_split_size_mb));
+  if (options.expandable_segments) settings.emplace_back("expandable_segments:True");
+  if (!settings.empty()) setenv("PYTORCH_CUDA_ALLOC_CONF", join(settings, ",").c_str(), 0);
+  if (deterministic == "false") return;
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/deterministic == "warn");
+  context.setDeterministicCuDNN(true);
+  context.setDeterministicFillUninitializedMemory(false);  // costs time, and nothing reads it
+}
+
 void apply(const PerformanceOptions& options, c10::Device device) {
   if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
   at::Context& context = at::globalContext();
@@ -70,9 +84,14 @@ void apply(const PerformanceOptions& options, c10::Device device) {
     context.setAllowTF32CuBLAS(options.enable_tf32);
     context.setAllowTF32CuDNN(options.enable_tf32);
     context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
-  } else if (options.enable_tf32 || options.enable_cudnn_benchmark) {
-    log::info("performance: enable_tf32 and enable_cudnn_benchmark have no effect on a CPU");
+    return;
   }
+  std::vector<std::string> idle;
+  if (options.enable_tf32) idle.emplace_back("enable_tf32");
+  if (options.enable_cudnn_benchmark) idle.emplace_back("enable_cudnn_benchmark");
+  if (options.max_split_size_mb > 0) idle.emplace_back("max_split_size_mb");
+  if (options.expandable_segments) idle.emplace_back("expandable_segments");
+  if (!idle.empty()) log::info("performance: no effect on a CPU: {}", join(idle, ", "));
 }
 
 int64_t peak_memory(c10::Device device) {

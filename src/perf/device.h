@@ -26,8 +26,8 @@ struct DeviceOptions {
 
 /// The `performance` group: switches that hold for the whole process.
 struct PerformanceOptions {
-  int64_t num_threads = 0;
-  bool enable_tf32 = false, enable_cudnn_benchmark = false;
+  int64_t num_threads = 0, max_split_size_mb = 0;
+  bool enable_tf32 = false, enable_cudnn_benchmark = false, expandable_segments = false;
   std::string matmul_precision = "highest";
   template <class V>
   void visit(V& v) {
@@ -42,9 +42,21 @@ struct PerformanceOptions {
       matmul_precision,
       "of float32 matrix products",
       {"highest", "high", "medium"});
+    v("max_split_size_mb",
+      max_split_size_mb,
+      "MB above which torch's GPU allocator splits no block; 0: no limit",
+      0,
+      1e9);
+    v("expandable_segments",
+      expandable_segments,
+      "let torch's GPU allocator grow its segments: less fragmentation");
   }
 };
-/// Applies them; says once which do nothing on this device.
+/// What must be set before a device is chosen: the allocator's settings, and what `deterministic`
+/// ("true", "false", "warn": where possible) needs. Follows torch.use_deterministic_algorithms and
+/// PYTORCH_CUDA_ALLOC_CONF; a variable that the user has set wins.
+void prepare(const PerformanceOptions& options, const std::string& deterministic = "false");
+/// Applies the rest; says once which do nothing on this device.
 void apply(const PerformanceOptions& options, c10::Device device);
 
 /// Peak memory in bytes: of the process on a CPU, of torch's allocator on a CUDA device.

@@ -40,33 +40,39 @@ class SegmentationTask final : public training::Task {
   nn::Model& model() override { return *model_; }
 
   Tensor training_step(const data::Batch& batch) override {
-    const at::Tensor logits = (*model_)(image_of(batch));
-    return (*loss_)(logits.to(at::kFloat), batch.at(options_.y_key));
+    return (*loss_)(at_least_float((*model_)(image_of(batch))), batch.at(options_.y_key));
   }
 
   void validation_step(const data::Batch& batch) override {
-    const auto predict = [this](const at::Tensor& windows) { return (*model_)(windows); };
-    const at::Tensor logits =
-        inference::sliding_window(image_of(batch), predict, options_.inference_args);
+    const at::Tensor logits = predict(image_of(batch));
     const at::Tensor& target = batch.at(options_.y_key);
-    loss_sum_ += (*loss_)(logits, target).item<double>();
-    ++images_;
-    if (logits.size(1) == 1) {
-      dice_.update(logits.gt(0).to(at::kFloat), target);
-    } else {
-      dice_.update(one_hot(logits.argmax(1), logits.size(1)),
-                   one_hot(target.squeeze(1), logits.size(1)));
-    }
+    const at::Tensor loss = (*loss_)(logits, target).to(at::kDouble);
+    if (loss_sums_.device() != loss.device()) loss_sums_ = loss_sums_.to(loss.device());
+    loss_sums_.add_(at::stack({loss, at::ones_like(loss)}));
+    const auto [prediction, truth] = as_classes(logits, target);
+    dice_.update(prediction, truth);
   }
 
   training::Metrics validation_end() override {
+    const at::Tensor sums = loss_sums_.cpu();
+    const double* numbers = sums.const_data_ptr<double>();
     const training::Metrics metrics{
-        {"val/loss", images_ > 0 ? loss_sum_ / static_cast<double>(images_) : std::nan("")},
-        {"val/dice", dice_.compute()}};
-    loss_sum_ = 0;
-    images_ = 0;
+        {"loss", numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("")},
+        {"dice", dice_.compute()}};
+    loss_sums_ = no_loss();
     dice_.reset();
     return metrics;
+  }
+
+  std::vector<Tensor> sums() override { return {loss_sums_, dice_.sums()}; }
+
+  std::map<std::string, Tensor> preview(const data::Batch& batch) override {
+    const at::Tensor image = image_of(batch).slice(0, 0, 1);
+    const at::Tensor logits = predict(image);
+    const at::Tensor target = batch.at(options_.y_key)[0];
+    const at::Tensor prediction =
+        logits.size(1) == 1 ? at::sigmoid(logits[0]) : logits[0].argmax(0, true).to(at::kFloat);
+    return {{"input", image[0]}, {"target", target}, {"prediction", prediction}};
   }
 
  private:
@@ -78,6 +84,21 @@ class SegmentationTask final : public training::Task {
                                 image.size(1),
                                 model_->in_channels()));
   }
+  at::Tensor predict(const at::Tensor& image) {
+    const auto model = [this](const at::Tensor& windows) { return (*model_)(windows); };
+    return inference::sliding_window(image, model, options_.inference_args);
+  }
+  /// Losses are computed in float32 at least.
+  static at::Tensor at_least_float(const at::Tensor& logits) {
+    return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
+  }
+  static at::Tensor no_loss() { return at::zeros({2}, at::TensorOptions(at::kDouble)); }
+  /// Prediction and truth as the metrics take them: (N,K,...), 0 or 1.
+  static std::pair<at::Tensor, at::Tensor> as_classes(const at::Tensor& logits,
+                                                      const at::Tensor& target) {
+    if (logits.size(1) == 1) return {logits.gt(0).to(at::kFloat), target};
+    return {one_hot(logits.argmax(1), logits.size(1)), one_hot(target.squeeze(1), logits.size(1))};
+  }
   static at::Tensor one_hot(const at::Tensor& classes, int64_t count) {  // (N,...) -> (N,K,...)
     return at::one_hot(classes.to(at::kLong), count).movedim(-1, 1).to(at::kFloat);
   }
@@ -85,8 +106,7 @@ class SegmentationTask final : public training::Task {
   std::shared_ptr<nn::Model> model_;
   std::shared_ptr<nn::Loss> loss_;
   metrics::Dice dice_{/*include_background=*/false};
-  double loss_sum_ = 0;
-  int64_t images_ = 0;
+  at::Tensor loss_sums_ = no_loss();  // the sum over batches, and their number
 };
 const Registered<training::Task, SegmentationTask> registered_segmentation("SegmentationTask",
                                                                            __FILE__);

@@ -16,7 +16,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
-#include "training/autocast.h"
+#include "training/precision.h"
 
 namespace cytra::training {
 namespace {
@@ -43,7 +43,7 @@ data::Batch repeated(const data::Batch& one, int64_t times, c10::Device device) 
 /// Images per second.
 double rate_of(Task& task,
                const data::Batch& batch,
-               const std::string& precision,
+               const Precision& precision,
                c10::Device device) {
   double best = 0;
   for (int run = 0; run < 3; ++run) {  // the first one warms up
@@ -99,7 +99,7 @@ class Untouched {
 
 int64_t find_batch_size(Task& task,
                         const data::Batch& one,
-                        const std::string& precision,
+                        const Precision& precision,
                         int64_t most) {
   nn::Model& model = task.model();
   const c10::Device device = model.parameters().front().device();

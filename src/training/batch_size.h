@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "training/precision.h"
 #include "training/task.h"
 
 namespace cytra::training {
@@ -14,7 +15,7 @@ namespace cytra::training {
 /// that fits.
 int64_t find_batch_size(Task& task,
                         const data::Batch& one,
-                        const std::string& precision,
+                        const Precision& precision,
                         int64_t most);
 
 }  // namespace cytra::training

@@ -1,38 +1,30 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "config/node.h"
 #include "training/task.h"
 
 namespace cytra::training {
 
+class Optimizer;
+
 /// Where a training stands: plain data, all of it in every checkpoint.
 struct TrainState {
-  int64_t epoch = 0;  // epochs finished
-  int64_t batch = 0;  // batches done in the epoch under way
-  int64_t step = 0;   // optimizer steps done
-  Metrics metrics;    // the newest value of everything logged
+  int64_t epoch = 0;           // epochs finished
+  int64_t batch = 0;           // batches done in the epoch under way
+  int64_t step = 0;            // optimizer steps, those skipped included (Lightning's global_step)
+  int64_t skipped = 0;         // steps left out since their gradients were not finite
+  int64_t validated_at = -1;   // the step of the newest complete validation
+  double seconds = 0;          // spent so far, in all processes one after the other
+  double loss_sum = 0;         // of the epoch under way: the losses of its batches
+  int64_t loss_count = 0;      // ... and their number
+  Metrics metrics;             // the newest value of everything logged
   double best_score = 0;
-  std::string best_path;  // empty: no best checkpoint yet
-};
-
-/// All that a callback may ask for.
-struct Control {
-  bool stop = false;
-  std::vector<std::string> save_to;  // checkpoints to write now
-};
-
-/// Never sees the Trainer. Registered by class name, listed under `callbacks`.
-struct Callback {
-  static constexpr const char* kKind = "callback";
-  virtual ~Callback() = default;
-  virtual void on_fit_start(const TrainState&) {}
-  virtual void on_step_end(TrainState&, Control&) {}
-  virtual void on_validation_end(TrainState&, Control&) {}
-  virtual void on_epoch_end(TrainState&, Control&) {}
-  virtual void on_fit_end(const TrainState&) {}
+  std::string best_path;       // empty: no best checkpoint yet
 };
 
 /// Takes the numbers of a run. Registered by class name, listed under `logger`.
@@ -40,6 +32,62 @@ struct Logger {
   static constexpr const char* kKind = "logger";
   virtual ~Logger() = default;
   virtual void log(const Metrics& metrics, int64_t epoch, int64_t step) = 0;
+};
+
+/// The training as its callbacks see it, and what they may ask for. Requests are carried out after
+/// the hook, in this order: log, save, stop.
+struct Context {
+  TrainState& state;
+  Task& task;
+  Optimizer& optimizer;
+  const std::vector<std::shared_ptr<Logger>>& loggers;
+  int64_t total_steps = 0;            // of the whole training; -1: unknown
+  int64_t total_epochs = 0;           // ... -1: unknown
+  int64_t batches = 0;                // of an epoch
+  const data::Batch* batch = nullptr; // in on_batch_start and on_validation_batch
+  double lr = 0;                      // of the newest step
+  double loss = 0, grad_norm = 0;     // of the newest step whose numbers are known
+
+  Metrics logged;                     // goes to the loggers and into state.metrics
+  std::vector<std::string> save_to;   // paths of one checkpoint of the present state
+  std::vector<std::string> remove;    // checkpoints to remove once that one is on the disk
+  bool stop = false;                  // after min_epochs and min_steps
+};
+
+/// Registered by class name, listed under `callbacks`; called in that order. What a hook throws
+/// ends the run, with the callback named; the checkpoints stay as they were.
+struct Callback {
+  static constexpr const char* kKind = "callback";
+  virtual ~Callback() = default;
+  /// First, before a checkpoint is loaded.
+  virtual void attach(Task&) {}
+  virtual void on_fit_start(Context&) {}
+  virtual void on_epoch_start(Context&) {}
+  virtual void on_batch_start(Context&) {}
+  /// Gradients are complete, before clipping; under 16-mixed times the scaler's factor.
+  virtual void on_before_step(Context&) {}
+  virtual void on_step_end(Context&) {}
+  virtual void on_validation_start(Context&) {}
+  /// After each batch of a validation, in inference mode.
+  virtual void on_validation_batch(Context&) {}
+  virtual void on_validation_end(Context&) {}
+  virtual void on_epoch_end(Context&) {}
+  /// The run ends by an error; the state is that of the last step's edge.
+  virtual void on_exception(Context&, const std::string& /*what*/) {}
+  /// Last, also after a signal.
+  virtual void on_fit_end(Context&) {}
+
+  /// What a checkpoint keeps: values as a map, tensors by name (the callback's own; loading copies
+  /// into them after load()).
+  virtual config::Node state() const { return config::Node::make_map(); }
+  virtual std::map<std::string, Tensor> tensors() const;
+  virtual void load(const config::Node& /*state*/) {}
+  /// Around every use of the weights that is not training (evaluation, a checkpoint): puts the
+  /// weights to be used into the model, and those in training back (weight averages).
+  virtual void swap_in(Task&) {}
+  virtual void swap_out(Task&) {}
+
+  std::string name;  // under `callbacks`; names its part of a checkpoint
 };
 
 }  // namespace cytra::training

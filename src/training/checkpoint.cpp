@@ -1,46 +1,107 @@
 #include "training/checkpoint.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "io/safetensors.h"
 #include "nn/model.h"
 #include "nn/weights.h"
+#include "perf/device.h"
+#include "training/grad_scaler.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
 
 namespace cytra::training {
 namespace {
 
-config::Node state_to_node(const TrainState& state) {
-  const auto real = [](double value) {
-    config::Node node;
-    node.kind = config::Kind::real;
-    node.real = value;
-    return node;
-  };
-  config::Node node = config::Node::make_map();
-  node.set("epoch", config::Node::make_integer(state.epoch));
-  node.set("batch", config::Node::make_integer(state.batch));
-  node.set("step", config::Node::make_integer(state.step));
-  node.set("best_score", real(state.best_score));
-  node.set("best_path", config::Node::make_string(state.best_path));
-  config::Node& metrics = node.set("metrics", config::Node::make_map());
-  for (const auto& [name, value] : state.metrics) metrics.set(name, real(value));
+using config::Node;
+
+Node real(double value) {
+  Node node;
+  node.kind = config::Kind::real;
+  node.real = value;
   return node;
 }
 
-TrainState state_from_node(const config::Node& node) {
+/// JSON has no NaN and no infinity: to_json() writes them as texts.
+double number(const Node& node) {
+  if (node.kind != config::Kind::string) return node.as<double>();
+  return node.string == ".nan" ? std::nan("") : node.string == "-.inf" ? -INFINITY : INFINITY;
+}
+
+Node numbers(const std::map<std::string, double>& values) {
+  Node node = Node::make_map();
+  for (const auto& [name, value] : values) node.set(name, real(value));
+  return node;
+}
+
+std::map<std::string, double> numbers_of(const Node& node) {
+  std::map<std::string, double> values;
+  for (const auto& [name, value] : node.map) values[name] = number(value);
+  return values;
+}
+
+Node to_node(const TrainState& state) {
+  Node node = Node::make_map();
+  node.set("epoch", Node::make_integer(state.epoch));
+  node.set("batch", Node::make_integer(state.batch));
+  node.set("step", Node::make_integer(state.step));
+  node.set("skipped", Node::make_integer(state.skipped));
+  node.set("validated_at", Node::make_integer(state.validated_at));
+  node.set("seconds", real(state.seconds));
+  node.set("loss_sum", real(state.loss_sum));
+  node.set("loss_count", Node::make_integer(state.loss_count));
+  node.set("best_score", real(state.best_score));
+  node.set("best_path", Node::make_string(state.best_path));
+  node.set("metrics", numbers(state.metrics));
+  return node;
+}
+
+TrainState state_of(const Node& node) {
   TrainState state;
   state.epoch = node.get<int64_t>("epoch");
   state.batch = node.get<int64_t>("batch");
   state.step = node.get<int64_t>("step");
-  state.best_score = node.get<double>("best_score");
+  state.skipped = node.get<int64_t>("skipped");
+  state.validated_at = node.get<int64_t>("validated_at");
+  state.seconds = number(node.at("seconds"));
+  state.loss_sum = number(node.at("loss_sum"));
+  state.loss_count = node.get<int64_t>("loss_count");
+  state.best_score = number(node.at("best_score"));
   state.best_path = node.get<std::string>("best_path");
-  for (const auto& [name, value] : node.at("metrics").map) state.metrics[name] = value.as<double>();
+  state.metrics = numbers_of(node.at("metrics"));
   return state;
+}
+
+/// torch's generators that are in use: every process draws from the CPU's.
+std::map<std::string, at::Generator> generators(const nn::Model& model) {
+  std::map<std::string, at::Generator> all{{"cpu", at::detail::getDefaultCPUGenerator()}};
+  const std::vector<at::Tensor> parameters = model.parameters();
+  if (!parameters.empty() && parameters.front().is_cuda())
+    all["cuda"] = at::globalContext().defaultGenerator(parameters.front().device());
+  return all;
+}
+
+/// Everything of the training that is a tensor, by its name in a checkpoint.
+std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
+  std::map<std::string, at::Tensor> all;
+  const auto add = [&](const std::string& prefix, const std::map<std::string, at::Tensor>& some) {
+    for (const auto& [name, tensor] : some) all[prefix + name] = tensor;
+  };
+  add("model.", nn::state_of(parts.task.model()));
+  add("optimizer.", parts.optimizer.state());
+  add("scaler.", parts.scaler.state());
+  for (const auto& callback : parts.callbacks)
+    add("callback." + callback->name + ".", callback->tensors());
+  return all;
 }
 
 const std::string& metadata_of(const io::SafetensorsFile& file,
@@ -55,75 +116,137 @@ const std::string& metadata_of(const io::SafetensorsFile& file,
                   key));
 }
 
-}  // namespace
-
-void save_checkpoint(const std::string& path,
-                     const TrainState& state,
-                     const nn::Model& model,
-                     const Optimizer& optimizer,
-                     const config::Node& config) {
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, tensor] : nn::state_of(model)) tensors["model." + name] = tensor;
-  for (const auto& [name, tensor] : optimizer.state()) tensors["optimizer." + name] = tensor;
-  {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    tensors["rng.cpu"] = generator.get_state();
-  }
-  std::map<std::string, io::TensorView> views;
-  for (auto& [name, tensor] : tensors) {
-    tensor = tensor.detach().to(at::kCPU).contiguous();
-    views[name] = nn::view_of(tensor);
-  }
-  io::write_safetensors(path,
-                        views,
-                        {{"format", "pt"},
-                         {"cytra_version", version()},
-                         {"state", config::to_yaml(state_to_node(state))},
-                         {"config", config::to_yaml(config)}});
-}
-
-TrainState load_checkpoint(const std::string& path,
-                           nn::Model& model,
-                           Optimizer& optimizer,
-                           bool strict) {
-  const io::SafetensorsFile file(path);
-  const TrainState state =
-      state_from_node(config::parse_yaml(metadata_of(file, path, "state"), path + " (state)"));
-  nn::load_state(model, file, path, "model.", strict);
-  const at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : optimizer.state()) {
-    const auto stored = file.tensors().find("optimizer." + name);
+/// Copies into tensors of the training. Throws: DataError when one is missing or does not fit.
+void copy_all(const io::SafetensorsFile& file,
+              const std::string& prefix,
+              const std::map<std::string, at::Tensor>& tensors,
+              const std::string& path) {
+  for (const auto& [name, tensor] : tensors) {
+    const auto stored = file.tensors().find(prefix + name);
     if (stored == file.tensors().end() || stored->second.shape != tensor.sizes().vec()) {
       throw DataError(
-          fmt::format("{}: the optimizer's state does not fit ({}); checkpoint.weights_only=true "
-                      "starts it afresh",
+          fmt::format("{}: the state of the training does not fit ({}{}); "
+                      "checkpoint.weights_only=true starts it afresh",
                       path,
+                      prefix,
                       name));
     }
     at::Tensor(tensor).copy_(nn::tensor_of(stored->second, name));
   }
-  const auto rng = file.tensors().find("rng.cpu");
-  if (rng != file.tensors().end()) {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    generator.set_state(nn::tensor_of(rng->second, "rng.cpu"));
+}
+
+Node read_metadata(const io::SafetensorsFile& file, const std::string& path, const char* key) {
+  return config::parse_yaml(metadata_of(file, path, key), path + " (" + key + ")");
+}
+
+}  // namespace
+
+std::map<std::string, at::Tensor> generator_states(const nn::Model& model) {
+  std::map<std::string, at::Tensor> states;
+  for (const auto& [name, generator] : generators(model)) {
+    at::Generator same = generator;
+    const std::lock_guard lock(same.mutex());
+    states["rng." + name] = same.get_state();
+  }
+  return states;
+}
+
+Snapshot take_snapshot(const Parts& parts,
+                       const TrainState& state,
+                       const Node& config,
+                       Snapshot reused) {
+  const at::NoGradGuard no_grad;
+  Snapshot snapshot;
+  for (const auto& callback : parts.callbacks) callback->swap_in(parts.task);
+  std::map<std::string, at::Tensor> present = tensors_of(parts);
+  present.merge(generator_states(parts.task.model()));
+  bool is_on_device = false;
+  for (const auto& [name, tensor] : present) {
+    at::Tensor& copy = snapshot.tensors[name];
+    const auto old = reused.tensors.find(name);
+    if (old != reused.tensors.end() && old->second.sizes() == tensor.sizes() &&
+        old->second.scalar_type() == tensor.scalar_type()) {
+      copy = old->second;
+    } else {
+      copy = at::empty(tensor.sizes(),
+                       at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+    }
+    copy.copy_(tensor.detach(), /*non_blocking=*/true);
+    is_on_device = is_on_device || tensor.is_cuda();
+  }
+  if (is_on_device) perf::synchronize(parts.task.model().parameters().front().device());
+  for (const auto& callback : parts.callbacks) callback->swap_out(parts.task);
+
+  Node all = to_node(state);
+  all.set("scheduler", numbers(parts.scheduler.state()));
+  Node& callbacks = all.set("callbacks", Node::make_map());
+  for (const auto& callback : parts.callbacks) callbacks.set(callback->name, callback->state());
+  all.set("threads", Node::make_integer(at::get_num_threads()));
+  snapshot.metadata = {{"format", "pt"},
+                       {"cytra_version", version()},
+                       {"state", config::to_json(all)},
+                       {"config", config::to_json(config)}};
+  return snapshot;
+}
+
+void write_snapshot(const std::string& path, const Snapshot& snapshot) {
+  std::map<std::string, io::TensorView> views;
+  for (const auto& [name, tensor] : snapshot.tensors) views[name] = nn::view_of(tensor);
+  io::write_safetensors(path, views, snapshot.metadata);
+}
+
+TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
+  const io::SafetensorsFile file(path);
+  const Node saved = read_metadata(file, path, "state");
+  file.verify();
+  const TrainState state = state_of(saved);
+  nn::load_state(parts.task.model(), file, path, "model.", strict);
+  const at::NoGradGuard no_grad;
+  parts.scheduler.load(numbers_of(saved.at("scheduler")));
+  copy_all(file, "optimizer.", parts.optimizer.state(), path);
+  if (!parts.scaler.state().empty() && file.tensors().count("scaler.scale") > 0)
+    copy_all(file, "scaler.", parts.scaler.state(), path);
+  for (const auto& callback : parts.callbacks) {
+    const Node* node = saved.at("callbacks").find_direct(callback->name);
+    if (node == nullptr) {
+      log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
+      continue;
+    }
+    callback->load(*node);
+    copy_all(file, "callback." + callback->name + ".", callback->tensors(), path);
+    callback->swap_out(parts.task);  // model.* are the weights to be used
+  }
+  for (const auto& [name, generator] : generators(parts.task.model())) {
+    const auto stored = file.tensors().find("rng." + name);
+    if (stored == file.tensors().end()) continue;
+    at::Generator same = generator;
+    const std::lock_guard lock(same.mutex());
+    same.set_state(nn::tensor_of(stored->second, stored->first));
+  }
+  const auto threads = saved.get<int64_t>("threads");
+  if (threads != at::get_num_threads()) {
+    log::warn("{}: trained with {} CPU threads, now {}: sums may round otherwise "
+              "(performance.num_threads={} for the very same numbers)",
+              path,
+              threads,
+              at::get_num_threads(),
+              threads);
   }
   return state;
 }
 
 void load_weights(const std::string& path, nn::Model& model, bool strict) {
   const io::SafetensorsFile file(path);
+  file.verify();
   bool prefixed = false;
   for (const auto& [name, view] : file.tensors())
     prefixed = prefixed || starts_with(name, "model.");
   nn::load_state(model, file, path, prefixed ? "model." : "", strict);
 }
 
-config::Node checkpoint_config(const std::string& path) {
+Node checkpoint_config(const std::string& path) {
   const io::SafetensorsFile file(path);
-  config::Node config = config::parse_yaml(metadata_of(file, path, "config"), path + " (config)");
-  return config;
+  return read_metadata(file, path, "config");
 }
 
 }  // namespace cytra::training

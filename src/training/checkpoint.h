@@ -1,31 +1,57 @@
 #pragma once
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "config/node.h"
 #include "training/callback.h"
-#include "training/optimizer.h"
 
-namespace cytra::io {
-class SafetensorsFile;
+namespace cytra::nn {
+struct Model;
 }
 
 namespace cytra::training {
 
-/// One safetensors file, written atomically: weights as "model.<name>", the optimizer as
-/// "optimizer.<state>", torch's generator as "rng.cpu"; the state, the resolved configuration and
-/// Cytra's version in its metadata. No code is ever executed on loading. Throws: as AtomicFile.
-void save_checkpoint(const std::string& path,
-                     const TrainState& state,
-                     const nn::Model& model,
-                     const Optimizer& optimizer,
-                     const config::Node& config);
+class GradScaler;
+class Optimizer;
+struct Scheduler;
 
-/// Restores weights, optimizer, generator and state. Throws: DataError when the file is no
-/// checkpoint or does not fit.
-TrainState load_checkpoint(const std::string& path,
-                           nn::Model& model,
-                           Optimizer& optimizer,
-                           bool strict);
+/// The parts of a training whose state a checkpoint holds.
+struct Parts {
+  Task& task;
+  Optimizer& optimizer;
+  Scheduler& scheduler;
+  GradScaler& scaler;
+  const std::vector<std::shared_ptr<Callback>>& callbacks;
+};
+
+/// A training's whole state on the host, complete in itself. The tensors: weights "model.<name>",
+/// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>", torch's generators "rng.<kind>".
+/// The metadata: "state" and "config" as JSON, "cytra_version".
+struct Snapshot {
+  std::map<std::string, at::Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Copies everything; into the memory of `reused` (an earlier snapshot) where it fits.
+Snapshot take_snapshot(const Parts& parts,
+                       const TrainState& state,
+                       const config::Node& config,
+                       Snapshot reused = {});
+
+/// The states of torch's generators in use, as a checkpoint names them ("rng.cpu").
+std::map<std::string, at::Tensor> generator_states(const nn::Model& model);
+
+/// One safetensors file with a checksum, written atomically and flushed to the disk. Throws: as
+/// AtomicFile.
+void write_snapshot(const std::string& path, const Snapshot& snapshot);
+
+/// Restores everything but the place of the files. No code is ever executed on loading.
+/// Throws: DataError when the file is damaged, no checkpoint, or does not fit.
+TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
 
 /// Weights alone, from a checkpoint or from any safetensors file with the model's names (a "model."
 /// prefix or none).
@@ -33,5 +59,10 @@ void load_weights(const std::string& path, nn::Model& model, bool strict);
 
 /// The configuration a checkpoint was trained with. Throws: DataError when it holds none.
 config::Node checkpoint_config(const std::string& path);
+
+/// What `ckpt_path` "last" or "best" means: the newest whole checkpoint of the runs that wrote to
+/// `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times beside it; the best
+/// one which that names. "" when there is none; damaged files are passed over with a warning.
+std::string find_checkpoint(const std::string& which, const std::string& output_dir);
 
 }  // namespace cytra::training

@@ -34,4 +34,13 @@ at::Tensor Optimizer::clip_grad_norm(double max_norm) {
   return norm;
 }
 
+at::Tensor Optimizer::gradient_norm() const {
+  std::vector<at::Tensor> gradients;
+  for (const std::size_t i : with_gradient()) gradients.push_back(parameters_[i].grad());
+  if (gradients.empty()) return at::zeros({});
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+}
+void Optimizer::clip_grad_value(double) {}
+void Optimizer::clip_grad_value(const at::Tensor&) {}
+
 }  // namespace cytra::training

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,12 @@ class Optimizer {
   /// Takes the parameters that require a gradient. Call once.
   void attach(const std::map<std::string, at::Tensor>& parameters);
   /// One update with this learning rate; parameters without a gradient are left alone.
-  virtual void step(double lr) = 0;
+  struct Step {
+    double lr;
+    std::optional<double> momentum;
+    at::Tensor grad_scale, found_inf;
+  };
+  virtual void step(const Step& how) = 0;
   void zero_grad();
   /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into
   /// them to restore.
@@ -24,6 +30,9 @@ class Optimizer {
   /// Scales the gradients so that their joint 2-norm is at most `max_norm`; returns the norm
   /// before, on the device. Source: torch.nn.utils.clip_grad_norm_.
   at::Tensor clip_grad_norm(double max_norm);
+  at::Tensor gradient_norm() const;
+  void clip_grad_value(double limit);
+  void clip_grad_value(const at::Tensor& limit);
 
  protected:
   virtual void allocate() = 0;  // the state, once names_ and parameters_ are known

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/tensor_fwd.h"
 
@@ -24,8 +25,15 @@ struct Task {
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.
   virtual void validation_step(const data::Batch& batch) = 0;
-  /// The metrics ("val/loss", "val/dice") since the last call.
+  /// The metrics ("loss", "dice") since the last call, which starts them afresh. The trainer puts
+  /// "val/" or "test/" before the names.
   virtual Metrics validation_end() = 0;
+  /// What validation_step() counts, as tensors that several processes add up before
+  /// validation_end(): so metrics are exact however the images are shared out.
+  virtual std::vector<Tensor> sums();
+  /// Images to look at for the first sample of a batch, e.g. "input", "target", "prediction":
+  /// (C,[D,]H,W) float. Called without gradients, the model in eval mode.
+  virtual std::map<std::string, Tensor> preview(const data::Batch&);
 };
 
 }  // namespace cytra::training

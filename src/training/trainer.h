@@ -1,124 +1,109 @@
 #pragma once
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "config/visit.h"
+#include "base/progress.h"
+#include "config/node.h"
+#include "data/batch.h"
 #include "data/timing.h"
-#include "perf/device.h"
+#include "training/grad_scaler.h"
 #include "training/callback.h"
+#include "training/checkpoint_writer.h"
+#include "training/trainer_options.h"
 
 namespace cytra::data {
 class DataLoader;
-}
+class DeviceFeed;
+}  // namespace cytra::data
 
 namespace cytra::training {
 
-class Optimizer;
-struct Scheduler;
+struct Group;
+struct Outcome;
+struct Pending;
 
-/// Names and meanings of lightning.Trainer's arguments.
-struct TrainerOptions : perf::DeviceOptions {
-  int64_t max_epochs = 10, max_steps = -1, devices = 1;
-  int64_t check_val_every_n_epoch = 1, limit_train_batches = -1, limit_val_batches = -1;
-  int64_t accumulate_grad_batches = 1, log_every_n_steps = 10;
-  double gradient_clip_val = 0;
-  std::string precision = "32";
-  template <class V>
-  void visit(V& v) {
-    v("max_epochs", max_epochs, "epochs; -1: no limit", -1, 1e9);
-    v("max_steps", max_steps, "optimizer steps; -1: no limit", -1, 1e12);
-    DeviceOptions::visit(v);
-    v("devices", devices, "devices of this machine; more than one is not supported yet", 1, 1);
-    v("precision", precision, "of the forward pass", {"32", "32-true", "bf16-mixed"});
-    v("check_val_every_n_epoch",
-      check_val_every_n_epoch,
-      "validate after every so many epochs",
-      1,
-      1e9);
-    v("limit_train_batches", limit_train_batches, "batches of an epoch; -1: all", -1, 1e12);
-    v("limit_val_batches",
-      limit_val_batches,
-      "batches of a validation; -1: all, 0: no validation",
-      -1,
-      1e12);
-    v("accumulate_grad_batches", accumulate_grad_batches, "batches per optimizer step", 1, 1e9);
-    v("gradient_clip_val",
-      gradient_clip_val,
-      "largest 2-norm of the gradients; 0: no limit",
-      0,
-      1e9);
-    v("log_every_n_steps", log_every_n_steps, "steps between two rows of the log", 1, 1e9);
-    visit_unused(v);
-  }
-
- private:
-  template <class V>
-  void visit_unused(V& v);  // arguments that CytoDL's users carry
-};
-
-template <class V>
-void TrainerOptions::visit_unused(V& v) {
-  using config::Unused;
-  v("default_root_dir", Unused{}, "the folder of a run is paths.output_dir");
-  v("min_epochs", Unused{{"0", "1"}}, "only early_stopping ends a training early");
-  v("max_time", Unused{{"null"}}, "use max_epochs or max_steps");
-  v("strategy", Unused{{"auto"}}, "one device is used");
-  v("num_nodes", Unused{{"1"}}, "one device is used");
-  v("sync_batchnorm", Unused{{"false"}}, "one device is used");
-  v("deterministic", Unused{{"false"}}, "a CPU gives the same weights again; a GPU may not");
-  v("detect_anomaly", Unused{{"false"}}, "a loss that is not finite ends the run");
-  v("benchmark", Unused{{"false"}}, "use performance.enable_cudnn_benchmark");
-  v("num_sanity_val_steps", Unused{}, "there is no validation before the training");
-  v("gradient_clip_algorithm", Unused{{"norm"}}, "gradients are clipped by their norm");
-  v("val_check_interval", Unused{{"1", "1.0"}}, "use check_val_every_n_epoch");
-  v("overfit_batches", Unused{{"0", "0.0"}}, "use limit_train_batches");
-  v("fast_dev_run", Unused{{"false", "0"}}, "use max_steps");
-  v("profiler", Unused{{"null"}}, "use `benchmark_performance`");
-  v("enable_progress_bar", Unused{}, "use --quiet");
-  v("enable_model_summary", Unused{}, "of Lightning");
-  v("enable_checkpointing", Unused{{"true"}}, "use callbacks=none");
-}
-
+/// Trains a task: batches, steps, validations, and nothing of what is learned. What else happens
+/// during a training is a callback's business, where numbers go a logger's.
+/// Follows lightning.Trainer in names and meaning; where it differs, docs/training.md says so.
 class Trainer {
  public:
-  using Save = std::function<void(const std::string& path, const TrainState&)>;
-
+  /// The model is on its device already; the optimizer is attached. `config` goes into every
+  /// checkpoint.
   Trainer(TrainerOptions options,
-          std::vector<std::shared_ptr<Callback>> callbacks,
-          std::vector<std::shared_ptr<Logger>> loggers,
-          Save save);
+          Task& task,
+          Optimizer& optimizer,
+          Scheduler& scheduler,
+          std::vector<std::shared_ptr<Callback>> callbacks = {},
+          std::vector<std::shared_ptr<Logger>> loggers = {},
+          config::Node config = config::Node::make_map());
+  ~Trainer();
 
-  /// Trains from `state` on and returns the final state. The task's model is on its device already.
-  /// SIGINT and SIGTERM end it after the step under way, with `interrupted()` set.
-  /// Throws: DivergedError when the loss is not finite; what data loading, callbacks and saving
-  /// throw.
-  TrainState fit(Task& task,
-                 Optimizer& optimizer,
-                 const Scheduler& scheduler,
-                 data::DataLoader& train,
-                 data::DataLoader& valid,
-                 TrainState state);
-  /// The signal that ended the training, or 0.
-  static int interrupted();
+  /// Takes up a training where a checkpoint left it. Throws: as load_checkpoint().
+  void resume(const std::string& path, bool strict = true);
+  /// Where the next batch comes from; may be changed before fit().
+  TrainState& state() { return state_; }
+
+  /// Trains until max_epochs, max_steps, max_time, a callback or a signal (base/signals.h) ends it;
+  /// then every checkpoint is on the disk. An accumulated group of batches is never left half done.
+  /// Throws: DivergedError when the loss or gradients are not finite; what loading, the task,
+  /// callbacks and saving throw, after the callbacks' on_exception().
+  void fit(data::DataLoader& train, data::DataLoader& valid);
+  /// The metrics of a whole set, named "<stage>/...". Throws: what loading and the task throw.
+  Metrics evaluate(data::DataLoader& loader, const std::string& stage);
+  /// Writes a checkpoint of the present state and waits for it. Throws: as AtomicFile.
+  void save(const std::string& path);
+
   /// Of the training batches so far.
   const data::Timing& timing() const { return timing_; }
 
  private:
-  struct Step;
-  void train_epoch(Step& step);
-  void optimize(Step& step);
-  void validate(Step& step);
-  void carry_out(Control& control, const TrainState& state);
-  /// `times`: for the loggers alone, since no two runs have the same.
-  void log(const Metrics& metrics, TrainState& state, const Metrics& times = {});
+  struct Feeds;
+  void plan(int64_t batches);
+  void sanity_check(Feeds& feeds);
+  void train_epoch(Feeds& feeds);
+  void train_batch(data::Batch batch, Group& group);
+  void apply(Group& group);
+  void settle();
+  void on_nonfinite(const Pending& step, const Outcome& outcome);
+  void end_epoch(Feeds& feeds);
+  bool is_validation_due() const;
+  void validate(Feeds& feeds);
+  Metrics run_validation(data::DeviceFeed& feed,
+                         int64_t batches,
+                         const std::string& stage,
+                         bool has_callbacks);
+  void on_exception(const std::string& what);
+  bool should_stop() const;
+  double seconds() const;
+  template <class Hook>
+  void call(const char* name, Hook hook);
+  void carry_out();
+  void log(const Metrics& metrics, const Metrics& times = {});
+  void log_step(const Pending& step, const Outcome& outcome);
+  Parts parts();
 
   TrainerOptions options_;
+  Task& task_;
+  Optimizer& optimizer_;
+  Scheduler& scheduler_;
   std::vector<std::shared_ptr<Callback>> callbacks_;
   std::vector<std::shared_ptr<Logger>> loggers_;
-  Save save_;
-  data::Timing timing_;
+  config::Node config_;
+  Precision precision_;
+  c10::Device device_;
+  GradScaler scaler_;
+  CheckpointWriter writer_;
+  TrainState state_;
+  Context context_;
+  std::unique_ptr<Pending> pending_;  // the newest step, whose numbers may be on their way
+  std::unique_ptr<Progress> progress_;
+  std::string note_;  // what the progress line says, as of the last logging
+  data::Timing timing_, logged_;
+  std::chrono::steady_clock::time_point begin_;
+  double seconds_before_ = 0;
+  int64_t skipped_in_a_row_ = 0;
   bool stop_ = false;
 };
 

@@ -72,7 +72,7 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
     for (int step = 0; step < 3; ++step) {
       const at::Tensor loss = task->training_step(batch);
       loss.backward();
-      optimizer->step(1e-3);
+      optimizer->step({1e-3, {}, {}, {}});
       optimizer->zero_grad();
       losses.push_back(loss.item<double>());
     }

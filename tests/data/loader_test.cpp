@@ -128,7 +128,7 @@ TEST(DataLoader, LoadsTheNextEpochAhead) {
 
 TEST(DataLoader, NumbersItsBatchesAndStopsAtTheLimit) {
   auto spec = spec_of(20, 2);
-  spec.limit_batches = 4;
+  spec.limit = [](int64_t) { return 4; };
   data::DataLoader loader(std::move(spec));
   EXPECT_EQ(loader.size(), 4);
   loader.start_epoch(0, 1);

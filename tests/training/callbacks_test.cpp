@@ -6,35 +6,46 @@
 #include "base/files.h"
 #include "config/registry.h"
 #include "tests/support/tmp_dir.h"
+#include "tests/training/fixture.h"
 #include "training/callback.h"
 
 namespace cytra {
 namespace {
 
-template <class Base>
-std::shared_ptr<Base> make(const std::string& text) {
-  return Registry<Base>::instance().make(config::parse_yaml(text, "test"));
-}
+using test::make;
 
 /// What a callback does over a series of values of a metric.
 struct Series {
+  test::TinyTask task;
+  std::shared_ptr<training::Optimizer> optimizer = make<training::Optimizer>("{_target_: AdamW}");
+  std::vector<std::shared_ptr<training::Logger>> loggers;
   training::TrainState state;
   std::vector<std::vector<std::string>> saved;
   int64_t stopped_at = -1;
   void run(training::Callback& callback, const std::vector<double>& values) {
-    callback.on_fit_start(state);
+    training::Context context{state, task, *optimizer, loggers};
+    const auto carry_out = [&] {  // as the trainer does
+      for (const std::string& path : context.save_to) write_file(path, "x");
+      if (!context.save_to.empty()) {
+        for (const std::string& path : context.remove) std::filesystem::remove(path);
+        context.remove.clear();
+      }
+      context.save_to.clear();
+    };
+    callback.on_fit_start(context);
     for (const double value : values) {
       state.epoch += 1;
       state.step += 10;
       state.metrics["val/dice"] = value;
-      training::Control control;
-      callback.on_validation_end(state, control);
-      for (const std::string& path : control.save_to) write_file(path, "x");
-      saved.push_back(control.save_to);
-      callback.on_epoch_end(state, control);
-      if (control.stop && stopped_at < 0) stopped_at = state.epoch;
+      context.stop = false;
+      callback.on_validation_end(context);
+      saved.push_back(context.save_to);
+      carry_out();
+      callback.on_epoch_end(context);
+      carry_out();
+      if (context.stop && stopped_at < 0) stopped_at = state.epoch;
     }
-    callback.on_fit_end(state);
+    callback.on_fit_end(context);
   }
 };
 

@@ -25,7 +25,7 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
     for (int64_t step = 0; step < entry.node.get<int64_t>("steps"); ++step) {
       for (auto& [i, parameter] : parameters)
         parameter.mutable_grad() = entry.tensor("grads." + i)[step].clone();
-      optimizer->step(optimizer->base_lr());
+      optimizer->step({optimizer->base_lr(), {}, {}, {}});
     }
     for (const auto& [i, parameter] : parameters) {
       EXPECT_LT(test::max_difference(parameter.detach(), entry.tensor("param." + i)), 1e-6);

@@ -30,7 +30,9 @@ TEST(Training, TwentyStepsEqualTorchAndMonai) {
     const at::Tensor value = (*loss)((*model)(stored("image." + batch)), stored("target." + batch));
     EXPECT_NEAR(value.item<double>(), losses[step].item<double>(), 1e-5) << step;
     value.backward();
-    optimizer->step(scheduler->lr(optimizer->base_lr(), step, losses.size(0)));
+    const training::Position position{step, losses.size(0), 0, 1};
+    const training::Rates rates = scheduler->at(optimizer->base_lr(), position);
+    optimizer->step({rates.lr, rates.momentum, {}, {}});
     optimizer->zero_grad();
   }
   int64_t compared = 0;

@@ -11,6 +11,7 @@
 
 namespace cytra::training {
 namespace {
+using config::Node;
 using config::Unused;
 
 class EarlyStopping final : public Callback {
@@ -19,44 +20,79 @@ class EarlyStopping final : public Callback {
     std::string monitor = "val/loss", mode = "min";
     double min_delta = 0;
     int64_t patience = 3;
+    bool strict = true, check_finite = true;
+    std::optional<double> stopping_threshold, divergence_threshold;
     template <class V>
     void visit(V& v) {
       v("monitor", monitor, "metric to watch");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("min_delta", min_delta, "smallest change that counts", 0, 1e9);
       v("patience", patience, "validations without a gain before the end", 0, 1e9);
-      v("strict", Unused{{"true"}}, "a metric that is not there is an error");
-      v("check_finite", Unused{{"true"}}, "a loss that is not finite is an error");
-      v("stopping_threshold", Unused{{"null"}}, "patience alone ends the training");
-      v("divergence_threshold", Unused{{"null"}}, "patience alone ends the training");
+      v("strict", strict, "a metric that is not there is an error; else nothing happens");
+      v("check_finite", check_finite, "stop when the metric is not finite");
+      v("stopping_threshold", stopping_threshold, "good enough: stop there");
+      v("divergence_threshold", divergence_threshold, "hopeless: stop there");
       v("check_on_train_epoch_end", Unused{{"false"}}, "looks at validations");
       v("verbose", Unused{}, "of Lightning");
+      v("log_rank_zero_only", Unused{}, "of Lightning");
     }
   };
   explicit EarlyStopping(const Options& options) : options_(options) {}
 
-  void on_validation_end(TrainState& state, Control& control) override {
-    const auto metric = state.metrics.find(options_.monitor);
-    if (metric == state.metrics.end()) {
-      throw ConfigError(
-          fmt::format("callbacks.early_stopping.monitor: no metric '{}'", options_.monitor));
+  void on_validation_end(Context& context) override {
+    const Metrics& metrics = context.state.metrics;
+    const auto metric = metrics.find(options_.monitor);
+    if (metric == metrics.end()) {
+      if (!options_.strict) return;
+      std::vector<std::string> names;
+      for (const auto& [name, value] : metrics) names.push_back(name);
+      throw ConfigError(fmt::format("callbacks.{}.monitor: no metric '{}'.{}",
+                                    name,
+                                    options_.monitor,
+                                    suggestion(options_.monitor, names)));
     }
-    const double gain = options_.mode == "min" ? best_ - metric->second : metric->second - best_;
-    if (std::isnan(best_) || gain > options_.min_delta) {
-      best_ = metric->second;
-      waited_ = 0;
-    } else if (++waited_ >= options_.patience) {
-      log::info("early stopping: {} did not get better than {:.4g} in {} validations",
-                options_.monitor,
-                best_,
-                waited_);
-      control.stop = true;
-    }
+    const std::string reason = reason_to_stop(metric->second);
+    if (reason.empty()) return;
+    log::info("early stopping: {} {}", options_.monitor, reason);
+    context.stop = true;
+  }
+
+  Node state() const override {
+    Node state = Node::make_map();
+    state.set("waited", Node::make_integer(waited_));
+    Node best;
+    best.kind = config::Kind::real;
+    best.real = best_.value_or(0);
+    if (best_) state.set("best", best);
+    return state;
+  }
+  void load(const Node& state) override {
+    waited_ = state.get<int64_t>("waited");
+    best_.reset();
+    if (state.has("best")) best_ = state.get<double>("best");
   }
 
  private:
+  /// "" to go on.
+  std::string reason_to_stop(double value) {
+    if (options_.check_finite && !std::isfinite(value)) return fmt::format("is {}", value);
+    if (options_.stopping_threshold && is_better(value, *options_.stopping_threshold))
+      return fmt::format("{:.4g} has reached {:.4g}", value, *options_.stopping_threshold);
+    if (options_.divergence_threshold && is_better(*options_.divergence_threshold, value))
+      return fmt::format("{:.4g} is worse than {:.4g}", value, *options_.divergence_threshold);
+    const double delta = options_.mode == "min" ? -options_.min_delta : options_.min_delta;
+    if (!best_ || is_better(value, *best_ + delta)) {
+      best_ = value;
+      waited_ = 0;
+    } else if (++waited_ >= options_.patience) {
+      return fmt::format("did not get better than {:.4g} in {} validations", *best_, waited_);
+    }
+    return "";
+  }
+  bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
+
   Options options_;
-  double best_ = std::nan("");
+  std::optional<double> best_;
   int64_t waited_ = 0;
 };
 CYTRA_REGISTER(Callback, EarlyStopping, "EarlyStopping");

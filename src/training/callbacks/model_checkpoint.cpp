@@ -1,8 +1,8 @@
 // ModelCheckpoint: the best by a metric, and always the last. Source:
 // lightning.pytorch.callbacks.ModelCheckpoint.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -10,71 +10,162 @@
 #include "base/files.h"
 #include "config/registry.h"
 #include "training/callback.h"
+#include "training/trainer_options.h"
 
 namespace cytra::training {
 namespace {
+using config::Node;
 using config::Unused;
+using Clock = std::chrono::steady_clock;
+
+/// "{epoch:03d}-{val/dice:.4f}" with the numbers of `state`. Throws: ConfigError.
+std::string fill_in(const std::string& pattern, const TrainState& state) {
+  std::string name;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const std::size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string::npos;
+    if (end == std::string::npos) {
+      name += pattern[at];
+      continue;
+    }
+    const std::string field = pattern.substr(at + 1, end - at - 1);
+    const std::size_t colon = field.find(':');
+    const std::string key = field.substr(0, colon);
+    const std::string form =
+        colon == std::string::npos ? "{}" : "{:" + field.substr(colon + 1) + "}";
+    const auto metric = state.metrics.find(key);
+    try {
+      if (key == "epoch" || key == "step") {
+        name += fmt::format(fmt::runtime(form), key == "epoch" ? state.epoch : state.step);
+      } else {
+        name += fmt::format(fmt::runtime(form),
+                            metric == state.metrics.end() ? std::nan("") : metric->second);
+      }
+    } catch (const fmt::format_error& error) {
+      throw ConfigError(fmt::format("filename: {}: {{{}}}: {}", pattern, field, error.what()));
+    }
+    at = end;
+  }
+  return name;
+}
 
 class ModelCheckpoint final : public Callback {
  public:
   struct Options {
-    std::string dirpath, filename = "epoch_{epoch:03d}", monitor = "val/loss", mode = "min";
-    int64_t save_top_k = 1;
+    std::string dirpath, filename = "epoch_{epoch:03d}", mode = "min";
+    std::optional<std::string> monitor = "val/loss";
+    int64_t save_top_k = 1, every_n_epochs = 1;
     std::optional<int64_t> every_n_train_steps;
-    bool save_last = true;
+    bool save_last = true, save_on_exception = true;
+    double interval_s = 0;  // of train_time_interval
+    Node train_time_interval;
     template <class V>
     void visit(V& v) {
       v("dirpath", dirpath, "folder of the checkpoints");
-      v("filename", filename, "name without extension; {epoch:03d} and {step} are filled in");
-      v("monitor", monitor, "metric that decides which is best");
+      v("filename", filename, "without extension; {epoch:03d}, {step}, {val/dice:.3f} are filled in");
+      v("monitor", monitor, "metric that decides which is best; null: the newest is");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("save_top_k", save_top_k, "how many of the best to keep; -1: all, 0: none", -1, 1e6);
-      v("save_last", save_last, "keep last.ckpt up to date at each validation");
-      v("every_n_train_steps",
-        every_n_train_steps,
-        "also write last.ckpt every so many steps; 0 or null: no",
-        0,
-        1e12);
-      v("every_n_epochs", Unused{{"1"}}, "the trainer's check_val_every_n_epoch decides when");
-      v("train_time_interval", Unused{{"null"}}, "checkpoints are written at validations");
-      v("save_on_train_epoch_end", Unused{{"false"}}, "checkpoints are written at validations");
-      v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything");
+      v("save_last", save_last, "keep last.ckpt: the newest state that was saved");
+      v("every_n_epochs", every_n_epochs, "epochs between two checkpoints", 1, 1e9);
+      v("every_n_train_steps", every_n_train_steps, "also every so many steps; 0: no", 0, 1e12);
+      v("train_time_interval", train_time_interval, "also after so long: DD:HH:MM:SS");
+      v("save_on_exception", save_on_exception, "write last.ckpt when an error ends the run");
+      v("save_on_train_epoch_end", Unused{{"false"}}, "after a validation, else after an epoch");
+      v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything; see `export`");
       v("auto_insert_metric_name", Unused{{"false"}}, "name the metric in filename");
+      v("enable_version_counter", Unused{}, "every run has its own folder");
       v("verbose", Unused{}, "of Lightning");
+    }
+    void check() {
+      if (!train_time_interval.is_null()) interval_s = duration_s(train_time_interval);
     }
   };
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
 
-  void on_fit_start(const TrainState&) override {
+  void on_fit_start(Context& context) override {
+    fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);
+    saved_at_ = Clock::now();
+    saved_step_ = context.state.step;
   }
-  void on_step_end(TrainState& state, Control& control) override {
-    const int64_t interval = options_.every_n_train_steps.value_or(0);
-    if (interval > 0 && state.step % interval == 0) save_last(control);
+  void on_step_end(Context& context) override {
+    const int64_t steps = options_.every_n_train_steps.value_or(0);
+    const bool is_step = steps > 0 && context.state.step % steps == 0;
+    const std::chrono::duration<double> since = Clock::now() - saved_at_;
+    if (!is_step && (options_.interval_s <= 0 || since.count() < options_.interval_s)) return;
+    if (is_step && !options_.monitor) keep_newest(context);
+    save_last(context);
   }
-  void on_validation_end(TrainState& state, Control& control) override {
-    if (options_.save_top_k != 0) save_best(state, control);
-    if (options_.save_last) save_last(control);
+  void on_validation_end(Context& context) override {
+    if (context.state.epoch % options_.every_n_epochs != 0) return;
+    if (options_.monitor && options_.save_top_k != 0) rank(context);
+    if (!options_.monitor) keep_newest(context);
+    if (options_.save_last) save_last(context);
+  }
+  void on_epoch_end(Context& context) override {  // of a training without validation
+    if (saved_step_ == context.state.step || context.state.epoch % options_.every_n_epochs != 0)
+      return;
+    if (!options_.monitor) keep_newest(context);
+    if (options_.save_last) save_last(context);
+  }
+  void on_fit_end(Context& context) override {
+    if (options_.save_last && saved_step_ != context.state.step) save_last(context);
+  }
+  void on_exception(Context& context, const std::string& /*what*/) override {
+    if (options_.save_on_exception && saved_step_ != context.state.step) save_last(context);
+  }
+
+  Node state() const override {
+    Node state = Node::make_map();
+    Node& kept = state.set("kept", Node::make_map());
+    for (const auto& [score, path] : kept_) {
+      Node value;
+      value.kind = config::Kind::real;
+      value.real = score;
+      kept.set(path, value);
+    }
+    return state;
+  }
+  void load(const Node& state) override {
+    kept_.clear();
+    for (const auto& [path, score] : state.at("kept").map)
+      kept_.emplace_back(score.as<double>(), path);
   }
 
  private:
-  void save_last(Control& control) const {
-    control.save_to.push_back(options_.dirpath + "/last.ckpt");
+  void save_last(Context& context) { save(context, options_.dirpath + "/last.ckpt"); }
+  void save(Context& context, const std::string& path) {
+    context.save_to.push_back(path);
+    saved_at_ = Clock::now();
+    saved_step_ = context.state.step;
+  }
+  std::string path_of(const TrainState& state) const {
+    return fmt::format("{}/{}.ckpt", options_.dirpath, fill_in(options_.filename, state));
   }
 
-  void save_best(TrainState& state, Control& control) {
-    const auto metric = state.metrics.find(options_.monitor);
+  void keep_newest(Context& context) {
+    if (options_.save_top_k == 0) return;
+    const std::string path = path_of(context.state);
+    kept_.insert(kept_.begin(), {static_cast<double>(context.state.step), path});
+    context.state.best_path = path;
+    drop_beyond_k(context);
+    save(context, path);
+  }
+
+  void rank(Context& context) {
+    TrainState& state = context.state;
+    const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : state.metrics) names.push_back(name);
       throw ConfigError(fmt::format("callbacks.model_checkpoint.monitor: no metric '{}'.{}",
-                                    options_.monitor,
-                                    suggestion(options_.monitor, names)));
+                                    *options_.monitor,
+                                    suggestion(*options_.monitor, names)));
     }
     const double score = metric->second;
     if (std::isnan(score)) return;
-    const std::string path = fmt::format("{}/{}.ckpt", options_.dirpath, file_name(state));
+    const std::string path = path_of(state);
     if (state.best_path.empty() || is_better(score, state.best_score)) {
       state.best_score = score;
       state.best_path = path;
@@ -83,38 +174,23 @@ class ModelCheckpoint final : public Callback {
     std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
       return is_better(a.first, b.first);
     });
-    if (options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k) {
-      const std::string worst = kept_.back().second;
-      kept_.pop_back();
-      if (worst == path) return;  // not among the best
-      stale_.push_back(worst);
-    }
-    control.save_to.push_back(path);
+    if (drop_beyond_k(context) != path) save(context, path);
   }
-  // Removed only after the better one is on the disk: at the next hook.
-  void on_epoch_end(TrainState&, Control&) override { remove_stale(); }
-  void on_fit_end(const TrainState&) override { remove_stale(); }
-  void remove_stale() {
-    std::error_code ignored;
-    for (const std::string& path : stale_) std::filesystem::remove(path, ignored);
-    stale_.clear();
+  /// The one that is no longer among the best, or "". It goes once its better is on the disk.
+  std::string drop_beyond_k(Context& context) {
+    if (options_.save_top_k < 0 || static_cast<int64_t>(kept_.size()) <= options_.save_top_k)
+      return "";
+    std::string worst = kept_.back().second;
+    kept_.pop_back();
+    context.remove.push_back(worst);
+    return worst;
   }
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
 
-  std::string file_name(const TrainState& state) const {
-    std::string name = options_.filename;
-    const auto replace = [&](const std::string& mark, const std::string& text) {
-      for (std::size_t at; (at = name.find(mark)) != std::string::npos;)
-        name.replace(at, mark.size(), text);
-    };
-    replace("{epoch:03d}", fmt::format("{:03d}", state.epoch));
-    replace("{epoch}", std::to_string(state.epoch));
-    replace("{step}", std::to_string(state.step));
-    return name;
-  }
   Options options_;
-  std::vector<std::pair<double, std::string>> kept_;
-  std::vector<std::string> stale_;
+  std::vector<std::pair<double, std::string>> kept_;  // best first
+  Clock::time_point saved_at_;
+  int64_t saved_step_ = -1;
 };
 CYTRA_REGISTER(Callback, ModelCheckpoint, "ModelCheckpoint");
 

@@ -28,7 +28,8 @@ class Adam final : public Optimizer {
   };
   explicit Adam(const Options& options) : options_(options) {}
 
-  void step(double lr) override {
+  void step(const Step& how) override {
+    const double lr = how.lr;
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> parameters, gradients, means, squares, steps;
     for (const std::size_t i : with_gradient()) {
@@ -72,8 +73,8 @@ class Adam final : public Optimizer {
            options_.eps,
            /*amsgrad=*/false,
            /*maximize=*/false,
-           /*grad_scale=*/std::nullopt,
-           /*found_inf=*/std::nullopt);
+           how.grad_scale.defined() ? std::optional<at::Tensor>(how.grad_scale) : std::nullopt,
+           how.found_inf.defined() ? std::optional<at::Tensor>(how.found_inf) : std::nullopt);
   }
 
   std::map<std::string, at::Tensor> state() const override {

@@ -28,7 +28,8 @@ class Sgd final : public Optimizer {
   };
   explicit Sgd(const Options& options) : options_(options) {}
 
-  void step(double lr) override {
+  void step(const Step& how) override {
+    const double lr = how.lr;
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> parameters, gradients, momenta;
     for (const std::size_t i : with_gradient()) {
@@ -48,7 +49,8 @@ class Sgd final : public Optimizer {
                     options_.dampening,
                     options_.nesterov,
                     /*maximize=*/false,
-                    is_first);
+                    is_first,
+                    how.grad_scale.defined() ? std::optional<at::Tensor>(how.grad_scale) : std::nullopt);
     started_.fill_(1);
   }
 

@@ -1,0 +1,149 @@
+// Averages of the weights over the training, used in evaluation and by whoever loads a checkpoint.
+// Source: torch.optim.swa_utils.AveragedModel; lightning.pytorch.callbacks.EMAWeightAveraging and
+// StochasticWeightAveraging.
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "training/callback.h"
+
+namespace cytra::training {
+namespace {
+using config::Node;
+using config::Unused;
+
+/// Holds the averages while the model trains, and the training's weights while the averages are in
+/// the model: a checkpoint's model.* are the averages.
+class WeightAveraging : public Callback {
+ public:
+  explicit WeightAveraging(bool use_buffers) : use_buffers_(use_buffers) {}
+
+  void attach(Task& task) override {
+    const at::NoGradGuard no_grad;
+    for (const auto& item : task.model().named_parameters()) add(item.key(), item.value(), true);
+    for (const auto& item : task.model().named_buffers())
+      add(item.key(), item.value(), use_buffers_ && item.value().is_floating_point());
+  }
+  void swap_in(Task&) override { swap(); }
+  void swap_out(Task&) override { swap(); }
+
+  std::map<std::string, at::Tensor> tensors() const override {
+    std::map<std::string, at::Tensor> tensors;
+    for (std::size_t i = 0; i < names_.size(); ++i) tensors["training." + names_[i]] = others_[i];
+    return tensors;
+  }
+  Node state() const override {
+    Node state = Node::make_map();
+    state.set("averaged", Node::make_integer(averaged_));
+    return state;
+  }
+  void load(const Node& state) override { averaged_ = state.get<int64_t>("averaged"); }
+
+ protected:
+  /// average += (weights - average) * share; the first time a copy.
+  void update(double share) {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> averages, weights;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (averaged_ > 0 && is_averaged_[i]) {
+        averages.push_back(others_[i]);
+        weights.push_back(model_[i].detach());
+      } else {
+        others_[i].copy_(model_[i]);
+      }
+    }
+    if (!averages.empty()) at::_foreach_lerp_(averages, weights, share);
+    averaged_ += 1;
+  }
+  int64_t averaged() const { return averaged_; }
+
+ private:
+  void add(const std::string& name, const at::Tensor& tensor, bool is_averaged) {
+    names_.push_back(name);
+    model_.push_back(tensor);
+    others_.push_back(tensor.detach().clone());
+    is_averaged_.push_back(is_averaged);
+  }
+  void swap() {
+    if (averaged_ == 0) return;
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const at::Tensor present = model_[i].variable_data();
+      model_[i].set_data(others_[i]);
+      others_[i] = present;
+    }
+  }
+  bool use_buffers_;
+  int64_t averaged_ = 0;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> model_, others_;
+  std::vector<bool> is_averaged_;
+};
+
+class EmaWeightAveraging final : public WeightAveraging {
+ public:
+  struct Options {
+    double decay = 0.999;
+    int64_t update_every_n_steps = 1;
+    std::optional<int64_t> update_starting_at_step, update_starting_at_epoch;
+    bool use_buffers = true;
+    template <class V>
+    void visit(V& v) {
+      v("decay", decay, "share of the average that an update keeps", 0, 1);
+      v("update_every_n_steps", update_every_n_steps, "steps between two updates", 1, 1e9);
+      v("update_starting_at_step", update_starting_at_step, "first step that counts", 0, 1e12);
+      v("update_starting_at_epoch", update_starting_at_epoch, "first epoch that counts", 0, 1e9);
+      v("use_buffers", use_buffers, "average buffers too (running statistics), else copy them");
+      v("device", Unused{{"null"}}, "averages lie beside the weights");
+    }
+  };
+  explicit EmaWeightAveraging(const Options& options)
+      : WeightAveraging(options.use_buffers), options_(options) {}
+
+  void on_step_end(Context& context) override {
+    const int64_t step = context.state.step - 1;  // counted from 0, as Lightning's
+    if (step < options_.update_starting_at_step.value_or(0) ||
+        context.state.epoch < options_.update_starting_at_epoch.value_or(0) ||
+        step % options_.update_every_n_steps != 0)
+      return;
+    update(1 - options_.decay);
+  }
+
+ private:
+  Options options_;
+};
+const Registered<Callback, EmaWeightAveraging> registered_ema("EMAWeightAveraging", __FILE__);
+
+class StochasticWeightAveraging final : public WeightAveraging {
+ public:
+  struct Options {
+    double swa_epoch_start = 0.8;
+    bool use_buffers = true;
+    template <class V>
+    void visit(V& v) {
+      v("swa_epoch_start", swa_epoch_start, "epoch, or a share (below 1) of max_epochs", 0, 1e9);
+      v("use_buffers", use_buffers, "average buffers too (running statistics), else copy them");
+      v("swa_lrs", Unused{{"null"}}, "the scheduler decides on the learning rate");
+      v("annealing_epochs", Unused{}, "the scheduler decides on the learning rate");
+      v("annealing_strategy", Unused{}, "the scheduler decides on the learning rate");
+    }
+  };
+  explicit StochasticWeightAveraging(const Options& options)
+      : WeightAveraging(options.use_buffers), options_(options) {}
+
+  void on_epoch_end(Context& context) override {
+    double first = options_.swa_epoch_start;
+    if (first < 1) first *= static_cast<double>(std::max<int64_t>(0, context.total_epochs));
+    if (static_cast<double>(context.state.epoch) > first)
+      update(1 / static_cast<double>(averaged() + 1));
+  }
+
+ private:
+  Options options_;
+};
+const Registered<Callback, StochasticWeightAveraging> registered_swa("StochasticWeightAveraging",
+                                                                     __FILE__);
+
+}  // namespace
+}  // namespace cytra::training

@@ -1,0 +1,49 @@
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "training/checkpoint.h"
+
+namespace cytra::training {
+
+/// Writes checkpoints in a thread of its own: a training pays for the copy alone. One at a time;
+/// the next waits for the one before.
+class CheckpointWriter {
+ public:
+  CheckpointWriter() = default;
+  /// Waits for the write under way; its error is lost, so wait() first.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// The memory of the newest written snapshot, to be used again. Waits as wait() does.
+  Snapshot reusable();
+  /// Writes once, to the first path; the others become links to the same file (copies where the
+  /// file system has no links). Then, when all is on the disk, `remove` is removed, unless it was
+  /// just written. Throws: what the write before threw.
+  void write(Snapshot snapshot, std::vector<std::string> paths, std::vector<std::string> remove);
+  /// Until all is on the disk. Throws: what the write threw, once.
+  void wait();
+
+ private:
+  struct Job {
+    Snapshot snapshot;
+    std::vector<std::string> paths, remove;
+  };
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Job> job_;
+  Snapshot done_;
+  std::exception_ptr error_;
+  bool is_ending_ = false;
+  std::thread thread_;  // started by the first write
+};
+
+}  // namespace cytra::training

@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace cytra::training {
+
+/// Numbers on their way from the device: the copy is queued behind the work that makes them, and
+/// read once there is no need to wait any more.
+class Readback {
+ public:
+  /// `values`: 0-d floating-point tensors of one device.
+  explicit Readback(const std::vector<at::Tensor>& values);
+  ~Readback();
+  Readback(Readback&&) noexcept;
+  Readback& operator=(Readback&&) noexcept;
+  /// Waits for the device up to the point where the numbers are made.
+  std::vector<double> wait() const;
+
+ private:
+  struct Event;
+  at::Tensor host_;  // (N,) on the host, page-locked for a GPU
+  std::unique_ptr<Event> event_;
+};
+
+}  // namespace cytra::training

@@ -1,0 +1,129 @@
+#include "training/step.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "io/safetensors.h"
+#include "nn/weights.h"
+#include "training/grad_scaler.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
+
+namespace cytra::training {
+namespace {
+
+constexpr double kEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
+
+Pending update_by_host(Optimizer& optimizer,
+                       GradScaler& scaler,
+                       const TrainerOptions& options,
+                       const Rates& rates,
+                       const at::Tensor& loss) {
+  const double limit = options.gradient_clip_val.value_or(0);
+  const bool clips_values = options.gradient_clip_algorithm == "value";
+  const double scale = scaler.factor().defined() ? scaler.factor().item<double>() : 1;
+  Pending step;
+  step.known.loss = loss.item<double>();
+  step.known.grad_norm = optimizer.gradient_norm().item<double>() / scale;
+  step.known.is_finite =
+      std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
+  if (step.known.is_finite) {
+    double divisor = scale;
+    if (limit > 0 && clips_values) {
+      optimizer.clip_grad_value(limit * scale);
+    } else if (limit > 0) {
+      divisor /= std::min(1.0, limit / (step.known.grad_norm + kEpsilon));
+    }
+    Optimizer::Step how{rates.lr, rates.momentum, {}, {}};
+    if (divisor != 1) how.grad_scale = at::scalar_tensor(divisor, at::TensorOptions(at::kFloat));
+    optimizer.step(how);
+  }
+  if (scaler.factor().defined())
+    scaler.update(at::scalar_tensor(step.known.is_finite ? 0 : 1, at::TensorOptions(at::kFloat)));
+  return step;
+}
+
+Pending update_on_device(Optimizer& optimizer,
+                         GradScaler& scaler,
+                         const TrainerOptions& options,
+                         const Rates& rates,
+                         const at::Tensor& loss) {
+  const double limit = options.gradient_clip_val.value_or(0);
+  const at::Tensor& scale = scaler.factor();
+  at::Tensor norm = optimizer.gradient_norm();
+  if (scale.defined()) norm = norm / scale;
+  const at::Tensor found_inf = (norm + loss * 0).isfinite().logical_not().to(at::kFloat);
+  at::Tensor divisor = scale;
+  if (limit > 0 && options.gradient_clip_algorithm == "value") {
+    optimizer.clip_grad_value(scale.defined() ? scale * limit : at::full_like(norm, limit));
+  } else if (limit > 0) {
+    const at::Tensor shrink = (limit / (norm + kEpsilon)).clamp_max(1.0);
+    divisor = scale.defined() ? scale / shrink : shrink.reciprocal();
+  }
+  optimizer.step({rates.lr, rates.momentum, divisor, found_inf});
+  scaler.update(found_inf);
+  Pending step;
+  step.coming.emplace(std::vector<at::Tensor>{loss, norm, found_inf});
+  return step;
+}
+
+}  // namespace
+
+Outcome Pending::outcome() const {
+  if (!coming) return known;
+  const std::vector<double> numbers = coming->wait();
+  return {numbers[0], numbers[1], numbers[2] == 0};
+}
+
+Pending update(Optimizer& optimizer,
+               GradScaler& scaler,
+               const TrainerOptions& options,
+               const Rates& rates,
+               const at::Tensor& loss,
+               bool reads_at_once) {
+  const at::NoGradGuard no_grad;
+  return (reads_at_once ? update_by_host : update_on_device)(
+      optimizer, scaler, options, rates, loss);
+}
+
+std::string describe(const Pending& step, const Outcome& outcome) {
+  std::vector<std::string> ids = step.group.ids;
+  for (const data::Batch& batch : step.group.kept)
+    ids.insert(ids.end(), batch.ids.begin(), batch.ids.end());
+  const bool is_loss = !std::isfinite(outcome.loss);
+  return fmt::format("{} is {} at step {} (samples: {})",
+                     is_loss ? "the loss" : "the norm of the gradients",
+                     is_loss ? outcome.loss : outcome.grad_norm,
+                     step.step,
+                     fmt::join(ids, ", "));
+}
+
+std::string dump(const Pending& step,
+                 const Parts& parts,
+                 const config::Node& config,
+                 const std::string& folder) {
+  make_folders(folder);
+  const std::string stem = fmt::format("{}/step_{}", folder, step.step);
+  std::map<std::string, at::Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+  for (std::size_t b = 0; b < step.group.kept.size(); ++b) {
+    const data::Batch& batch = step.group.kept[b];
+    for (const auto& [key, tensor] : batch.tensors)
+      tensors[fmt::format("{}.{}", b, key)] = tensor.cpu().contiguous();
+    metadata[fmt::format("{}.ids", b)] = join(batch.ids, "\n");
+  }
+  std::map<std::string, io::TensorView> views;
+  for (const auto& [name, tensor] : tensors) views[name] = nn::view_of(tensor);
+  io::write_safetensors(stem + ".safetensors", views, metadata);
+  Snapshot before = take_snapshot(parts, step.group.before, config);
+  for (const auto& [name, tensor] : step.group.generators) before.tensors[name] = tensor;
+  write_snapshot(stem + ".ckpt", before);
+  return stem + ".ckpt";
+}
+
+}  // namespace cytra::training

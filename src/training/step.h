@@ -1,0 +1,68 @@
+#pragma once
+// One optimizer step: from gradients to weights. For the trainer alone.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "training/callback.h"
+#include "training/checkpoint.h"
+#include "training/readback.h"
+#include "training/trainer_options.h"
+
+namespace cytra::training {
+
+struct Rates;
+
+/// What became of a step.
+struct Outcome {
+  double loss = 0, grad_norm = 0;  // joint 2-norm, unscaled, before clipping
+  bool is_finite = true;           // else nothing was changed
+};
+
+/// The batches whose gradients make one step.
+struct Group {
+  int64_t size = 1, batches = 0;  // planned; done so far
+  at::Tensor loss;                // mean over the batches, on the device
+  std::vector<std::string> ids;
+  // With on_nonfinite=dump: the batches, and where the training and its generators stood before.
+  std::vector<data::Batch> kept;
+  TrainState before;
+  std::map<std::string, at::Tensor> generators;
+};
+
+/// A step whose numbers may still be on their way from the device.
+struct Pending {
+  Outcome known;
+  std::optional<Readback> coming;  // loss, norm, finite or not
+  int64_t step = 0;                // its number, from 1
+  double lr = 0;
+  Group group = {};
+
+  Outcome outcome() const;  // waits for the numbers
+};
+
+/// Unscales and clips the gradients and updates the weights: one pass over the gradients for their
+/// norm, which also tells whether they are finite, and one fused update that divides by scale and
+/// clipping together. When loss or gradients are not finite, nothing changes but the scale.
+/// `reads_at_once`: the host decides (a CPU); else the device does, and nothing waits for it.
+/// Source: torch.amp.GradScaler.unscale_/step/update and torch.nn.utils.clip_grad_norm_ / _value_.
+Pending update(Optimizer& optimizer,
+               GradScaler& scaler,
+               const TrainerOptions& options,
+               const Rates& rates,
+               const at::Tensor& loss,
+               bool reads_at_once);
+
+/// "the loss is nan at step 7 (samples: a, b)".
+std::string describe(const Pending& step, const Outcome& outcome);
+
+/// Writes <folder>/step_N.safetensors with the batches ("0.<key>", ids in the metadata) and
+/// step_N.ckpt, a checkpoint that goes on with just this step. Returns the latter's path.
+std::string dump(const Pending& step,
+                 const Parts& parts,
+                 const config::Node& config,
+                 const std::string& folder);
+
+}  // namespace cytra::training

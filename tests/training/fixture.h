@@ -1,0 +1,161 @@
+#pragma once
+// A training so small that tests can run hundreds: a 1x1 convolution with dropout on 4x4 images in
+// memory.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/conv.h>
+
+#include "config/registry.h"
+#include "data/batch.h"
+#include "data/loader.h"
+#include "data/sample.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
+#include "training/trainer.h"
+
+namespace cytra::test {
+
+struct TinyModel final : nn::Model {
+  explicit TinyModel(double dropout) : dropout(dropout) {
+    conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
+  }
+  at::Tensor forward(const at::Tensor& image) override {
+    const at::Tensor out = conv(image);
+    return dropout > 0 ? at::dropout(out, dropout, is_training()) : out;
+  }
+  std::vector<int64_t> divisor() const override { return {1, 1}; }
+  int64_t in_channels() const override { return 1; }
+  int64_t spatial_dims() const override { return 2; }
+  double dropout;
+  torch::nn::Conv2d conv{nullptr};
+};
+
+/// Learns y = 2 x - 1 by the squared error; "factor" scales the loss (to make it infinite).
+struct TinyTask final : training::Task {
+  explicit TinyTask(double dropout = 0) : net(std::make_shared<TinyModel>(dropout)) {}
+  nn::Model& model() override { return *net; }
+  Tensor training_step(const data::Batch& batch) override {
+    seen.insert(seen.end(), batch.ids.begin(), batch.ids.end());
+    return error(batch) * factor(static_cast<int64_t>(++steps));
+  }
+  void validation_step(const data::Batch& batch) override {
+    ++validation_batches;
+    sum += error(batch).item<double>();
+    count += 1;
+  }
+  training::Metrics validation_end() override {
+    const training::Metrics metrics{{"loss", sum / count}};
+    sum = count = 0;
+    return metrics;
+  }
+  at::Tensor error(const data::Batch& batch) {
+    const at::Tensor& x = batch.at("x");
+    return (net->forward(x) - (2 * x - 1)).square().mean();
+  }
+  std::shared_ptr<TinyModel> net;
+  std::function<double(int64_t)> factor = [](int64_t) { return 1.0; };  // of the n-th batch, from 1
+  std::vector<std::string> seen;
+  int64_t steps = 0, validation_batches = 0;
+  double sum = 0, count = 0;
+};
+
+/// The sample's number as an image of random values around it.
+struct Number final : data::Transform {
+  bool is_random() const override { return true; }
+  void apply(data::Sample& sample, Rng& rng) const override {
+    sample.tensors["x"] = at::full({1, 4, 4}, std::stod(sample.id) / 10 + rng.uniform());
+  }
+};
+
+inline data::DataLoader loader(int64_t images, int64_t batch_size, bool shuffle, int64_t workers = 0) {
+  data::DataLoaderSpec spec;
+  for (int64_t i = 0; i < images; ++i) {
+    data::Sample sample;
+    sample.id = std::to_string(i);
+    spec.items.push_back(sample);
+  }
+  spec.transforms = {std::make_shared<Number>()};
+  spec.transforms[0]->name = "Number";
+  spec.options.batch_size = batch_size;
+  spec.options.num_workers = workers;
+  spec.options.drop_last = false;
+  spec.shuffle = shuffle;
+  spec.seed = 5;
+  return data::DataLoader(std::move(spec));
+}
+
+template <class Base>
+std::shared_ptr<Base> make(const std::string& text) {
+  return Registry<Base>::instance().make(config::parse_yaml(text, "test"));
+}
+
+inline training::TrainerOptions trainer_options(const std::string& text) {
+  return config::parse<training::TrainerOptions>(config::parse_yaml(text, "test"));
+}
+
+/// Writes down what it is called with.
+struct Recorder final : training::Callback {
+  void on_step_end(training::Context& context) override {
+    losses.push_back(context.loss);
+    if (each_step) each_step(context);
+  }
+  void on_validation_end(training::Context& context) override {
+    validations.push_back(context.state.step);
+  }
+  void on_epoch_end(training::Context& context) override { epochs.push_back(context.state.step); }
+  std::vector<double> losses;
+  std::vector<int64_t> validations, epochs;
+  std::function<void(training::Context&)> each_step;
+};
+
+/// A whole training: `options` of the trainer in YAML.
+struct Tiny {
+  explicit Tiny(const std::string& options,
+                const std::string& callbacks = "{}",
+                double dropout = 0,
+                const std::string& optimizer = "{_target_: AdamW, lr: 0.1}",
+                const std::string& scheduler = "{_target_: CosineAnnealingLR, warmup_steps: 2}") {
+    at::manual_seed(3);
+    const training::TrainerOptions parsed =
+        trainer_options("{enable_progress_bar: false, " + options + "}");
+    task = std::make_shared<TinyTask>(dropout);
+    task->model().to(training::precision_of(parsed.precision).parameters);
+    this->optimizer = make<training::Optimizer>(optimizer);
+    this->scheduler = make<training::Scheduler>(scheduler);
+    this->optimizer->attach(nn::state_of(task->model()));
+    recorder = std::make_shared<Recorder>();
+    recorder->name = "recorder";
+    std::vector<std::shared_ptr<training::Callback>> all;
+    const config::Node nodes = config::parse_yaml(callbacks, "test");
+    for (const auto& [name, node] : nodes.map) {
+      all.push_back(Registry<training::Callback>::instance().make(node));
+      all.back()->name = name;
+    }
+    all.push_back(recorder);
+    trainer = std::make_unique<training::Trainer>(
+        parsed, *task, *this->optimizer, *this->scheduler, all);
+  }
+  Tiny& fit(int64_t images = 10, int64_t batch_size = 2, int64_t valid = 3, int64_t workers = 0) {
+    data::DataLoader train = loader(images, batch_size, true, workers),
+                     test = loader(valid, 1, false);
+    trainer->fit(train, test);
+    return *this;
+  }
+  std::vector<double> weights() const {
+    std::vector<double> values;
+    for (const auto& [name, tensor] : nn::state_of(task->model()))
+      values.push_back(tensor.detach().flatten()[0].item<double>());
+    return values;
+  }
+  const training::TrainState& state() const { return trainer->state(); }
+
+  std::shared_ptr<TinyTask> task;
+  std::shared_ptr<training::Optimizer> optimizer;
+  std::shared_ptr<training::Scheduler> scheduler;
+  std::shared_ptr<Recorder> recorder;
+  std::unique_ptr<training::Trainer> trainer;
+};
+
+}  // namespace cytra::test

@@ -1,0 +1,114 @@
+// A training that was killed goes on bit for bit.
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tests/support/tmp_dir.h"
+#include "tests/training/fixture.h"
+#include "training/checkpoint_writer.h"
+
+namespace cytra {
+namespace {
+
+using test::Tiny;
+
+const std::string kOptions =
+    "max_epochs: 3, accumulate_grad_batches: 2, val_check_interval: 3, gradient_clip_val: 0.5";
+
+std::string callbacks(const std::string& folder) {
+  return "{ema: {_target_: EMAWeightAveraging, decay: 0.8}, "
+         "stop: {_target_: EarlyStopping, patience: 100}, "
+         "saver: {_target_: ModelCheckpoint, every_n_train_steps: 1, dirpath: '" + folder + "'}}";
+}
+
+/// One training, stopped at `stop` (0: never) and taken up from `from`.
+Tiny run(const std::string& folder, int64_t stop, const std::string& from, int64_t workers) {
+  Tiny tiny(kOptions, callbacks(folder), 0.2, "{_target_: SGD, lr: 0.05, momentum: 0.9}");
+  if (!from.empty()) {
+    at::manual_seed(99);  // the checkpoint's generator counts
+    tiny.trainer->resume(from);
+  }
+  tiny.recorder->each_step = [stop](training::Context& context) {
+    if (context.state.step == stop) throw std::runtime_error("killed");
+  };
+  try {
+    tiny.fit(14, 2, 3, workers);
+  } catch (const std::runtime_error&) {
+  }
+  return tiny;
+}
+
+TEST(Resume, IsBitEqualFromEveryStep) {
+  const test::TmpDir dir;
+  const Tiny whole = run(dir / "whole", 0, "", 0);
+  const std::vector<double>& losses = whole.recorder->losses;
+  ASSERT_EQ(losses.size(), 12U);  // 7 batches in groups of 2, 3 epochs
+  for (int64_t stop = 1; stop < 12; ++stop) {
+    const std::string folder = dir / std::to_string(stop);
+    const Tiny first = run(folder, stop, "", 2);
+    const Tiny second = run(folder + "b", 0, folder + "/last.ckpt", 1);
+    std::vector<double> joined = first.recorder->losses;
+    ASSERT_GE(joined.size(), static_cast<std::size_t>(stop - 1));
+    joined.resize(static_cast<std::size_t>(stop));
+    if (first.recorder->losses.size() < static_cast<std::size_t>(stop)) joined.pop_back();
+    joined.insert(joined.end(), second.recorder->losses.begin(), second.recorder->losses.end());
+    EXPECT_EQ(joined, losses) << stop;
+    EXPECT_EQ(second.weights(), whole.weights()) << stop;
+    EXPECT_EQ(second.state().metrics, whole.state().metrics) << stop;
+    EXPECT_EQ(second.task->seen.size() + static_cast<std::size_t>(first.task->seen.size()),
+              whole.task->seen.size())
+        << stop;
+  }
+}
+
+TEST(Resume, ADamagedCheckpointIsRefused) {
+  const test::TmpDir dir;
+  run(dir / "c", 0, "", 0);
+  const std::string good = read_file(dir / "c/last.ckpt");
+  for (const std::size_t place : {good.size() / 4, good.size() / 2, good.size() - 3}) {
+    std::string bad = good;
+    bad[place] = static_cast<char>(bad[place] ^ 1);
+    write_file(dir / "bad.ckpt", bad);
+    EXPECT_THROW(run(dir / "d", 0, dir / "bad.ckpt", 0), Error) << place;
+  }
+}
+
+TEST(FindCheckpoint, TakesTheNewestThatIsWhole) {
+  const test::TmpDir dir;
+  const std::string older = dir / "2026-01-01_10-00-00", newer = dir / "2026-01-02_10-00-00";
+  run(older + "/checkpoints", 5, "", 0);
+  run(newer + "/checkpoints", 7, "", 0);
+  const std::string next = dir / "2026-01-03_10-00-00";
+  EXPECT_EQ(training::find_checkpoint("last", next), newer + "/checkpoints/last.ckpt");
+  EXPECT_EQ(training::find_checkpoint("last", dir / "other"), "");
+  EXPECT_EQ(training::find_checkpoint("last", older), newer + "/checkpoints/last.ckpt");
+  const std::string best = training::find_checkpoint("best", next);
+  EXPECT_EQ(std::filesystem::path(best).parent_path().string(), newer + "/checkpoints");
+  for (const auto& entry : std::filesystem::directory_iterator(newer + "/checkpoints"))
+    std::filesystem::resize_file(entry.path(), 100);
+  EXPECT_EQ(training::find_checkpoint("last", next), older + "/checkpoints/last.ckpt");
+}
+
+TEST(CheckpointWriter, OneFileUnderSeveralNames) {
+  const test::TmpDir dir;
+  training::CheckpointWriter writer;
+  training::Snapshot snapshot;
+  snapshot.tensors["a"] = at::arange(5, at::kFloat);
+  write_file(dir / "stale", "x");
+  writer.write(snapshot, {dir / "best", dir / "last"}, {dir / "stale", dir / "last"});
+  writer.wait();
+  EXPECT_EQ(std::filesystem::hard_link_count(dir / "best"), 2U);
+  EXPECT_FALSE(std::filesystem::exists(dir / "stale"));
+  snapshot.tensors["a"] = at::arange(6, at::kFloat);
+  writer.write(snapshot, {dir / "last"}, {});
+  writer.wait();
+  EXPECT_EQ(io::SafetensorsFile(dir / "best").tensors().at("a").shape[0], 5);
+  EXPECT_EQ(io::SafetensorsFile(dir / "last").tensors().at("a").shape[0], 6);
+  writer.write(snapshot, {dir / "nowhere/last"}, {dir / "best"});
+  EXPECT_THROW(writer.wait(), Error);
+  EXPECT_TRUE(std::filesystem::exists(dir / "best"));  // its better is not on the disk
+  writer.wait();                                       // said once
+}
+
+}  // namespace
+}  // namespace cytra

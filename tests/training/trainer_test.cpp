@@ -1,0 +1,221 @@
+// The loop: how long it trains, when it validates, what it does about bad numbers.
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "tests/support/tmp_dir.h"
+#include "tests/training/fixture.h"
+
+namespace cytra {
+namespace {
+
+using test::Tiny;
+using Steps = std::vector<int64_t>;
+
+TEST(Trainer, EndsWhereItIsTold) {
+  EXPECT_EQ(Tiny("max_epochs: 3").fit().state().step, 15);  // 10 images in batches of 2
+  EXPECT_EQ(Tiny("max_epochs: 3, max_steps: 7").fit().state().step, 7);
+  EXPECT_EQ(Tiny("max_epochs: -1, max_steps: 7").fit().state().step, 7);
+  EXPECT_EQ(Tiny("max_epochs: 2, accumulate_grad_batches: 2").fit().state().step, 6);
+  const Tiny fast = [] {
+    Tiny tiny("max_epochs: 9, fast_dev_run: true");
+    data::DataLoader train = test::loader(2, 2, true), valid = test::loader(1, 1, false);
+    tiny.trainer->fit(train, valid);
+    return tiny;
+  }();
+  EXPECT_EQ(fast.state().step, 1);
+  EXPECT_EQ(fast.task->validation_batches, 1);
+}
+
+TEST(Trainer, StopsAfterItsTime) {
+  Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'");
+  tiny.fit();
+  EXPECT_GT(tiny.state().step, 0);
+}
+
+TEST(Trainer, ACallbackStopsItAfterTheLeastEpochs) {
+  for (const auto& [options, steps] :
+       std::vector<std::pair<std::string, int64_t>>{{"max_epochs: 9", 3},
+                                                    {"max_epochs: 9, min_epochs: 2", 10},
+                                                    {"max_epochs: 9, min_steps: 7", 7}}) {
+    Tiny tiny(options);
+    tiny.recorder->each_step = [](training::Context& context) {
+      if (context.state.step == 3) context.stop = true;
+    };
+    EXPECT_EQ(tiny.fit().state().step, steps) << options;
+  }
+}
+
+// Steps at which lightning 2.6 validates with the same options: 5 batches an epoch.
+TEST(Trainer, ValidatesWhenLightningDoes) {
+  const std::vector<std::pair<std::string, Steps>> cases{
+      {"max_epochs: 3", {5, 10, 15}},
+      {"max_epochs: 4, check_val_every_n_epoch: 2", {10, 20}},
+      {"max_epochs: 2, val_check_interval: 2", {2, 4, 7, 9}},
+      {"max_epochs: 2, val_check_interval: 0.5", {2, 4, 7, 9}},
+      {"max_epochs: 3, val_check_interval: 4, check_val_every_n_epoch: null", {4, 8, 12}},
+      {"max_epochs: 1, limit_val_batches: 0", {}}};
+  for (const auto& [options, steps] : cases) {
+    SCOPED_TRACE(options);
+    Tiny tiny(options);
+    tiny.fit(10, 2, options.find("limit_val") == std::string::npos ? 3 : 0);
+    Steps expected = steps;
+    // ours alone: the final weights are always validated
+    if (!steps.empty() && steps.back() != tiny.state().step) expected.push_back(tiny.state().step);
+    EXPECT_EQ(tiny.recorder->validations, expected);
+  }
+}
+
+TEST(Trainer, ChecksTheValidationFirst) {
+  Tiny tiny("max_epochs: 1, num_sanity_val_steps: 2");
+  tiny.recorder->each_step = [&](training::Context& context) {
+    if (context.state.step > 1) return;
+    EXPECT_EQ(tiny.task->validation_batches, 2);
+  };
+  tiny.fit();
+  EXPECT_EQ(tiny.task->validation_batches, 2 + 3);
+  EXPECT_EQ(tiny.recorder->validations, Steps{5});
+}
+
+// 5 batches in groups of 2: the last group is one batch, and weighs as a whole step.
+TEST(Trainer, AccumulatedBatchesAreOneLargeBatch) {
+  const std::string sgd = "{_target_: SGD, lr: 0.05}", constant = "{_target_: ExponentialLR}";
+  const Tiny large = std::move(
+      Tiny("max_epochs: 2, num_sanity_val_steps: 0", "{}", 0, sgd, constant).fit(10, 4));
+  const Tiny grouped = std::move(
+      Tiny("max_epochs: 2, accumulate_grad_batches: 2", "{}", 0, sgd, constant).fit(10, 2));
+  ASSERT_EQ(large.state().step, grouped.state().step);
+  for (std::size_t w = 0; w < 2; ++w)
+    EXPECT_NEAR(large.weights()[w], grouped.weights()[w], 1e-6) << w;
+  for (std::size_t s = 0; s < large.recorder->losses.size(); ++s)
+    EXPECT_NEAR(large.recorder->losses[s], grouped.recorder->losses[s], 1e-5) << s;
+}
+
+TEST(Trainer, ALossThatIsNotFiniteStopsIt) {
+  Tiny tiny("max_epochs: 2");
+  tiny.task->factor = [](int64_t step) { return step == 4 ? INFINITY : 1; };
+  std::vector<double> before;
+  tiny.recorder->each_step = [&](training::Context&) { before = tiny.weights(); };
+  try {
+    tiny.fit();
+    FAIL();
+  } catch (const DivergedError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("the loss is inf at step 4 (samples: "), std::string::npos) << what;
+    EXPECT_NE(what.find(tiny.task->seen[6] + ", " + tiny.task->seen[7]), std::string::npos) << what;
+  }
+  EXPECT_EQ(tiny.weights(), before);  // the step was not applied
+}
+
+TEST(Trainer, SkippedStepsLeaveWeightsAndScheduleAlone) {
+  const std::string schedule = "{_target_: CosineAnnealingLR, warmup_steps: 3}";
+  Tiny tiny("max_epochs: 2, on_nonfinite: skip", "{}", 0, "{_target_: AdamW, lr: 0.1}", schedule);
+  tiny.task->factor = [](int64_t step) { return step == 4 ? NAN : 1; };
+  std::vector<std::vector<double>> weights;
+  std::vector<double> rates;
+  tiny.recorder->each_step = [&](training::Context& context) {
+    weights.push_back(tiny.weights());
+    rates.push_back(context.lr);
+  };
+  tiny.fit();
+  EXPECT_EQ(tiny.state().step, 10);
+  EXPECT_EQ(tiny.state().skipped, 1);
+  EXPECT_EQ(weights[3], weights[2]);
+  EXPECT_NE(weights[4], weights[3]);
+  EXPECT_EQ(rates[3], rates[4]);  // the schedule did not move on
+  EXPECT_NE(rates[4], rates[5]);
+}
+
+TEST(Trainer, TooManySkippedStepsInARowEndTheRun) {
+  Tiny tiny("max_epochs: 100, on_nonfinite: skip, log_every_n_steps: 1000");
+  tiny.task->factor = [](int64_t step) { return step > 10 ? NAN : 1; };
+  EXPECT_THROW(tiny.fit(), DivergedError);
+  EXPECT_EQ(tiny.state().step, 110);
+}
+
+TEST(Trainer, ADumpGoesOnWithTheVeryStep) {
+  const test::TmpDir dir;
+  const auto diverging = [&](const std::string& more) {
+    auto tiny = std::make_unique<Tiny>("max_epochs: 2, on_nonfinite: dump" + more, "{}", 0.3);
+    return tiny;
+  };
+  auto first = diverging("");
+  first->task->factor = [](int64_t step) { return step == 4 ? INFINITY : 1; };
+  const std::string before = std::filesystem::current_path().string();
+  std::filesystem::current_path(dir.path());
+  try {
+    first->fit();
+    FAIL();
+  } catch (const DivergedError& error) {
+    EXPECT_NE(std::string(error.what()).find("nonfinite/step_4.ckpt"), std::string::npos);
+  }
+  const io::SafetensorsFile batch("nonfinite/step_4.safetensors");
+  EXPECT_EQ(batch.metadata().at("0.ids"), first->task->seen[6] + "\n" + first->task->seen[7]);
+  EXPECT_EQ(batch.tensors().at("0.x").shape, (std::vector<int64_t>{2, 1, 4, 4}));
+  auto again = diverging("");
+  again->trainer->resume("nonfinite/step_4.ckpt");
+  std::filesystem::current_path(before);
+  again->task->factor = [](int64_t step) { return step == 1 ? INFINITY : 1; };
+  std::filesystem::current_path(dir.path());
+  EXPECT_THROW(again->fit(), DivergedError);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(again->task->seen, (std::vector<std::string>{first->task->seen[6], first->task->seen[7]}));
+  EXPECT_EQ(again->state().step, 4);
+}
+
+TEST(Trainer, EveryPrecisionLearns) {
+  const auto loss_with = [](const std::string& precision) {
+    Tiny tiny("max_epochs: 40, log_every_n_steps: 1000, check_val_every_n_epoch: 40, precision: " +
+              precision);
+    return tiny.fit().state().metrics.at("val/loss");
+  };
+  const double single = loss_with("32");
+  EXPECT_LT(single, 0.3);  // it begins above 5
+  EXPECT_EQ(loss_with("32-true"), single);
+  EXPECT_NEAR(loss_with("64"), single, 1e-4);
+  for (const std::string precision : {"16-mixed", "bf16-mixed", "16-true", "bf16-true"})
+    EXPECT_NEAR(loss_with(precision), single, 0.1) << precision;
+}
+
+TEST(Trainer, ACallbackThatThrowsIsNamed) {
+  const test::TmpDir dir;
+  Tiny tiny("max_epochs: 2",
+            "{saver: {_target_: ModelCheckpoint, every_n_train_steps: 1, dirpath: '" + dir.path() +
+                "'}}");
+  tiny.recorder->each_step = [](training::Context& context) {
+    if (context.state.step == 4) throw std::out_of_range("no such thing");
+  };
+  try {
+    tiny.fit();
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "callbacks.recorder failed in on_step_end: no such thing");
+  }
+  Tiny resumed("max_epochs: 2");
+  resumed.trainer->resume(dir / "last.ckpt");
+  EXPECT_EQ(resumed.state().step, 4);
+}
+
+TEST(TrainerOptions, TakeWholeNumbersAndShares) {
+  const auto options = test::trainer_options(
+      "{limit_train_batches: 3, limit_val_batches: 0.5, val_check_interval: 0.25, "
+      "max_time: {hours: 1, minutes: 30}, deterministic: warn}");
+  EXPECT_EQ(options.limit_train_batches.of(10, ""), 3);
+  EXPECT_EQ(options.limit_train_batches.of(2, ""), 2);
+  EXPECT_EQ(options.limit_val_batches.of(5, ""), 2);
+  EXPECT_EQ(options.max_seconds, 5400);
+  EXPECT_EQ(options.deterministic_mode, "warn");
+  EXPECT_EQ(test::trainer_options("{limit_train_batches: 1}").limit_train_batches.of(9, ""), 1);
+  EXPECT_EQ(test::trainer_options("{limit_train_batches: 1.0}").limit_train_batches.of(9, ""), 9);
+  EXPECT_THROW(test::trainer_options("{limit_val_batches: 0.1}").limit_val_batches.of(5, "key"),
+               ConfigError);
+  for (const std::string wrong :
+       {"{limit_train_batches: 1.5}", "{limit_train_batches: some}", "{val_check_interval: 0}",
+        "{max_time: 12:00}", "{max_time: {hour: 1}}", "{deterministic: maybe}",
+        "{fast_dev_run: -3}", "{check_val_every_n_epoch: null}", "{max_epochs: -1}"}) {
+    EXPECT_THROW(test::trainer_options(wrong), ConfigError) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace cytra
