@@ -228,7 +228,7 @@ Node measure_train_step(const Setup& setup) {
   nn::Model& model = task->model();
   nn::place_model(model, setup.config.at("task.model"), setup.device);
   model.train();
-  optimizer->attach(nn::state_of(model));
+  optimizer->attach(model.named_parameters().pairs());
   std::vector<int64_t> target = setup.shape;
   target[1] = 1;
   data::Batch batch;
@@ -239,7 +239,7 @@ Node measure_train_step(const Setup& setup) {
   const Times times = measure(
       [&] {
         task->training_step(batch).backward();
-        optimizer->step({optimizer->base_lr(), {}, {}, {}});
+        optimizer->step({optimizer->base_lr()});
         optimizer->zero_grad();
       },
       setup.warmup,

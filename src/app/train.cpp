@@ -312,7 +312,7 @@ int train(cli::Run run, const TrainConfig& config) {
       options.limit_val_batches.is_none()
           ? data::DataLoader({})
           : make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches);
-  optimizer->attach(nn::state_of(model));
+  optimizer->attach(model.named_parameters().pairs());
   perf::apply(config.performance, device);
   drop_callbacks(run, options);
   const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);

@@ -1,46 +1,217 @@
 #include "training/optimizer.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "base/log.h"
 
 namespace cytra::training {
 
-void Optimizer::attach(const std::map<std::string, at::Tensor>& parameters) {
-  for (const auto& [name, parameter] : parameters) {
+void OptimizerOptions::check(bool has_fused) const {
+  if (fused.value_or(false) && foreach.value_or(false))
+    throw ConfigError("fused, foreach: expected one of them at most to be true");
+  if (fused.value_or(false) && !has_fused)
+    throw ConfigError("fused: there is no fused kernel for this optimizer, expected null or false");
+  if (layer_decay && *layer_decay <= 0)
+    throw ConfigError("layer_decay: expected a value above 0, up to 1");
+}
+
+Optimizer::Optimizer(const OptimizerOptions& options,
+                     std::vector<Slot> slots,
+                     Count count,
+                     bool has_fused)
+    : options_(options),
+      slots_(std::move(slots)),
+      count_(count),
+      implementation_(options.foreach.value_or(false)             ? Implementation::foreach
+                      : has_fused && options.fused.value_or(true) ? Implementation::fused
+                      : options.foreach.value_or(true)            ? Implementation::foreach
+                                                                  : Implementation::plain) {}
+
+void Optimizer::attach(const NamedParameters& parameters) {
+  const std::vector<ParameterSettings> settings =
+      settings_of(options_, options_.weight_decay, parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
+    if (settings[i].freeze) at::Tensor(parameter).set_requires_grad(false);
     if (!parameter.requires_grad()) continue;
-    names_.push_back(name);
-    parameters_.push_back(parameter);
+    auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+      return other.settings.lr_scale == settings[i].lr_scale &&
+             other.settings.weight_decay == settings[i].weight_decay &&
+             other.all.parameters.front().scalar_type() == parameter.scalar_type();
+    });
+    if (group == groups_.end()) {
+      group = groups_.emplace(groups_.end());
+      group->settings = settings[i];
+      group->all.slots.resize(slots_.size());
+    }
+    group->names.push_back(name);
+    group->all.parameters.push_back(parameter);
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      group->all.slots[s].push_back(slots_[s].is_scalar ? at::zeros({}, parameter.options())
+                                                        : at::zeros_like(parameter));
+    }
   }
-  allocate();
+  if (groups_.empty()) throw ConfigError("optimizer: no parameter of the model is to be trained");
+  int64_t count = 0;
+  for (const Group& group : groups_) count += static_cast<int64_t>(group.names.size());
+  if (groups_.size() > 1 || count < static_cast<int64_t>(parameters.size())) {
+    for (const Group& group : groups_) {
+      log::debug("optimizer: {} parameters ({}...) with lr_scale {:.4g}, weight_decay {:.4g}",
+                 group.names.size(),
+                 group.names.front(),
+                 group.settings.lr_scale,
+                 group.settings.weight_decay);
+    }
+  }
+  if (count_ == Count::none) return;
+  const at::Tensor& first = groups_.front().all.parameters.front();
+  const bool on_device = is_fused() && count_ == Count::on_device_if_fused;
+  steps_ = at::zeros(
+      {count},
+      at::TensorOptions(at::kFloat).device(on_device ? first.device() : c10::Device(at::kCPU)));
+  for (Group& group : groups_) {
+    for (std::size_t i = 0; i < group.names.size(); ++i)
+      group.all.steps.push_back(steps_[steps_.size(0) - count--]);
+  }
+}
+
+namespace {
+
+/// Entry i of every list but the gradients.
+template <class Lists>
+void append(const Lists& from, std::size_t i, Lists& to) {
+  to.parameters.push_back(from.parameters[i]);
+  if (!from.steps.empty()) to.steps.push_back(from.steps[i]);
+  to.slots.resize(from.slots.size());
+  for (std::size_t s = 0; s < from.slots.size(); ++s) to.slots[s].push_back(from.slots[s][i]);
+}
+
+/// `all` with its gradients, or `some` with the parameters that have one.
+template <class Lists>
+Lists& with_gradients(Lists& all, Lists& some) {
+  all.gradients.clear();
+  for (const at::Tensor& parameter : all.parameters) {
+    if (const at::Tensor& gradient = parameter.grad(); gradient.defined())
+      all.gradients.push_back(gradient);
+  }
+  if (all.gradients.size() == all.parameters.size()) return all;
+  some = {};
+  some.gradients.swap(all.gradients);
+  for (std::size_t i = 0; i < all.parameters.size(); ++i) {
+    if (all.parameters[i].grad().defined()) append(all, i, some);
+  }
+  return some;
+}
+
+}  // namespace
+
+void Optimizer::step(const Step& step) {
+  const at::NoGradGuard no_grad;
+  const bool is_skipped_by_kernel = is_fused() && count_ != Count::on_host;
+  if (!is_skipped_by_kernel && step.found_inf.defined() && step.found_inf.item<float>() == 1)
+    return;
+  bool is_complete = true;
+  for (Group& group : groups_) {
+    group.now = &with_gradients(group.all, group.some);
+    is_complete = is_complete && group.now == &group.all;
+  }
+  if (count_ != Count::none) {
+    at::Tensor one;
+    if (is_skipped_by_kernel && step.found_inf.defined()) one = at::rsub(step.found_inf, 1);
+    const auto advance = [&](at::Tensor count) { one.defined() ? count.add_(one) : count.add_(1); };
+    if (is_complete) {
+      advance(steps_);
+    } else {
+      for (const Group& group : groups_) {
+        for (const at::Tensor& count : group.now->steps) advance(count);
+      }
+    }
+  }
+  for (Group& group : groups_) {
+    Lists& lists = *group.now;
+    if (lists.parameters.empty()) continue;
+    Update update_of{step.lr * group.settings.lr_scale,
+                     group.settings.weight_decay,
+                     step.momentum,
+                     std::nullopt,
+                     std::nullopt};
+    if (is_fused()) {
+      if (step.grad_scale.defined()) update_of.grad_scale = step.grad_scale;
+      if (step.found_inf.defined()) update_of.found_inf = step.found_inf;
+    } else if (step.grad_scale.defined()) {
+      at::_foreach_div_(lists.gradients, step.grad_scale);
+    }
+    if (implementation_ == Implementation::plain) {
+      for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
+        Lists one;
+        append(lists, i, one);
+        one.gradients.push_back(lists.gradients[i]);
+        update(one, update_of);
+      }
+    } else {
+      update(lists, update_of);
+    }
+    lists.gradients.clear();  // or they would outlive zero_grad()
+  }
 }
 
 void Optimizer::zero_grad() {
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-}
-
-std::vector<std::size_t> Optimizer::with_gradient() const {
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].grad().defined()) indices.push_back(i);
+  for (const Group& group : groups_) {
+    for (const at::Tensor& parameter : group.all.parameters) parameter.mutable_grad().reset();
   }
-  return indices;
 }
 
-at::Tensor Optimizer::clip_grad_norm(double max_norm) {
+std::map<std::string, at::Tensor> Optimizer::state() const {
+  std::map<std::string, at::Tensor> state;
+  for (const Group& group : groups_) {
+    for (std::size_t i = 0; i < group.names.size(); ++i) {
+      for (std::size_t s = 0; s < slots_.size(); ++s)
+        state[std::string(slots_[s].name) + "." + group.names[i]] = group.all.slots[s][i];
+      if (count_ != Count::none) state["step." + group.names[i]] = group.all.steps[i];
+    }
+  }
+  return state;
+}
+
+std::vector<at::Tensor> Optimizer::gradients() const {
   std::vector<at::Tensor> gradients;
-  for (const std::size_t i : with_gradient()) gradients.push_back(parameters_[i].grad());
-  if (gradients.empty()) return at::zeros({});
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
-  at::_foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
-  return norm;
+  for (const Group& group : groups_) {
+    for (const at::Tensor& parameter : group.all.parameters) {
+      if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+    }
+  }
+  return gradients;
 }
 
 at::Tensor Optimizer::gradient_norm() const {
-  std::vector<at::Tensor> gradients;
-  for (const std::size_t i : with_gradient()) gradients.push_back(parameters_[i].grad());
-  if (gradients.empty()) return at::zeros({});
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = this->gradients();
+  if (gradients.empty())
+    return at::zeros({}, groups_.front().all.parameters.front().options().dtype(at::kFloat));
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
 }
-void Optimizer::clip_grad_value(double) {}
-void Optimizer::clip_grad_value(const at::Tensor&) {}
+
+at::Tensor Optimizer::clip_grad_norm(double max_norm) {
+  const at::Tensor norm = gradient_norm();
+  const std::vector<at::Tensor> gradients = this->gradients();
+  if (!gradients.empty()) at::_foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  return norm;
+}
+
+void Optimizer::clip_grad_value(double limit, const at::Tensor& scale) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = this->gradients();
+  if (gradients.empty()) return;
+  if (!scale.defined()) {
+    at::_foreach_clamp_min_(gradients, -limit);
+    at::_foreach_clamp_max_(gradients, limit);
+    return;
+  }
+  const at::Tensor bound = scale * limit;
+  for (at::Tensor gradient : gradients) gradient.clamp_(-bound, bound);
+}
 
 }  // namespace cytra::training

@@ -6,40 +6,112 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "training/parameter_groups.h"
+
 namespace cytra::training {
 
-/// Updates parameters from their gradients, in place. Registered under torch.optim's class name.
+/// Keys that every optimizer takes: its Options are derived from them.
+struct OptimizerOptions : GroupOptions {
+  double lr = 1e-3, weight_decay = 0;
+  std::optional<bool> fused, foreach;
+  template <class V>
+  void visit(V& v) {
+    v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
+    v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
+    GroupOptions::visit(v);
+    v("fused", fused, "one kernel for the whole update; null: where there is one");
+    v("foreach",
+      foreach,
+      "a kernel per operation for all parameters; false, without fused: parameter by parameter, "
+      "which takes the least memory; null: where there is nothing fused");
+  }
+  void check(bool has_fused = true) const;
+};
+
+/// Updates parameters from their gradients, in place. Registered under torch.optim's class name,
+/// equal to it in every implementation (fused, foreach, neither). All parameters are on one device.
 class Optimizer {
  public:
   static constexpr const char* kKind = "optimizer";
   virtual ~Optimizer() = default;
-  /// Takes the parameters that require a gradient. Call once.
-  void attach(const std::map<std::string, at::Tensor>& parameters);
-  /// One update with this learning rate; parameters without a gradient are left alone.
+  /// Takes the parameters that require a gradient, but for those that a group freezes: these no
+  /// longer require one, and have no state. Call once.
+  /// Throws: ConfigError when a group matches no parameter, or nothing is left to train.
+  void attach(const NamedParameters& parameters);
+
   struct Step {
-    double lr;
-    std::optional<double> momentum;
-    at::Tensor grad_scale, found_inf;
+    double lr = 0;                        // before the groups' lr_scale
+    std::optional<double> momentum = {};  // betas[0] of Adam and the like; null: the option
+    at::Tensor grad_scale = {};           // gradients are divided by it; 0-d float; undefined: 1
+    at::Tensor found_inf = {};            // 1: nothing changes at all; 0-d float; undefined: 0
   };
-  virtual void step(const Step& how) = 0;
+  /// One update; parameters without a gradient are left alone. Both tensors are on the parameters'
+  /// device, and a fused update reads neither on the host (but for SGD with dampening). With
+  /// grad_scale the gradients hold the quotient afterwards.
+  /// Throws: ConfigError for a momentum where the optimizer has none.
+  void step(const Step& step);
   void zero_grad();
   /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into
   /// them to restore.
-  virtual std::map<std::string, at::Tensor> state() const = 0;
-  virtual double base_lr() const = 0;
+  std::map<std::string, at::Tensor> state() const;
+  double base_lr() const { return options_.lr; }
+
+  /// The joint 2-norm of all gradients in one pass over them, 0-d on the device; 0 without any.
+  at::Tensor gradient_norm() const;
   /// Scales the gradients so that their joint 2-norm is at most `max_norm`; returns the norm
   /// before, on the device. Source: torch.nn.utils.clip_grad_norm_.
   at::Tensor clip_grad_norm(double max_norm);
-  at::Tensor gradient_norm() const;
-  void clip_grad_value(double limit);
-  void clip_grad_value(const at::Tensor& limit);
+  /// Limits every value of the gradients to [-limit, limit], times `scale` (0-d; undefined: 1) for
+  /// gradients that are yet to be divided by it. Source: torch.nn.utils.clip_grad_value_.
+  void clip_grad_value(double limit, const at::Tensor& scale = {});
 
  protected:
-  virtual void allocate() = 0;  // the state, once names_ and parameters_ are known
-  /// Indices of the parameters that have a gradient.
-  std::vector<std::size_t> with_gradient() const;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
+  /// What is kept for each parameter: a tensor like it, or one number, both 0 at first.
+  struct Slot {
+    const char* name;
+    bool is_scalar = false;
+  };
+  /// Parameters with their gradients and state: entry i belongs to parameter i.
+  struct Lists {
+    std::vector<at::Tensor> parameters, gradients, steps;
+    std::vector<std::vector<at::Tensor>> slots;  // by slot, then by parameter
+  };
+  /// A step of parameters with the same settings.
+  struct Update {
+    double lr, weight_decay;
+    std::optional<double> momentum;
+    std::optional<at::Tensor> grad_scale, found_inf;  // for the fused kernels alone
+  };
+  enum class Implementation { fused, foreach, plain };
+  /// Whether Lists::steps, 0-d floats, count each parameter's updates: on the host, or for a fused
+  /// update on the device.
+  enum class Count { none, on_host, on_device_if_fused };
+
+  Optimizer(const OptimizerOptions& options,
+            std::vector<Slot> slots,
+            Count count,
+            bool has_fused = true);
+  /// Updates `lists`, none of them empty, with the step under way counted already. In place: the
+  /// parameters and slots; the gradients may be overwritten.
+  virtual void update(Lists& lists, const Update& update) = 0;
+  bool is_fused() const { return implementation_ == Implementation::fused; }
+
+ private:
+  /// Parameters with the same settings.
+  struct Group {
+    ParameterSettings settings;
+    std::vector<std::string> names;
+    Lists all, some;       // with every gradient, and for a step that lacks some
+    Lists* now = nullptr;  // the one of the step under way
+  };
+  std::vector<at::Tensor> gradients() const;
+
+  OptimizerOptions options_;
+  std::vector<Slot> slots_;
+  Count count_;
+  Implementation implementation_;
+  std::vector<Group> groups_;
+  at::Tensor steps_;  // (N), of which Lists::steps are views
 };
 
 }  // namespace cytra::training

@@ -60,7 +60,7 @@ Pending update_on_device(Optimizer& optimizer,
   const at::Tensor found_inf = (norm + loss * 0).isfinite().logical_not().to(at::kFloat);
   at::Tensor divisor = scale;
   if (limit > 0 && options.gradient_clip_algorithm == "value") {
-    optimizer.clip_grad_value(scale.defined() ? scale * limit : at::full_like(norm, limit));
+    optimizer.clip_grad_value(limit, scale);
   } else if (limit > 0) {
     const at::Tensor shrink = (limit / (norm + kEpsilon)).clamp_max(1.0);
     divisor = scale.defined() ? scale / shrink : shrink.reciprocal();

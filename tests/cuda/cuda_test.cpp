@@ -68,11 +68,11 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
     batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);
     for (auto& [key, tensor] : batch.tensors) tensor = tensor.to(device);
     task->model().to(device);
-    optimizer->attach(nn::state_of(task->model()));
+    optimizer->attach(task->model().named_parameters().pairs());
     for (int step = 0; step < 3; ++step) {
       const at::Tensor loss = task->training_step(batch);
       loss.backward();
-      optimizer->step({1e-3, {}, {}, {}});
+      optimizer->step({1e-3});
       optimizer->zero_grad();
       losses.push_back(loss.item<double>());
     }

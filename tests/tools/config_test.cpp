@@ -136,7 +136,8 @@ TEST_F(ConfigTools, CompletesInTheShell) {
   const std::string query =
       "COMP_LINE='train experiment=im2im/segmentation optimizer=' COMP_POINT=47 \"$BIN/train\" -sc "
       "query=bash";
-  EXPECT_EQ(shell(query).out, "optimizer=adam\noptimizer=adamw\noptimizer=sgd\n");
+  EXPECT_EQ(shell(query).out,
+            "optimizer=adam\noptimizer=adamw\noptimizer=lion\noptimizer=novograd\noptimizer=sgd\n");
   // As the function does it that bash calls at a TAB.
   const Outcome bash = shell(
       "PATH=\"$BIN:$PATH\"; eval \"$(train -sc install=bash)\"; COMP_LINE='train optimizer=ad' "

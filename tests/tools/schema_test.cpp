@@ -58,7 +58,7 @@ TEST(Describe, ProgramsSectionsAndComponents) {
   expect_has(describe("train", "torch.optim.AdamW"), "weight_decay");
   expect_has(describe("train", "task.loss"), "DiceCELoss");
   expect_has(describe("train", "optimizer"), "SGD");
-  expect_has(describe("train", "optimizer.lr"), "Adam, AdamW, SGD\n");
+  expect_has(describe("train", "optimizer.lr"), "Adam, AdamW, Novograd, SGD\n");
   expect_has(describe("train", "data.transforms.train.0.prob"), "RandFlipd");
   expect_has(describe("train", "callbacks.mine.patience"), "EarlyStopping");
   expect_has(describe("predict", "inference_args"), "sw_batch_size");

@@ -124,7 +124,7 @@ struct Tiny {
     task->model().to(training::precision_of(parsed.precision).parameters);
     this->optimizer = make<training::Optimizer>(optimizer);
     this->scheduler = make<training::Scheduler>(scheduler);
-    this->optimizer->attach(nn::state_of(task->model()));
+    this->optimizer->attach(task->model().named_parameters().pairs());
     recorder = std::make_shared<Recorder>();
     recorder->name = "recorder";
     std::vector<std::shared_ptr<training::Callback>> all;

@@ -1,5 +1,6 @@
-// AdamW and Adam in one fused pass over all parameters. Source: torch.optim.AdamW / Adam
-// (fused=True).
+// Adam and AdamW. Source: torch.optim.Adam / AdamW (Kingma & Ba 2015, Loshchilov & Hutter 2019).
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -12,92 +13,88 @@ namespace {
 template <bool decoupled>  // weight decay beside the gradient (AdamW), or in it (Adam)
 class Adam final : public Optimizer {
  public:
-  struct Options {
-    double lr = 1e-3, eps = 1e-8, weight_decay = decoupled ? 1e-2 : 0;
+  struct Options : OptimizerOptions {
+    double eps = 1e-8;
     std::vector<double> betas{0.9, 0.999};
+    bool amsgrad = false, maximize = false;
+    Options() { weight_decay = decoupled ? 1e-2 : 0; }
     template <class V>
     void visit(V& v) {
-      v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
+      OptimizerOptions::visit(v);
       v("betas", betas, "decay of the means of gradient and squared gradient, two numbers", 0, 1);
       v("eps", eps, "added to the denominator", 0, 1);
-      v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
+      v("amsgrad", amsgrad, "divide by the largest mean of the squared gradient so far");
+      v("maximize", maximize, "go up the gradient");
     }
     void check() const {
+      OptimizerOptions::check();
       if (betas.size() != 2) throw ConfigError("betas: expected two numbers");
     }
   };
-  explicit Adam(const Options& options) : options_(options) {}
-
-  void step(const Step& how) override {
-    const double lr = how.lr;
-    const at::NoGradGuard no_grad;
-    std::vector<at::Tensor> parameters, gradients, means, squares, steps;
-    for (const std::size_t i : with_gradient()) {
-      parameters.push_back(parameters_[i]);
-      gradients.push_back(parameters_[i].grad());
-      means.push_back(exp_avg_[i]);
-      squares.push_back(exp_avg_sq_[i]);
-      steps.push_back(step_[i]);
-    }
-    if (parameters.empty()) return;
-    at::_foreach_add_(steps, 1);
-    using List = at::TensorList;
-    using Maybe = const std::optional<at::Tensor>&;
-    using Update = void (*)(List,
-                            List,
-                            List,
-                            List,
-                            List,
-                            List,
-                            double,
-                            double,
-                            double,
-                            double,
-                            double,
-                            bool,
-                            bool,
-                            Maybe,
-                            Maybe);
-    const auto update = decoupled ? static_cast<Update>(&at::_fused_adamw_)
-                                  : static_cast<Update>(&at::_fused_adam_);
-    update(parameters,
-           gradients,
-           means,
-           squares,
-           /*max_exp_avg_sqs=*/{},
-           steps,
-           lr,
-           options_.betas[0],
-           options_.betas[1],
-           options_.weight_decay,
-           options_.eps,
-           /*amsgrad=*/false,
-           /*maximize=*/false,
-           how.grad_scale.defined() ? std::optional<at::Tensor>(how.grad_scale) : std::nullopt,
-           how.found_inf.defined() ? std::optional<at::Tensor>(how.found_inf) : std::nullopt);
-  }
-
-  std::map<std::string, at::Tensor> state() const override {
-    std::map<std::string, at::Tensor> state;
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      state["exp_avg." + names_[i]] = exp_avg_[i];
-      state["exp_avg_sq." + names_[i]] = exp_avg_sq_[i];
-      state["step." + names_[i]] = step_[i];
-    }
-    return state;
-  }
-  double base_lr() const override { return options_.lr; }
+  explicit Adam(const Options& options)
+      : Optimizer(options,
+                  options.amsgrad
+                      ? std::vector<Slot>{{"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq"}}
+                      : std::vector<Slot>{{"exp_avg"}, {"exp_avg_sq"}},
+                  Count::on_device_if_fused),
+        options_(options) {}
 
  private:
-  void allocate() override {
-    for (const at::Tensor& parameter : parameters_) {
-      exp_avg_.push_back(at::zeros_like(parameter));
-      exp_avg_sq_.push_back(at::zeros_like(parameter));
-      step_.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(parameter.device())));
+  void update(Lists& lists, const Update& update) override {
+    const double beta1 = update.momentum.value_or(options_.betas[0]), beta2 = options_.betas[1];
+    const std::vector<at::Tensor>& means = lists.slots[0];
+    const std::vector<at::Tensor>& squares = lists.slots[1];
+    if (is_fused()) {
+      const auto run = [&](auto kernel) {
+        kernel(lists.parameters,
+               lists.gradients,
+               means,
+               squares,
+               options_.amsgrad ? at::TensorList(lists.slots[2]) : at::TensorList(),
+               lists.steps,
+               update.lr,
+               beta1,
+               beta2,
+               update.weight_decay,
+               options_.eps,
+               options_.amsgrad,
+               options_.maximize,
+               update.grad_scale,
+               update.found_inf);
+      };
+      if constexpr (decoupled) {
+        run([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
+      } else {
+        run([](const auto&... arguments) { at::_fused_adam_(arguments...); });
+      }
+      return;
     }
+    if (options_.maximize) lists.gradients = at::_foreach_neg(lists.gradients);
+    if (update.weight_decay != 0) {
+      if (decoupled) {
+        at::_foreach_mul_(lists.parameters, 1 - update.lr * update.weight_decay);
+      } else {
+        lists.gradients = at::_foreach_add(lists.gradients, lists.parameters, update.weight_decay);
+      }
+    }
+    at::_foreach_lerp_(means, lists.gradients, 1 - beta1);
+    at::_foreach_mul_(squares, beta2);
+    at::_foreach_addcmul_(squares, lists.gradients, lists.gradients, 1 - beta2);
+    if (options_.amsgrad) at::_foreach_maximum_(lists.slots[2], squares);
+    const std::vector<at::Tensor> denominators =
+        at::_foreach_sqrt(options_.amsgrad ? lists.slots[2] : squares);
+    std::vector<at::Scalar> roots, sizes;
+    for (const at::Tensor& count : lists.steps) {
+      const double steps = *count.const_data_ptr<float>();
+      roots.emplace_back(std::sqrt(1 - std::pow(beta2, steps)));
+      sizes.emplace_back(-update.lr / (1 - std::pow(beta1, steps)));
+    }
+    at::_foreach_div_(denominators, roots);
+    at::_foreach_add_(denominators, options_.eps);
+    at::_foreach_addcdiv_(lists.parameters, means, denominators, sizes);
   }
+
   Options options_;
-  std::vector<at::Tensor> exp_avg_, exp_avg_sq_, step_;
 };
 
 const Registered<Optimizer, Adam<true>> registered_adamw("AdamW", __FILE__);

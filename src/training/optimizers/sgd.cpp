@@ -1,4 +1,6 @@
-// SGD with momentum. Source: torch.optim.SGD (fused=True).
+// SGD with momentum. Source: torch.optim.SGD.
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -10,67 +12,93 @@ namespace {
 
 class Sgd final : public Optimizer {
  public:
-  struct Options {
-    double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
-    bool nesterov = false;
+  struct Options : OptimizerOptions {
+    double momentum = 0, dampening = 0;
+    bool nesterov = false, maximize = false;
     template <class V>
     void visit(V& v) {
-      v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
+      OptimizerOptions::visit(v);
       v("momentum", momentum, "share of the last update that is kept", 0, 1);
       v("dampening", dampening, "share of the gradient that momentum leaves out", 0, 1);
-      v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
       v("nesterov", nesterov, "look ahead along the momentum");
+      v("maximize", maximize, "go up the gradient");
     }
     void check() const {
+      OptimizerOptions::check();
       if (nesterov && (momentum <= 0 || dampening != 0))
         throw ConfigError("nesterov needs momentum > 0 and dampening 0");
     }
   };
-  explicit Sgd(const Options& options) : options_(options) {}
-
-  void step(const Step& how) override {
-    const double lr = how.lr;
-    const at::NoGradGuard no_grad;
-    std::vector<at::Tensor> parameters, gradients, momenta;
-    for (const std::size_t i : with_gradient()) {
-      parameters.push_back(parameters_[i]);
-      gradients.push_back(parameters_[i].grad());
-      if (options_.momentum > 0) momenta.push_back(momentum_[i]);
-    }
-    if (parameters.empty()) return;
-    // The first step sets the buffer to the gradient undampened, as torch does.
-    const bool is_first = options_.momentum > 0 && started_.item<float>() == 0;
-    at::_fused_sgd_(parameters,
-                    gradients,
-                    momenta,
-                    options_.weight_decay,
-                    options_.momentum,
-                    lr,
-                    options_.dampening,
-                    options_.nesterov,
-                    /*maximize=*/false,
-                    is_first,
-                    how.grad_scale.defined() ? std::optional<at::Tensor>(how.grad_scale) : std::nullopt);
-    started_.fill_(1);
-  }
-
-  std::map<std::string, at::Tensor> state() const override {
-    std::map<std::string, at::Tensor> state{{"started", started_}};
-    for (std::size_t i = 0; i < momentum_.size(); ++i)
-      state["momentum_buffer." + names_[i]] = momentum_[i];
-    return state;
-  }
-  double base_lr() const override { return options_.lr; }
+  // The first step sets the momentum to the gradient undampened, as torch does; without dampening
+  // it does so by itself, the momentum being 0.
+  explicit Sgd(const Options& options)
+      : Optimizer(
+            options,
+            options.momentum > 0 ? std::vector<Slot>{{"momentum_buffer"}} : std::vector<Slot>{},
+            options.momentum > 0 && options.dampening > 0 ? Count::on_host : Count::none),
+        options_(options) {}
 
  private:
-  void allocate() override {
-    started_ = at::zeros({});
-    if (options_.momentum == 0) return;
-    for (const at::Tensor& parameter : parameters_) momentum_.push_back(at::zeros_like(parameter));
+  void update(Lists& lists, const Update& update) override {
+    if (update.momentum && lists.slots.empty()) {
+      throw ConfigError(
+          "the scheduler cycles the momentum, of which SGD has none: set optimizer.momentum, or "
+          "scheduler.cycle_momentum=false");
+    }
+    const auto is_first = [](const at::Tensor& count) {
+      return *count.const_data_ptr<float>() == 1;
+    };
+    const auto first = std::count_if(lists.steps.begin(), lists.steps.end(), is_first);
+    if (first == 0 || first == static_cast<std::ptrdiff_t>(lists.parameters.size()))
+      return run(lists, update, first > 0);
+    Lists parts[2];
+    for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
+      Lists& part = parts[is_first(lists.steps[i]) ? 1 : 0];
+      part.parameters.push_back(lists.parameters[i]);
+      part.gradients.push_back(lists.gradients[i]);
+      part.slots.resize(1);
+      part.slots[0].push_back(lists.slots[0][i]);
+    }
+    run(parts[0], update, false);
+    run(parts[1], update, true);
   }
+
+  void run(Lists& lists, const Update& update, bool is_first) const {
+    const at::TensorList momenta = lists.slots.empty() ? at::TensorList() : lists.slots[0];
+    const double momentum = update.momentum.value_or(options_.momentum);
+    if (is_fused()) {
+      at::_fused_sgd_(lists.parameters,
+                      lists.gradients,
+                      momenta,
+                      update.weight_decay,
+                      momentum,
+                      update.lr,
+                      options_.dampening,
+                      options_.nesterov,
+                      options_.maximize,
+                      is_first,
+                      update.grad_scale,
+                      update.found_inf);
+      return;
+    }
+    if (options_.maximize) lists.gradients = at::_foreach_neg(lists.gradients);
+    if (update.weight_decay != 0)
+      lists.gradients = at::_foreach_add(lists.gradients, lists.parameters, update.weight_decay);
+    at::TensorList direction = lists.gradients;
+    if (!momenta.empty()) {
+      at::_foreach_mul_(momenta, momentum);
+      at::_foreach_add_(momenta, lists.gradients, is_first ? 1 : 1 - options_.dampening);
+      if (options_.nesterov) {
+        lists.gradients = at::_foreach_add(lists.gradients, momenta, momentum);
+        direction = lists.gradients;
+      } else {
+        direction = momenta;
+      }
+    }
+    at::_foreach_add_(lists.parameters, direction, -update.lr);
+  }
+
   Options options_;
-  std::vector<at::Tensor> momentum_;
-  at::Tensor started_;
 };
 const Registered<Optimizer, Sgd> registered_sgd("SGD", __FILE__);
 

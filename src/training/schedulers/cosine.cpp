@@ -1,6 +1,5 @@
-// CosineAnnealingLR with an optional linear warm-up. Source:
-// torch.optim.lr_scheduler.CosineAnnealingLR (closed form), preceded by
-// LinearLR(start_factor=warmup_start_factor, total_iters=warmup_steps).
+// Schedules along a cosine. Source: torch.optim.lr_scheduler.CosineAnnealingLR and
+// CosineAnnealingWarmRestarts, monai.optimizers.WarmupCosineSchedule, in closed form.
 #include <algorithm>
 #include <cmath>
 
@@ -10,45 +9,107 @@
 namespace cytra::training {
 namespace {
 
-class CosineAnnealingLR final : public Scheduler {
+/// From 1 at 0 to 0 at 1.
+double half_cosine(double way) {
+  return (1 + std::cos(M_PI * way)) / 2;
+}
+double ratio(int64_t part, int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// To eta_min in T_max; beyond T_max the rate rises again as it fell, with a period of 2 T_max, as
+/// torch's does.
+class CosineAnnealingLR final : public Schedule {
  public:
-  struct Options {
+  struct Options : ScheduleOptions {
     std::optional<int64_t> T_max;
-    double eta_min = 0, warmup_start_factor = 0.1;
-    int64_t warmup_steps = 0;
+    double eta_min = 0;
     template <class V>
     void visit(V& v) {
       v("T_max",
         T_max,
-        "optimizer steps to the minimum, without the warm-up; null: the whole training");
+        "steps to the minimum, without the warm-up; null: the whole training",
+        1,
+        1e12);
       v("eta_min", eta_min, "lowest learning rate", 0, 1e9);
-      v("warmup_steps", warmup_steps, "steps of linear warm-up before", 0, 1e12);
-      v("warmup_start_factor",
-        warmup_start_factor,
-        "share of the learning rate that the warm-up begins with",
-        0,
-        1);
+      ScheduleOptions::visit(v);
     }
   };
-  explicit CosineAnnealingLR(const Options& options) : options_(options) {}
+  explicit CosineAnnealingLR(const Options& options) : Schedule(options), options_(options) {}
 
-  double lr(double base_lr, int64_t step, int64_t total) const override {
-    if (step < options_.warmup_steps) {
-      const double part = static_cast<double>(step) / static_cast<double>(options_.warmup_steps);
-      return base_lr * (options_.warmup_start_factor + (1 - options_.warmup_start_factor) * part);
-    }
-    const int64_t period =
-        std::max<int64_t>(1, options_.T_max.value_or(total - options_.warmup_steps));
-    const double angle = 3.14159265358979323846 *
-                         static_cast<double>(step - options_.warmup_steps) /
-                         static_cast<double>(period);
-    return options_.eta_min + (base_lr - options_.eta_min) * (1 + std::cos(angle)) / 2;
+  Rates value(double base_lr, int64_t index, int64_t total) const override {
+    const double way = ratio(index, whole_if_null(options_.T_max, total, "T_max"));
+    return {options_.eta_min + (base_lr - options_.eta_min) * half_cosine(way)};
   }
 
  private:
   Options options_;
 };
 CYTRA_REGISTER(Scheduler, CosineAnnealingLR, "CosineAnnealingLR");
+
+/// Again and again to eta_min: in T_0, then in T_mult times the period before. Source: Loshchilov &
+/// Hutter 2017, SGDR.
+class CosineAnnealingWarmRestarts final : public Schedule {
+ public:
+  struct Options : ScheduleOptions {
+    int64_t T_0 = 10, T_mult = 1;
+    double eta_min = 0;
+    template <class V>
+    void visit(V& v) {
+      v("T_0", T_0, "steps of the first period", 1, 1e12);
+      v("T_mult", T_mult, "length of a period by that of the one before", 1, 1e6);
+      v("eta_min", eta_min, "lowest learning rate", 0, 1e9);
+      ScheduleOptions::visit(v);
+    }
+  };
+  explicit CosineAnnealingWarmRestarts(const Options& options)
+      : Schedule(options), options_(options) {}
+
+  Rates value(double base_lr, int64_t index, int64_t /*total*/) const override {
+    int64_t period = options_.T_0;
+    if (options_.T_mult == 1) index %= period;
+    for (; index >= period; period *= options_.T_mult) index -= period;
+    return {options_.eta_min + (base_lr - options_.eta_min) * half_cosine(ratio(index, period))};
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Scheduler, CosineAnnealingWarmRestarts, "CosineAnnealingWarmRestarts");
+
+/// MONAI's: t_total counts the warm-up, end_lr cuts the curve off, and there may be several cycles.
+class WarmupCosineSchedule final : public Schedule {
+ public:
+  struct Options : ScheduleOptions {
+    std::optional<int64_t> t_total;
+    double end_lr = 0, cycles = 0.5;
+    Options() { warmup_start_factor = 0; }
+    template <class V>
+    void visit(V& v) {
+      v("t_total", t_total, "steps with the warm-up; null: the whole training", 1, 1e12);
+      v("end_lr", end_lr, "lowest learning rate", 0, 1e9);
+      v("cycles", cycles, "of the cosine; 0.5: down to its minimum", 0, 1e6);
+      v("warmup_steps", warmup_steps, "optimizer steps of linear warm-up before", 0, 1e12);
+      v("warmup_multiplier",
+        warmup_start_factor,
+        "share of the learning rate that the warm-up begins with",
+        0,
+        1);
+    }
+    void check() { warmup_steps = std::min(warmup_steps, t_total.value_or(warmup_steps)); }
+  };
+  explicit WarmupCosineSchedule(const Options& options) : Schedule(options), options_(options) {}
+
+  Rates value(double base_lr, int64_t index, int64_t total) const override {
+    if (options_.t_total) total = std::max<int64_t>(1, *options_.t_total - options_.warmup_steps);
+    return {std::max(options_.end_lr,
+                     base_lr * half_cosine(2 * options_.cycles * ratio(index, total)))};
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Scheduler, WarmupCosineSchedule, "WarmupCosineSchedule");
 
 }  // namespace
 }  // namespace cytra::training
