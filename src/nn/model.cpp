@@ -29,9 +29,10 @@ at::Tensor Model::operator()(const at::Tensor& image) {
                       fmt::join(sides, ",")));
     }
   }
-  if (!channels_last) return forward(image);
-  return forward(image.contiguous(spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
-                                                      : at::MemoryFormat::ChannelsLast3d));
+  if (!channels_last) return call(*this, image);
+  return call(*this,
+              image.contiguous(spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
+                                                   : at::MemoryFormat::ChannelsLast3d));
 }
 
 namespace {
@@ -51,6 +52,7 @@ void use_channels_last(Model& model) {
 std::shared_ptr<Model> make_model(const config::Node& node) {
   std::shared_ptr<Model> model = Registry<Model>::instance().make(node);
   if (node.get<bool>("channels_last", false)) use_channels_last(*model);
+  model->gradient_checkpointing = node.get<bool>("gradient_checkpointing", false);
   return model;
 }
 

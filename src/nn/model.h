@@ -7,17 +7,23 @@
 #include <torch/nn/module.h>
 
 #include "config/options.h"
+#include "nn/checkpoint.h"
 
 namespace cytra::nn {
 
 /// Keys that every model takes: its Options are derived from them.
 struct ModelOptions {
   std::optional<bool> channels_last;
+  bool gradient_checkpointing = false;
   template <class V>
   void visit(V& v) {
     v("channels_last",
       channels_last,
       "memory format; null: true on a CPU, where it is faster, false on a GPU");
+    v("gradient_checkpointing",
+      gradient_checkpointing,
+      "compute every block's activations again in the backward pass instead of keeping them: less "
+      "memory, about a third more time");
   }
 };
 
@@ -28,17 +34,24 @@ struct Model : torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& image) = 0;
   /// Input sides must be multiples of this, per spatial dimension.
   virtual std::vector<int64_t> divisor() const = 0;
-  bool channels_last = false;
+  bool channels_last = false, gradient_checkpointing = false;
 
   /// forward() after checking the shape and bringing the image into the model's memory format.
   /// Throws: DataError saying which shape was expected.
   at::Tensor operator()(const at::Tensor& image);
   virtual int64_t in_channels() const = 0;
   virtual int64_t spatial_dims() const = 0;
+
+ protected:
+  /// block->forward(inputs...) of one of the blocks that gradient_checkpointing works by.
+  template <class Block, class... Inputs>
+  at::Tensor run(const std::shared_ptr<Block>& block, const Inputs&... inputs) const {
+    return gradient_checkpointing ? checkpoint(block, inputs...) : call(*block, inputs...);
+  }
 };
 
-/// From a config node with `_target_`; `channels_last` is a key of every model (null: place_model
-/// chooses). Weights are drawn from torch's generator. Throws: ConfigError.
+/// From a config node with `_target_`; the keys of ModelOptions are set here (channels_last null:
+/// place_model chooses). Weights are drawn from torch's generator. Throws: ConfigError.
 std::shared_ptr<Model> make_model(const config::Node& node);
 
 /// Moves the model to its device, and where `node` leaves channels_last open (null), chooses it: on

@@ -90,10 +90,10 @@ struct Block : Module {
     }
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor y = norm1->forward(drop(conv1->forward(x)), kSlope);
-    y = drop(conv2->forward(y));
-    if (!residual_) return norm2->forward(y, kSlope);
-    y = norm2->forward(y, 1) + (conv3 ? norm3->forward(drop(conv3->forward(x)), 1) : x);
+    at::Tensor y = call(*norm1, drop(call(*conv1, x)), kSlope);
+    y = drop(call(*conv2, y));
+    if (!residual_) return call(*norm2, y, kSlope);
+    y = call(*norm2, y, 1.0) + (conv3 ? call(*norm3, drop(call(*conv3, x)), 1.0) : x);
     return at::leaky_relu_(y, kSlope);
   }
   std::shared_ptr<Convolution> conv1, conv2, conv3;
@@ -117,7 +117,7 @@ struct UpBlock : Module {
                             std::make_shared<Block>(
                                 2 * out, out, kernel, Sizes(kernel.size(), 1), false, dropout))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
-    return conv_block->forward(at::cat({transp_conv->forward(x), skip}, 1));
+    return call(*conv_block, at::cat({call(*transp_conv, x), skip}, 1));
   }
   std::shared_ptr<Convolution> transp_conv;
   std::shared_ptr<Block> conv_block;
@@ -126,6 +126,7 @@ struct UpBlock : Module {
 struct OutBlock : Module {
   OutBlock(int64_t in, int64_t out, const Sizes& one)
       : conv(register_module("conv", std::make_shared<Convolution>(in, out, one, one, true))) {}
+  at::Tensor forward(const at::Tensor& x) { return call(*conv, x); }
   std::shared_ptr<Convolution> conv;
 };
 
@@ -221,13 +222,13 @@ class DynUNet final : public Model {
   at::Tensor forward(const at::Tensor& image) override {
     std::vector<at::Tensor> skips;
     at::Tensor x = image;  // (N,C,[D,]H,W)
-    for (const auto& block : encoder_) skips.push_back(x = block->forward(x));
+    for (const auto& block : encoder_) skips.push_back(x = run(block, x));
     skips.pop_back();
     for (const auto& block : decoder_) {
-      x = block->forward(x, skips.back());
+      x = run(block, x, skips.back());
       skips.pop_back();
     }
-    return output_->conv->forward(x);  // (N,K,[D,]H,W)
+    return call(*output_, x);  // (N,K,[D,]H,W)
   }
   std::vector<int64_t> divisor() const override {
     Sizes product(static_cast<std::size_t>(options_.spatial_dims), 1);

@@ -1,0 +1,28 @@
+#pragma once
+// Include only from .cpp files, as nn/model.h.
+#include <torch/nn/module.h>
+
+namespace cytra::nn {
+
+/// Is told of the modules that call() runs in the thread that set `watcher`.
+struct Watcher {
+  virtual ~Watcher() = default;
+  virtual void begin(const torch::nn::Module& module, const at::Tensor& input) = 0;
+  virtual void end(const at::Tensor& output) = 0;
+};
+
+/// This thread's; null: nobody watches.
+inline thread_local Watcher* watcher = nullptr;
+
+/// module.forward(input, more...), seen by the watcher: how a model runs its parts, so that
+/// summarize() can tell their shapes, FLOPs and memory.
+template <class Module, class... More>
+at::Tensor call(Module& module, const at::Tensor& input, const More&... more) {
+  Watcher* const watching = watcher;
+  if (watching != nullptr) watching->begin(module, input);
+  at::Tensor output = module.forward(input, more...);
+  if (watching != nullptr) watching->end(output);
+  return output;
+}
+
+}  // namespace cytra::nn

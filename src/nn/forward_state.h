@@ -1,0 +1,42 @@
+#pragma once
+// Include only from .cpp files, as nn/model.h.
+#include <vector>
+
+#include <torch/nn/module.h>
+
+namespace cytra::nn {
+
+/// What a forward pass depends on or changes beside its inputs and parameters: torch's default
+/// random generators (the CPU's and that of the module's device), autocast, and every module's
+/// training mode and buffers.
+class ForwardState {
+ public:
+  explicit ForwardState(torch::nn::Module& module);
+  /// Puts all of it back.
+  void restore() const;
+
+ private:
+  struct OfDevice {
+    c10::Device device;
+    at::Tensor generator;
+    bool is_autocast;
+    at::ScalarType autocast_dtype;
+  };
+  std::vector<OfDevice> devices_;
+  std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> modes_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  // a buffer, its values
+};
+
+/// Puts the state of its construction back at the end of its scope.
+class KeepForwardState {
+ public:
+  explicit KeepForwardState(torch::nn::Module& module) : state_(module) {}
+  ~KeepForwardState() { state_.restore(); }
+  KeepForwardState(const KeepForwardState&) = delete;
+  KeepForwardState& operator=(const KeepForwardState&) = delete;
+
+ private:
+  ForwardState state_;
+};
+
+}  // namespace cytra::nn
