@@ -1,0 +1,310 @@
+#include "nn/summary.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/strings.h"
+#include "nn/forward_state.h"
+#include "nn/model.h"
+
+namespace cytra::nn {
+namespace {
+
+/// A module with its row; `own` is what happened in it and in no module inside.
+struct Entry {
+  const torch::nn::Module* module;
+  std::size_t parent;
+  SummaryRow row;
+  int64_t own_flops = 0, own_bytes = 0;
+};
+
+std::string type_of(const torch::nn::Module& module) {
+  const std::string name = module.name();  // "cytra::nn::(anonymous namespace)::Block"
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
+}
+
+void add_entries(const torch::nn::Module& module,
+                 const std::string& name,
+                 std::size_t parent,
+                 std::vector<Entry>& entries) {
+  const std::size_t place = entries.size();
+  SummaryRow row;
+  row.name = name;
+  row.type = type_of(module);
+  row.depth = entries.empty() ? 0 : entries[parent].row.depth + 1;
+  for (const at::Tensor& parameter : module.parameters()) {
+    row.parameters += parameter.numel();
+    if (parameter.requires_grad()) row.trainable += parameter.numel();
+  }
+  entries.push_back({&module, parent, std::move(row)});
+  for (const auto& child : module.named_children()) {
+    add_entries(
+        *child.value(), name.empty() ? child.key() : name + "." + child.key(), place, entries);
+  }
+}
+
+/// Follows one forward pass: which module runs, which memory is taken and not given back, and which
+/// operations are run.
+class Meter final : public Watcher, public c10::MemoryReportingInfoBase {
+ public:
+  explicit Meter(std::vector<Entry>& entries) : entries_(entries) {
+    for (std::size_t e = 0; e < entries_.size(); ++e) places_.emplace(entries_[e].module, e);
+  }
+
+  void begin(const torch::nn::Module& module, const at::Tensor& input) override {
+    const auto place = places_.find(&module);
+    scopes_.push_back(place == places_.end() ? scopes_.back() : place->second);
+    std::vector<int64_t>& in = here().row.in;
+    if (in.empty()) in = input.sizes().vec();
+  }
+  void end(const at::Tensor& output) override {
+    here().row.out = output.sizes().vec();
+    scopes_.pop_back();
+  }
+
+  void reportMemoryUsage(void* address,
+                         int64_t bytes,
+                         std::size_t /*allocated*/,
+                         std::size_t /*reserved*/,
+                         c10::Device /*device*/) override {
+    if (bytes > 0) {
+      owners_[address] = scopes_.back();
+      here().own_bytes += bytes;
+    } else if (const auto owner = owners_.find(address); owner != owners_.end()) {
+      entries_[owner->second].own_bytes += bytes;
+      owners_.erase(owner);
+    }
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  void add_flops(int64_t flops) { here().own_flops += flops; }
+
+ private:
+  Entry& here() { return entries_[scopes_.back()]; }
+
+  std::vector<Entry>& entries_;
+  std::unordered_map<const torch::nn::Module*, std::size_t> places_;
+  std::vector<std::size_t> scopes_{0};
+  std::unordered_map<void*, std::size_t> owners_;
+};
+
+/// Counts the FLOPs of this thread's operations for a meter.
+class FlopCounter {
+ public:
+  explicit FlopCounter(Meter& meter) {
+    active = this;
+    meter_ = &meter;
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin, &end)
+                                             .needsInputs(true)
+                                             .needsOutputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+  }
+  ~FlopCounter() {
+    at::removeCallback(handle_);
+    active = nullptr;
+  }
+  FlopCounter(const FlopCounter&) = delete;
+  FlopCounter& operator=(const FlopCounter&) = delete;
+
+ private:
+  struct Operation : at::ObserverContext {
+    int64_t flops = 0, per_output = 0;  // at all, and per value of the output
+  };
+
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+    auto operation = std::make_unique<Operation>();
+    const std::string_view name = function.name();
+    const auto input = [&](std::size_t i) { return function.inputs()[i].toTensor(); };
+    if (name == "aten::convolution") {
+      const at::Tensor weight = input(1);
+      if (function.inputs()[6].toBool()) {  // transposed: weight is (C_in, C_out / groups, ...)
+        operation->flops = 2 * input(0).numel() / weight.size(0) * weight.numel();
+      } else {
+        operation->per_output = 2 * weight.numel() / weight.size(0);
+      }
+    } else if (name == "aten::mm" || name == "aten::bmm") {
+      operation->per_output = 2 * input(0).size(-1);
+    } else if (name == "aten::addmm" || name == "aten::baddbmm") {
+      operation->per_output = 2 * input(1).size(-1);
+    } else if (name.rfind("aten::_scaled_dot_product_", 0) == 0 &&
+               name != "aten::_scaled_dot_product_attention_math") {
+      const at::Tensor query = input(0), key = input(1), value = input(2);  // (N, heads, S, E)
+      operation->flops =
+          2 * query.numel() / query.size(-1) * key.size(-2) * (query.size(-1) + value.size(-1));
+    } else {
+      return nullptr;
+    }
+    active->depth_ += 1;  // what such an operation calls is not counted again
+    return operation;
+  }
+  static void end(const at::RecordFunction& function, at::ObserverContext* context) {
+    if (context == nullptr) return;
+    const auto& operation = static_cast<const Operation&>(*context);
+    active->depth_ -= 1;
+    if (active->depth_ > 0) return;
+    const int64_t outputs =
+        operation.per_output == 0 ? 0 : function.outputs().at(0).toTensor().numel();
+    active->meter_->add_flops(operation.flops + operation.per_output * outputs);
+  }
+
+  static thread_local FlopCounter* active;
+  Meter* meter_;
+  at::CallbackHandle handle_;
+  int depth_ = 0;
+};
+thread_local FlopCounter* FlopCounter::active = nullptr;
+
+class Watching {
+ public:
+  explicit Watching(Watcher& by) : before_(watcher) { watcher = &by; }
+  ~Watching() { watcher = before_; }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  Watcher* before_;
+};
+
+/// The entries after a forward pass.
+std::vector<Entry> measure(Model& model, const std::vector<int64_t>& shape) {
+  std::vector<Entry> entries;
+  add_entries(model, "", 0, entries);
+  const at::Tensor image = at::zeros(shape, model.parameters().at(0).options());
+  const auto meter = std::make_shared<Meter>(entries);
+  {
+    const Watching watching(*meter);
+    const FlopCounter counter(*meter);
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+    const at::Tensor output = model(image);
+    at::autocast::clear_cache();                      // as at the end of a step
+    for (std::size_t e = entries.size(); e-- > 0;) {  // children come after their parents
+      Entry& entry = entries[e];
+      entry.row.flops += entry.own_flops;
+      entry.row.kept_bytes += entry.own_bytes;
+      if (e == 0) break;
+      entries[entry.parent].row.flops += entry.row.flops;
+      entries[entry.parent].row.kept_bytes += entry.row.kept_bytes;
+    }
+  }
+  return entries;
+}
+
+/// "1.2 M"
+std::string format_count(int64_t count) {
+  const char* const units[] = {"", " k", " M", " G", " T", " P"};
+  std::size_t unit = 0;
+  auto value = static_cast<double>(count);
+  for (; value >= 999.5 && unit + 1 < std::size(units); value /= 1000) ++unit;
+  return fmt::format(unit == 0 || value >= 99.95 ? "{:.0f}{}" : "{:.1f}{}", value, units[unit]);
+}
+
+std::string format_parameters(const SummaryRow& row) {
+  const char* const frozen = row.trainable == row.parameters ? ""
+                             : row.trainable == 0            ? " frozen"
+                                                             : " part frozen";
+  return format_count(row.parameters) + frozen;
+}
+
+/// At most `width` characters: of a dotted name the end tells more.
+std::string last(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : ".." + text.substr(text.size() - width + 2);
+}
+
+}  // namespace
+
+Summary summarize(Model& model, const std::vector<int64_t>& shape, int64_t max_depth) {
+  Summary summary;
+  summary.shape = shape;
+  summary.gradient_checkpointing = model.gradient_checkpointing;
+  for (const at::Tensor& parameter : model.parameters()) {
+    const auto bytes = static_cast<int64_t>(parameter.nbytes());
+    summary.parameter_bytes += bytes;
+    if (parameter.requires_grad()) summary.gradient_bytes += bytes;
+  }
+  summary.optimizer_bytes = 2 * summary.gradient_bytes;
+
+  const KeepForwardState state(model);
+  const at::AutoGradMode grad(true);
+  model.train();
+  struct Restore {
+    Model& model;
+    bool gradient_checkpointing;
+    ~Restore() { model.gradient_checkpointing = gradient_checkpointing; }
+  } const restore{model, model.gradient_checkpointing};
+  std::vector<int64_t> checkpointed;
+  if (summary.gradient_checkpointing) {
+    for (const Entry& entry : measure(model, shape)) checkpointed.push_back(entry.row.kept_bytes);
+  }
+  model.gradient_checkpointing = false;
+  std::vector<Entry> entries = measure(model, shape);
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    SummaryRow& row = entries[e].row;
+    if (max_depth >= 0 && row.depth > max_depth) continue;
+    if (!checkpointed.empty()) row.checkpointed_bytes = checkpointed[e];
+    summary.rows.push_back(std::move(row));
+  }
+  return summary;
+}
+
+std::string to_text(const Summary& summary) {
+  using Line = std::vector<std::string>;
+  std::vector<Line> lines{{"Name", "Type", "Params", "In", "Out", "FLOPs", "Kept"}};
+  const bool checkpointing = summary.gradient_checkpointing;
+  if (checkpointing) lines[0].push_back("Checkp.");
+  const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
+  for (const SummaryRow& row : summary.rows) {
+    Line line{row.depth == 0 ? "(model)" : last(row.name, 25),
+              last(row.type, 12),
+              format_parameters(row),
+              fmt::format("{}", fmt::join(row.in, "x")),
+              fmt::format("{}", fmt::join(row.out, "x"))};
+    const bool ran = !row.out.empty() || row.flops > 0 || row.kept_bytes > 0;
+    line.push_back(ran ? format_count(row.flops) : "");
+    line.push_back(ran ? bytes(row.kept_bytes) : "");
+    if (checkpointing) line.push_back(ran ? bytes(row.checkpointed_bytes) : "");
+    lines.push_back(std::move(line));
+  }
+  std::vector<std::size_t> widths(lines[0].size());
+  for (const Line& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (std::size_t c = 0; c < line.size(); ++c)
+      row += fmt::format("{:<{}}  ", line[c], widths[c]);
+    text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
+  }
+  const SummaryRow& model = summary.rows.at(0);
+  text += fmt::format("{} parameters, {} of them trained: {}; gradients {}, Adam's state {}\n",
+                      format_count(model.parameters),
+                      format_count(model.trainable),
+                      bytes(summary.parameter_bytes),
+                      bytes(summary.gradient_bytes),
+                      bytes(summary.optimizer_bytes));
+  text += fmt::format("forward pass of {}: {} FLOPs, keeps {} for the backward pass",
+                      fmt::join(summary.shape, "x"),
+                      format_count(model.flops),
+                      bytes(model.kept_bytes));
+  if (checkpointing && model.kept_bytes > 0) {
+    text += fmt::format(
+        "\nwith gradient_checkpointing {} ({:.0f} % less), and one block while it is computed "
+        "again",
+        bytes(model.checkpointed_bytes),
+        100.0 - 100.0 * static_cast<double>(model.checkpointed_bytes) /
+                    static_cast<double>(model.kept_bytes));
+  }
+  return text;
+}
+
+}  // namespace cytra::nn
