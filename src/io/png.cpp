@@ -1,3 +1,5 @@
+#include "io/png.h"
+
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
@@ -182,7 +184,7 @@ std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& 
       path, info, selection, [path, bytes] { return decode(path, *bytes); });
 }
 
-void write_png(const std::string& path, const Image& image) {
+std::string encode_png(const Image& image) {
   check_writable(image);
   const auto [c, z, y, x] = image.shape;
   if (z != 1 || (c != 1 && c != 3) || (image.dtype != Dtype::u8 && image.dtype != Dtype::u16)) {
@@ -205,10 +207,12 @@ void write_png(const std::string& path, const Image& image) {
     }
   }
   coder.place_rows();
-  if (!encode(coder)) throw IoError(path + ": can't be written (" + coder.error + ")");
-  AtomicFile file(path);
-  file.write(coder.bytes);
-  file.commit();
+  if (!encode(coder)) throw IoError(std::string("a PNG can't be made: ") + coder.error);
+  return std::move(coder.bytes);
+}
+
+void write_png(const std::string& path, const Image& image) {
+  write_file(path, encode_png(image));
 }
 
 }  // namespace cytra::io

@@ -1,0 +1,71 @@
+#include "base/append_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+
+namespace cytra {
+
+AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
+  open();
+  remove_stale_temporaries(std::filesystem::path(path_).parent_path().string());
+}
+
+AppendFile::~AppendFile() {
+  ::close(descriptor_);
+}
+
+void AppendFile::open() {
+  const int opened = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (opened < 0) throw_errno("can't be written", path_, errno);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = opened;
+}
+
+void AppendFile::warn(const std::string& why) {
+  if (!warned_) log::warn("{}; the run goes on, this log has gaps", why);
+  warned_ = true;
+}
+
+void AppendFile::append(std::string_view record) {
+  struct stat before {};
+  const bool has_size = ::fstat(descriptor_, &before) == 0;
+  ssize_t written;
+  do {
+    written = ::write(descriptor_, record.data(), record.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(record.size())) return;
+  const int error_number = written < 0 ? errno : ENOSPC;
+  // Half a record would make those that follow unreadable.
+  if (written > 0 && has_size && ::ftruncate(descriptor_, before.st_size) != 0)
+    return warn(path_ + ": can't be cut to whole records");
+  warn(path_ + ": can't be written: " + std::strerror(error_number));
+}
+
+bool AppendFile::rewrite(std::string_view head, const std::function<bool(std::string&)>& change) {
+  try {
+    AtomicFile copy(path_);
+    copy.write(head);
+    std::ifstream lines(path_);
+    for (std::string line; std::getline(lines, line) && !lines.eof();) {
+      if (change(line)) copy.write(line + "\n");
+    }
+    copy.commit(/*durable=*/false);
+    open();
+    return true;
+  } catch (const Error& error) {
+    warn(error.what());
+    return false;
+  }
+}
+
+}  // namespace cytra

@@ -1,0 +1,34 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace cytra {
+
+/// A file of records that only grows: logs, metrics. Each record is one write(2), unbuffered, so a
+/// killed process leaves whole records. A record that can't be written (disk full) is left out
+/// whole and the first one is reported by a warning: a training does not end for its log.
+class AppendFile {
+ public:
+  /// Opens or makes the file, and removes what a killed process left of rewrite().
+  /// Throws: as AtomicFile.
+  explicit AppendFile(std::string path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  void append(std::string_view record);
+  /// Puts a changed copy of a text file in its place, `head` before it. `change` gets each line
+  /// without its end, and returns false for one to leave out; a last line without an end is left
+  /// out. False: not possible, the file is as it was.
+  bool rewrite(std::string_view head, const std::function<bool(std::string& line)>& change);
+
+ private:
+  void open();
+  void warn(const std::string& why);
+  std::string path_;
+  int descriptor_ = -1;
+  bool warned_ = false;
+};
+
+}  // namespace cytra

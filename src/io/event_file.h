@@ -1,0 +1,56 @@
+#pragma once
+// TensorBoard's event files, written without protobuf or Python. Source: tensorboard/compat/proto,
+// tensorboard/plugins/hparams and the summaries of torch.utils.tensorboard.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/append_file.h"
+#include "config/node.h"
+
+namespace cytra::io {
+
+/// TensorBoard's HistogramProto: counts[i] values are in (limits[i - 1], limits[i]]; `count` in
+/// all.
+struct Histogram {
+  double min = 0, max = 0, count = 0, sum = 0, sum_squares = 0;
+  std::vector<double> limits, counts;  // of equal length; limits ascend
+};
+
+// Each returns an encoded Summary, for EventFile::add().
+std::string scalar_summary(const std::map<std::string, double>& values);  // stored as float32
+/// `png`: a PNG file, its header says the size.
+std::string image_summary(const std::string& tag, std::string_view png);
+std::string histogram_summary(const std::string& tag, const Histogram& histogram);
+/// Shown as Markdown.
+std::string text_summary(const std::string& tag, const std::string& text);
+
+// A row of the HPARAMS tab, as torch's hparams(): null values have no cell, numbers and booleans a
+// number (torch's isinstance takes a bool for an int), the rest a text.
+using HyperParameters = std::map<std::string, config::Node>;
+std::string session_start_summary(const HyperParameters& parameters);
+/// `metrics`: the scalars that are this row's results.
+std::string experiment_summary(const HyperParameters& parameters,
+                               const std::vector<std::string>& metrics);
+std::string session_end_summary(bool success);
+
+/// Writes FOLDER/events.out.tfevents.<time>.<host>.<pid>.<n>.cytra. Every event is on its way to
+/// the disk when add() returns, as base/append_file.h says.
+class EventFile {
+ public:
+  /// TensorBoard drops what earlier files of the folder say of `first_step` and later ones.
+  /// Throws: as AtomicFile.
+  EventFile(const std::string& folder, int64_t first_step);
+  void add(std::string_view summary, int64_t step);
+
+ private:
+  AppendFile file_;
+};
+
+/// CRC-32C (Castagnoli) of RFC 3720.
+uint32_t crc32c(std::string_view bytes);
+
+}  // namespace cytra::io
