@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "app/entry.h"
@@ -91,6 +92,35 @@ std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   return parts;
 }
 
+using Loggers = std::vector<std::shared_ptr<training::Logger>>;
+
+void open_loggers(const Loggers& loggers,
+                  const cli::Run& run,
+                  const std::string& folder,
+                  int64_t step,
+                  const std::string& device) {
+  const training::RunInfo info{folder,
+                               run.config,
+                               step,
+                               {{"command", run.command_line},
+                                {"folder", folder},
+                                {"cytra", version()},
+                                {"device", device},
+                                {"threads", std::to_string(at::get_num_threads())}}};
+  for (const auto& logger : loggers) logger->open(info);
+}
+
+void close_loggers(const Loggers& loggers,
+                   const training::TrainState& state,
+                   const training::Metrics& results,
+                   const std::string& outcome) {
+  for (const auto& logger : loggers) {
+    logger->log_text("outcome", outcome, state.step);
+    if (!state.best_path.empty()) logger->log_text("best checkpoint", state.best_path, state.step);
+    logger->close(results);
+  }
+}
+
 struct LoaderSettings {
   uint64_t seed;
   bool pin, channels_last;
@@ -126,6 +156,12 @@ data::DataLoader make_loader(const data::DataModule& module,
   return data::DataLoader(std::move(spec));
 }
 
+/// The metric that decides which checkpoint is best.
+std::string best_metric(const cli::Run& run) {
+  const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
+  return monitor == nullptr || monitor->is_null() ? "step" : monitor->as<std::string>();
+}
+
 void report(const cli::Run& run,
             const training::TrainState& state,
             const training::Metrics& tested,
@@ -135,9 +171,6 @@ void report(const cli::Run& run,
   const std::string best = state.best_path.empty() ? last : state.best_path;
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
   cli::Results results(run.json);
-  const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
-  const std::string best_metric =
-      monitor == nullptr || monitor->is_null() ? "newest" : monitor->as<std::string>();
   const auto real = [](double value) {
     Node node;
     node.kind = config::Kind::real;
@@ -145,7 +178,7 @@ void report(const cli::Run& run,
     return node;
   };
   if (!state.best_path.empty()) {
-    results.add("best_metric", best_metric);
+    results.add("best_metric", best_metric(run));
     results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
     results.add("best_checkpoint", state.best_path);
   }
@@ -159,7 +192,7 @@ void report(const cli::Run& run,
             state.step,
             state.best_path.empty()
                 ? ""
-                : fmt::format(", best {} {:.4f}", best_metric, state.best_score));
+                : fmt::format(", best {} {:.4f}", best_metric(run), state.best_score));
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
@@ -319,14 +352,16 @@ int train(cli::Run run, const TrainConfig& config) {
   if (!checkpoint.empty() && !is_resumed)
     training::load_weights(checkpoint, model, config.checkpoint.strict);
   const std::string folder = open_run_folder(run);
+  const Loggers loggers = make_all<training::Logger>(
+      options.fast_dev_run > 0 ? nullptr : run.config.find("logger"));
   training::Trainer trainer(options,
                             *task,
                             *optimizer,
                             *scheduler,
                             make_all<training::Callback>(run.config.find("callbacks")),
-                            make_all<training::Logger>(
-                                options.fast_dev_run > 0 ? nullptr : run.config.find("logger")),
+                            loggers,
                             run.config);
+  const training::TrainState& state = trainer.state();
   if (is_resumed) {
     remove_stale_temporaries(  // of the run that was killed
         std::filesystem::path(checkpoint).parent_path().string());
@@ -340,7 +375,6 @@ int train(cli::Run run, const TrainConfig& config) {
       throw;
     }
   }
-  const training::TrainState& state = trainer.state();
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
   log::info("{}: {} parameters; run folder {}",
             config.task.get<std::string>("model._target_"),
@@ -349,21 +383,30 @@ int train(cli::Run run, const TrainConfig& config) {
   if (!checkpoint.empty())
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
 
-  trainer.fit(train_loader, valid_loader);
-  report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
-  const int signal = signal_received();
-  if (signal != 0) {
-    make_folders(folder + "/checkpoints");
-    trainer.save(folder + "/checkpoints/last.ckpt");
-    log::warn("interrupted at step {}; the state is saved", state.step);
+  open_loggers(loggers, run, folder, state.step, perf::describe(device));
+  training::Metrics results, tested;
+  int signal = 0;
+  try {
+    trainer.fit(train_loader, valid_loader);
+    report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
+    signal = signal_received();
+    if (signal != 0) {
+      make_folders(folder + "/checkpoints");
+      trainer.save(folder + "/checkpoints/last.ckpt");
+      log::warn("interrupted at step {}; the state is saved", state.step);
+    } else if (config.test) {
+      if (!state.best_path.empty()) training::load_weights(state.best_path, model, true);
+      data::DataLoader loader =
+          make_loader(*module, data::Split::test, loading, settings, options.limit_test_batches);
+      tested = trainer.evaluate(loader, "test");
+    }
+    results = state.metrics;
+    if (!state.best_path.empty()) results["best/" + best_metric(run)] = state.best_score;
+  } catch (const std::exception& error) {
+    close_loggers(loggers, state, {}, "failed: " + split(error.what(), '\n').front());
+    throw;
   }
-  training::Metrics tested;
-  if (signal == 0 && config.test) {
-    if (!state.best_path.empty()) training::load_weights(state.best_path, model, true);
-    data::DataLoader loader = make_loader(
-        *module, data::Split::test, loading, settings, options.limit_test_batches);
-    tested = trainer.evaluate(loader, "test");
-  }
+  close_loggers(loggers, state, results, signal == 0 ? "finished" : "interrupted");
   report(run,
          state,
          tested,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "training/logger.h"
 #include "training/task.h"
 
 namespace cytra::training {
@@ -25,13 +26,6 @@ struct TrainState {
   Metrics metrics;             // the newest value of everything logged
   double best_score = 0;
   std::string best_path;       // empty: no best checkpoint yet
-};
-
-/// Takes the numbers of a run. Registered by class name, listed under `logger`.
-struct Logger {
-  static constexpr const char* kKind = "logger";
-  virtual ~Logger() = default;
-  virtual void log(const Metrics& metrics, int64_t epoch, int64_t step) = 0;
 };
 
 /// The training as its callbacks see it, and what they may ask for. Requests are carried out after

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/tensor_fwd.h"
+#include "training/logger.h"
 
 namespace cytra::data {
 struct Batch;
@@ -13,8 +14,6 @@ struct Model;
 }
 
 namespace cytra::training {
-
-using Metrics = std::map<std::string, double>;
 
 /// What to learn, never how it is run: a model, a loss and metrics. Registered by class name.
 struct Task {

@@ -72,7 +72,9 @@ TEST_F(Programs, TrainPredictResume) {
   ASSERT_TRUE(fs::exists(best)) << trained.out;
   ASSERT_TRUE(fs::exists(last)) << trained.out;
   EXPECT_TRUE(fs::exists(at("run/.hydra/config.yaml")));
-  EXPECT_TRUE(fs::exists(at("run/csv/version_0/metrics.csv")));
+  for (const char* log : {"csv/version_0/metrics.csv", "metrics.jsonl", "tensorboard"})
+    EXPECT_TRUE(fs::exists(at("run/") + log)) << log;
+  EXPECT_NE(read_file(at("run/report.html")).find(">finished<"), std::string::npos);
   EXPECT_NE(trained.err.find("checkpoint.ckpt_path="), std::string::npos)
       << "no command to go on with";
 
@@ -221,6 +223,7 @@ TEST_F(Programs, ALossThatIsNotFiniteEndsTheRun) {
                   "diverged"));
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_NE(outcome.err.find("samples: "), std::string::npos) << outcome.err;
+  EXPECT_NE(read_file(at("diverged/report.html")).find(">failed: the loss is "), std::string::npos);
 }
 
 TEST_F(Programs, BrokenImagesAreNamed) {
@@ -350,6 +353,9 @@ TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_TRUE(fs::exists(at("stopped/checkpoints/last.ckpt"))) << outcome.err;
   EXPECT_NE(outcome.err.find("go on with it"), std::string::npos);
+  const std::string report = read_file(at("stopped/report.html"));
+  for (const char* part : {">interrupted<", "<li>interrupted at step "})
+    EXPECT_NE(report.find(part), std::string::npos) << part;
 }
 
 }  // namespace

@@ -89,17 +89,5 @@ TEST(EarlyStopping, WaitsAsLongAsItWasTold) {
   EXPECT_EQ(series.stopped_at, 6);
 }
 
-TEST(CsvLogger, GrowsByColumnsAndRows) {
-  const test::TmpDir dir;
-  const auto logger =
-      make<training::Logger>("{_target_: CSVLogger, save_dir: '" + dir.path() + "'}");
-  logger->log({{"a", 1.5}}, 0, 1);
-  logger->log({{"a", 2}}, 0, 2);
-  logger->log({{"b", 3}}, 1, 2);
-  logger->log({{"a", 4}, {"b", 5}}, 1, 3);
-  EXPECT_EQ(read_file(dir / "csv/version_0/metrics.csv"),
-            "epoch,step,a,b\n0,1,1.5,\n0,2,2,\n1,2,,3\n1,3,4,5\n");
-}
-
 }  // namespace
 }  // namespace cytra

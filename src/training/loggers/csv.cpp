@@ -1,13 +1,16 @@
 // CSVLogger: csv/version_0/metrics.csv, a row per logging, as lightning.pytorch.loggers.CSVLogger.
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/append_file.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "config/registry.h"
-#include "training/callback.h"
+#include "training/logger.h"
 
 namespace cytra::training {
 namespace {
@@ -22,52 +25,56 @@ class CsvLogger final : public Logger {
       v("name", config::Unused{{"csv", "csv/"}}, "the folder is called csv");
       v("version", config::Unused{{"0"}}, "the folder is called version_0");
       v("prefix", config::Unused{{""}}, "metrics keep their names");
+      v("flush_logs_every_n_steps", config::Unused{}, "every row is written at once");
     }
   };
-  explicit CsvLogger(const Options& options)
-      : path_(options.save_dir + "/csv/version_0/metrics.csv") {
-    make_folders(options.save_dir + "/csv/version_0");
+  explicit CsvLogger(const Options& options) : folder_(options.save_dir + "/csv/version_0") {}
+
+  void open(const RunInfo& info) override {
+    make_folders(folder_);
+    file_.emplace(folder_ + "/metrics.csv");
+    bool is_header = true;
+    file_->rewrite("", [&](std::string& line) {
+      if (info.step == 0) return false;  // of another run
+      const std::vector<std::string> cells = split(line, ',');
+      if (std::exchange(is_header, false)) {
+        columns_.assign(
+            cells.begin() + static_cast<std::ptrdiff_t>(std::min(cells.size(), std::size_t{2})),
+            cells.end());
+        return true;
+      }
+      return cells.size() > 2 && std::atoll(cells[1].c_str()) <= info.step;
+    });
   }
 
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
-    bool known = !rows_.empty();
+    std::vector<std::string> columns = columns_;
     for (const auto& [name, value] : metrics) {
-      if (std::find(columns_.begin(), columns_.end(), name) != columns_.end()) continue;
-      columns_.push_back(name);
-      known = false;
+      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
     }
-    rows_.push_back({epoch, step, metrics});
-    if (known) {
-      append(line(rows_.back()));
-    } else {  // a new column: the whole file again
-      std::string text = "epoch,step," + join(columns_, ",") + "\n";
-      for (const Row& row : rows_) text += line(row);
-      write_file(path_, text);
+    if (columns.size() > columns_.size()) grow(std::move(columns));
+    std::string line = fmt::format("{},{}", epoch, step);
+    for (const std::string& column : columns_) {
+      const auto value = metrics.find(column);
+      line += value == metrics.end() ? "," : fmt::format(",{:.9g}", value->second);
     }
+    file_->append(line + "\n");
   }
 
  private:
-  struct Row {
-    int64_t epoch, step;
-    Metrics metrics;
-  };
-  std::string line(const Row& row) const {
-    std::string text = fmt::format("{},{}", row.epoch, row.step);
-    for (const std::string& column : columns_) {
-      const auto value = row.metrics.find(column);
-      text += value == row.metrics.end() ? "," : fmt::format(",{:.9g}", value->second);
-    }
-    return text + "\n";
+  void grow(std::vector<std::string> columns) {
+    bool is_header = !columns_.empty();
+    const std::string more(columns.size() - columns_.size(), ',');
+    const auto widen = [&](std::string& line) {
+      line += more;
+      return !std::exchange(is_header, false);
+    };
+    if (file_->rewrite("epoch,step," + join(columns, ",") + "\n", widen))
+      columns_ = std::move(columns);
   }
-  void append(const std::string& text) const {
-    std::FILE* file = std::fopen(path_.c_str(), "ae");
-    if (file == nullptr) return;
-    std::fwrite(text.data(), 1, text.size(), file);
-    std::fclose(file);
-  }
-  std::string path_;
-  std::vector<std::string> columns_;
-  std::vector<Row> rows_;
+  std::string folder_;
+  std::optional<AppendFile> file_;
+  std::vector<std::string> columns_;  // after epoch and step, as in the file
 };
 CYTRA_REGISTER(Logger, CsvLogger, "CSVLogger");
 

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cytra::config {
+struct Node;
+}
+namespace cytra::io {
+struct Histogram;  // io/event_file.h
+struct Image;      // io/image.h
+}  // namespace cytra::io
+
+namespace cytra::training {
+
+using Metrics = std::map<std::string, double>;
+
+/// What a logger may know of a run before it begins.
+struct RunInfo {
+  std::string folder;
+  const config::Node& config;  // resolved
+  int64_t step = 0;            // steps done before this process; > 0: it goes on with a checkpoint
+  std::vector<std::pair<std::string, std::string>> environment;  // what it is called, and its text
+};
+
+/// Takes what a run has to say. Registered by class name, listed under `logger`. What it can't
+/// write it reports once, by a warning; only open() throws.
+struct Logger {
+  static constexpr const char* kKind = "logger";
+  virtual ~Logger() = default;
+  /// Once, before all others.
+  virtual void open(const RunInfo&) {}
+  virtual void log(const Metrics& metrics, int64_t epoch, int64_t step) = 0;
+  /// A 2D picture of 8 bit, grey or RGB.
+  virtual void log_image(const std::string& /*name*/, const io::Image&, int64_t /*step*/) {}
+  virtual void log_histogram(const std::string& /*name*/, const io::Histogram&, int64_t /*step*/) {}
+  virtual void log_text(const std::string& /*name*/,
+                        const std::string& /*text*/,
+                        int64_t /*step*/) {}
+  /// The training ended, also early, with these results; it failed: none.
+  virtual void close(const Metrics& /*results*/) {}
+};
+
+}  // namespace cytra::training
