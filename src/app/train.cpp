@@ -3,13 +3,13 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "app/entry.h"
+#include "app/train_data.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -18,12 +18,9 @@
 #include "base/version.h"
 #include "config/registry.h"
 #include "config/run_config.h"
-#include "data/datamodule.h"
-#include "data/loader.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
-#include "training/batch_size.h"
 #include "training/checkpoint.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -41,7 +38,9 @@ struct CheckpointOptions {
   template <class V>
   void visit(V& v) {
     v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
-    v("autoresume", autoresume, "go on with the last checkpoint of this run's name, if there is one");
+    v("autoresume",
+      autoresume,
+      "go on with the last checkpoint of this run's name, if there is one");
     v("weights_only", weights_only, "take its weights, start everything else afresh");
     v("strict", strict, "every weight must fit");
   }
@@ -121,41 +120,6 @@ void close_loggers(const Loggers& loggers,
   }
 }
 
-struct LoaderSettings {
-  uint64_t seed;
-  bool pin, channels_last;
-  std::shared_ptr<data::CacheManager> cache;
-};
-
-/// `limit`: of its batches; `key` names it. `overfits`: the same batches in the same order.
-data::DataLoader make_loader(const data::DataModule& module,
-                             data::Split split,
-                             const data::LoaderOptions& options,
-                             const LoaderSettings& settings,
-                             const training::Amount& limit,
-                             bool overfits = false) {
-  data::DataLoaderSpec spec;
-  spec.items = module.items(split);
-  spec.options = options;
-  spec.transforms = data::make_transforms(spec.options.transforms, split);
-  if (split == data::Split::train)
-    spec.batch_transforms = data::make_batch_transforms(spec.options.transforms);
-  spec.seed = settings.seed;
-  spec.pin = settings.pin && spec.options.pin_memory;
-  spec.channels_last = settings.channels_last;
-  spec.cache = settings.cache;
-  spec.shuffle = split == data::Split::train && !overfits;
-  if (split != data::Split::train) {  // whole images of any size
-    spec.options.batch_size = 1;
-    spec.options.drop_last = false;
-  }
-  log::info("{}: {} images", data::name_of(split), spec.items.size());
-  const std::string key = fmt::format("trainer.limit_{}_batches",
-                                      split == data::Split::valid ? "val" : data::name_of(split));
-  spec.limit = [limit, key](int64_t batches) { return limit.of(batches, key); };
-  return data::DataLoader(std::move(spec));
-}
-
 /// The metric that decides which checkpoint is best.
 std::string best_metric(const cli::Run& run) {
   const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
@@ -202,83 +166,6 @@ void report(const cli::Run& run,
         command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
   }
   results.print();
-}
-
-/// What data.batch_size=AUTO stands for: what the checkpoint was trained with, else it is tried
-/// out.
-int64_t choose_batch_size(const data::DataModule& module,
-                          const LoaderSettings& settings,
-                          training::Task& task,
-                          const training::Precision& precision,
-                          const std::string& checkpoint) {
-  if (!checkpoint.empty()) {
-    const Node before = training::checkpoint_config(checkpoint);
-    if (before.get<int64_t>("data.batch_size", 0) > 0)
-      return before.get<int64_t>("data.batch_size");
-  }
-  data::LoaderOptions options = module.loader();
-  options.batch_size = 1;
-  options.num_workers = 0;
-  data::DataLoader loader = make_loader(module, data::Split::train, options, settings, {1, 0});
-  loader.start_epoch(0);
-  const std::optional<data::Batch> one = loader.next();
-  const auto images = static_cast<int64_t>(module.items(data::Split::train).size());
-  return training::find_batch_size(task, one.value(), precision, images);
-}
-
-/// A checkpoint's place in its epoch counts batches; the order of images follows from the seed.
-void fit_position(training::TrainState& state,
-                  const std::string& checkpoint,
-                  int64_t batch_size,
-                  int64_t seed) {
-  const Node before = training::checkpoint_config(checkpoint);
-  if (before.get<int64_t>("seed", 0) != seed) {
-    log::warn("{}: trained with seed {}, now {}: images come in another order",
-              checkpoint,
-              before.get<int64_t>("seed", 0),
-              seed);
-  }
-  const int64_t size = before.get<int64_t>("data.batch_size", 1);
-  if (state.batch == 0 || size == batch_size) return;
-  const int64_t images = state.batch * size;
-  state.batch = images / batch_size;
-  log::warn("{}: after {} images of epoch {} with data.batch_size={}, now {}: {} images come again",
-            checkpoint,
-            images,
-            state.epoch,
-            size,
-            batch_size,
-            images - state.batch * batch_size);
-}
-
-/// Where the time went, and which images were left out.
-void report_data(const data::Timing& timing,
-                 const data::DataLoader& train,
-                 const data::DataLoader& valid,
-                 const LoaderSettings& settings,
-                 const data::LoaderOptions& options) {
-  std::map<std::string, std::string> broken = train.stats().broken;
-  broken.merge(valid.stats().broken);
-  if (!broken.empty()) {
-    log::warn("{} images could not be loaded and were {}:",
-              broken.size(),
-              options.on_error == "skip" ? "left out" : "replaced");
-    for (const auto& [id, why] : broken) log::warn("  {}", why);
-  }
-  data::CacheManager::Stats cache;
-  if (settings.cache) cache = settings.cache->stats();
-  const int64_t asked = cache.ram_hits + cache.disk_hits + cache.misses;
-  if (asked > 0) {
-    log::info("cache: {} of {} images from memory ({}), {} from disk, {} made",
-              cache.ram_hits,
-              asked,
-              format_bytes(static_cast<double>(cache.ram_bytes)),
-              cache.disk_hits,
-              cache.misses);
-  }
-  const std::string line = data::verdict(
-      timing, options, cache, std::thread::hardware_concurrency(), /*is_on_gpu=*/settings.pin);
-  if (!line.empty()) log::info("{}", line);
 }
 
 /// The checkpoint to begin with, or "".
@@ -352,8 +239,8 @@ int train(cli::Run run, const TrainConfig& config) {
   if (!checkpoint.empty() && !is_resumed)
     training::load_weights(checkpoint, model, config.checkpoint.strict);
   const std::string folder = open_run_folder(run);
-  const Loggers loggers = make_all<training::Logger>(
-      options.fast_dev_run > 0 ? nullptr : run.config.find("logger"));
+  const Loggers loggers =
+      make_all<training::Logger>(options.fast_dev_run > 0 ? nullptr : run.config.find("logger"));
   training::Trainer trainer(options,
                             *task,
                             *optimizer,

@@ -59,7 +59,8 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit(bool durable) {
-  if (durable && ::fsync(descriptor_) != 0) throw_errno("can't be flushed to the disk", path_, errno);
+  if (durable && ::fsync(descriptor_) != 0)
+    throw_errno("can't be flushed to the disk", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     throw_errno("can't be put in place", path_, errno);
   ::close(descriptor_);

@@ -72,9 +72,7 @@ std::string checksum_entry(const std::string& value) {
 class Checksum {
  public:
   Checksum() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
-  void add(const void* data, std::size_t bytes) {
-    XXH3_64bits_update(state_.get(), data, bytes);
-  }
+  void add(const void* data, std::size_t bytes) { XXH3_64bits_update(state_.get(), data, bytes); }
   std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
 
  private:

@@ -8,7 +8,8 @@ namespace cytra::metrics {
 class Dice {
  public:
   explicit Dice(bool include_background = true, bool ignore_empty = true);
-  /// Nothing here waits for a GPU. prediction, truth: (N,K,[D,]H,W), one-hot or binary (values 0 and 1).
+  /// Nothing here waits for a GPU. prediction, truth: (N,K,[D,]H,W), one-hot or binary (values 0
+  /// and 1).
   void update(const at::Tensor& prediction, const at::Tensor& truth);
   /// The mean over images of the mean over classes; NaN when nothing was counted. Classes empty in
   /// the truth are left out, or count as 1 when also predicted empty, else 0, with ignore_empty =

@@ -15,17 +15,17 @@ class Optimizer;
 
 /// Where a training stands: plain data, all of it in every checkpoint.
 struct TrainState {
-  int64_t epoch = 0;           // epochs finished
-  int64_t batch = 0;           // batches done in the epoch under way
-  int64_t step = 0;            // optimizer steps, those skipped included (Lightning's global_step)
-  int64_t skipped = 0;         // steps left out since their gradients were not finite
-  int64_t validated_at = -1;   // the step of the newest complete validation
-  double seconds = 0;          // spent so far, in all processes one after the other
-  double loss_sum = 0;         // of the epoch under way: the losses of its batches
-  int64_t loss_count = 0;      // ... and their number
-  Metrics metrics;             // the newest value of everything logged
+  int64_t epoch = 0;          // epochs finished
+  int64_t batch = 0;          // batches done in the epoch under way
+  int64_t step = 0;           // optimizer steps, those skipped included (Lightning's global_step)
+  int64_t skipped = 0;        // steps left out since their gradients were not finite
+  int64_t validated_at = -1;  // the step of the newest complete validation
+  double seconds = 0;         // spent so far, in all processes one after the other
+  double loss_sum = 0;        // of the epoch under way: the losses of its batches
+  int64_t loss_count = 0;     // ... and their number
+  Metrics metrics;            // the newest value of everything logged
   double best_score = 0;
-  std::string best_path;       // empty: no best checkpoint yet
+  std::string best_path;  // empty: no best checkpoint yet
 };
 
 /// The training as its callbacks see it, and what they may ask for. Requests are carried out after
@@ -35,17 +35,17 @@ struct Context {
   Task& task;
   Optimizer& optimizer;
   const std::vector<std::shared_ptr<Logger>>& loggers;
-  int64_t total_steps = 0;            // of the whole training; -1: unknown
-  int64_t total_epochs = 0;           // ... -1: unknown
-  int64_t batches = 0;                // of an epoch
-  const data::Batch* batch = nullptr; // in on_batch_start and on_validation_batch
-  double lr = 0;                      // of the newest step
-  double loss = 0, grad_norm = 0;     // of the newest step whose numbers are known
+  int64_t total_steps = 0;             // of the whole training; -1: unknown
+  int64_t total_epochs = 0;            // ... -1: unknown
+  int64_t batches = 0;                 // of an epoch
+  const data::Batch* batch = nullptr;  // in on_batch_start and on_validation_batch
+  double lr = 0;                       // of the newest step
+  double loss = 0, grad_norm = 0;      // of the newest step whose numbers are known
 
-  Metrics logged;                     // goes to the loggers and into state.metrics
-  std::vector<std::string> save_to;   // paths of one checkpoint of the present state
-  std::vector<std::string> remove;    // checkpoints to remove once that one is on the disk
-  bool stop = false;                  // after min_epochs and min_steps
+  Metrics logged;                    // goes to the loggers and into state.metrics
+  std::vector<std::string> save_to;  // paths of one checkpoint of the present state
+  std::vector<std::string> remove;   // checkpoints to remove once that one is on the disk
+  bool stop = false;                 // after min_epochs and min_steps
 };
 
 /// Registered by class name, listed under `callbacks`; called in that order. What a hook throws

@@ -225,12 +225,13 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
   }
   const auto threads = saved.get<int64_t>("threads");
   if (threads != at::get_num_threads()) {
-    log::warn("{}: trained with {} CPU threads, now {}: sums may round otherwise "
-              "(performance.num_threads={} for the very same numbers)",
-              path,
-              threads,
-              at::get_num_threads(),
-              threads);
+    log::warn(
+        "{}: trained with {} CPU threads, now {}: sums may round otherwise "
+        "(performance.num_threads={} for the very same numbers)",
+        path,
+        threads,
+        at::get_num_threads(),
+        threads);
   }
   return state;
 }

@@ -30,8 +30,7 @@ Pending update_by_host(Optimizer& optimizer,
   Pending step;
   step.known.loss = loss.item<double>();
   step.known.grad_norm = optimizer.gradient_norm().item<double>() / scale;
-  step.known.is_finite =
-      std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
+  step.known.is_finite = std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
   if (step.known.is_finite) {
     double divisor = scale;
     if (limit > 0 && clips_values) {

@@ -1,6 +1,6 @@
-#include "training/callback.h"
-
 #include <ATen/core/Tensor.h>
+
+#include "training/callback.h"
 
 namespace cytra::training {
 

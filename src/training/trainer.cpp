@@ -313,7 +313,8 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
     return;
   }
   std::string advice = "try a lower optimizer.lr or trainer.gradient_clip_val=1";
-  if (is_too_often) advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
+  if (is_too_often)
+    advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump") {
     const std::string folder = config_.get<std::string>("paths.output_dir", ".") + "/nonfinite";
     advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}",

@@ -8,9 +8,9 @@
 #include "config/node.h"
 #include "data/batch.h"
 #include "data/timing.h"
-#include "training/grad_scaler.h"
 #include "training/callback.h"
 #include "training/checkpoint_writer.h"
+#include "training/grad_scaler.h"
 #include "training/trainer_options.h"
 
 namespace cytra::data {

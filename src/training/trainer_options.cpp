@@ -32,7 +32,8 @@ double duration_s(const Node& node) {
     const std::vector<std::string> names{"days", "hours", "minutes", "seconds"};
     for (const auto& [name, value] : node.map) {
       const auto unit = std::find(names.begin(), names.end(), name);
-      if (unit == names.end()) config::throw_bad_value(node, expected + "." + suggestion(name, names));
+      if (unit == names.end())
+        config::throw_bad_value(node, expected + "." + suggestion(name, names));
       seconds += value.as<double>() * kUnits[unit - names.begin()];
     }
     return seconds;
@@ -54,8 +55,11 @@ int64_t Amount::of(int64_t all, const std::string& key) const {
   if (count >= 0) return std::min(count, all);
   const auto some = static_cast<int64_t>(std::floor(share * static_cast<double>(all)));
   if (some == 0 && share > 0 && all > 0) {
-    throw ConfigError(fmt::format(
-        "{}: {} of {} batches is less than one, expected at least {:.3g}", key, share, all, 1.0 / static_cast<double>(all)));
+    throw ConfigError(fmt::format("{}: {} of {} batches is less than one, expected at least {:.3g}",
+                                  key,
+                                  share,
+                                  all,
+                                  1.0 / static_cast<double>(all)));
   }
   return some;
 }
@@ -70,7 +74,8 @@ void TrainerOptions::check() {
     config::throw_bad_value(given_.val_check_interval, "batches from 1 on, or a share above 0.0");
   if (!check_val_every_n_epoch && val_check_interval.count < 0) {
     throw ConfigError(
-        "check_val_every_n_epoch: null counts batches over epochs; expected val_check_interval as a "
+        "check_val_every_n_epoch: null counts batches over epochs; expected val_check_interval as "
+        "a "
         "number of batches");
   }
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);

@@ -54,8 +54,8 @@ struct TrainerOptions : perf::DeviceOptions {
  private:
   /// As given: a value of two types. Null: not given.
   struct Given {
-    config::Node limit_train_batches, limit_val_batches, limit_test_batches, overfit_batches, val_check_interval,
-        fast_dev_run, deterministic, max_time;
+    config::Node limit_train_batches, limit_val_batches, limit_test_batches, overfit_batches,
+        val_check_interval, fast_dev_run, deterministic, max_time;
   } given_;
 };
 

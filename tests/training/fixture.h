@@ -69,7 +69,10 @@ struct Number final : data::Transform {
   }
 };
 
-inline data::DataLoader loader(int64_t images, int64_t batch_size, bool shuffle, int64_t workers = 0) {
+inline data::DataLoader loader(int64_t images,
+                               int64_t batch_size,
+                               bool shuffle,
+                               int64_t workers = 0) {
   data::DataLoaderSpec spec;
   for (int64_t i = 0; i < images; ++i) {
     data::Sample sample;
@@ -134,8 +137,8 @@ struct Tiny {
       all.back()->name = name;
     }
     all.push_back(recorder);
-    trainer = std::make_unique<training::Trainer>(
-        parsed, *task, *this->optimizer, *this->scheduler, all);
+    trainer =
+        std::make_unique<training::Trainer>(parsed, *task, *this->optimizer, *this->scheduler, all);
   }
   Tiny& fit(int64_t images = 10, int64_t batch_size = 2, int64_t valid = 3, int64_t workers = 0) {
     data::DataLoader train = loader(images, batch_size, true, workers),

@@ -18,7 +18,8 @@ const std::string kOptions =
 std::string callbacks(const std::string& folder) {
   return "{ema: {_target_: EMAWeightAveraging, decay: 0.8}, "
          "stop: {_target_: EarlyStopping, patience: 100}, "
-         "saver: {_target_: ModelCheckpoint, every_n_train_steps: 1, dirpath: '" + folder + "'}}";
+         "saver: {_target_: ModelCheckpoint, every_n_train_steps: 1, dirpath: '" +
+         folder + "'}}";
 }
 
 /// One training, stopped at `stop` (0: never) and taken up from `from`.

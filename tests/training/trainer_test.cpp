@@ -80,8 +80,8 @@ TEST(Trainer, ChecksTheValidationFirst) {
 // 5 batches in groups of 2: the last group is one batch, and weighs as a whole step.
 TEST(Trainer, AccumulatedBatchesAreOneLargeBatch) {
   const std::string sgd = "{_target_: SGD, lr: 0.05}", constant = "{_target_: ExponentialLR}";
-  const Tiny large = std::move(
-      Tiny("max_epochs: 2, num_sanity_val_steps: 0", "{}", 0, sgd, constant).fit(10, 4));
+  const Tiny large =
+      std::move(Tiny("max_epochs: 2, num_sanity_val_steps: 0", "{}", 0, sgd, constant).fit(10, 4));
   const Tiny grouped = std::move(
       Tiny("max_epochs: 2, accumulate_grad_batches: 2", "{}", 0, sgd, constant).fit(10, 2));
   ASSERT_EQ(large.state().step, grouped.state().step);
@@ -159,7 +159,8 @@ TEST(Trainer, ADumpGoesOnWithTheVeryStep) {
   std::filesystem::current_path(dir.path());
   EXPECT_THROW(again->fit(), DivergedError);
   std::filesystem::current_path(before);
-  EXPECT_EQ(again->task->seen, (std::vector<std::string>{first->task->seen[6], first->task->seen[7]}));
+  EXPECT_EQ(again->task->seen,
+            (std::vector<std::string>{first->task->seen[6], first->task->seen[7]}));
   EXPECT_EQ(again->state().step, 4);
 }
 
@@ -209,10 +210,15 @@ TEST(TrainerOptions, TakeWholeNumbersAndShares) {
   EXPECT_EQ(test::trainer_options("{limit_train_batches: 1.0}").limit_train_batches.of(9, ""), 9);
   EXPECT_THROW(test::trainer_options("{limit_val_batches: 0.1}").limit_val_batches.of(5, "key"),
                ConfigError);
-  for (const std::string wrong :
-       {"{limit_train_batches: 1.5}", "{limit_train_batches: some}", "{val_check_interval: 0}",
-        "{max_time: 12:00}", "{max_time: {hour: 1}}", "{deterministic: maybe}",
-        "{fast_dev_run: -3}", "{check_val_every_n_epoch: null}", "{max_epochs: -1}"}) {
+  for (const std::string wrong : {"{limit_train_batches: 1.5}",
+                                  "{limit_train_batches: some}",
+                                  "{val_check_interval: 0}",
+                                  "{max_time: 12:00}",
+                                  "{max_time: {hour: 1}}",
+                                  "{deterministic: maybe}",
+                                  "{fast_dev_run: -3}",
+                                  "{check_val_every_n_epoch: null}",
+                                  "{max_epochs: -1}"}) {
     EXPECT_THROW(test::trainer_options(wrong), ConfigError) << wrong;
   }
 }

@@ -61,7 +61,9 @@ class ModelCheckpoint final : public Callback {
     template <class V>
     void visit(V& v) {
       v("dirpath", dirpath, "folder of the checkpoints");
-      v("filename", filename, "without extension; {epoch:03d}, {step}, {val/dice:.3f} are filled in");
+      v("filename",
+        filename,
+        "without extension; {epoch:03d}, {step}, {val/dice:.3f} are filled in");
       v("monitor", monitor, "metric that decides which is best; null: the newest is");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("save_top_k", save_top_k, "how many of the best to keep; -1: all, 0: none", -1, 1e6);
