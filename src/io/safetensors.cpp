@@ -18,10 +18,6 @@
 #include "base/strings.h"
 
 namespace cytra::io {
-namespace {
-
-using Json = nlohmann::json;
-constexpr std::size_t kMaxHeader = 100'000'000;
 
 std::size_t element_size(const std::string& dtype) {
   if (dtype == "F64" || dtype == "I64") return 8;
@@ -30,6 +26,11 @@ std::size_t element_size(const std::string& dtype) {
   if (dtype == "U8" || dtype == "I8" || dtype == "BOOL") return 1;
   return 0;
 }
+
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::size_t kMaxHeader = 100'000'000;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw DataError(path + ": " + printable(what, 300) +
@@ -110,7 +111,7 @@ struct SafetensorsFile::Impl {
   std::string path;
   void* map = MAP_FAILED;
   std::size_t size = 0;
-  std::map<std::string, TensorView> tensors;
+  TensorViews tensors;
   std::map<std::string, std::string> metadata;
 };
 
@@ -192,7 +193,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_uniq
   impl_->parse(path);
 }
 SafetensorsFile::~SafetensorsFile() = default;
-const std::map<std::string, TensorView>& SafetensorsFile::tensors() const {
+const TensorViews& SafetensorsFile::tensors() const {
   return impl_->tensors;
 }
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
@@ -217,7 +218,7 @@ void SafetensorsFile::verify() const {
 }
 
 std::size_t write_safetensors(const std::string& path,
-                              const std::map<std::string, TensorView>& tensors,
+                              const TensorViews& tensors,
                               const std::map<std::string, std::string>& metadata,
                               bool durable) {
   nlohmann::ordered_json root;

@@ -15,6 +15,9 @@ struct TensorView {
   const void* data = nullptr;
   std::size_t bytes = 0;
 };
+using TensorViews = std::map<std::string, TensorView>;
+/// Bytes of one value; 0 for a type that is not listed above.
+std::size_t element_size(const std::string& dtype);
 
 /// A file mapped into memory; views stay valid as long as this lives.
 /// Throws: DataError for anything that is not a complete, well-formed file (header over 100 MB,
@@ -26,7 +29,7 @@ class SafetensorsFile {
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
-  const std::map<std::string, TensorView>& tensors() const;
+  const TensorViews& tensors() const;
   const std::map<std::string, std::string>& metadata() const;
   /// Compares everything with the checksum that write_safetensors() puts in the metadata, where
   /// there is one. Throws: DataError when the file was changed or damaged.
@@ -41,7 +44,7 @@ class SafetensorsFile {
 /// wide types first, then by name, so that each tensor is aligned to its own
 /// type. Returns the bytes written. `durable` and Throws: as AtomicFile.
 std::size_t write_safetensors(const std::string& path,
-                              const std::map<std::string, TensorView>& tensors,
+                              const TensorViews& tensors,
                               const std::map<std::string, std::string>& metadata,
                               bool durable = true);
 

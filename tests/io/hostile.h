@@ -10,6 +10,7 @@
 #include "io/csv.h"
 #include "io/reader.h"
 #include "io/safetensors.h"
+#include "io/torch_file.h"
 
 namespace cytra::io {
 
@@ -163,11 +164,16 @@ inline std::string check_table(const std::string& path) {
   });
 }
 
-inline std::string check_weights(const std::string& path) {
+/// `File`: SafetensorsFile or TorchFile.
+template <class File>
+std::string check_weights(const std::string& path) {
   return promise(path, [&]() -> std::string {
-    const SafetensorsFile file(path);
+    const File file(path);
     unsigned sum = 0;
     for (const auto& [name, view] : file.tensors()) {
+      std::size_t bytes = element_size(view.dtype);
+      for (const int64_t side : view.shape) bytes *= static_cast<std::size_t>(side);
+      if (view.bytes != bytes) return "bytes that do not fit the shape";
       for (std::size_t i = 0; i < view.bytes; ++i)
         sum += static_cast<const unsigned char*>(view.data)[i];
       for (const int64_t side : view.shape) {

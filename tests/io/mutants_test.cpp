@@ -313,7 +313,49 @@ TEST(Mutants, Safetensors) {
     put_number(bytes, 0, 8, false, header.size());
   };
   run_mutants(sources, change_header, {}, [](const std::string& path, uint64_t) {
-    return check_weights(path);
+    return check_weights<SafetensorsFile>(path);
+  });
+}
+
+/// The numbers of a pickle's operations and a ZIP directory lie anywhere: single bytes do it.
+TEST(Mutants, Torch) {
+  const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/torch";
+  std::vector<Source> sources;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.file_size() < 10000)
+      sources.push_back(
+          {entry.path().extension().string(), bytes_of(entry.path().string()), {}, ""});
+  }
+  std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
+    return a.bytes < b.bytes;
+  });
+  ASSERT_GE(sources.size(), 20U);
+  const auto change_operation = [](std::string& bytes, Random& random) {
+    constexpr std::string_view kOperations =
+        "().}]Nabcdehjlqrstu012BCGJKMQRTUX\x81\x85\x86\x87\x88\x8a\x8b\x8c\x8d\x8f\x90\x93\x94";
+    std::size_t begin = bytes.find("\x80\x02"), end = bytes.find("PK\7\10", begin);
+    end = std::min(end, bytes.size());
+    if (begin >= end) return;
+    const std::size_t at = begin + random.below(end - begin);
+    switch (random.below(4)) {
+      case 0:
+        bytes[at] = kOperations[random.below(kOperations.size())];
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(absurd(random));
+        break;
+      case 2:
+        put_number(bytes, at, 4, false, absurd(random));
+        break;
+      default: {  // a piece from elsewhere, at the same length
+        const std::string piece =
+            bytes.substr(begin + random.below(end - begin), 1 + random.below(40));
+        bytes.replace(at, std::min(piece.size(), bytes.size() - at), piece);
+      }
+    }
+  };
+  run_mutants(sources, change_operation, {}, [](const std::string& path, uint64_t) {
+    return check_weights<TorchFile>(path);
   });
 }
 

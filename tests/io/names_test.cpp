@@ -8,6 +8,7 @@
 
 #include "io/csv.h"
 #include "io/safetensors.h"
+#include "io/torch_file.h"
 #include "tests/io/fixture.h"
 
 namespace cytra::io {
@@ -65,6 +66,7 @@ TEST(Names, WhatIsNoFileIsRefused) {
       EXPECT_TRUE(is_refused([&] { read_image(path); })) << path;
       EXPECT_TRUE(is_refused([&] { read_table(path); })) << path;
       EXPECT_TRUE(is_refused([&] { const SafetensorsFile file(path); })) << path;
+      EXPECT_TRUE(is_refused([&] { const TorchFile file(path); })) << path;
       if (*extension != '\0' && trap != "loop") fs::rename(path, folder / trap);
       if (trap == "loop") break;
     }

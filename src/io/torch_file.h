@@ -1,0 +1,38 @@
+#pragma once
+// Weights of PyTorch, read without Python, torch or running anything that the file asks for.
+#include <memory>
+#include <string>
+
+#include "io/safetensors.h"
+
+namespace cytra::io {
+
+/// Whether the file's first bytes are those of a ZIP archive or a pickle, as torch.save writes, and
+/// not of safetensors. Throws: as InputFile.
+bool is_torch_file(const std::string& path);
+
+/// The state dict of a file that torch.save wrote: bare, or inside a checkpoint (of Lightning,
+/// nnU-Net, MONAI ...) under one of the usual names. Both formats are read: ZIP archives (torch 1.6
+/// and later) and the older one. Of the pickle, only dicts, tensors and parameters mean anything;
+/// every other object is passed over. Values lie as in memory, row-major whatever their strides;
+/// requires_grad and devices are ignored. Map of the file: views stay valid as long as this lives.
+/// Throws: DataError for anything else, telling how to convert it: TorchScript, whole modules,
+/// tensors that are sparse, quantised, complex, expanded or lie outside their storage, big-endian
+/// files; as InputFile when it can't be opened.
+/// Source: torch/serialization.py and torch/_utils.py of PyTorch 2.11.
+class TorchFile {
+ public:
+  explicit TorchFile(const std::string& path);
+  ~TorchFile();
+  TorchFile(const TorchFile&) = delete;
+  TorchFile& operator=(const TorchFile&) = delete;
+  const TensorViews& tensors() const;
+  /// Where the state dict was found: "state_dict", "model.state_dict"; "" is the whole file.
+  const std::string& place() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cytra::io
