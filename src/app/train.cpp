@@ -41,7 +41,9 @@ struct CheckpointOptions {
     v("autoresume",
       autoresume,
       "go on with the last checkpoint of this run's name, if there is one");
-    v("weights_only", weights_only, "take its weights, start everything else afresh");
+    v("weights_only",
+      weights_only,
+      "take its weights, start everything else afresh; also of a safetensors or PyTorch file");
     v("strict", strict, "every weight must fit");
   }
 };
@@ -220,9 +222,11 @@ int train(cli::Run run, const TrainConfig& config) {
                                 model.channels_last,
                                 data::make_cache(module->loader())};
   const std::string checkpoint = checkpoint_of(config.checkpoint, run);
+  const bool weights_only = config.checkpoint.weights_only.value_or(false);
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0) {
-    loading.batch_size = choose_batch_size(*module, settings, *task, precision, checkpoint);
+    loading.batch_size =
+        choose_batch_size(*module, settings, *task, precision, weights_only ? "" : checkpoint);
     run.config.find("data")->set("batch_size", Node::make_integer(loading.batch_size));
   }
   const bool overfits = !options.overfit_batches.is_none();
@@ -235,8 +239,8 @@ int train(cli::Run run, const TrainConfig& config) {
   optimizer->attach(model.named_parameters().pairs());
   perf::apply(config.performance, device);
   drop_callbacks(run, options);
-  const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
-  if (!checkpoint.empty() && !is_resumed)
+  const bool is_resumed = !checkpoint.empty() && !weights_only;
+  if (weights_only && !checkpoint.empty())
     training::load_weights(checkpoint, model, config.checkpoint.strict);
   const std::string folder = open_run_folder(run);
   const Loggers loggers =

@@ -1,6 +1,7 @@
 #include "nn/weights.h"
 
 #include <cstring>
+#include <tuple>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -47,45 +48,98 @@ std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module) {
 }
 
 void load_state(torch::nn::Module& module,
-                const io::SafetensorsFile& file,
+                const io::TensorViews& tensors,
                 const std::string& path,
                 const std::string& prefix,
                 bool strict) {
-  const at::NoGradGuard no_grad;
   std::map<std::string, at::Tensor> state = state_of(module);
-  std::vector<std::string> missing, unexpected;
-  for (auto& [name, tensor] : state) {
-    const auto stored = file.tensors().find(prefix + name);
-    if (stored == file.tensors().end()) {
+  std::vector<std::string> missing, unexpected, reshaped;
+  for (const auto& [name, tensor] : state) {
+    const auto stored = tensors.find(prefix + name);
+    if (stored == tensors.end()) {
       missing.push_back(name);
     } else if (stored->second.shape != tensor.sizes().vec()) {
-      throw DataError(
-          fmt::format("{}: {} is ({}), the model's is ({}); the checkpoint belongs to another "
-                      "model configuration",
-                      path,
-                      name,
-                      fmt::join(stored->second.shape, ","),
-                      fmt::join(tensor.sizes(), ",")));
-    } else {
-      tensor.copy_(tensor_of(stored->second, name));
+      reshaped.push_back(fmt::format("{} is ({}), the model's is ({})",
+                                     name,
+                                     fmt::join(stored->second.shape, ","),
+                                     fmt::join(tensor.sizes(), ",")));
     }
   }
-  for (const auto& [name, view] : file.tensors()) {
+  for (const auto& [name, view] : tensors) {
     if (!starts_with(name, prefix)) continue;
     const std::string own = name.substr(prefix.size());
-    if (state.count(own) == 0 && !starts_with(own, "skip_layers.")) unexpected.push_back(own);
+    if (state.count(own) == 0 && !starts_with(own, "skip_layers."))
+      unexpected.push_back(printable(own));
   }
-  if (missing.empty() && unexpected.empty()) return;
+  std::vector<std::string> parts;
+  for (const auto& [what, names] : {std::pair("missing", &missing),
+                                    std::pair("unexpected", &unexpected),
+                                    std::pair("of another shape", &reshaped)}) {
+    if (!names->empty())
+      parts.push_back(fmt::format("{} {} ({})", names->size(), what, list_some(*names)));
+  }
   const std::string message =
-      fmt::format("{}: weights do not match the model: missing {} ({}), unexpected {} ({})",
-                  path,
-                  missing.size(),
-                  list_some(missing),
-                  unexpected.size(),
-                  list_some(unexpected));
-  if (strict || missing.size() == state.size())
+      fmt::format("{}: weights do not match the model: {}", path, join(parts, ", "));
+  if (!reshaped.empty())
+    throw DataError(message + "; the checkpoint belongs to another model configuration");
+  if (!missing.empty() && missing.size() == state.size())
+    throw DataError(message + "; it holds none of the model's names");
+  if (!parts.empty() && strict)
     throw DataError(message + "; checkpoint.strict=false loads what fits");
-  log::warn("{}", message);
+  if (!parts.empty()) log::warn("{}", message);
+  const at::NoGradGuard no_grad;
+  for (auto& [name, tensor] : state) {
+    const auto stored = tensors.find(prefix + name);
+    if (stored != tensors.end()) tensor.copy_(tensor_of(stored->second, name));
+  }
+}
+
+io::TensorViews fit_names(const torch::nn::Module& module,
+                          const io::TensorViews& tensors,
+                          const std::string& path) {
+  const std::map<std::string, at::Tensor> state = state_of(module);
+  std::vector<std::string> fronts{""};  // what all of the module's names begin with
+  if (!state.empty()) {
+    const std::string &first = state.begin()->first, &last = state.rbegin()->first;
+    for (std::size_t end = first.find('.'); end != std::string::npos;
+         end = first.find('.', end + 1))
+      if (starts_with(last, first.substr(0, end + 1))) fronts.push_back(first.substr(0, end + 1));
+  }
+  using Change = std::pair<std::string, std::string>;  // taken off, put on
+  std::map<Change, int64_t> fitting;
+  for (const auto& [name, view] : tensors) {
+    if (name.size() > 1000) continue;  // nobody's, and slow to take apart
+    std::size_t begin = 0;
+    do {
+      for (const std::string& front : fronts) {
+        const auto own = state.find(front + name.substr(begin));
+        if (own != state.end() && own->second.sizes() == at::IntArrayRef(view.shape))
+          ++fitting[{name.substr(0, begin), front}];
+      }
+      begin = name.find('.', begin) + 1;
+    } while (begin > 0);
+  }
+  Change best;
+  const auto rank = [&](const Change& change) {  // averaged weights come after the others
+    const auto count = fitting.find(change);
+    return std::tuple(count == fitting.end() ? 0 : -count->second,
+                      change.first.find("ema") != std::string::npos,
+                      change.first.size() + change.second.size());
+  };
+  for (const auto& [change, count] : fitting) {
+    if (rank(change) < rank(best)) best = change;
+  }
+  const auto& [off, on] = best;
+  if (off.empty() && on.empty()) return tensors;
+  log::info("{}: names taken{}{}",
+            path,
+            off.empty() ? "" : fmt::format(" without '{}'", printable(off)),
+            on.empty() ? "" : fmt::format(" with '{}' in front", on));
+  io::TensorViews fitted;
+  for (const auto& [name, view] : tensors) {
+    if (starts_with(name, off)) fitted[on + name.substr(off.size())] = view;
+  }
+  return fitted;
 }
 
 io::TensorView view_of(const at::Tensor& tensor) {

@@ -12,15 +12,22 @@ namespace cytra::nn {
 /// Every parameter and buffer by its dotted name, as torch's state_dict().
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module);
 
-/// Copies tensors "<prefix><name>" of a file into the module. Keys of MONAI's `skip_layers.`
-/// (second names of the same tensors) are passed over. Throws: DataError listing what is missing,
-/// unexpected or of another shape; with strict = false only another shape is an error, and the
-/// lists are logged.
+/// Copies tensors "<prefix><name>" into the module; all of them or, when this throws, none. Keys of
+/// MONAI's `skip_layers.` (second names of the same tensors) are passed over. `path` is for
+/// messages. Throws: DataError listing what is missing, unexpected or of another shape; with strict
+/// = false only another shape is an error, and the lists are logged.
 void load_state(torch::nn::Module& module,
-                const io::SafetensorsFile& file,
+                const io::TensorViews& tensors,
                 const std::string& path,
                 const std::string& prefix,
                 bool strict);
+
+/// `tensors` under the module's own names: what wrappers put in front (`model.`, `module.`,
+/// `_orig_mod.`, any other) is taken off, what all names of the module begin with put on, as the
+/// most tensors fit. Logs what it changed.
+io::TensorViews fit_names(const torch::nn::Module& module,
+                          const io::TensorViews& tensors,
+                          const std::string& path);
 
 /// Copies of tensors on the CPU, and the views of them that a safetensors file is written from.
 io::TensorView view_of(const at::Tensor& contiguous_cpu_tensor);

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "base/version.h"
 #include "io/safetensors.h"
+#include "io/torch_file.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
@@ -104,16 +104,29 @@ std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
   return all;
 }
 
-const std::string& metadata_of(const io::SafetensorsFile& file,
-                               const std::string& path,
-                               const std::string& key) {
+constexpr const char
+    *kWeightsHint = "for bare weights set checkpoint.weights_only=true",
+    *kConfigHint =
+        "for bare weights, `predict` and `export_model` take the configuration from "
+        "checkpoint.config=RUN_FOLDER_OR_YAML";
+
+io::SafetensorsFile open_checkpoint(const std::string& path, const char* hint) {
+  if (io::is_torch_file(path)) {
+    throw DataError(
+        fmt::format("{}: not a checkpoint of Cytra (a file of PyTorch); {}", path, hint));
+  }
+  return io::SafetensorsFile(path);
+}
+
+Node read_metadata(const io::SafetensorsFile& file,
+                   const std::string& path,
+                   const char* key,
+                   const char* hint) {
   const auto entry = file.metadata().find(key);
-  if (entry != file.metadata().end()) return entry->second;
+  if (entry != file.metadata().end())
+    return config::parse_yaml(entry->second, fmt::format("{} ({})", path, key));
   throw DataError(
-      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); for bare weights set "
-                  "checkpoint.weights_only=true",
-                  path,
-                  key));
+      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint));
 }
 
 /// Copies into tensors of the training. Throws: DataError when one is missing or does not fit.
@@ -133,10 +146,6 @@ void copy_all(const io::SafetensorsFile& file,
     }
     at::Tensor(tensor).copy_(nn::tensor_of(stored->second, name));
   }
-}
-
-Node read_metadata(const io::SafetensorsFile& file, const std::string& path, const char* key) {
-  return config::parse_yaml(metadata_of(file, path, key), path + " (" + key + ")");
 }
 
 }  // namespace
@@ -196,11 +205,11 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot) {
 }
 
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
-  const io::SafetensorsFile file(path);
-  const Node saved = read_metadata(file, path, "state");
+  const io::SafetensorsFile file = open_checkpoint(path, kWeightsHint);
+  const Node saved = read_metadata(file, path, "state", kWeightsHint);
   file.verify();
   const TrainState state = state_of(saved);
-  nn::load_state(parts.task.model(), file, path, "model.", strict);
+  nn::load_state(parts.task.model(), file.tensors(), path, "model.", strict);
   const at::NoGradGuard no_grad;
   parts.scheduler.load(numbers_of(saved.at("scheduler")));
   copy_all(file, "optimizer.", parts.optimizer.state(), path);
@@ -237,17 +246,24 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
 }
 
 void load_weights(const std::string& path, nn::Model& model, bool strict) {
+  if (io::is_torch_file(path)) {
+    const io::TorchFile file(path);
+    if (!file.place().empty()) log::info("{}: weights from '{}'", path, file.place());
+    nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
+    return;
+  }
   const io::SafetensorsFile file(path);
   file.verify();
-  bool prefixed = false;
-  for (const auto& [name, view] : file.tensors())
-    prefixed = prefixed || starts_with(name, "model.");
-  nn::load_state(model, file, path, prefixed ? "model." : "", strict);
+  if (file.metadata().count("state") != 0) {  // a checkpoint of ours
+    nn::load_state(model, file.tensors(), path, "model.", strict);
+  } else {
+    nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
+  }
 }
 
 Node checkpoint_config(const std::string& path) {
-  const io::SafetensorsFile file(path);
-  return read_metadata(file, path, "config");
+  const io::SafetensorsFile file = open_checkpoint(path, kConfigHint);
+  return read_metadata(file, path, "config", kConfigHint);
 }
 
 }  // namespace cytra::training

@@ -53,8 +53,8 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot);
 /// Throws: DataError when the file is damaged, no checkpoint, or does not fit.
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
 
-/// Weights alone, from a checkpoint or from any safetensors file with the model's names (a "model."
-/// prefix or none).
+/// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch (io/torch_file.h;
+/// told by its content) with the model's names, whatever stands before them (nn::fit_names).
 void load_weights(const std::string& path, nn::Model& model, bool strict);
 
 /// The configuration a checkpoint was trained with. Throws: DataError when it holds none.

@@ -38,7 +38,7 @@ TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
       options.set(key, golden.at("forward").options().at(key));
     }
     const auto model = nn::make_model(test::component("DynUNet", options));
-    nn::load_state(*model, golden.file, golden.path, "model.", true);
+    nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
     model->eval();
     model->to(at::kCUDA);
     const c10::InferenceMode inference_mode;

@@ -15,7 +15,7 @@ TEST(Training, TwentyStepsEqualTorchAndMonai) {
   const test::Golden golden("train_dynunet");
   const auto model =
       nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8]}", "test"));
-  nn::load_state(*model, golden.file, golden.path, "model.", true);
+  nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
   const auto loss = Registry<nn::Loss>::instance().make(
       config::parse_yaml("{_target_: DiceCELoss, sigmoid: true}", "test"));
   const auto optimizer = Registry<training::Optimizer>::instance().make(
