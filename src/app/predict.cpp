@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "app/entry.h"
+#include "app/trained.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -23,7 +24,6 @@
 #include "metrics/dice.h"
 #include "nn/model.h"
 #include "perf/device.h"
-#include "training/checkpoint.h"
 
 namespace cytra::app {
 namespace {
@@ -62,16 +62,6 @@ struct InputOptions {
   }
   void check() const {
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
-  }
-};
-
-struct TrainedOptions {
-  std::string ckpt_path;
-  template <class V>
-  void visit(V& v) {
-    v("ckpt_path", ckpt_path, "a checkpoint that `train` wrote", config::required);
-    v("weights_only", config::Unused{}, "of `train`");
-    v("strict", config::Unused{{"true"}}, "every weight must fit");
   }
 };
 
@@ -136,15 +126,13 @@ std::string output_stem(const data::Source& source, std::set<std::string>& taken
 }
 
 /// What a checkpoint says about how its model is to be used.
-struct Trained {
-  Node config, window;
-  std::shared_ptr<nn::Model> model;
+struct Trained : TrainedModel {
+  Node window;
   std::string x_key, y_key;
 };
 
-Trained load_trained(const std::string& checkpoint, const Node& changes) {
-  Trained trained;
-  trained.config = training::checkpoint_config(checkpoint);
+Trained load_trained(const TrainedOptions& options, const Node& changes) {
+  Trained trained{load_model(options), {}, {}, {}};
   const Node& task = trained.config.at("task");
   trained.x_key = task.get<std::string>("x_key");
   trained.y_key = task.get<std::string>("y_key");
@@ -152,9 +140,6 @@ Trained load_trained(const std::string& checkpoint, const Node& changes) {
   for (const auto& [key, value] : changes.map) {
     if (!value.is_null()) trained.window.set(key, value);
   }
-  trained.model = nn::make_model(task.at("model"));
-  training::load_weights(checkpoint, *trained.model, true);
-  trained.model->eval();
   return trained;
 }
 
@@ -267,12 +252,11 @@ struct Predictor {
 int predict(cli::Run run, const PredictConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  const std::string& checkpoint = config.checkpoint.ckpt_path;
   const std::string& path = config.data.path;
   const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");
   cli::Results results(run.json);
   Predictor predictor{config.predict,
-                      load_trained(checkpoint, config.inference_args),
+                      load_trained(config.checkpoint, config.inference_args),
                       {},
                       {},
                       config.data.spacing_um,
@@ -289,7 +273,8 @@ int predict(cli::Run run, const PredictConfig& config) {
   nn::place_model(*trained.model, trained.config.at("task.model"), device);
   predictor.folder = open_run_folder(run);
   perf::apply(config.performance, device);
-  log::info("{}: {} images on {}", checkpoint, inputs.size(), perf::describe(device));
+  log::info(
+      "{}: {} images on {}", config.checkpoint.ckpt_path, inputs.size(), perf::describe(device));
 
   const c10::InferenceMode inference_mode;
   Progress progress("predicting", static_cast<int64_t>(inputs.size()));

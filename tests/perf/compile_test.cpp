@@ -26,6 +26,27 @@ TEST(Compile, GivesTheSameResult) {
   }
 }
 
+TEST(Compile, TorchScriptTakesOtherShapes) {
+  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
+                           "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3, res_block: "
+                           "true, dropout: 0.5}"}) {
+    const auto model = nn::make_model(config::parse_yaml(text, "test"));
+    model->eval();
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+    std::vector<int64_t> traced{2, 1, 16, 16}, other{1, 1, 24, 8};
+    if (model->spatial_dims() == 3) {
+      traced.push_back(16);
+      other.push_back(12);
+    }
+    const auto forward = [&](const at::Tensor& x) { return model->forward(x); };
+    const auto loaded =
+        perf::from_torchscript(perf::to_torchscript(forward, at::randn(traced), {{"a", "b"}}));
+    const at::Tensor image = at::randn(other);
+    EXPECT_LT(test::max_difference(loaded(image), forward(image)), 1e-4);
+  }
+}
+
 TEST(Device, AGpuThatIsNotThereIsNamed) {
   EXPECT_EQ(perf::choose_device("cpu"), c10::Device(c10::kCPU));
   const c10::Device device = perf::choose_device("auto");

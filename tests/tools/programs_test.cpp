@@ -107,6 +107,45 @@ TEST_F(Programs, TrainPredictResume) {
   EXPECT_NE(measured.out.find("images/s"), std::string::npos);
 }
 
+TEST_F(Programs, ExportedWeightsPredictTheSame) {
+  ASSERT_EQ(shell(train("trainer.max_steps=1", "exported")).code, 0);
+  const std::string trained = at("exported/checkpoints/last.ckpt");
+  const auto predict = [](const std::string& checkpoint, const std::string& output) {
+    const Outcome outcome = shell("\"$BIN/predict\" " + checkpoint + " 'data.path=" + samples() +
+                                  "/test.csv' predict.save=logits trainer.accelerator=cpu "
+                                  "'paths.output_dir=" +
+                                  at(output) + "'");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(value_of(outcome.out, "prediction"));
+  };
+  const auto export_as = [&](const std::string& format, const std::string& file) {
+    return shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + trained + "' format=" + format +
+                 " 'output=" + at(file) + "'");
+  };
+  const Outcome weights = export_as("safetensors", "weights"),
+                model = export_as("torchscript", "model");
+  EXPECT_EQ(weights.code, 0) << weights.err;
+  EXPECT_EQ(model.code, 0) << model.err;
+  EXPECT_EQ(value_of(weights.out, "output"), at("weights"));
+  EXPECT_EQ(read_file(at("model")).substr(0, 2), "PK");
+  const std::string expected = predict("'checkpoint.ckpt_path=" + trained + "'", "logits");
+  EXPECT_TRUE(predict("'checkpoint.ckpt_path=" + at("weights") + "'", "logits") == expected);
+  EXPECT_TRUE(predict("'checkpoint.ckpt_path=" + at("weights") +
+                          "' 'checkpoint.config=" + at("exported") + "'",
+                      "logits") == expected);
+  const std::string torch = CYTRA_SOURCE_DIR "/tests/golden/torch/";
+  expect_mistake("\"$BIN/predict\" data.path=a.tif 'checkpoint.ckpt_path=" + torch + "plain.pth'",
+                 {"plain.pth", "checkpoint.config="});
+  expect_mistake("\"$BIN/export_model\" output=a 'checkpoint.config=" + at("exported") +
+                     "' 'checkpoint.ckpt_path=" + torch + "malicious.pth'",
+                 {"posix.system", "nothing of it was run"});
+  expect_mistake(train("'checkpoint.ckpt_path=" + torch + "plain.pth'"),
+                 {"plain.pth", "checkpoint.weights_only=true"});
+  expect_mistake(
+      train("checkpoint.weights_only=true 'checkpoint.ckpt_path=" + torch + "plain.pth'"),
+      {"missing", "unexpected (0.bias"});
+}
+
 TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
   // Everything after a checkpoint's header: weights, optimizer and generator.
   const auto tensors = [](const std::string& path) {
@@ -178,7 +217,7 @@ TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
 }
 
 TEST_F(Programs, StartWithoutTorch) {
-  for (const char* program : {"train", "predict", "benchmark_performance"}) {
+  for (const char* program : {"train", "predict", "benchmark_performance", "export_model"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";

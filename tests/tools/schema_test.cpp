@@ -76,7 +76,8 @@ TEST(Schema, FitsTheConfigs) {
     std::ofstream(dir / (program + (group.empty() ? "" : "." + group) + ".json"))
         << describe(program, group, true);
   };
-  for (const char* program : {"train", "predict", "benchmark_performance"}) write(program, "");
+  for (const char* program : {"train", "predict", "benchmark_performance", "export_model"})
+    write(program, "");
   for (const auto& entry : fs::directory_iterator(CYTRA_SOURCE_DIR "/configs")) {
     if (entry.is_directory()) write("train", entry.path().filename());
   }
