@@ -162,7 +162,10 @@ void report(const cli::Run& run,
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
-              cli::shell_quote("checkpoint.ckpt_path=" + last));
+              cli::shell_quote("checkpoint.ckpt_path=" + last) +
+                  (run.config.get<bool>("checkpoint.weights_only", false)
+                       ? " checkpoint.weights_only=false"
+                       : ""));
     log::info(
         "predict:        {}",
         command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
