@@ -135,8 +135,8 @@ void Trainer::plan(int64_t batches) {
 
 void Trainer::fit(data::DataLoader& train, data::DataLoader& valid) {
   plan(train.size());
-  const torch::autograd::DetectAnomalyGuard anomaly_guard;
-  torch::autograd::AnomalyMode::set_enabled(options_.detect_anomaly);
+  std::optional<torch::autograd::DetectAnomalyGuard> anomaly;
+  if (options_.detect_anomaly) anomaly.emplace();
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
   if (options_.enable_progress_bar)
     progress_ = std::make_unique<Progress>("training", context_.total_steps, state_.step);

@@ -11,6 +11,7 @@ namespace {
 
 using test::Tiny;
 using Steps = std::vector<int64_t>;
+const std::string kConstant = "{_target_: ConstantLR, factor: 1}";
 
 TEST(Trainer, EndsWhereItIsTold) {
   EXPECT_EQ(Tiny("max_epochs: 3").fit().state().step, 15);  // 10 images in batches of 2
@@ -28,7 +29,7 @@ TEST(Trainer, EndsWhereItIsTold) {
 }
 
 TEST(Trainer, StopsAfterItsTime) {
-  Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'");
+  Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'", "{}", 0, "{_target_: SGD}", kConstant);
   tiny.fit();
   EXPECT_GT(tiny.state().step, 0);
 }
@@ -79,7 +80,7 @@ TEST(Trainer, ChecksTheValidationFirst) {
 
 // 5 batches in groups of 2: the last group is one batch, and weighs as a whole step.
 TEST(Trainer, AccumulatedBatchesAreOneLargeBatch) {
-  const std::string sgd = "{_target_: SGD, lr: 0.05}", constant = "{_target_: ExponentialLR}";
+  const std::string sgd = "{_target_: SGD, lr: 0.05}", constant = kConstant;
   const Tiny large =
       std::move(Tiny("max_epochs: 2, num_sanity_val_steps: 0", "{}", 0, sgd, constant).fit(10, 4));
   const Tiny grouped = std::move(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -184,7 +185,9 @@ class ModelCheckpoint final : public Callback {
       return "";
     std::string worst = kept_.back().second;
     kept_.pop_back();
-    context.remove.push_back(worst);
+    // those of the run that this one goes on with stay
+    if (std::filesystem::path(worst).parent_path() == options_.dirpath)
+      context.remove.push_back(worst);
     return worst;
   }
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
