@@ -191,7 +191,10 @@ at::Tensor Optimizer::gradient_norm() const {
   const std::vector<at::Tensor> gradients = this->gradients();
   if (gradients.empty())
     return at::zeros({}, groups_.front().all.parameters.front().options().dtype(at::kFloat));
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+  // in float32 at least: a sum of squares soon leaves the range of float16
+  const at::ScalarType type =
+      gradients.front().scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, type)));
 }
 
 at::Tensor Optimizer::clip_grad_norm(double max_norm) {

@@ -311,6 +311,14 @@ TEST(Optimizer, ClipsAsTorch) {
   EXPECT_EQ(compared, 6);
 }
 
+TEST(Optimizer, TheNormOfHalfGradientsIsNoHalf) {
+  const auto optimizer = make("{_target_: SGD}");
+  const at::Tensor parameter = at::zeros({100}, at::kHalf).requires_grad_(true);
+  optimizer->attach({{"a", parameter}});
+  parameter.mutable_grad() = at::full({100}, 3e4, at::kHalf);
+  EXPECT_NEAR(optimizer->gradient_norm().item<double>(), 3e5, 30);  // float16 ends at 65504
+}
+
 TEST(Optimizer, WithoutGradientsNothingHappens) {
   for (const char* kind : {"AdamW", "Adam", "SGD", "Lion", "Novograd"}) {
     const auto optimizer = make(std::string("{_target_: ") + kind + "}");
