@@ -67,6 +67,19 @@ TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
             (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
 }
 
+TEST(ModelCheckpoint, ANameForAllEpochsHoldsTheBest) {
+  const test::TmpDir dir;
+  const auto callback =
+      make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + dir.path() +
+                               "', filename: best, monitor: val/dice, mode: max}");
+  Series series;
+  series.run(*callback, {0.1, 0.5, 0.3, 0.6});
+  const std::vector<std::string> both{dir / "best.ckpt", dir / "last.ckpt"},
+      last{dir / "last.ckpt"};
+  EXPECT_EQ(series.saved, (std::vector<std::vector<std::string>>{both, both, last, both}));
+  EXPECT_TRUE(std::filesystem::exists(dir / "best.ckpt"));
+}
+
 TEST(ModelCheckpoint, NamesAMetricThatIsNotThere) {
   const test::TmpDir dir;
   const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" +

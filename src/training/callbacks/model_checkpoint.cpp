@@ -50,6 +50,8 @@ std::string fill_in(const std::string& pattern, const TrainState& state) {
 }
 
 class ModelCheckpoint final : public Callback {
+  using Kept = std::pair<double, std::string>;  // score and path
+
  public:
   struct Options {
     std::string dirpath, filename = "epoch_{epoch:03d}", mode = "min";
@@ -152,7 +154,7 @@ class ModelCheckpoint final : public Callback {
     const std::string path = path_of(context.state);
     kept_.insert(kept_.begin(), {static_cast<double>(context.state.step), path});
     context.state.best_path = path;
-    drop_beyond_k(context);
+    drop_beyond_k(context, path);
     save(context, path);
   }
 
@@ -177,23 +179,25 @@ class ModelCheckpoint final : public Callback {
     std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
       return is_better(a.first, b.first);
     });
-    if (drop_beyond_k(context) != path) save(context, path);
+    const auto dropped = drop_beyond_k(context, path);
+    if (!dropped || *dropped != Kept(score, path)) save(context, path);
   }
-  /// The one that is no longer among the best, or "". It goes once its better is on the disk.
-  std::string drop_beyond_k(Context& context) {
+  /// The one that is no longer among the best. Its file goes once its better is on the disk; those
+  /// of the run that this one goes on with stay.
+  std::optional<Kept> drop_beyond_k(Context& context, const std::string& newest) {
     if (options_.save_top_k < 0 || static_cast<int64_t>(kept_.size()) <= options_.save_top_k)
-      return "";
-    std::string worst = kept_.back().second;
+      return std::nullopt;
+    Kept worst = kept_.back();
     kept_.pop_back();
-    // those of the run that this one goes on with stay
-    if (std::filesystem::path(worst).parent_path() == options_.dirpath)
-      context.remove.push_back(worst);
+    if (worst.second != newest &&
+        std::filesystem::path(worst.second).parent_path() == options_.dirpath)
+      context.remove.push_back(worst.second);
     return worst;
   }
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
 
   Options options_;
-  std::vector<std::pair<double, std::string>> kept_;  // best first
+  std::vector<Kept> kept_;  // best first
   Clock::time_point saved_at_;
   int64_t saved_step_ = -1;
 };
