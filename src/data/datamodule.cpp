@@ -15,8 +15,8 @@ const char* name_of(Split split) {
 }
 
 Transforms make_transforms(const SplitTransforms& transforms, Split split) {
-  const config::Node* lists[] = {
-      &transforms.train, &transforms.valid, &transforms.test, &transforms.predict};
+  const config::Node& test = transforms.test.is_null() ? transforms.valid : transforms.test;
+  const config::Node* lists[] = {&transforms.train, &transforms.valid, &test, &transforms.predict};
   Transforms result;
   for (const config::Node& node : lists[static_cast<int>(split)]->list) {
     result.push_back(Registry<Transform>::instance().make(node));

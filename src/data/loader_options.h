@@ -17,7 +17,7 @@ struct SplitTransforms {
     const config::Part transforms = config::list_of<Transform>();
     v("train", train, "transforms of training images, in order", transforms);
     v("valid", valid, "of validation images; null: none", transforms);
-    v("test", test, "of test images; null: none", transforms);
+    v("test", test, "of test images; null: as valid", transforms);
     v("predict", predict, "of images to predict; null: as valid", transforms);
     v("batch",
       batch,

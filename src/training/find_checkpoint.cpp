@@ -22,14 +22,15 @@ std::vector<fs::path> folders_of(const std::string& output_dir) {
   const bool is_time = std::regex_match(own, time);
   std::vector<fs::path> folders;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder.parent_path(), error)) {
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
     const std::string rest = starts_with(name, own) ? name.substr(own.size()) : "?";
     const bool is_numbered =
         rest.size() > 1 && rest[0] == '-' &&
         std::all_of(rest.begin() + 1, rest.end(), [](unsigned char c) { return std::isdigit(c); });
     if (rest.empty() || is_numbered || (is_time && std::regex_match(name, time)))
-      folders.push_back(entry.path());
+      folders.push_back(entry.path().lexically_normal());
   }
   return folders;
 }

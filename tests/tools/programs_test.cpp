@@ -83,6 +83,13 @@ TEST_F(Programs, TrainPredictResume) {
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(value_of(resumed.out, "steps"), "4");
 
+  const Outcome again = shell("cd '" + at("") + "' && " +
+                              train("trainer.max_steps=5 checkpoint.ckpt_path=last test=True") +
+                              " paths.output_dir=run");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(value_of(again.out, "steps"), "5") << again.err;
+  EXPECT_FALSE(value_of(again.out, "test/dice").empty()) << again.out;
+
   const Outcome predicted =
       shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
             "/test.csv' data.with_target=true trainer.accelerator=cpu 'paths.output_dir=" +
