@@ -32,10 +32,7 @@ fi
 stage=$(mktemp -d -- "$root/build/bundle.XXXXXX")
 trap 'stop_beat; rm -rf -- "$stage"' EXIT
 tree=$stage/cytra
-mkdir -p "$tree/bin" "$tree/lib" "$tree/share/cytra"
-find "$build/bin" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/bin" {} +
-find "$build/lib" -maxdepth 1 -name '*.so*' -exec cp -P -t "$tree/lib" {} +
-cp -R -- "$root/configs" "$tree/share/cytra/configs"
+cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
 cp -- "$root/LICENSE" "$tree/"
 if [[ -n $with_tests ]]; then
   [[ -d $build/tests ]] || fail 2 "no tests are built in $build"

@@ -21,21 +21,13 @@ data::DataLoader make_loader(const data::DataModule& module,
                              const LoaderSettings& settings,
                              const training::Amount& limit,
                              bool overfits) {
-  data::DataLoaderSpec spec;
-  spec.items = module.items(split);
-  spec.options = options;
-  spec.transforms = data::make_transforms(spec.options.transforms, split);
-  if (split == data::Split::train)
-    spec.batch_transforms = data::make_batch_transforms(spec.options.transforms);
+  data::DataLoaderSpec spec = data::loader_spec(module, split);
+  if (split == data::Split::train) spec.options = options;
   spec.seed = settings.seed;
   spec.pin = settings.pin && spec.options.pin_memory;
   spec.channels_last = settings.channels_last;
   spec.cache = settings.cache;
-  spec.shuffle = split == data::Split::train && !overfits;
-  if (split != data::Split::train) {  // whole images of any size
-    spec.options.batch_size = 1;
-    spec.options.drop_last = false;
-  }
+  spec.shuffle = spec.shuffle && !overfits;
   log::info("{}: {} images", data::name_of(split), spec.items.size());
   const std::string key = fmt::format("trainer.limit_{}_batches",
                                       split == data::Split::valid ? "val" : data::name_of(split));

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/loader.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -31,6 +32,21 @@ BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
   for (const config::Node& node : transforms.batch.list)
     result.push_back(Registry<BatchTransform>::instance().make(node));
   return result;
+}
+
+DataLoaderSpec loader_spec(const DataModule& module, Split split) {
+  DataLoaderSpec spec;
+  spec.items = module.items(split);
+  spec.options = module.loader();
+  spec.transforms = make_transforms(spec.options.transforms, split);
+  if (split == Split::train) {
+    spec.batch_transforms = make_batch_transforms(spec.options.transforms);
+    spec.shuffle = true;
+  } else {
+    spec.options.batch_size = 1;
+    spec.options.drop_last = false;
+  }
+  return spec;
 }
 
 bool is_there(const std::string& path) {

@@ -9,6 +9,8 @@
 
 namespace cytra::data {
 
+struct DataLoaderSpec;  // loader.h
+
 enum class Split { train, valid, test, predict };
 const char* name_of(Split split);
 
@@ -25,6 +27,9 @@ struct DataModule {
 Transforms make_transforms(const SplitTransforms& transforms, Split split);
 /// Those of training batches.
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
+/// What a DataLoader needs to load a split: shuffled for training, else whole images of any size,
+/// one by one. Throws: as items() and make_transforms().
+DataLoaderSpec loader_spec(const DataModule& module, Split split);
 
 /// All rows of a manifest, see manifest.h.
 std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns);

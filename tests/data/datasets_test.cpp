@@ -290,13 +290,16 @@ TEST(ArrayDatamodule, GivesBatchesWithoutFiles) {
   data::LoaderOptions options;
   options.transforms.train = config::parse_yaml(
       "[{_target_: SpatialCropd, keys: [raw, seg], roi_start: [0, 0], roi_end: [2, 2]}]", "test");
+  options.batch_size = 4;
   const data::ArrayDatamodule module(
-      {{data::Split::train, {{{"raw", image}, {"seg", image.to(at::kByte)}}}}}, options);
-  data::DataLoaderSpec spec;
-  spec.items = module.items(data::Split::train);
-  spec.transforms = data::make_transforms(module.loader().transforms, data::Split::train);
-  spec.options = module.loader();
-  data::DataLoader loader(std::move(spec));
+      {{data::Split::train, {{{"raw", image}, {"seg", image.to(at::kByte)}}}},
+       {data::Split::test, {{{"raw", image}}, {{"raw", image.flip(2)}}}}},
+      options);
+  data::DataLoader tests(data::loader_spec(module, data::Split::test));
+  EXPECT_EQ(tests.size(), 2);  // whole images, one by one, in their order
+  tests.start_epoch(0);
+  EXPECT_TRUE(tests.next()->at("raw")[0].equal(image));
+  data::DataLoader loader(data::loader_spec(module, data::Split::train));
   loader.start_epoch(0);
   const auto batch = loader.next();
   ASSERT_TRUE(batch);

@@ -1,0 +1,16 @@
+# Copies HEADERS from SOURCE to OUTPUT so that they include each other as <cytra/...>; those that stay equal keep their
+# time. No folder called data or io has to be an include directory of other programs then.
+file(GLOB_RECURSE old RELATIVE ${OUTPUT} ${OUTPUT}/*.h)
+list(REMOVE_ITEM old ${HEADERS})
+foreach(header ${old})
+  file(REMOVE ${OUTPUT}/${header})
+endforeach()
+foreach(header ${HEADERS})
+  file(READ ${SOURCE}/${header} text)
+  string(REPLACE "#include \"" "#include \"cytra/" text "${text}")
+  file(WRITE ${OUTPUT}.part "${text}")
+  get_filename_component(folder ${OUTPUT}/${header} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  file(COPY_FILE ${OUTPUT}.part ${OUTPUT}/${header} ONLY_IF_DIFFERENT)
+endforeach()
+file(REMOVE ${OUTPUT}.part)

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# package_test.sh BUILD TORCH: installs BUILD, moves the folder, runs its programs, and builds and runs the example with it.
+# The folder is always the same one: the compiler's cache works then.
+set -euo pipefail
+build=$1 torch=$2
+example=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../examples/train_your_task" && pwd)
+work=$build/tests/package
+fail() { echo "package_test: $*" >&2; exit 1; }
+
+rm -rf -- "$work"
+mkdir -p -- "$work"
+cmake --install "$build" --prefix "$work/installed" --strip >"$work/install.log"
+mv -- "$work/installed" "$work/moved"
+here=$work/moved
+cd -- "$work"
+"$here/bin/train" --version
+"$here/bin/train" --help >help.txt
+"$here/bin/train" experiment=im2im/segmentation --cfg job >job.yaml
+"$here/bin/train" --describe task | grep -q SegmentationTask || fail 'the installed train does not find its engine'
+if grep -rIlF -e "$build" -e "$work" -e "$torch" -- "$here"; then fail 'these installed files name a folder of this machine'; fi
+
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S "$example" -B installed -DCMAKE_PREFIX_PATH="$here" -DCYTRA_TORCH="$torch" "${launcher[@]}"
+cmake --build installed
+installed/train_your_task | tee results.txt
+awk -F ': ' '{ value[$1] = $2 }
+  END { exit !(value["loss after"] < 0.6 * value["loss before"] && value["best checkpoint"] != "") }' results.txt ||
+  fail 'the loss did not fall'
+
+# Without torch for the io part; and what is missing is said.
+cat >CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.22)
+project(reads_images LANGUAGES CXX)
+find_package(Cytra REQUIRED COMPONENTS ${PART})
+add_executable(reads_images main.cpp)
+target_link_libraries(reads_images PRIVATE Cytra::io)
+CMAKE
+cat >main.cpp <<'CPP'
+#include <cstdio>
+
+#include <cytra/base/error.h>
+#include <cytra/io/reader.h>
+
+int main(int, char** argv) try {
+  const auto shape = cytra::io::read_image(argv[1]).shape;
+  std::printf("%d x %d\n", static_cast<int>(shape[2]), static_cast<int>(shape[3]));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return cytra::exit_code(error);
+}
+CPP
+env -u CYTRA_TORCH cmake -S . -B io -DPART=io -DCMAKE_PREFIX_PATH="$here" "${launcher[@]}" >io.log
+cmake --build io
+printf 'P' >wrong.png
+code=0
+io/reads_images wrong.png || code=$?
+((code == 2)) || fail "a damaged image ended reads_images with $code, not 2"
+if env -u CYTRA_TORCH cmake -S . -B none -DCMAKE_PREFIX_PATH="$here" >none.log 2>&1; then fail 'no torch was asked for'; fi
+grep -q 'LibTorch not found; name it' none.log || fail "not said that torch is missing: $(<none.log)"
+cmake -S "$example" -B from_build -DCytra_DIR="$build" >from_build.log  # our build folder is a package, too
