@@ -46,7 +46,7 @@ class Parser {
     if (token_.kind != kind) fail_expected(expected);
     if (kind != TokenKind::end) advance();
   }
-  static void append(std::vector<Part>& parts, const std::string& text) {
+  static void append(std::vector<Piece>& parts, const std::string& text) {
     if (!parts.empty() && parts.back().inside == nullptr) {
       parts.back().text += text;
     } else {

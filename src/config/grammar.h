@@ -15,7 +15,7 @@ namespace cytra::config {
 struct Interpolation;
 
 /// Literal characters, or one ${...}.
-struct Part {
+struct Piece {
   std::string text;
   std::shared_ptr<const Interpolation> inside;
 };
@@ -25,7 +25,7 @@ struct Element {
   enum class Kind { scalar, text, list, map };
   Kind kind = Kind::text;
   Node scalar;                 // null, a boolean, a number
-  std::vector<Part> parts;     // of a text
+  std::vector<Piece> parts;    // of a text
   bool quoted = false;         // text even when it is one ${...}
   std::vector<Node> keys;      // of a map
   std::vector<Element> items;  // of a list, the values of a map
@@ -35,7 +35,7 @@ struct Element {
 struct Interpolation {
   std::string source;  // as written, "${a.b}"
   bool is_call = false;
-  std::vector<Part> name;  // the key with its dots and brackets, or the name of a function
+  std::vector<Piece> name;  // the key with its dots and brackets, or the name of a function
   std::vector<Element> arguments;
 };
 

@@ -110,7 +110,7 @@ Value Interpolator::evaluate(const Element& element, const Site& node) {
     if (element.parts.size() == 1 && element.parts[0].inside != nullptr && !element.quoted)
       return evaluate(*element.parts[0].inside, node);
     std::string text;
-    for (const Part& part : element.parts) {
+    for (const Piece& part : element.parts) {
       text += part.inside == nullptr ? part.text : python_str(evaluate(*part.inside, node));
       if (text.size() > max_text) fail(node, "the text grows too long, expected at most 1 MB");
     }
@@ -141,7 +141,7 @@ Value Interpolator::evaluate(const Element& element, const Site& node) {
 
 std::string Interpolator::name_of(const Interpolation& interpolation, const Site& node) {
   std::string name;
-  for (const Part& part : interpolation.name) {
+  for (const Piece& part : interpolation.name) {
     if (part.inside == nullptr) {
       name += part.text;
       continue;
