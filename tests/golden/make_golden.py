@@ -13,7 +13,6 @@ from pathlib import Path
 
 import monai
 import monai.transforms as mt
-import numpy as np
 import torch
 from monai.data.utils import dense_patch_slices
 from monai.inferers import sliding_window_inference
@@ -444,59 +443,7 @@ def dice_metric():
     return [g]
 
 
-# Training -------------------------------------------------------------------------------------------------------------
-
-
-def train(net, batches, losses, dtype=torch.float32):
-    options = {"lr": 1e-3, "weight_decay": 1e-2}
-    net = net.to(dtype).train()
-    loss_function = DiceCELoss(sigmoid=True)
-    optimizer = torch.optim.AdamW(net.parameters(), **options, foreach=False)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
-    rates = []
-    for step in range(20):
-        image, target = (t.to(dtype) for t in batches[step % 2])
-        rates.append(optimizer.param_groups[0]["lr"])
-        loss = loss_function(net(image), target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return options | {"T_max": 20, "eta_min": 0.0, "steps": 20}, rates
-
-
-def train_dynunet():
-    g = Golden("train_dynunet")
-    net = make_net(NET_2D)
-    keys = put_weights(g, net)
-    batches, tensors = [], {}
-    for i in range(2):
-        image = torch.randn(2, 1, 16, 16)
-        smooth = torch.nn.functional.avg_pool2d(image, 3, 1, 1)
-        batches.append((image, (smooth > 0.15).float()))
-        tensors |= {f"image.{i}": g.put(f"image.{i}", image), f"target.{i}": g.put(f"target.{i}", batches[i][1])}
-    exact, exact_losses, losses = make_net(NET_2D), [], []
-    exact.load_state_dict(net.state_dict())
-    options, rates = train(net, batches, losses)
-    train(exact, batches, exact_losses, torch.float64)
-    tensors["losses"] = g.put("losses", torch.tensor(losses))
-    tensors["losses_float64"] = g.put("losses_float64", torch.tensor(exact_losses, dtype=torch.float64))
-    tensors["lr"] = g.put("lr", torch.tensor(rates, dtype=torch.float64))
-    final = ["bottleneck.conv2.conv.weight", "upsamples.1.conv_block.norm2.weight"]
-    for name in final:
-        value = net.state_dict()[name]
-        tensors[f"final.{name}"] = g.put(f"final.{name}", value)
-        drift = (value.double() - exact.state_dict()[name]).abs().max().item()
-        print(f"train_dynunet: {name} differs from a float64 run by {drift:.2e}")
-    drift = np.abs(np.array(losses) - np.array(exact_losses)).max()
-    print(f"train_dynunet: losses differ from a float64 run by {drift:.2e}; {losses[0]:.5f} -> {losses[-1]:.5f}")
-    more = {"state_dict": keys, "loss": {"name": "DiceCELoss", "sigmoid": True}, "final": final}
-    g.add("train", {"model": NET_2D, "optimizer": "AdamW", **options}, tensors, **more)
-    return [g]
-
-
-TOPICS = [sliding_window, dynunet, dice_ce, adamw, transforms, dice_metric, train_dynunet]
+TOPICS = [sliding_window, dynunet, dice_ce, adamw, transforms, dice_metric]
 
 
 def main():

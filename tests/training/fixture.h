@@ -72,7 +72,8 @@ struct Number final : data::Transform {
 inline data::DataLoader loader(int64_t images,
                                int64_t batch_size,
                                bool shuffle,
-                               int64_t workers = 0) {
+                               int64_t workers = 0,
+                               const training::Amount& limit = {}) {
   data::DataLoaderSpec spec;
   for (int64_t i = 0; i < images; ++i) {
     data::Sample sample;
@@ -86,6 +87,7 @@ inline data::DataLoader loader(int64_t images,
   spec.options.drop_last = false;
   spec.shuffle = shuffle;
   spec.seed = 5;
+  spec.limit = [limit](int64_t batches) { return limit.of(batches, "limit"); };
   return data::DataLoader(std::move(spec));
 }
 
@@ -107,9 +109,11 @@ struct Recorder final : training::Callback {
   void on_validation_end(training::Context& context) override {
     validations.push_back(context.state.step);
   }
+  void on_validation_batch(training::Context&) override { ++validation_batches; }
   void on_epoch_end(training::Context& context) override { epochs.push_back(context.state.step); }
   std::vector<double> losses;
   std::vector<int64_t> validations, epochs;
+  int64_t validation_batches = 0;
   std::function<void(training::Context&)> each_step;
 };
 
@@ -121,8 +125,7 @@ struct Tiny {
                 const std::string& optimizer = "{_target_: AdamW, lr: 0.1}",
                 const std::string& scheduler = "{_target_: CosineAnnealingLR, warmup_steps: 2}") {
     at::manual_seed(3);
-    const training::TrainerOptions parsed =
-        trainer_options("{enable_progress_bar: false, " + options + "}");
+    parsed = trainer_options("{enable_progress_bar: false, " + options + "}");
     task = std::make_shared<TinyTask>(dropout);
     task->model().to(training::precision_of(parsed.precision).parameters);
     this->optimizer = make<training::Optimizer>(optimizer);
@@ -141,8 +144,8 @@ struct Tiny {
         std::make_unique<training::Trainer>(parsed, *task, *this->optimizer, *this->scheduler, all);
   }
   Tiny& fit(int64_t images = 10, int64_t batch_size = 2, int64_t valid = 3, int64_t workers = 0) {
-    data::DataLoader train = loader(images, batch_size, true, workers),
-                     test = loader(valid, 1, false);
+    data::DataLoader train = loader(images, batch_size, true, workers, parsed.limit_train_batches),
+                     test = loader(valid, 1, false, 0, parsed.limit_val_batches);
     trainer->fit(train, test);
     return *this;
   }
@@ -154,6 +157,7 @@ struct Tiny {
   }
   const training::TrainState& state() const { return trainer->state(); }
 
+  training::TrainerOptions parsed;
   std::shared_ptr<TinyTask> task;
   std::shared_ptr<training::Optimizer> optimizer;
   std::shared_ptr<training::Scheduler> scheduler;

@@ -13,57 +13,55 @@ using test::Tiny;
 using Steps = std::vector<int64_t>;
 const std::string kConstant = "{_target_: ConstantLR, factor: 1}";
 
-TEST(Trainer, EndsWhereItIsTold) {
-  EXPECT_EQ(Tiny("max_epochs: 3").fit().state().step, 15);  // 10 images in batches of 2
-  EXPECT_EQ(Tiny("max_epochs: 3, max_steps: 7").fit().state().step, 7);
-  EXPECT_EQ(Tiny("max_epochs: -1, max_steps: 7").fit().state().step, 7);
-  EXPECT_EQ(Tiny("max_epochs: 2, accumulate_grad_batches: 2").fit().state().step, 6);
-  const Tiny fast = [] {
-    Tiny tiny("max_epochs: 9, fast_dev_run: true");
-    data::DataLoader train = test::loader(2, 2, true), valid = test::loader(1, 1, false);
-    tiny.trainer->fit(train, valid);
-    return tiny;
-  }();
-  EXPECT_EQ(fast.state().step, 1);
-  EXPECT_EQ(fast.task->validation_batches, 1);
-}
-
 TEST(Trainer, StopsAfterItsTime) {
   Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'", "{}", 0, "{_target_: SGD}", kConstant);
   tiny.fit();
   EXPECT_GT(tiny.state().step, 0);
 }
 
-TEST(Trainer, ACallbackStopsItAfterTheLeastEpochs) {
-  for (const auto& [options, steps] :
-       std::vector<std::pair<std::string, int64_t>>{{"max_epochs: 9", 3},
-                                                    {"max_epochs: 9, min_epochs: 2", 10},
-                                                    {"max_epochs: 9, min_steps: 7", 7}}) {
-    Tiny tiny(options);
-    tiny.recorder->each_step = [](training::Context& context) {
-      if (context.state.step == 3) context.stop = true;
-    };
-    EXPECT_EQ(tiny.fit().state().step, steps) << options;
-  }
-}
+/// What a loop does.
+struct Loop {
+  int64_t steps = 0, train_batches = 0, sanity_batches = 0, validation_batches = 0;
+  Steps validations;
+};
 
-// Steps at which lightning 2.6 validates with the same options: 5 batches an epoch.
-TEST(Trainer, ValidatesWhenLightningDoes) {
-  const std::vector<std::pair<std::string, Steps>> cases{
-      {"max_epochs: 3", {5, 10, 15}},
-      {"max_epochs: 4, check_val_every_n_epoch: 2", {10, 20}},
-      {"max_epochs: 2, val_check_interval: 2", {2, 4, 7, 9}},
-      {"max_epochs: 2, val_check_interval: 0.5", {2, 4, 7, 9}},
-      {"max_epochs: 3, val_check_interval: 4, check_val_every_n_epoch: null", {4, 8, 12}},
-      {"max_epochs: 1, limit_val_batches: 0", {}}};
-  for (const auto& [options, steps] : cases) {
+// 10 images in batches of 2, 3 to validate; what lightning.Trainer does with the same options, but
+// for what is listed here.
+TEST(Trainer, TrainsAndValidatesWhenLightningDoes) {
+  const config::Node golden =
+      config::load_yaml(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/lightning.json");
+  for (const config::Node& node : golden.at("cases").list) {
+    const std::string options = config::to_json(node.at("options"));
     SCOPED_TRACE(options);
-    Tiny tiny(options);
-    tiny.fit(10, 2, options.find("limit_val") == std::string::npos ? 3 : 0);
-    Steps expected = steps;
-    // ours alone: the final weights are always validated
-    if (!steps.empty() && steps.back() != tiny.state().step) expected.push_back(tiny.state().step);
-    EXPECT_EQ(tiny.recorder->validations, expected);
+    Tiny tiny(options.substr(1, options.size() - 2));
+    if (const int64_t stop = node.get<int64_t>("stop", 0)) {
+      tiny.recorder->each_step = [stop](training::Context& context) {
+        context.stop = context.state.step >= stop;
+      };
+    }
+    tiny.fit();
+    Loop expected{node.get<int64_t>("steps"),
+                  node.get<int64_t>("train_batches"),
+                  node.get<int64_t>("sanity_batches"),
+                  node.get<int64_t>("validation_batches"),
+                  node.get<Steps>("validations")};
+    // Nothing to train: no validation to be checked.
+    if (expected.steps == 0) expected.sanity_batches = 0;
+    // Lightning validates between the batches of a step, with the gradients of some of them.
+    if (options == R"({"max_epochs":2,"accumulate_grad_batches":2,"val_check_interval":3})")
+      expected.validations = {2, 5};
+    // The final weights are always validated.
+    const int64_t whole = tiny.parsed.limit_val_batches.of(3, "");
+    if (whole > 0 && (expected.validations.empty() || expected.validations.back() != expected.steps)) {
+      expected.validations.push_back(expected.steps);
+      expected.validation_batches += whole;
+    }
+    EXPECT_EQ(tiny.state().step, expected.steps);
+    EXPECT_EQ(tiny.task->steps, expected.train_batches);
+    EXPECT_EQ(tiny.recorder->validations, expected.validations);
+    EXPECT_EQ(tiny.recorder->validation_batches, expected.validation_batches);
+    EXPECT_EQ(tiny.task->validation_batches - tiny.recorder->validation_batches,
+              expected.sanity_batches);
   }
 }
 
