@@ -167,7 +167,6 @@ def averages(folder):
         ("buffers_copied", {"decay": 0.9, "use_buffers": False}),
         ("every_third", {"decay": 0.8, "update_every_n_steps": 3}),
         ("from_step_four", {"decay": 0.8, "update_every_n_steps": 2, "update_starting_at_step": 5}),
-        ("never", {"decay": 0.5, "update_starting_at_step": 1000}),
     ]:
         module = Regression().double()
         with tempfile.TemporaryDirectory() as scratch:
