@@ -1,6 +1,7 @@
 #include "training/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/ATen.h>
 
@@ -194,7 +195,15 @@ at::Tensor Optimizer::gradient_norm() const {
   // in float32 at least: a sum of squares soon leaves the range of float16
   const at::ScalarType type =
       gradients.front().scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, type)));
+  const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2, type);
+  if (!norms.front().is_cpu()) return at::linalg_vector_norm(at::stack(norms));
+  double squares = 0;  // two operations less: most of what the trainer adds to a small step
+  for (const at::Tensor& norm : norms) {
+    const double value = type == at::kDouble ? *norm.const_data_ptr<double>()
+                                             : static_cast<double>(*norm.const_data_ptr<float>());
+    squares += value * value;
+  }
+  return at::scalar_tensor(std::sqrt(squares), at::TensorOptions(type));
 }
 
 at::Tensor Optimizer::clip_grad_norm(double max_norm) {
