@@ -1,0 +1,32 @@
+#include "base/table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace cytra {
+
+std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& row) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c])
+                     : fmt::format("  {:>{}}", row[c], widths[c]);
+    text += '\n';
+  };
+  for (const auto& row : rows) {
+    add(row);
+    if (&row != &rows.front()) continue;
+    std::vector<std::string> rules;
+    for (const std::size_t width : widths) rules.emplace_back(width, '-');
+    add(rules);
+  }
+  return text;
+}
+
+}  // namespace cytra

@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace cytra {
+
+/// Lines of columns two spaces apart: the first to the left, the others to the right. The first row
+/// is the heading, underlined.
+std::string format_table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace cytra
