@@ -23,6 +23,7 @@
 #include "perf/device.h"
 #include "training/checkpoint.h"
 #include "training/optimizer.h"
+#include "training/profiler.h"
 #include "training/scheduler.h"
 #include "training/trainer.h"
 
@@ -248,13 +249,11 @@ int train(cli::Run run, const TrainConfig& config) {
   const std::string folder = open_run_folder(run);
   const Loggers loggers =
       make_all<training::Logger>(options.fast_dev_run > 0 ? nullptr : run.config.find("logger"));
-  training::Trainer trainer(options,
-                            *task,
-                            *optimizer,
-                            *scheduler,
-                            make_all<training::Callback>(run.config.find("callbacks")),
-                            loggers,
-                            run.config);
+  auto callbacks = make_all<training::Callback>(run.config.find("callbacks"));
+  if (auto profiler = training::make_profiler(options.profiler, folder + "/profiler"))
+    callbacks.push_back(std::move(profiler));
+  training::Trainer trainer(
+      options, *task, *optimizer, *scheduler, std::move(callbacks), loggers, run.config);
   const training::TrainState& state = trainer.state();
   if (is_resumed) {
     remove_stale_temporaries(  // of the run that was killed

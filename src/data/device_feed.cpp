@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -56,6 +57,7 @@ std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
 }
 
 std::optional<Batch> DeviceFeed::next() {
+  RECORD_USER_SCOPE("data");
   std::optional<Batch> batch = on_device();
   if (batch) apply_all(loader_.batch_transforms(), *batch, batch->keys);
   return batch;

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -164,6 +165,7 @@ Snapshot take_snapshot(const Parts& parts,
                        const TrainState& state,
                        const Node& config,
                        Snapshot reused) {
+  RECORD_USER_SCOPE("checkpoint");
   const at::NoGradGuard no_grad;
   Snapshot snapshot;
   for (const auto& callback : parts.callbacks) callback->swap_in(parts.task);

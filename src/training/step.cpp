@@ -3,9 +3,13 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "io/safetensors.h"
@@ -79,12 +83,36 @@ Outcome Pending::outcome() const {
   return {numbers[0], numbers[1], numbers[2] == 0};
 }
 
+void backward(const at::Tensor& loss,
+              bool detects_anomaly,
+              int64_t step,
+              const std::vector<std::string>& ids) {
+  RECORD_USER_SCOPE("backward");
+  // Of the backward pass alone: in the forward pass torch would only take stacks of its own code.
+  const bool checks = detects_anomaly && std::isfinite(loss.item<double>());
+  if (!checks) return loss.backward();
+  struct Silent final : c10::WarningHandler {  // torch warns of the same and then throws
+    void process(const c10::Warning& /*warning*/) override {}
+  } silent;
+  const c10::WarningUtils::WarningHandlerGuard no_warning(&silent);
+  const torch::autograd::DetectAnomalyGuard anomaly;
+  try {
+    loss.backward();
+  } catch (const c10::Error& error) {  // Function 'LogBackward0' returned nan values in ...
+    const std::string what = error.what_without_backtrace();
+    if (what.find("returned nan values") == std::string::npos) throw;
+    throw DivergedError(
+        fmt::format("a gradient is nan at step {} (samples: {}): {}", step, join(ids, ", "), what));
+  }
+}
+
 Pending update(Optimizer& optimizer,
                GradScaler& scaler,
                const TrainerOptions& options,
                const Rates& rates,
                const at::Tensor& loss,
                bool reads_at_once) {
+  RECORD_USER_SCOPE("optimizer");
   const at::NoGradGuard no_grad;
   return (reads_at_once ? update_by_host : update_on_device)(
       optimizer, scaler, options, rates, loss);

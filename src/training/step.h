@@ -43,6 +43,14 @@ struct Pending {
   Outcome outcome() const;  // waits for the numbers
 };
 
+/// loss.backward(), of the step with this number and samples. With `detects_anomaly` a NaN that the
+/// backward pass of a finite loss makes ends the run. Throws: DivergedError that names the
+/// operation.
+void backward(const at::Tensor& loss,
+              bool detects_anomaly,
+              int64_t step,
+              const std::vector<std::string>& ids);
+
 /// Unscales and clips the gradients and updates the weights: one pass over the gradients for their
 /// norm, which also tells whether they are finite, and one fused update that divides by scale and
 /// clipping together. When loss or gradients are not finite, nothing changes but the scale.

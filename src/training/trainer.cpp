@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -14,6 +14,7 @@
 #include "data/device_feed.h"
 #include "nn/model.h"
 #include "training/optimizer.h"
+#include "training/profiler.h"
 #include "training/scheduler.h"
 #include "training/step.h"
 
@@ -106,6 +107,9 @@ void Trainer::call(const char* name, Hook hook) {
           fmt::format("callbacks.{} failed in {}: {}", callback->name, name, what));
     };
     try {
+      at::RecordFunction scope(at::RecordScope::USER_SCOPE);  // for profilers
+      if (scope.isActive() && callback->name != kProfilerName)
+        scope.before(fmt::format("callbacks.{}.{}", callback->name, name));
       hook(*callback);
     } catch (const Error&) {
       throw;
@@ -135,8 +139,6 @@ void Trainer::plan(int64_t batches) {
 
 void Trainer::fit(data::DataLoader& train, data::DataLoader& valid) {
   plan(train.size());
-  std::optional<torch::autograd::DetectAnomalyGuard> anomaly;
-  if (options_.detect_anomaly) anomaly.emplace();
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
   if (options_.enable_progress_bar)
     progress_ = std::make_unique<Progress>("training", context_.total_steps, state_.step);
@@ -241,6 +243,7 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
   }
   at::Tensor loss;
   {
+    RECORD_USER_SCOPE("forward");
     const Autocast autocast(precision_, device_.type());
     loss = task_.training_step(batch);
   }
@@ -249,11 +252,11 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
   const at::Tensor value = loss.detach();
   if (group.size == 1) {
     group.loss = value;
-    scaler_.scale(loss).backward();
+    backward(scaler_.scale(loss), options_.detect_anomaly, state_.step + 1, batch.ids);
   } else {
     const double weight = 1.0 / static_cast<double>(group.size);
     group.loss = group.loss.defined() ? group.loss + value * weight : value * weight;
-    scaler_.scale(loss * weight).backward();
+    backward(scaler_.scale(loss * weight), options_.detect_anomaly, state_.step + 1, batch.ids);
   }
   group.batches += 1;
   if (keeps_all) {
@@ -382,6 +385,7 @@ Metrics Trainer::run_validation(data::DeviceFeed& feed,
                                 int64_t batches,
                                 const std::string& stage,
                                 bool has_callbacks) {
+  RECORD_USER_SCOPE("validation");
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();
   const SwappedIn swapped(callbacks_, task_);

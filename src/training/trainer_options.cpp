@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "training/callback.h"
+#include "training/profiler.h"
 
 namespace cytra::training {
 namespace {
@@ -78,6 +80,7 @@ void TrainerOptions::check() {
         "a "
         "number of batches");
   }
+  make_profiler(profiler, "profiler");  // is it right?
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);
   const Node& deterministic = given_.deterministic;
   if (deterministic.kind == Kind::boolean) {

@@ -44,6 +44,7 @@ struct TrainerOptions : perf::DeviceOptions {
        enable_model_summary = true, enable_checkpointing = true;
   std::string deterministic_mode = "false";  // of `deterministic`: "false", "true", "warn"
   GradScalerOptions grad_scaler;
+  config::Node profiler;  // for make_profiler()
 
   template <class V>
   void visit(V& v);
@@ -99,6 +100,7 @@ void TrainerOptions::visit(V& v) {
     "a loss or gradient that is not finite: end; leave the step out; write batch and state, end",
     {"stop", "skip", "dump"});
   v("grad_scaler", grad_scaler, "of 16-mixed");
+  v("profiler", profiler, "what to measure: simple, advanced, pytorch, or a component (_target_)");
   v("enable_progress_bar", enable_progress_bar, "show progress");
   v("enable_model_summary", enable_model_summary, "print the model's layers");
   v("enable_checkpointing", enable_checkpointing, "false: no ModelCheckpoint writes");
@@ -108,7 +110,6 @@ void TrainerOptions::visit(V& v) {
   v("num_nodes", Unused{{"1"}}, "one device is used");
   v("sync_batchnorm", Unused{{"false"}}, "one device is used");
   v("benchmark", Unused{{"false"}}, "use performance.enable_cudnn_benchmark");
-  v("profiler", Unused{{"null"}}, "use `benchmark_performance`");
   v("logger", Unused{{"true"}}, "use the group logger");
   v("barebones", Unused{{"false"}}, "use callbacks=none logger=none");
   v("reload_dataloaders_every_n_epochs", Unused{{"0"}}, "the loader lives as long as the training");

@@ -1,0 +1,221 @@
+// MemoryProfiler: the peak of allocated memory in each phase of training, and its course over the
+// first steps.
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/table.h"
+#include "config/registry.h"
+#include "nn/model.h"
+#include "perf/scopes.h"
+#include "training/callback.h"
+#include "training/callbacks/memory_chart.h"
+#include "training/optimizer.h"
+
+namespace cytra::training {
+namespace {
+using Clock = std::chrono::steady_clock;
+using Peaks = std::map<std::string, int64_t>;  // bytes by phase
+
+/// Bytes allocated on the CPU and on the GPU. The CPU's are those of this thread and its backward
+/// passes; the GPU's are all of torch's.
+class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoBase {
+ public:
+  explicit Meter(bool is_cuda) : course_{is_cuda ? "CUDA" : "CPU", {}, {}}, is_cuda_(is_cuda) {}
+
+  /// What is there already.
+  void add(const at::Tensor& tensor) {
+    const c10::Storage& storage = tensor.storage();
+    if (tensor.is_cuda() != is_cuda_ || !blocks_.emplace(storage.data(), storage.nbytes()).second)
+      return;
+    now_ += static_cast<int64_t>(storage.nbytes());
+  }
+
+  void begin(const char* name) override {
+    const std::lock_guard lock(mutex_);
+    if (depth_++ == 0) enter(starts_with(name, "callbacks.") ? "callbacks" : name);
+  }
+  void end() override {
+    const std::lock_guard lock(mutex_);
+    if (depth_ > 0 && --depth_ == 0) enter("other");
+  }
+
+  void reportMemoryUsage(void* address,
+                         int64_t bytes,
+                         std::size_t allocated,
+                         std::size_t /*reserved*/,
+                         c10::Device device) override {
+    if (device.is_cuda() != is_cuda_ || !(device.is_cuda() || device.is_cpu())) return;
+    const std::lock_guard lock(mutex_);
+    if (is_cuda_) {
+      now_ = static_cast<int64_t>(allocated);
+    } else {
+      // A block that another thread gave back is not reported: its address comes again.
+      if (const auto block = blocks_.find(address); block != blocks_.end()) {
+        now_ -= block->second;
+        blocks_.erase(block);
+      }
+      if (bytes > 0) {
+        now_ += bytes;
+        blocks_.emplace(address, bytes);
+      }
+    }
+    note();
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  void end_step(int64_t step, bool is_last) {
+    const std::lock_guard lock(mutex_);
+    if (!is_watching_) return;
+    steps_.emplace_back(step, std::exchange(step_peaks_, {}));
+    is_watching_ = !is_last;
+  }
+  const Peaks& peaks() const { return peaks_; }
+  int64_t at_begin() const { return at_begin_; }
+  const MemoryCourse& course() const { return course_; }
+  const std::vector<std::pair<int64_t, Peaks>>& steps() const { return steps_; }
+
+  void start() {
+    at_begin_ = now_;
+    begin_ = Clock::now();
+    enter("other");
+  }
+  void stop() { enter("other"); }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  void enter(const std::string& phase) {
+    if (is_watching_ && phase_ != "other")
+      course_.phases.push_back({phase_, entered_s_, seconds()});
+    phase_ = phase;
+    entered_s_ = seconds();
+    note();
+  }
+  void note() {
+    int64_t& peak = peaks_[phase_];
+    peak = std::max(peak, now_);
+    if (!is_watching_) return;
+    int64_t& step_peak = step_peaks_[phase_];
+    step_peak = std::max(step_peak, now_);
+    course_.points.emplace_back(seconds(), now_);
+  }
+
+  std::mutex mutex_;
+  MemoryCourse course_;
+  bool is_cuda_, is_watching_ = true;
+  int depth_ = 0;
+  int64_t now_ = 0, at_begin_ = 0;
+  std::unordered_map<const void*, int64_t> blocks_;
+  std::string phase_ = "other";
+  double entered_s_ = 0;
+  Peaks peaks_, step_peaks_;
+  std::vector<std::pair<int64_t, Peaks>> steps_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+std::string to_json(const Peaks& peaks) {
+  std::vector<std::string> parts;
+  for (const auto& [phase, bytes] : peaks) parts.push_back(fmt::format("\"{}\":{}", phase, bytes));
+  return "{" + join(parts, ",") + "}";
+}
+
+class MemoryProfiler final : public Callback {
+ public:
+  struct Options {
+    std::string dirpath = "profiler";
+    int64_t steps = 3;
+    template <class V>
+    void visit(V& v) {
+      v("dirpath", dirpath, "folder of the files; of trainer.profiler: profiler in the run folder");
+      v("steps", steps, "of the timeline; the peaks are those of the whole training", 1, 1000);
+    }
+  };
+  explicit MemoryProfiler(const Options& options) : options_(options) {}
+
+  void on_fit_start(Context& context) override {
+    const std::vector<at::Tensor> parameters = context.task.model().parameters();
+    meter_ = std::make_shared<Meter>(!parameters.empty() && parameters.front().is_cuda());
+    for (const at::Tensor& parameter : parameters) {
+      meter_->add(parameter);
+      if (parameter.grad().defined()) meter_->add(parameter.grad());
+    }
+    for (const at::Tensor& buffer : context.task.model().buffers()) meter_->add(buffer);
+    for (const auto& [key, tensor] : context.optimizer.state()) meter_->add(tensor);
+    meter_->start();
+    reporting_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, meter_);
+    listening_.emplace(*meter_, false);
+    quiet_.emplace();
+  }
+  void on_step_end(Context& context) override {
+    steps_ += 1;
+    meter_->end_step(context.state.step, steps_ == options_.steps);
+  }
+  void on_fit_end(Context&) override { finish(); }
+  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
+
+ private:
+  void finish() {
+    if (!listening_) return;
+    listening_.reset();
+    reporting_.reset();
+    quiet_.reset();
+    meter_->stop();
+    const std::string& device = meter_->course().device;
+    std::vector<std::pair<std::string, int64_t>> peaks(meter_->peaks().begin(),
+                                                       meter_->peaks().end());
+    std::sort(peaks.begin(), peaks.end(), [](const auto& a, const auto& b) {
+      return a.second > b.second;
+    });
+    const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
+    std::vector<std::vector<std::string>> lines{{"Phase", "Peak " + device + " memory"}};
+    for (const auto& [phase, peak] : peaks) lines.push_back({phase, bytes(peak)});
+    lines.push_back({"(weights and optimizer)", bytes(meter_->at_begin())});
+    const std::string table = format_table(lines);
+    make_folders(options_.dirpath);
+    write_file(options_.dirpath + "/table.txt", table);
+    write_file(options_.dirpath + "/memory.svg", memory_svg(meter_->course()));
+    write_file(options_.dirpath + "/memory.json", json());
+    log::info("peak by phase ({}/memory.svg):\n{}", options_.dirpath, table);
+  }
+
+  std::string json() const {
+    const MemoryCourse& course = meter_->course();
+    std::vector<std::string> points, phases, steps;
+    for (const auto& [s, bytes] : course.points)
+      points.push_back(fmt::format("[{:.6f},{}]", s, bytes));
+    for (const MemoryCourse::Phase& phase : course.phases)
+      phases.push_back(
+          fmt::format("[\"{}\",{:.6f},{:.6f}]", phase.name, phase.begin_s, phase.end_s));
+    for (const auto& [step, peaks] : meter_->steps())
+      steps.push_back(fmt::format("{{\"step\":{},\"peak_bytes\":{}}}", step, to_json(peaks)));
+    return fmt::format(
+        "{{\"device\":\"{}\",\"at_begin_bytes\":{},\n\"peak_bytes\":{},\n\"steps\":[{}],\n"
+        "\"phases_s\":[{}],\n\"timeline_s_bytes\":[{}]}}\n",
+        course.device,
+        meter_->at_begin(),
+        to_json(meter_->peaks()),
+        join(steps, ","),
+        join(phases, ","),
+        join(points, ","));
+  }
+
+  Options options_;
+  int64_t steps_ = 0;
+  std::shared_ptr<Meter> meter_;
+  std::unique_ptr<c10::DebugInfoGuard> reporting_;
+  std::optional<perf::Listening> listening_;
+  std::optional<perf::QuietLog> quiet_;
+};
+CYTRA_REGISTER(Callback, MemoryProfiler, "MemoryProfiler");
+
+}  // namespace
+}  // namespace cytra::training

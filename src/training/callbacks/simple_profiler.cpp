@@ -1,0 +1,131 @@
+// SimpleProfiler: the time of each phase and hook. AdvancedProfiler: and of each operation. Source:
+// lightning.pytorch.profilers.
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/table.h"
+#include "config/registry.h"
+#include "perf/scopes.h"
+#include "training/callback.h"
+
+namespace cytra::training {
+namespace {
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+struct Options {
+  std::string dirpath = "profiler", filename = "table";
+  template <class V>
+  void visit(V& v) {
+    v("dirpath", dirpath, "folder of the table; of trainer.profiler: profiler in the run folder");
+    v("filename", filename, "of the table, without .txt");
+    v("extended", config::Unused{{"true"}}, "of Lightning");
+    v("line_count_restriction", config::Unused{{"1.0"}}, "of Lightning");
+    v("dump_stats", config::Unused{{"false"}}, "of Lightning");
+  }
+};
+
+class PhaseTimer : public Callback, public perf::ScopeListener {
+ public:
+  PhaseTimer(const Options& options, bool times_operations)
+      : options_(options), times_operations_(times_operations) {}
+
+  void on_fit_start(Context&) override {
+    begin_ = Clock::now();
+    listening_.emplace(*this, times_operations_);
+  }
+  void on_fit_end(Context&) override { finish(); }
+  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
+
+ private:
+  struct Total {
+    int64_t calls = 0, open = 0;
+    Clock::duration time{}, self{};  // a call inside one of the same name is in `self` alone
+  };
+  struct Frame {
+    Total* total;
+    Clock::time_point begin;
+    Clock::duration inside{};
+  };
+
+  void begin(const char* name) override {
+    Total& total = totals_[name];
+    total.open += 1;
+    frames_.push_back({&total, Clock::now()});
+  }
+  void end() override {
+    if (frames_.empty()) return;
+    const Frame frame = frames_.back();
+    frames_.pop_back();
+    const Clock::duration time = Clock::now() - frame.begin;
+    Total& total = *frame.total;
+    total.calls += 1;
+    total.open -= 1;
+    total.self += time - frame.inside;
+    if (total.open == 0) total.time += time;
+    if (!frames_.empty()) frames_.back().inside += time;
+  }
+
+  void finish() {
+    if (!listening_) return;
+    listening_.reset();
+    frames_.clear();
+    const double whole = seconds(Clock::now() - begin_);
+    std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return a.second.time > b.second.time;
+    });
+    std::vector<std::vector<std::string>> lines{
+        {"Action", "Mean duration (s)", "Num calls", "Total time (s)", "Percentage %"}};
+    if (times_operations_) lines[0].emplace_back("Self time (s)");
+    lines.push_back({"Total", "-", "-", fmt::format("{:.4g}", whole), "100 %"});
+    if (times_operations_) lines.back().emplace_back("-");
+    for (const auto& [name, total] : rows) {
+      if (total.calls == 0) continue;  // cut off by an error
+      const double time = seconds(total.time);
+      constexpr std::size_t kWidth = 55;  // of a name, as in torch's tables
+      lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
+                       fmt::format("{:.4g}", time / static_cast<double>(total.calls)),
+                       std::to_string(total.calls),
+                       fmt::format("{:.4g}", time),
+                       fmt::format("{:.2f} %", 100 * time / whole)});
+      if (times_operations_) lines.back().push_back(fmt::format("{:.4g}", seconds(total.self)));
+    }
+    const std::string table = format_table(lines);
+    const std::string path = options_.dirpath + "/" + options_.filename + ".txt";
+    make_folders(options_.dirpath);
+    write_file(path, table);
+    constexpr std::size_t kMostLines = 40;
+    if (lines.size() > kMostLines) lines.resize(kMostLines);
+    log::info("where the time went ({}):\n{}", path, format_table(lines));
+  }
+
+  Options options_;
+  bool times_operations_;
+  Clock::time_point begin_;
+  std::unordered_map<std::string, Total> totals_;
+  std::vector<Frame> frames_;
+  std::optional<perf::Listening> listening_;
+};
+
+struct SimpleProfiler final : PhaseTimer {
+  using Options = training::Options;
+  explicit SimpleProfiler(const Options& options) : PhaseTimer(options, false) {}
+};
+struct AdvancedProfiler final : PhaseTimer {
+  using Options = training::Options;
+  explicit AdvancedProfiler(const Options& options) : PhaseTimer(options, true) {}
+};
+CYTRA_REGISTER(Callback, SimpleProfiler, "SimpleProfiler");
+CYTRA_REGISTER(Callback, AdvancedProfiler, "AdvancedProfiler");
+
+}  // namespace
+}  // namespace cytra::training
