@@ -1,0 +1,129 @@
+// configs/debug: each with an experiment that it overrides.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "tests/support/program.h"
+
+namespace cytra {
+namespace {
+namespace fs = std::filesystem;
+using test::Outcome;
+
+class Debug : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new test::TmpDir();
+    const Outcome made = test::shell("\"$BIN/generate_samples\" --output '" + at("samples") +
+                                     "' --train 2 --valid 1 --test 1 --size 48 --seed 3");
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  static std::string at(const std::string& name) { return *dir_ / name; }
+  /// Two batches of one sample in an epoch; the run folder is at(name).
+  static Outcome train(const std::string& name, const std::string& more) {
+    Outcome outcome = test::shell(
+        "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu data.batch_size=1 "
+        "'patch_shape=[16,16]' 'model.filters=[4,4,4]' logger=none 'data.path=" +
+        at("samples") + "' 'paths.output_dir=" + at(name) + "' " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("Warning"), std::string::npos) << outcome.err;
+    return outcome;
+  }
+  static bool trained(const Outcome& outcome, int steps) {
+    return outcome.out.find("steps: " + std::to_string(steps) + "\n") != std::string::npos;
+  }
+  static bool has_checkpoint(const std::string& name) {
+    return fs::exists(at(name) + "/checkpoints/last.ckpt");
+  }
+  static std::string trace_of(const std::string& name) {
+    for (const auto& entry : fs::directory_iterator(at(name) + "/profiler")) {
+      if (entry.path().string().find(".1.pt.trace.json") != std::string::npos)
+        return read_file(entry.path().string());
+    }
+    return "";
+  }
+  static test::TmpDir* dir_;
+};
+test::TmpDir* Debug::dir_ = nullptr;
+
+TEST_F(Debug, DefaultIsOneEpoch) {
+  EXPECT_TRUE(trained(train("default", "debug=default"), 2));
+  EXPECT_TRUE(has_checkpoint("default"));
+}
+
+TEST_F(Debug, ItsValuesWinOverTheExperiments) {  // 100 epochs
+  EXPECT_TRUE(trained(train("limit", "debug=limit"), 4));
+  EXPECT_TRUE(trained(train("command_line", "debug=limit trainer.max_epochs=1"), 2));
+}
+
+TEST_F(Debug, FastDevRunIsOneBatch) {
+  EXPECT_TRUE(trained(train("fdr", "debug=fdr"), 1));
+  EXPECT_FALSE(has_checkpoint("fdr"));
+}
+
+TEST_F(Debug, OverfitKeepsNoCheckpoint) {
+  EXPECT_TRUE(
+      trained(train("overfit", "debug=overfit callbacks=early_stopping trainer.max_epochs=2"), 4));
+  EXPECT_FALSE(has_checkpoint("overfit"));
+}
+
+TEST_F(Debug, DetectAnomaly) {
+  EXPECT_TRUE(trained(train("anomaly", "debug=detect_anomaly trainer.max_epochs=1"), 2));
+}
+
+TEST_F(Debug, ProfilerWritesTraceAndTable) {
+  EXPECT_TRUE(trained(train("profiler", "debug=profiler"), 5));
+  const std::string trace = trace_of("profiler");
+  for (const char* name : {"ProfilerStep#2",
+                           "ProfilerStep#4",
+                           "aten::convolution",
+                           "\"forward\"",
+                           "\"backward\"",
+                           "\"optimizer\"",
+                           "\"data\"",
+                           "\"validation\""})
+    EXPECT_NE(trace.find(name), std::string::npos) << name;
+  EXPECT_EQ(trace.find("ProfilerStep#1\""), std::string::npos);
+  EXPECT_NE(read_file(at("profiler/profiler/table.txt")).find("ProfilerStep*"), std::string::npos);
+}
+
+TEST_F(Debug, ProfileGpuTellsWhenThereIsNone) {
+  const Outcome outcome = train("gpu", "debug=profile_gpu");
+  const std::string note = "the model is on the CPU, nothing of a GPU is recorded";
+  const std::size_t place = outcome.err.find(note);
+  ASSERT_NE(place, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(note, place + 1), std::string::npos);
+  EXPECT_NE(trace_of("gpu").find("aten::convolution"), std::string::npos);
+}
+
+TEST_F(Debug, ProfileMemoryWritesItsCourse) {
+  const Outcome outcome = train("memory", "debug=profile_memory");
+  EXPECT_NE(outcome.err.find("peak by phase"), std::string::npos) << outcome.err;
+  EXPECT_NE(read_file(at("memory/profiler/memory.json")).find("\"forward\""), std::string::npos);
+  EXPECT_TRUE(fs::exists(at("memory/profiler/memory.svg")));
+}
+
+TEST_F(Debug, SimpleIsAWord) {
+  train("simple", "trainer.profiler=simple trainer.max_steps=2");
+  const std::string table = read_file(at("simple/profiler/table.txt"));
+  for (const char* name : {"forward", "checkpoint", "callbacks.model_checkpoint.on_validation_end"})
+    EXPECT_NE(table.find(name), std::string::npos) << name;
+}
+
+TEST_F(Debug, AnUnknownProfilerIsAMistake) {
+  const Outcome outcome =
+      test::shell("\"$BIN/train\" trainer.profiler=simpel 'data.path=" + at("samples") +
+                  "' 'paths.output_dir=" + at("wrong") + "'");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("trainer.profiler"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("advanced"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(at("wrong")));
+}
+
+}  // namespace
+}  // namespace cytra
