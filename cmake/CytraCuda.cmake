@@ -18,6 +18,7 @@ endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cpp)
+list(FILTER cuda_sources EXCLUDE REGEX "/nccl.cpp$")  # CytraNccl
 if(NOT cuda_sources)
   return()
 endif()

@@ -12,7 +12,7 @@ torch_version=2.11.0
 torch_pins=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
-          libblosc-dev libzstd-dev liblz4-dev libxxhash-dev pkg-config libgtest-dev)
+          libblosc-dev libzstd-dev liblz4-dev libxxhash-dev pkg-config libgtest-dev libgloo-dev)
 # The libraries of DICOM, video and HDF5: large, and only needed for such files
 if [[ ${CYTRA_FORMATS:-OFF} == ON ]]; then packages+=(libdcmtk-dev libopencv-videoio-dev libhdf5-dev); fi
 faster=(ccache mold)  # only make a build faster: left out where the distribution lacks them
@@ -274,7 +274,7 @@ setup() {
   else
     if [[ ! -e $state/packages ]]; then
       say 'setup: no apt-get here; needed are g++ 11, cmake 3.22, ninja, git, and the development packages of' \
-          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, openjpeg, zlib, blosc, zstd, lz4 and googletest (cmake names any it misses)'
+          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, openjpeg, zlib, blosc, zstd, lz4, gloo and googletest (cmake names any it misses)'
     fi
     check_tools late
   fi

@@ -6,9 +6,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "app/entry.h"
+#include "app/launch.h"
 #include "app/train_data.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -23,6 +25,7 @@
 #include "perf/device.h"
 #include "training/checkpoint.h"
 #include "training/optimizer.h"
+#include "training/processes.h"
 #include "training/profiler.h"
 #include "training/scheduler.h"
 #include "training/trainer.h"
@@ -204,12 +207,73 @@ void drop_callbacks(cli::Run& run, const training::TrainerOptions& options) {
   }
 }
 
-int train(cli::Run run, const TrainConfig& config) {
+/// What all processes must have in common with the first one.
+struct Common {
+  std::string folder, checkpoint;
+};
+
+std::string text_of(const Common& common, const cli::Run& run) {
+  Node node = Node::make_map();
+  node.set("folder", Node::make_string(common.folder));
+  node.set("checkpoint", Node::make_string(common.checkpoint));
+  node.set("config", Node::make_string(config::to_json(run.config)));
+  return config::to_json(node);
+}
+
+/// Nodes know their place, by which read_options() finds the user's own keys.
+void set_paths(Node& node, const std::string& prefix = "") {
+  for (auto& [name, child] : node.map) {
+    child.path = prefix + name;
+    set_paths(child, child.path + ".");
+  }
+}
+
+/// Takes the first process's configuration, whose times and folders are those of the run.
+Common take_common(const std::string& text, cli::Run& run, TrainConfig& config) {
+  const Node node = config::parse_yaml(text, "of rank 0");
+  run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
+  set_paths(run.config);
+  config::Problems problems;
+  config = config::read_options<TrainConfig>(run.config, problems, run.variables);
+  problems.throw_if_any();
+  return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
+}
+
+/// Throws: ConfigError for a model whose batch norms would have to be synchronised.
+void check_sync_batchnorm(const nn::Model& model) {
+  for (const auto& module : model.named_modules()) {
+    if (module.value()->name().find("BatchNorm") == std::string::npos) continue;
+    throw ConfigError(fmt::format(
+        "trainer.sync_batchnorm: not supported, and the model has a batch norm ({}); expected "
+        "false, or a model with instance norms",
+        module.key()));
+  }
+  log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
+}
+
+/// Where a process works and who it works with.
+struct Company {
+  c10::Device device;
+  training::Processes& processes;
+  Children& children;
+  OwnLog& own_log;
+};
+
+int train_with(Company& company, cli::Run run, TrainConfig config) {
   const auto begin = std::chrono::steady_clock::now();
+  const c10::Device device = company.device;
+  training::Processes& processes = company.processes;
+  const training::Place& place = processes.place();
+  Common common;
+  if (!processes.is_first()) {
+    const training::Processes::Received received = processes.receive();
+    if (received.code != 0) return received.code;
+    common = take_common(received.text, run, config);
+    make_folders(common.folder);
+    company.own_log.open(
+        fmt::format("{}/{}.rank{}.log", common.folder, run.program, place.rank));
+  }
   training::TrainerOptions options = config.trainer;
-  watch_signals();
-  perf::prepare(config.performance, options.deterministic_mode);
-  const c10::Device device = perf::choose_device(options.accelerator);
   const int64_t seed = config.seed.value_or(0);
   at::manual_seed(static_cast<uint64_t>(seed));
   // The user's mistakes show before the run folder is made.
@@ -221,11 +285,17 @@ int train(cli::Run run, const TrainConfig& config) {
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
   nn::place_model(model, config.task.at("model"), device);
+  if (options.sync_batchnorm && !processes.is_alone()) check_sync_batchnorm(model);
+  if (!processes.is_first())  // the weights are the same, dropout is not
+    at::manual_seed(static_cast<uint64_t>(seed) + 1'000'003 * static_cast<uint64_t>(place.rank));
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,
-                                data::make_cache(module->loader())};
-  const std::string checkpoint = checkpoint_of(config.checkpoint, run);
+                                data::make_cache(module->loader()),
+                                place.rank,
+                                place.size};
+  if (processes.is_first()) common.checkpoint = checkpoint_of(config.checkpoint, run);
+  const std::string& checkpoint = common.checkpoint;
   const bool weights_only = config.checkpoint.weights_only.value_or(false);
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0) {
@@ -242,26 +312,38 @@ int train(cli::Run run, const TrainConfig& config) {
           : make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches);
   optimizer->attach(model.named_parameters().pairs());
   perf::apply(config.performance, device);
+  if (config.performance.num_threads == 0 && !processes.is_alone())
+    at::set_num_threads(threads_of(place));
   drop_callbacks(run, options);
   const bool is_resumed = !checkpoint.empty() && !weights_only;
   if (weights_only && !checkpoint.empty())
     training::load_weights(checkpoint, model, config.checkpoint.strict);
-  const std::string folder = open_run_folder(run);
-  const Loggers loggers =
-      make_all<training::Logger>(options.fast_dev_run > 0 ? nullptr : run.config.find("logger"));
+  if (processes.is_first()) common.folder = open_run_folder(run);
+  const std::string& folder = common.folder;
+  processes.send(text_of(common, run));
+  const bool logs = processes.is_first() && options.fast_dev_run == 0;
+  const Loggers loggers = make_all<training::Logger>(logs ? run.config.find("logger") : nullptr);
   auto callbacks = make_all<training::Callback>(run.config.find("callbacks"));
   if (auto profiler = training::make_profiler(options.profiler, folder + "/profiler"))
     callbacks.push_back(std::move(profiler));
-  training::Trainer trainer(
-      options, *task, *optimizer, *scheduler, std::move(callbacks), loggers, run.config);
+  training::Trainer trainer(options,
+                            *task,
+                            *optimizer,
+                            *scheduler,
+                            std::move(callbacks),
+                            loggers,
+                            run.config,
+                            &processes);
   const training::TrainState& state = trainer.state();
   if (is_resumed) {
-    remove_stale_temporaries(  // of the run that was killed
-        std::filesystem::path(checkpoint).parent_path().string());
+    if (processes.is_first()) {  // of the run that was killed
+      remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());
+    }
     try {
       trainer.resume(checkpoint, config.checkpoint.strict);
-      fit_position(trainer.state(), checkpoint, loading.batch_size, seed);
+      fit_position(trainer.state(), checkpoint, loading.batch_size, place.size, seed);
     } catch (...) {  // the user's mistake leaves no folder behind
+      if (!processes.is_first()) throw;
       log::set_file("");
       std::error_code ignored;
       std::filesystem::remove_all(folder, ignored);
@@ -269,6 +351,11 @@ int train(cli::Run run, const TrainConfig& config) {
     }
   }
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
+  if (!processes.is_alone()) {
+    if (starts_others(place)) company.children.start(place);
+    processes.join(device, folder + "/" + run.program);
+    log::info("rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
+  }
   log::info("{}: {} parameters; run folder {}",
             config.task.get<std::string>("model._target_"),
             nn::count_parameters(model),
@@ -282,7 +369,7 @@ int train(cli::Run run, const TrainConfig& config) {
   try {
     trainer.fit(train_loader, valid_loader);
     report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
-    signal = signal_received();
+    signal = trainer.signal();
     if (signal != 0) {
       make_folders(folder + "/checkpoints");
       trainer.save(folder + "/checkpoints/last.ckpt");
@@ -300,12 +387,39 @@ int train(cli::Run run, const TrainConfig& config) {
     throw;
   }
   close_loggers(loggers, state, results, signal == 0 ? "finished" : "interrupted");
+  processes.finish();
+  if (!processes.is_first()) return signal == 0 ? 0 : signal_exit_code(signal);
   report(run,
          state,
          tested,
          folder,
          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return signal == 0 ? 0 : signal_exit_code(signal);
+}
+
+int train(cli::Run run, const TrainConfig& config) {
+  const training::TrainerOptions& options = config.trainer;
+  watch_signals();
+  perf::prepare(config.performance, options.deterministic_mode);
+  c10::Device device = perf::choose_device(options.accelerator);
+  const training::Place place = place_of(options, device);
+  if (device.is_cuda() && place.size > 1) {
+    device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank));
+    c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(device);
+  }
+  OwnLog own_log;
+  Children children;
+  training::Processes processes(
+      place, options.process_timeout_s, [&children] { return children.lost(); });
+  Company company{device, processes, children, own_log};
+  int code = 0;
+  try {
+    processes.guard([&] { code = train_with(company, std::move(run), config); });
+  } catch (...) {
+    if (processes.is_speaker()) own_log.restore();
+    throw;
+  }
+  return code;
 }
 
 }  // namespace

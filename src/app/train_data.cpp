@@ -27,6 +27,9 @@ data::DataLoader make_loader(const data::DataModule& module,
   spec.pin = settings.pin && spec.options.pin_memory;
   spec.channels_last = settings.channels_last;
   spec.cache = settings.cache;
+  spec.rank = settings.rank;
+  spec.world_size = settings.processes;
+  spec.pad = split == data::Split::train;  // equally many steps, but each result once
   spec.shuffle = spec.shuffle && !overfits;
   log::info("{}: {} images", data::name_of(split), spec.items.size());
   const std::string key = fmt::format("trainer.limit_{}_batches",
@@ -58,6 +61,7 @@ int64_t choose_batch_size(const data::DataModule& module,
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,
+                  int64_t processes,
                   int64_t seed) {
   const Node before = training::checkpoint_config(checkpoint);
   if (before.get<int64_t>("seed", 0) != seed) {
@@ -67,16 +71,21 @@ void fit_position(training::TrainState& state,
               seed);
   }
   const int64_t size = before.get<int64_t>("data.batch_size", 1);
-  if (state.batch == 0 || size == batch_size) return;
-  const int64_t images = state.batch * size;
-  state.batch = images / batch_size;
-  log::warn("{}: after {} images of epoch {} with data.batch_size={}, now {}: {} images come again",
-            checkpoint,
-            images,
-            state.epoch,
-            size,
-            batch_size,
-            images - state.batch * batch_size);
+  const int64_t before_all = size * state.processes, now_all = batch_size * processes;
+  if (state.batch == 0 || before_all == now_all) return;
+  const int64_t images = state.batch * before_all;
+  state.batch = images / now_all;
+  log::warn(
+      "{}: after {} images of epoch {} with data.batch_size={} in {} processes, now {} in {}: {} "
+      "images come again",
+      checkpoint,
+      images,
+      state.epoch,
+      size,
+      state.processes,
+      batch_size,
+      processes,
+      images - state.batch * now_all);
 }
 
 void report_data(const data::Timing& timing,

@@ -16,6 +16,7 @@ struct LoaderSettings {
   uint64_t seed;
   bool pin, channels_last;
   std::shared_ptr<data::CacheManager> cache;
+  int64_t rank = 0, processes = 1;
 };
 
 /// `limit`: of its batches. `overfits`: the same batches in the same order, epoch by epoch.
@@ -34,10 +35,11 @@ int64_t choose_batch_size(const data::DataModule& module,
                           const training::Precision& precision,
                           const std::string& checkpoint);
 
-/// A checkpoint's place in its epoch counts batches; the order of images follows from the seed.
+/// A checkpoint's place in its epoch counts batches of each process; the order of images follows from the seed.
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,
+                  int64_t processes,
                   int64_t seed);
 
 /// Where the time went, and which images were left out.

@@ -131,6 +131,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   sampler.replacement = options.replacement;
   sampler.rank = given.rank;
   sampler.world_size = given.world_size;
+  sampler.pad = given.pad;
   if (options.num_samples && given.shuffle && sampler.weights.empty())
     throw ConfigError("data.num_samples: the images have no weights, expected data.weight_column");
   check(sampler);

@@ -22,6 +22,7 @@ struct DataLoaderSpec {
   bool channels_last = false, pin = false;  // of batches: see BatchLayout
   std::function<int64_t(int64_t)> limit;    // batches of an epoch, given all there are; none: all
   int64_t rank = 0, world_size = 1;         // this process's share of every epoch
+  bool pad = true;                          // as SamplerSpec's
   std::shared_ptr<CacheManager> cache;      // null: nothing is kept
 };
 

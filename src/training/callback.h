@@ -24,6 +24,7 @@ struct TrainState {
   double loss_sum = 0;        // of the epoch under way: the losses of its batches
   int64_t loss_count = 0;     // ... and their number
   Metrics metrics;            // the newest value of everything logged
+  int64_t processes = 1;      // that share the images of each step
   double best_score = 0;
   std::string best_path;  // empty: no best checkpoint yet
 };

@@ -60,6 +60,7 @@ Node to_node(const TrainState& state) {
   node.set("seconds", real(state.seconds));
   node.set("loss_sum", real(state.loss_sum));
   node.set("loss_count", Node::make_integer(state.loss_count));
+  node.set("processes", Node::make_integer(state.processes));
   node.set("best_score", real(state.best_score));
   node.set("best_path", Node::make_string(state.best_path));
   node.set("metrics", numbers(state.metrics));
@@ -76,6 +77,7 @@ TrainState state_of(const Node& node) {
   state.seconds = number(node.at("seconds"));
   state.loss_sum = number(node.at("loss_sum"));
   state.loss_count = node.get<int64_t>("loss_count");
+  state.processes = node.get<int64_t>("processes", 1);
   state.best_score = number(node.at("best_score"));
   state.best_path = node.get<std::string>("best_path");
   state.metrics = numbers_of(node.at("metrics"));
@@ -161,6 +163,10 @@ std::map<std::string, at::Tensor> generator_states(const nn::Model& model) {
   return states;
 }
 
+std::string generator_name(const std::string& name, int64_t rank) {
+  return rank == 0 ? name : fmt::format("{}.rank{}", name, rank);
+}
+
 Snapshot take_snapshot(const Parts& parts,
                        const TrainState& state,
                        const Node& config,
@@ -228,10 +234,15 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
     callback->swap_out(parts.task);  // model.* are the weights to be used
   }
   for (const auto& [name, generator] : generators(parts.task.model())) {
-    const auto stored = file.tensors().find("rng." + name);
-    if (stored == file.tensors().end()) continue;
+    const auto stored = file.tensors().find(generator_name("rng." + name, parts.rank));
     at::Generator same = generator;
     const std::lock_guard lock(same.mutex());
+    if (stored == file.tensors().end()) {
+      if (parts.rank == 0) continue;
+      log::warn("{}: no random numbers of rank {}: it draws others", path, parts.rank);
+      same.set_current_seed(same.current_seed() + static_cast<uint64_t>(state.step));
+      continue;
+    }
     same.set_state(nn::tensor_of(stored->second, stored->first));
   }
   const auto threads = saved.get<int64_t>("threads");

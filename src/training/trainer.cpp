@@ -11,12 +11,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "data/device_feed.h"
 #include "nn/model.h"
+#include "training/feeds.h"
+#include "training/gradient_average.h"
 #include "training/optimizer.h"
+#include "training/processes.h"
 #include "training/profiler.h"
 #include "training/scheduler.h"
 #include "training/step.h"
+#include "training/trainer_call.h"
 
 namespace cytra::training {
 namespace {
@@ -28,40 +31,7 @@ c10::Device device_of(const nn::Model& model) {
   return parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
 }
 
-/// Images in the type that the weights have.
-void cast(data::Batch& batch, at::ScalarType type) {
-  if (type == at::kFloat) return;
-  const auto change = [type](at::Tensor& tensor) {
-    if (tensor.is_floating_point()) tensor = tensor.to(type);
-  };
-  for (auto& [key, tensor] : batch.tensors) change(tensor);
-  for (auto& [key, list] : batch.lists) std::for_each(list.begin(), list.end(), change);
-}
-
-/// The weights to be used are in the model while this lives.
-class SwappedIn {
- public:
-  SwappedIn(const std::vector<std::shared_ptr<Callback>>& callbacks, Task& task)
-      : callbacks_(callbacks), task_(task) {
-    for (const auto& callback : callbacks_) callback->swap_in(task_);
-  }
-  ~SwappedIn() {
-    for (const auto& callback : callbacks_) callback->swap_out(task_);
-  }
-  SwappedIn(const SwappedIn&) = delete;
-  SwappedIn& operator=(const SwappedIn&) = delete;
-
- private:
-  const std::vector<std::shared_ptr<Callback>>& callbacks_;
-  Task& task_;
-};
-
 }  // namespace
-
-struct Trainer::Feeds {
-  data::DeviceFeed train, valid;
-  int64_t valid_batches;
-};
 
 Trainer::Trainer(TrainerOptions options,
                  Task& task,
@@ -69,8 +39,11 @@ Trainer::Trainer(TrainerOptions options,
                  Scheduler& scheduler,
                  std::vector<std::shared_ptr<Callback>> callbacks,
                  std::vector<std::shared_ptr<Logger>> loggers,
-                 config::Node config)
+                 config::Node config,
+                 Processes* processes)
     : options_(std::move(options)),
+      alone_(processes == nullptr ? std::make_unique<Processes>() : nullptr),
+      processes_(processes == nullptr ? *alone_ : *processes),
       task_(task),
       optimizer_(optimizer),
       scheduler_(scheduler),
@@ -85,46 +58,21 @@ Trainer::Trainer(TrainerOptions options,
 }
 Trainer::~Trainer() = default;
 
-Parts Trainer::parts() {
-  return {task_, optimizer_, scheduler_, scaler_, callbacks_};
-}
-
-void Trainer::resume(const std::string& path, bool strict) {
-  state_ = load_checkpoint(path, parts(), strict);
-}
-
-void Trainer::save(const std::string& path) {
-  context_.save_to.push_back(path);
-  carry_out();
-  writer_.wait();
-}
-
-template <class Hook>
-void Trainer::call(const char* name, Hook hook) {
-  for (const auto& callback : callbacks_) {
-    const auto fail = [&](const std::string& what) {
-      throw std::runtime_error(
-          fmt::format("callbacks.{} failed in {}: {}", callback->name, name, what));
-    };
-    try {
-      at::RecordFunction scope(at::RecordScope::USER_SCOPE);  // for profilers
-      if (scope.isActive() && callback->name != kProfilerName)
-        scope.before(fmt::format("callbacks.{}.{}", callback->name, name));
-      hook(*callback);
-    } catch (const Error&) {
-      throw;
-    } catch (const c10::Error& error) {
-      fail(error.what_without_backtrace());
-    } catch (const std::exception& error) {
-      fail(error.what());
-    }
-  }
-}
-
 /// Lengths of the training, once the number of batches is known.
-void Trainer::plan(int64_t batches) {
+void Trainer::plan(data::DataLoader& train, data::DataLoader& valid) {
+  const int64_t batches = train.size();
   if (batches == 0)
     throw ConfigError("the training set has no batch; check data.batch_size and data.drop_last");
+  const at::Tensor all = at::tensor({batches, valid.size()}, at::kDouble);
+  processes_.sum({all});
+  if (all[0].item<double>() != static_cast<double>(batches * processes_.place().size)) {
+    throw DataError(fmt::format(
+        "{} training batches, but other processes have others: expected the same images everywhere",
+        batches));
+  }
+  has_validation_ = all[1].item<double>() > 0;
+  if (has_validation_ && !processes_.is_alone() && task_.sums().empty())
+    throw ConfigError("trainer.devices: this task's metrics can't be summed over processes");
   const int64_t accumulate = options_.accumulate_grad_batches;
   const int64_t steps = (batches + accumulate - 1) / accumulate;
   int64_t total = options_.max_epochs < 0 ? -1 : options_.max_epochs * steps;
@@ -138,54 +86,48 @@ void Trainer::plan(int64_t batches) {
 }
 
 void Trainer::fit(data::DataLoader& train, data::DataLoader& valid) {
-  plan(train.size());
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
-  if (options_.enable_progress_bar)
+  plan(train, valid);
+  state_.processes = processes_.place().size;
+  edge_ = state_.batch;
+  if (options_.enable_progress_bar && processes_.is_first())
     progress_ = std::make_unique<Progress>("training", context_.total_steps, state_.step);
   begin_ = Clock::now();
   seconds_before_ = state_.seconds;
-  const auto has_epoch = [&] {
-    return options_.max_epochs < 0 || state_.epoch < options_.max_epochs;
-  };
   try {
-    if (has_epoch() && !should_stop()) sanity_check(feeds);
-    call("on_fit_start", [&](Callback& callback) { callback.on_fit_start(context_); });
-    while (has_epoch() && !should_stop()) {
-      train_epoch(feeds);
-      settle();
-      if (state_.batch < context_.batches) break;
-      end_epoch(feeds);
-    }
-    if (feeds.valid_batches > 0 && state_.validated_at != state_.step) validate(feeds);
-    call("on_fit_end", [&](Callback& callback) { callback.on_fit_end(context_); });
-    carry_out();
+    processes_.guard([&] { run(feeds); });
   } catch (const std::exception& error) {
     on_exception(error.what());
     throw;
   }
   if (progress_) progress_->finish();
-  writer_.wait();
 }
 
-/// The error under way matters, not those of its aftermath.
-void Trainer::on_exception(const std::string& what) {
-  if (progress_) progress_->finish();
-  try {
-    pending_.reset();
-    writer_.wait();
-    for (const auto& callback : callbacks_) callback->on_exception(context_, what);
-    carry_out();
-    writer_.wait();
-  } catch (const std::exception& error) {
-    log::warn("after the error: {}", error.what());
+void Trainer::run(Feeds& feeds) {
+  const auto has_epoch = [&] {
+    return options_.max_epochs < 0 || state_.epoch < options_.max_epochs;
+  };
+  if (!processes_.is_alone()) {
+    average_ = std::make_unique<GradientAverage>(
+        processes_,
+        task_.model(),
+        /*finds_unused=*/options_.strategy == "ddp_find_unused_parameters_true");
+    generators_ = all_generators();
   }
-}
-
-bool Trainer::should_stop() const {
-  if (signal_received() != 0) return true;
-  if (options_.max_steps >= 0 && state_.step >= options_.max_steps) return true;
-  if (options_.max_seconds >= 0 && seconds() >= options_.max_seconds) return true;
-  return stop_ && state_.epoch >= options_.min_epochs && state_.step >= options_.min_steps;
+  agree();
+  if (has_epoch() && !should_stop()) sanity_check(feeds);
+  call("on_fit_start", [&](Callback& callback) { callback.on_fit_start(context_); });
+  while (has_epoch() && !should_stop()) {
+    train_epoch(feeds);
+    settle();
+    if (state_.batch < context_.batches) break;
+    end_epoch(feeds);
+  }
+  if (has_validation_ && state_.validated_at != state_.step) validate(feeds);
+  call("on_fit_end", [&](Callback& callback) { callback.on_fit_end(context_); });
+  carry_out();
+  writer_.wait();
+  agree();  // the files are there, for all to read
 }
 
 double Trainer::seconds() const {
@@ -200,8 +142,8 @@ void Trainer::train_epoch(Feeds& feeds) {
   const bool more = options_.max_epochs < 0 || state_.epoch + 1 < options_.max_epochs;
   if (state_.batch < context_.batches) {
     // saved at the step's edge, killed before or in the validation that was due
-    if (state_.batch > 0 && is_validation_due() && feeds.valid_batches > 0) validate(feeds);
-    feeds.train.start_epoch(state_.epoch, state_.batch, more);
+    if (state_.batch > 0 && is_validation_due() && has_validation_) validate(feeds);
+    feeds.start_epoch(state_.epoch, state_.batch, more);
   }
   Group group;
   while (state_.batch < context_.batches) {
@@ -209,7 +151,8 @@ void Trainer::train_epoch(Feeds& feeds) {
     if (group.batches == 0 && should_stop()) return;
     const auto begin = Clock::now();
     const double waited = feeds.train.waited_s();
-    std::optional<data::Batch> batch = feeds.train.next();
+    std::optional<data::Batch> batch =
+        processes_.is_alone() ? feeds.train.next() : feeds.at(state_.batch);
     // A batch is missing when none of its images could be loaded.
     const int64_t number = batch ? batch->number : context_.batches;
     const int64_t group_begin = number / accumulate * accumulate;
@@ -225,7 +168,7 @@ void Trainer::train_epoch(Feeds& feeds) {
     state_.batch += 1;
     if (state_.batch == group_begin + group.size) apply(group);
     timing_.add(feeds.train.waited_s() - waited, begin);
-    if (group.batches == 0 && state_.batch < context_.batches && feeds.valid_batches > 0 &&
+    if (group.batches == 0 && state_.batch < context_.batches && has_validation_ &&
         is_validation_due() && !should_stop())
       validate(feeds);
   }
@@ -241,6 +184,9 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
     group.before = state_;
     group.generators = generator_states(task_.model());
   }
+  const bool averages = average_ && group.batches + 1 == group.size;
+  if (average_) average_->share_buffers();
+  if (averages) average_->before_forward();
   at::Tensor loss;
   {
     RECORD_USER_SCOPE("forward");
@@ -250,6 +196,7 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
   if (!loss.defined() || loss.numel() != 1 || !loss.requires_grad())
     throw std::logic_error("training_step() gave no scalar with a graph");
   const at::Tensor value = loss.detach();
+  if (averages) average_->before_backward(loss);
   if (group.size == 1) {
     group.loss = value;
     backward(scaler_.scale(loss), options_.detect_anomaly, state_.step + 1, batch.ids);
@@ -258,6 +205,7 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
     group.loss = group.loss.defined() ? group.loss + value * weight : value * weight;
     backward(scaler_.scale(loss * weight), options_.detect_anomaly, state_.step + 1, batch.ids);
   }
+  if (averages) average_->after_backward();
   group.batches += 1;
   if (keeps_all) {
     group.kept.push_back(std::move(batch));
@@ -268,6 +216,7 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
 
 void Trainer::apply(Group& group) {
   settle();  // whether the step before was skipped decides on the learning rate
+  group.loss = processes_.mean(group.loss);
   call("on_before_step", [&](Callback& callback) { callback.on_before_step(context_); });
   const Position position{
       state_.step - state_.skipped, context_.total_steps, state_.epoch, context_.total_epochs};
@@ -276,6 +225,7 @@ void Trainer::apply(Group& group) {
       update(optimizer_, scaler_, options_, rates, group.loss, device_.is_cpu()));
   optimizer_.zero_grad();
   state_.step += 1;
+  edge_ = state_.batch;
   pending_->step = state_.step;
   pending_->lr = rates.lr;
   pending_->group = std::exchange(group, {});
@@ -319,7 +269,9 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
   if (is_too_often)
     advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump") {
-    const std::string folder = config_.get<std::string>("paths.output_dir", ".") + "/nonfinite";
+    const std::string folder =
+        generator_name(config_.get<std::string>("paths.output_dir", ".") + "/nonfinite",
+                       processes_.place().rank);
     advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}",
                          dump(step, parts(), config_, folder),
                          advice);
@@ -330,108 +282,15 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
 void Trainer::end_epoch(Feeds& feeds) {
   const bool is_due = is_validation_due();
   state_.epoch += 1;
-  state_.batch = 0;
+  state_.batch = edge_ = 0;
   if (state_.loss_count > 0)
     log({{"train/loss_epoch", state_.loss_sum / static_cast<double>(state_.loss_count)}});
   state_.loss_sum = 0;
   state_.loss_count = 0;
-  if (is_due && feeds.valid_batches > 0) validate(feeds);
-  if (signal_received() != 0) return;
+  if (is_due && has_validation_) validate(feeds);
+  if (signal() != 0) return;
   call("on_epoch_end", [&](Callback& callback) { callback.on_epoch_end(context_); });
   carry_out();
-}
-
-/// After the step that just ended? Then one was due among its batches.
-bool Trainer::is_validation_due() const {
-  if (state_.validated_at == state_.step) return false;
-  const Amount& given = options_.val_check_interval;
-  const int64_t batches = context_.batches;
-  const auto share = static_cast<int64_t>(given.share * static_cast<double>(batches));
-  const int64_t interval = given.count >= 0 ? given.count : std::max<int64_t>(1, share);
-  const int64_t accumulate = options_.accumulate_grad_batches;
-  int64_t from = (state_.batch - 1) / accumulate * accumulate, to = state_.batch;
-  if (!options_.check_val_every_n_epoch) {
-    from += state_.epoch * batches;
-    to += state_.epoch * batches;
-  } else if ((state_.epoch + 1) % *options_.check_val_every_n_epoch != 0) {
-    return false;
-  }
-  return to / interval > from / interval;
-}
-
-void Trainer::sanity_check(Feeds& feeds) {
-  const int64_t asked = options_.num_sanity_val_steps;
-  const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
-  if (batches > 0 && state_.step == 0) run_validation(feeds.valid, batches, "val", false);
-}
-
-void Trainer::validate(Feeds& feeds) {
-  settle();
-  const Metrics metrics = run_validation(feeds.valid, feeds.valid_batches, "val", true);
-  if (signal_received() != 0) return;  // of some of the images only
-  state_.validated_at = state_.step;
-  log(metrics);
-  scheduler_.on_metrics(state_.metrics);
-  std::string line = fmt::format("epoch {} step {}", state_.epoch, state_.step);
-  if (context_.total_steps >= 0) line += fmt::format("/{}", context_.total_steps);
-  line += ":";
-  for (const auto& [name, value] : metrics) line += fmt::format(" {} {:.4f}", name, value);
-  log::info("{}", line);
-  call("on_validation_end", [&](Callback& callback) { callback.on_validation_end(context_); });
-  carry_out();
-}
-
-Metrics Trainer::run_validation(data::DeviceFeed& feed,
-                                int64_t batches,
-                                const std::string& stage,
-                                bool has_callbacks) {
-  RECORD_USER_SCOPE("validation");
-  nn::Model& model = task_.model();
-  const bool was_training = model.is_training();
-  const SwappedIn swapped(callbacks_, task_);
-  model.eval();
-  {
-    const c10::InferenceMode inference(options_.inference_mode);
-    const at::NoGradGuard no_grad;
-    const Autocast autocast(precision_, device_.type());
-    if (has_callbacks)
-      call("on_validation_start", [&](Callback& one) { one.on_validation_start(context_); });
-    feed.start_epoch(0);
-    for (int64_t b = 0; b < batches && signal_received() == 0; ++b) {
-      std::optional<data::Batch> batch = feed.next();
-      if (!batch) break;
-      cast(*batch, precision_.parameters);
-      task_.validation_step(*batch);
-      if (!has_callbacks) continue;
-      context_.batch = &*batch;
-      call("on_validation_batch", [&](Callback& one) { one.on_validation_batch(context_); });
-      context_.batch = nullptr;
-    }
-  }
-  Metrics metrics;
-  for (const auto& [name, value] : task_.validation_end()) metrics[stage + "/" + name] = value;
-  model.train(was_training);
-  return metrics;
-}
-
-Metrics Trainer::evaluate(data::DataLoader& loader, const std::string& stage) {
-  data::DeviceFeed feed(loader, device_);
-  const Metrics metrics = run_validation(feed, loader.size(), stage, false);
-  if (signal_received() == 0) log(metrics);
-  return metrics;
-}
-
-void Trainer::carry_out() {
-  if (!context_.logged.empty()) log(std::exchange(context_.logged, {}));
-  if (!context_.save_to.empty()) {
-    settle();
-    if (progress_) state_.seconds = seconds();
-    Snapshot snapshot = take_snapshot(parts(), state_, config_, writer_.reusable());
-    writer_.write(std::move(snapshot),
-                  std::exchange(context_.save_to, {}),
-                  std::exchange(context_.remove, {}));
-  }
-  stop_ = stop_ || std::exchange(context_.stop, false);
 }
 
 void Trainer::log(const Metrics& metrics, const Metrics& times) {

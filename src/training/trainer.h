@@ -20,6 +20,9 @@ class DeviceFeed;
 
 namespace cytra::training {
 
+struct Feeds;
+class GradientAverage;
+class Processes;
 struct Group;
 struct Outcome;
 struct Pending;
@@ -30,14 +33,16 @@ struct Pending;
 class Trainer {
  public:
   /// The model is on its device already; the optimizer is attached. `config` goes into every
-  /// checkpoint.
+  /// checkpoint. `processes`: that train together, connected already; null: this one alone. Then
+  /// all of them make the same calls, but loggers are for the first alone, which writes all files.
   Trainer(TrainerOptions options,
           Task& task,
           Optimizer& optimizer,
           Scheduler& scheduler,
           std::vector<std::shared_ptr<Callback>> callbacks = {},
           std::vector<std::shared_ptr<Logger>> loggers = {},
-          config::Node config = config::Node::make_map());
+          config::Node config = config::Node::make_map(),
+          Processes* processes = nullptr);
   ~Trainer();
 
   /// Takes up a training where a checkpoint left it. Throws: as load_checkpoint().
@@ -55,12 +60,21 @@ class Trainer {
   /// Writes a checkpoint of the present state and waits for it. Throws: as AtomicFile.
   void save(const std::string& path);
 
+  /// The signal that ended fit(), in whichever process, or 0.
+  int signal() const;
   /// Of the training batches so far.
   const data::Timing& timing() const { return timing_; }
 
  private:
-  struct Feeds;
-  void plan(int64_t batches);
+  /// What may end a training early, as all processes know it.
+  struct Ending {
+    int signal = 0;
+    bool is_late = false, is_asked = false;
+  };
+  Ending own_ending() const;
+  bool agree(bool saves = false);
+  void plan(data::DataLoader& train, data::DataLoader& valid);
+  void run(Feeds& feeds);
   void sanity_check(Feeds& feeds);
   void train_epoch(Feeds& feeds);
   void train_batch(data::Batch batch, Group& group);
@@ -82,9 +96,17 @@ class Trainer {
   void carry_out();
   void log(const Metrics& metrics, const Metrics& times = {});
   void log_step(const Pending& step, const Outcome& outcome);
+  void write(std::map<std::string, at::Tensor> generators);
+  std::map<std::string, at::Tensor> all_generators();
   Parts parts();
 
   TrainerOptions options_;
+  std::unique_ptr<Processes> alone_;
+  Processes& processes_;
+  std::unique_ptr<GradientAverage> average_;  // null: alone
+  Ending ending_;
+  std::map<std::string, at::Tensor> generators_;  // of all processes, as of the last checkpoint
+  bool has_validation_ = false;                   // of images, in any process
   Task& task_;
   Optimizer& optimizer_;
   Scheduler& scheduler_;
@@ -104,6 +126,7 @@ class Trainer {
   std::chrono::steady_clock::time_point begin_;
   double seconds_before_ = 0;
   int64_t skipped_in_a_row_ = 0;
+  int64_t edge_ = 0;  // state_.batch as of the newest step's edge
   bool stop_ = false;
 };
 

@@ -82,6 +82,22 @@ void TrainerOptions::check() {
   }
   make_profiler(profiler, "profiler");  // is it right?
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);
+  const Node& some = given_.devices;
+  if (some.kind == Kind::integer && (some.integer > 0 || some.integer == -1)) {
+    devices = std::max<int64_t>(0, some.integer);
+  } else if (some.kind == Kind::string && some.string == "auto") {
+    devices = 0;
+  } else if (!some.is_null()) {
+    config::throw_bad_value(some, "a number of devices from 1 on, -1 or auto");
+  }
+  const Node& patience = given_.process_timeout;
+  if (patience.kind == Kind::integer || patience.kind == Kind::real) {
+    process_timeout_s = patience.as<double>();
+  } else if (!patience.is_null()) {
+    process_timeout_s = duration_s(patience);
+  }
+  if (!(process_timeout_s >= 1 && process_timeout_s <= 1e7))
+    config::throw_bad_value(patience, "a time of 1 s or more");
   const Node& deterministic = given_.deterministic;
   if (deterministic.kind == Kind::boolean) {
     deterministic_mode = deterministic.boolean ? "true" : "false";

@@ -32,7 +32,11 @@ struct TrainerOptions : perf::DeviceOptions {
   int64_t num_sanity_val_steps = 2;
   Amount val_check_interval;  // of an epoch's batches
   std::optional<int64_t> check_val_every_n_epoch = 1;
-  int64_t accumulate_grad_batches = 1, log_every_n_steps = 10, devices = 1;
+  int64_t accumulate_grad_batches = 1, log_every_n_steps = 10;
+  int64_t devices = 1, num_nodes = 1;  // devices of each machine; 0: all it has
+  std::string strategy = "auto";
+  bool sync_batchnorm = false;
+  double process_timeout_s = 1800;  // of `process_timeout`
   std::optional<double> gradient_clip_val;
   std::string gradient_clip_algorithm = "norm", precision = "32";
   /// About a loss or gradients that are not finite; their step is never applied.
@@ -56,7 +60,7 @@ struct TrainerOptions : perf::DeviceOptions {
   /// As given: a value of two types. Null: not given.
   struct Given {
     config::Node limit_train_batches, limit_val_batches, limit_test_batches, overfit_batches,
-        val_check_interval, fast_dev_run, deterministic, max_time;
+        val_check_interval, fast_dev_run, deterministic, max_time, devices, process_timeout;
   } given_;
 };
 
@@ -69,7 +73,16 @@ void TrainerOptions::visit(V& v) {
   v("min_steps", min_steps, "early stopping waits for so many; -1: none", -1, 1e12);
   v("max_time", given_.max_time, "DD:HH:MM:SS after which the training ends; null: no limit");
   DeviceOptions::visit(v);
-  v("devices", devices, "devices of this machine; more than one is not supported yet", 1, 1);
+  v("devices", given_.devices, "of each machine, a process for each; auto, -1: all GPUs, or one CPU");
+  v("num_nodes", num_nodes, "machines, each with so many devices", 1, 1e6);
+  v("strategy",
+    strategy,
+    "several devices average their gradients; one of these also looks for parameters without any",
+    {"auto", "ddp", "ddp_spawn", "ddp_find_unused_parameters_true"});
+  v("sync_batchnorm", sync_batchnorm, "statistics of batch norms over all processes");
+  v("process_timeout",
+    given_.process_timeout,
+    "how long processes wait for each other: seconds, or DD:HH:MM:SS");
   v("precision", precision, "true: of everything; mixed: of products", precision_names());
   v("limit_train_batches", given_.limit_train_batches, "of an epoch: 10 batches, or 0.1 of them");
   v("limit_val_batches", given_.limit_val_batches, "of a validation: a number or a share; 0: none");
@@ -106,9 +119,6 @@ void TrainerOptions::visit(V& v) {
   v("enable_checkpointing", enable_checkpointing, "false: no ModelCheckpoint writes");
   v("limit_predict_batches", Unused{{"null", "1.0"}}, "of `predict`");
   v("default_root_dir", Unused{}, "the folder of a run is paths.output_dir");
-  v("strategy", Unused{{"auto"}}, "one device is used");
-  v("num_nodes", Unused{{"1"}}, "one device is used");
-  v("sync_batchnorm", Unused{{"false"}}, "one device is used");
   v("benchmark", Unused{{"false"}}, "use performance.enable_cudnn_benchmark");
   v("logger", Unused{{"true"}}, "use the group logger");
   v("barebones", Unused{{"false"}}, "use callbacks=none logger=none");

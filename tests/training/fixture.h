@@ -42,14 +42,15 @@ struct TinyTask final : training::Task {
   }
   void validation_step(const data::Batch& batch) override {
     ++validation_batches;
-    sum += error(batch).item<double>();
-    count += 1;
+    sums_.add_(at::tensor({error(batch).item<double>(), 1.0}, at::kDouble));
   }
   training::Metrics validation_end() override {
-    const training::Metrics metrics{{"loss", sum / count}};
-    sum = count = 0;
+    const auto both = sums_.accessor<double, 1>();
+    const training::Metrics metrics{{"loss", both[0] / both[1]}};
+    sums_.zero_();
     return metrics;
   }
+  std::vector<Tensor> sums() override { return {sums_}; }
   at::Tensor error(const data::Batch& batch) {
     const at::Tensor& x = batch.at("x");
     return (net->forward(x) - (2 * x - 1)).square().mean();
@@ -58,7 +59,7 @@ struct TinyTask final : training::Task {
   std::function<double(int64_t)> factor = [](int64_t) { return 1.0; };  // of the n-th batch, from 1
   std::vector<std::string> seen;
   int64_t steps = 0, validation_batches = 0;
-  double sum = 0, count = 0;
+  at::Tensor sums_ = at::zeros({2}, at::kDouble);
 };
 
 /// The sample's number as an image of random values around it.
@@ -69,11 +70,11 @@ struct Number final : data::Transform {
   }
 };
 
-inline data::DataLoader loader(int64_t images,
-                               int64_t batch_size,
-                               bool shuffle,
-                               int64_t workers = 0,
-                               const training::Amount& limit = {}) {
+inline data::DataLoaderSpec loader_spec(int64_t images,
+                                        int64_t batch_size,
+                                        bool shuffle,
+                                        int64_t workers = 0,
+                                        const training::Amount& limit = {}) {
   data::DataLoaderSpec spec;
   for (int64_t i = 0; i < images; ++i) {
     data::Sample sample;
@@ -88,7 +89,15 @@ inline data::DataLoader loader(int64_t images,
   spec.shuffle = shuffle;
   spec.seed = 5;
   spec.limit = [limit](int64_t batches) { return limit.of(batches, "limit"); };
-  return data::DataLoader(std::move(spec));
+  return spec;
+}
+
+inline data::DataLoader loader(int64_t images,
+                               int64_t batch_size,
+                               bool shuffle,
+                               int64_t workers = 0,
+                               const training::Amount& limit = {}) {
+  return data::DataLoader(loader_spec(images, batch_size, shuffle, workers, limit));
 }
 
 template <class Base>
@@ -123,7 +132,8 @@ struct Tiny {
                 const std::string& callbacks = "{}",
                 double dropout = 0,
                 const std::string& optimizer = "{_target_: AdamW, lr: 0.1}",
-                const std::string& scheduler = "{_target_: CosineAnnealingLR, warmup_steps: 2}") {
+                const std::string& scheduler = "{_target_: CosineAnnealingLR, warmup_steps: 2}",
+                training::Processes* processes = nullptr) {
     at::manual_seed(3);
     parsed = trainer_options("{enable_progress_bar: false, " + options + "}");
     task = std::make_shared<TinyTask>(dropout);
@@ -141,7 +151,14 @@ struct Tiny {
     }
     all.push_back(recorder);
     trainer =
-        std::make_unique<training::Trainer>(parsed, *task, *this->optimizer, *this->scheduler, all);
+        std::make_unique<training::Trainer>(parsed,
+                                            *task,
+                                            *this->optimizer,
+                                            *this->scheduler,
+                                            all,
+                                            std::vector<std::shared_ptr<training::Logger>>{},
+                                            config::Node::make_map(),
+                                            processes);
   }
   Tiny& fit(int64_t images = 10, int64_t batch_size = 2, int64_t valid = 3, int64_t workers = 0) {
     data::DataLoader train = loader(images, batch_size, true, workers, parsed.limit_train_batches),

@@ -1,0 +1,272 @@
+#include "app/launch.h"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+extern char** environ;
+
+namespace cytra::app {
+namespace {
+
+using training::Place;
+using training::TrainerOptions;
+
+std::string text_of(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+/// A whole number from the environment. Throws: ConfigError.
+int64_t number_of(const char* name, int64_t low, int64_t high) {
+  const std::string text = text_of(name);
+  char* end = nullptr;
+  const int64_t number = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != 0 || number < low || number > high) {
+    throw ConfigError(fmt::format("{}={} in the environment: expected a number from {} to {}",
+                                  name,
+                                  text.empty() ? "(not set)" : text,
+                                  low,
+                                  high));
+  }
+  return number;
+}
+
+int64_t number_or(const char* name, int64_t otherwise, int64_t low, int64_t high) {
+  return text_of(name).empty() ? otherwise : number_of(name, low, high);
+}
+
+constexpr int64_t kMost = 1 << 20, kPorts = 65535;
+
+Place by_torchrun(const TrainerOptions& options) {
+  Place place;
+  place.size = number_of("WORLD_SIZE", 1, kMost);
+  place.rank = number_of("RANK", 0, place.size - 1);
+  place.local_size =
+      number_or("LOCAL_WORLD_SIZE",
+                std::clamp<int64_t>(place.size / options.num_nodes, 1, place.size),
+                1,
+                place.size);
+  place.local_rank =
+      number_or("LOCAL_RANK", place.rank % place.local_size, 0, place.local_size - 1);
+  if (place.size == 1) return place;
+  place.host = text_of("MASTER_ADDR");
+  if (place.host.empty())
+    throw ConfigError("MASTER_ADDR is not in the environment: expected the host of rank 0");
+  place.port = static_cast<uint16_t>(number_of("MASTER_PORT", 1, kPorts));
+  place.is_hosted = text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (!text_of("TORCHELASTIC_RESTART_COUNT").empty())
+    place.attempt = text_of("TORCHELASTIC_RESTART_COUNT");
+  return place;
+}
+
+Place by_slurm(const TrainerOptions& options) {
+  Place place;
+  place.size = number_of("SLURM_NTASKS", 1, kMost);
+  place.rank = number_of("SLURM_PROCID", 0, place.size - 1);
+  place.local_size = std::clamp<int64_t>(
+      place.size / number_or("SLURM_STEP_NUM_NODES", options.num_nodes, 1, kMost), 1, place.size);
+  place.local_rank = number_of("SLURM_LOCALID", 0, place.size - 1);
+  place.host = text_of("MASTER_ADDR");
+  if (place.host.empty()) place.host = first_host(text_of("SLURM_JOB_NODELIST"));
+  if (place.host.empty())
+    throw ConfigError("SLURM_JOB_NODELIST is not in the environment: expected the job's nodes");
+  // Jobs on the same nodes, and steps of one job, need ports of their own.
+  const int64_t id = number_or("SLURM_JOB_ID", 0, 0, INT64_MAX) +
+                     1000 * (number_or("SLURM_STEP_ID", 0, 0, INT64_MAX) % 10);
+  place.port =
+      static_cast<uint16_t>(number_or("MASTER_PORT", 15000 + id % 10000, 1, kPorts));
+  place.attempt = text_of("SLURM_RESTART_COUNT") + "/" + text_of("SLURM_STEP_ID");
+  return place;
+}
+
+/// srun has started this process as one of several. Shells and batch scripts have such variables,
+/// too; what they start stands alone.
+bool is_slurm_task() {
+  constexpr int64_t kSpecialSteps = 0xfffffff0;  // of batch scripts and interactive shells
+  return !text_of("SLURM_PROCID").empty() && !text_of("SLURM_STEP_ID").empty() &&
+         number_of("SLURM_STEP_ID", 0, INT64_MAX) < kSpecialSteps &&
+         number_or("SLURM_NTASKS", 1, 1, kMost) > 1;
+}
+
+}  // namespace
+
+Place place_of(const TrainerOptions& options, c10::Device device) {
+  const int64_t gpus = device.is_cuda() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  const bool is_torchrun = !text_of("RANK").empty() || !text_of("WORLD_SIZE").empty();
+  Place place;
+  if (is_torchrun || is_slurm_task()) {
+    place = is_torchrun ? by_torchrun(options) : by_slurm(options);
+    const int64_t wanted = options.devices * options.num_nodes;
+    if (options.devices > 0 && wanted != place.size) {
+      throw ConfigError(fmt::format(
+          "{}={} in the environment, but trainer.devices={} with trainer.num_nodes={} make {} "
+          "processes; expected devices times num_nodes to be {} (or trainer.devices=auto)",
+          is_torchrun ? "WORLD_SIZE" : "SLURM_NTASKS",
+          place.size,
+          options.devices,
+          options.num_nodes,
+          wanted,
+          place.size));
+    }
+  } else {
+    if (options.num_nodes > 1) {
+      throw ConfigError(fmt::format(
+          "trainer.num_nodes={}: expected this process to be started by torchrun or srun, once per "
+          "device of every machine (docs/distributed.md)",
+          options.num_nodes));
+    }
+    place.size = options.devices > 0 ? options.devices : std::max<int64_t>(1, gpus);
+    place.local_size = place.size;
+  }
+  if (device.is_cuda() && place.local_rank >= gpus) {
+    throw ConfigError(fmt::format(
+        "trainer.devices: process {} of this machine would use GPU {}, but it has {} GPUs",
+        place.local_rank,
+        place.local_rank,
+        gpus));
+  }
+  if (device.is_cuda() && starts_others(place) && place.size > gpus) {
+    throw ConfigError(fmt::format(
+        "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus));
+  }
+  return place;
+}
+
+bool starts_others(const Place& place) {
+  return place.size > 1 && text_of("RANK").empty() && !is_slurm_task();
+}
+
+std::string first_host(const std::string& nodes) {
+  const std::size_t bracket = nodes.find('[');
+  if (nodes.find(',') < bracket || bracket == std::string::npos)
+    return nodes.substr(0, nodes.find(','));
+  const std::size_t end = nodes.find_first_of("-,]", bracket), close = nodes.find(']', bracket);
+  if (close == std::string::npos) return "";
+  const std::string after = nodes.substr(close + 1);
+  return nodes.substr(0, bracket) + nodes.substr(bracket + 1, end - bracket - 1) +
+         after.substr(0, after.find(','));
+}
+
+int threads_of(const Place& place) {
+  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  const int64_t share = std::max<int64_t>(1, cores / place.local_size);
+  return static_cast<int>(number_or("SLURM_CPUS_PER_TASK", share, 1, kMost));
+}
+
+void Children::start(const Place& place) {
+  // exec's arguments are made before fork(): in between, only calls that signals allow too.
+  const std::string line = read_file("/proc/self/cmdline");
+  std::vector<std::string> words = split(line, '\0');
+  if (!words.empty() && words.back().empty()) words.pop_back();
+  const pid_t parent = ::getpid();
+  for (int64_t rank = 1; rank < place.size; ++rank) {
+    std::map<std::string, std::string> own{{"RANK", std::to_string(rank)},
+                                           {"LOCAL_RANK", std::to_string(rank)},
+                                           {"WORLD_SIZE", std::to_string(place.size)},
+                                           {"LOCAL_WORLD_SIZE", std::to_string(place.size)},
+                                           {"MASTER_ADDR", place.host},
+                                           {"MASTER_PORT", std::to_string(place.port)}};
+    std::vector<std::string> variables;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      if (own.count(text.substr(0, text.find('='))) == 0) variables.push_back(text);
+    }
+    for (const auto& [name, value] : own) variables.push_back(name + "=" + value);
+    const auto pointers = [](std::vector<std::string>& texts) {
+      std::vector<char*> all;
+      for (std::string& text : texts) all.push_back(text.data());
+      all.push_back(nullptr);
+      return all;
+    };
+    const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
+    const pid_t pid = ::fork();
+    if (pid < 0) throw_errno("can't start", fmt::format("rank {}", rank), errno);
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() == parent) {
+        const int nothing = ::open("/dev/null", O_RDONLY);
+        ::dup2(nothing, STDIN_FILENO);
+        ::execve("/proc/self/exe", arguments.data(), environment.data());
+      }
+      ::_exit(127);
+    }
+    const std::lock_guard lock(mutex_);
+    children_.push_back({rank, pid});
+  }
+}
+
+std::string Children::lost() {
+  const std::lock_guard lock(mutex_);
+  for (Child& child : children_) {
+    int status = 0;
+    if (child.pid == 0 || ::waitpid(child.pid, &status, WNOHANG) != child.pid) continue;
+    child.pid = 0;
+    if (!lost_.empty() || status == 0) continue;
+    lost_ = WIFSIGNALED(status)
+                ? fmt::format("rank {} was ended by signal {} ({})",
+                              child.rank,
+                              WTERMSIG(status),
+                              ::strsignal(WTERMSIG(status)))
+                : fmt::format("rank {} ended with exit code {}", child.rank, WEXITSTATUS(status));
+  }
+  return lost_;
+}
+
+Children::~Children() {
+  using namespace std::chrono_literals;
+  const auto is_alive = [this] {
+    lost();
+    return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
+      return child.pid != 0;
+    });
+  };
+  const auto wait = [&](std::chrono::milliseconds most) {
+    for (auto waited = 0ms; waited < most && is_alive(); waited += 20ms)
+      std::this_thread::sleep_for(20ms);
+  };
+  wait(3s);
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (const Child& child : children_) {
+      if (child.pid != 0) ::kill(child.pid, signal);
+    }
+    wait(2s);
+  }
+}
+
+void OwnLog::open(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) {  // no shared file system
+    log::warn("{}: {}; messages stay here", path, std::strerror(errno));
+    return;
+  }
+  before_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  ::dup2(file, STDERR_FILENO);
+  ::close(file);
+}
+
+void OwnLog::restore() {
+  if (before_ < 0) return;
+  ::dup2(before_, STDERR_FILENO);
+  ::close(before_);
+  before_ = -1;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,61 @@
+#pragma once
+// How the processes of a training come about: by torchrun, by Slurm, or started by the first one.
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+#include <sys/types.h>
+
+#include "training/processes.h"
+#include "training/trainer_options.h"
+
+namespace cytra::app {
+
+/// Where this process stands, by the environment of torchrun (RANK, WORLD_SIZE, ...) or srun
+/// (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError when
+/// environment and options contradict each other.
+training::Place place_of(const training::TrainerOptions& options, c10::Device device);
+/// Whether the first process has to start the others.
+bool starts_others(const training::Place& place);
+/// The first host of Slurm's list: "gpu[03-07,11],cpu1" -> "gpu03".
+std::string first_host(const std::string& nodes);
+/// CPU threads for each of the processes on this machine.
+int threads_of(const training::Place& place);
+
+/// The processes that the first one starts: this program with the same command line, and torchrun's
+/// variables. They never outlive it.
+class Children {
+ public:
+  Children() = default;
+  /// Waits some seconds until all have ended, then makes them end.
+  ~Children();
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+  void start(const training::Place& place);
+  /// "rank 1 was ended by signal 9 (Killed)", or "" when nothing happened. Thread-safe.
+  std::string lost();
+
+ private:
+  struct Child {
+    int64_t rank;
+    pid_t pid;  // 0: has ended
+  };
+  std::mutex mutex_;
+  std::vector<Child> children_;
+  std::string lost_;
+};
+
+/// The messages of a process but the first go to a file of their own, errors of the first apart.
+/// restore(): to where they went before.
+class OwnLog {
+ public:
+  void open(const std::string& path);
+  void restore();
+  ~OwnLog() { restore(); }
+
+ private:
+  int before_ = -1;
+};
+
+}  // namespace cytra::app

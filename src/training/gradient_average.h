@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::nn {
+struct Model;
+}
+
+namespace cytra::training {
+
+class Processes;
+
+/// Averages a model's gradients over the processes during backward(): in buckets of 25 MB, each
+/// under way as soon as its last gradient is there. Follows: DistributedDataParallel, by its own
+/// c10d::Reducer; but the buckets are final from the first step on, so that a training that was
+/// interrupted adds in the same order.
+class GradientAverage {
+ public:
+  /// All processes start with rank 0's weights and buffers. `finds_unused`: parameters without a
+  /// part in the loss are looked for in each step's graph, which takes time; else they are an
+  /// error.
+  GradientAverage(Processes& processes, const nn::Model& model, bool finds_unused);
+  ~GradientAverage();
+  /// Around the last batch of a step; the gradients of batches before it are added up by each
+  /// process for itself. after_backward() throws: ConfigError when a parameter had no part in the
+  /// loss.
+  void before_forward();
+  void before_backward(const at::Tensor& loss);
+  void after_backward();
+  /// Rank 0's buffers (running means) for all; before every forward pass.
+  void share_buffers();
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace cytra::training

@@ -1,0 +1,123 @@
+// The part of the Trainer that ends a training and writes checkpoints.
+#include <csignal>
+
+#include <ATen/ATen.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "training/processes.h"
+#include "training/step.h"
+#include "training/trainer.h"
+
+namespace cytra::training {
+
+Parts Trainer::parts() {
+  return {task_, optimizer_, scheduler_, scaler_, callbacks_, processes_.place().rank};
+}
+
+void Trainer::resume(const std::string& path, bool strict) {
+  state_ = load_checkpoint(path, parts(), strict);
+}
+
+void Trainer::save(const std::string& path) {
+  context_.save_to.push_back(path);
+  processes_.guard([&] {
+    carry_out();
+    writer_.wait();
+  });
+}
+
+void Trainer::carry_out() {
+  if (!context_.logged.empty()) log(std::exchange(context_.logged, {}));
+  stop_ = stop_ || std::exchange(context_.stop, false);
+  if (!agree(!context_.save_to.empty())) return;
+  settle();
+  if (!processes_.is_alone()) generators_ = all_generators();
+  write(generators_);
+}
+
+/// The first process's checkpoint, with the generators of the others.
+void Trainer::write(std::map<std::string, at::Tensor> generators) {
+  if (progress_) state_.seconds = seconds();
+  std::vector<std::string> paths = std::exchange(context_.save_to, {}),
+                           remove = std::exchange(context_.remove, {});
+  if (paths.empty() || !processes_.is_first()) return;
+  Snapshot snapshot = take_snapshot(parts(), state_, config_, writer_.reusable());
+  snapshot.tensors.merge(generators);
+  writer_.write(std::move(snapshot), std::move(paths), std::move(remove));
+}
+
+/// By name, of all processes.
+std::map<std::string, at::Tensor> Trainer::all_generators() {
+  std::map<std::string, at::Tensor> all;
+  for (const auto& [name, state] : generator_states(task_.model())) {
+    const std::vector<at::Tensor> states = processes_.gather(state);
+    for (std::size_t rank = 0; rank < states.size(); ++rank)
+      all[generator_name(name, static_cast<int64_t>(rank))] = states[rank];
+  }
+  return all;
+}
+
+/// The error under way matters, not those of its aftermath.
+void Trainer::on_exception(const std::string& what) {
+  if (progress_) progress_->finish();
+  try {
+    pending_.reset();
+    writer_.wait();
+    state_.batch = edge_;
+    for (const auto& callback : callbacks_) callback->on_exception(context_, what);
+    if (processes_.is_alone()) {
+      carry_out();
+    } else {  // the others may be gone; their generators have not moved when the own has not
+      std::map<std::string, at::Tensor> generators;
+      for (const auto& [name, state] : generator_states(task_.model())) {
+        const auto known = generators_.find(name);
+        if (known != generators_.end() && at::equal(known->second, state)) generators = generators_;
+      }
+      write(std::move(generators));
+    }
+    writer_.wait();
+  } catch (const std::exception& error) {
+    log::warn("after the error: {}", error.what());
+  }
+}
+
+Trainer::Ending Trainer::own_ending() const {
+  return {signal_received(), options_.max_seconds >= 0 && seconds() >= options_.max_seconds, stop_};
+}
+
+/// What any process asks for, all do, at the same edge of a step. Whether any wants to save.
+bool Trainer::agree(bool saves) {
+  if (processes_.is_alone()) return saves;
+  constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+  const Ending own = own_ending();
+  const auto is = [](bool value) { return value ? 1.0 : 0.0; };
+  const at::Tensor votes = at::tensor({is(own.signal == kSignals[0]),
+                                       is(own.signal == kSignals[1]),
+                                       is(own.signal == kSignals[2]),
+                                       is(own.is_late),
+                                       is(own.is_asked),
+                                       is(saves)},
+                                      at::kDouble);
+  processes_.sum({votes});
+  const double* sums = votes.const_data_ptr<double>();
+  for (int s = 0; s < 3 && ending_.signal == 0; ++s) {
+    if (sums[s] > 0) ending_.signal = kSignals[s];
+  }
+  ending_.is_late = sums[3] > 0;
+  ending_.is_asked = sums[4] > 0;
+  return sums[5] > 0;
+}
+
+int Trainer::signal() const {
+  return processes_.is_alone() ? signal_received() : ending_.signal;
+}
+
+bool Trainer::should_stop() const {
+  const Ending ending = processes_.is_alone() ? own_ending() : ending_;
+  if (ending.signal != 0 || ending.is_late) return true;
+  if (options_.max_steps >= 0 && state_.step >= options_.max_steps) return true;
+  return ending.is_asked && state_.epoch >= options_.min_epochs && state_.step >= options_.min_steps;
+}
+
+}  // namespace cytra::training

@@ -1,0 +1,278 @@
+// Trainings of two processes, forked from a test that has used no threads yet.
+#include "training/processes.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/signals.h"
+#include "tests/support/tmp_dir.h"
+#include "tests/training/fixture.h"
+#include "training/gradient_average.h"
+
+namespace cytra {
+namespace {
+using test::Tiny;
+using training::Place;
+using training::Processes;
+
+constexpr const char *kSgd = "{_target_: SGD, lr: 0.1, momentum: 0.9}",
+                     *kConstant = "{_target_: ConstantLR, factor: 1.0}";
+
+/// What each rank's work returned, or the error it threw.
+std::vector<std::string> together(const std::function<std::string(Processes&)>& work,
+                                  double timeout_s = 60,
+                                  int64_t size = 2) {
+  const test::TmpDir dir;
+  int port[2];
+  EXPECT_EQ(::pipe(port), 0);
+  std::vector<pid_t> children;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    std::string result;
+    Place place{rank, size, rank, size};
+    if (rank > 0 && ::read(port[0], &place.port, sizeof place.port) != sizeof place.port)
+      std::_Exit(9);
+    {
+      Processes processes(place, timeout_s);
+      for (int64_t other = 1; rank == 0 && other < size; ++other) {
+        const uint16_t number = processes.place().port;
+        if (::write(port[1], &number, sizeof number) != sizeof number) std::_Exit(9);
+      }
+      try {
+        processes.guard([&] {
+          processes.join(c10::kCPU, "logs");
+          result = work(processes);
+          processes.finish();
+        });
+      } catch (const std::exception& error) {
+        result = fmt::format("error {}: {}", exit_code(error), error.what());
+      }
+    }
+    write_file(dir / std::to_string(rank), result);
+    std::_Exit(0);
+  }
+  std::vector<std::string> results;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    int status = 0;
+    ::waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
+    const std::string path = dir / std::to_string(rank);
+    results.push_back(std::filesystem::exists(path) ? read_file(path)
+                                                    : fmt::format("ended by {}", status));
+  }
+  ::close(port[0]);
+  ::close(port[1]);
+  return results;
+}
+
+/// The training of the fixture, each process with its share.
+struct Share {
+  Share(Processes* processes, const std::string& options)
+      : tiny(options, "{}", 0, kSgd, kConstant, processes), place(processes ? processes->place() : Place()) {}
+  Share& fit(int64_t images, int64_t batch_size, int64_t valid) {
+    data::DataLoader train = loader(images, batch_size, true), test = loader(valid, 1, false);
+    tiny.trainer->fit(train, test);
+    return *this;
+  }
+  data::DataLoader loader(int64_t images, int64_t batch_size, bool is_train) const {
+    data::DataLoaderSpec spec = test::loader_spec(images, batch_size, is_train);
+    spec.rank = place.rank;
+    spec.world_size = place.size;
+    spec.pad = is_train;
+    if (edit) edit(spec);
+    return data::DataLoader(std::move(spec));
+  }
+  /// "step weight bias metric".
+  std::string result() const {
+    const std::vector<double> weights = tiny.weights();
+    return fmt::format("{} {} {} {}",
+                       tiny.state().step,
+                       weights[0],
+                       weights[1],
+                       tiny.state().metrics.count("val/loss") ? tiny.state().metrics.at("val/loss") : 0);
+  }
+  Tiny tiny;
+  Place place;
+  std::function<void(data::DataLoaderSpec&)> edit;
+};
+
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> all;
+  std::istringstream stream(text);
+  for (double value = 0; stream >> value;) all.push_back(value);
+  return all;
+}
+
+/// Two processes with batches of 2 and one with 4 learn the same, and see the same metrics, though
+/// one process has more of the 3 images for validation.
+void expect_as_one(const std::string& options) {
+  const std::vector<std::string> two = together(
+      [&](Processes& processes) { return Share(&processes, options).fit(16, 2, 3).result(); });
+  const std::string one = together([&](Processes&) {
+    return Share(nullptr, options).fit(16, 4, 3).result();
+  }, 60, 1)[0];
+  EXPECT_EQ(two[0], two[1]);
+  const std::vector<double> expected = numbers(one), got = numbers(two[0]);
+  ASSERT_EQ(expected.size(), 4U) << one;
+  ASSERT_EQ(got.size(), 4U) << two[0];
+  EXPECT_EQ(got[0], expected[0]);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+}
+
+TEST(Processes, TwoLearnAsOneWithLargerBatches) {
+  expect_as_one("max_epochs: 3, gradient_clip_val: 0.5");
+}
+
+TEST(Processes, TwoAccumulateAsOne) {
+  expect_as_one("max_epochs: 3, accumulate_grad_batches: 3");
+}
+
+TEST(Processes, SumMeanBroadcastGather) {
+  const std::vector<std::string> three = together(
+      [](Processes& processes) {
+        const auto rank = static_cast<double>(processes.place().rank);
+        const at::Tensor sums = at::tensor({rank, 1.0}, at::kFloat),
+                         whole = at::tensor({int64_t{1} << 40}, at::kLong),
+                         shared = at::full({2}, rank);
+        processes.sum({sums, whole});
+        processes.broadcast({shared});
+        const at::Tensor mean = processes.mean(at::full({}, rank));
+        const auto bytes = processes.gather(at::full({1}, rank + 5, at::kByte));
+        return fmt::format("{} {} {} {} {} {}{}{}",
+                           sums[0].item<double>(),
+                           sums[1].item<double>(),
+                           whole.item<int64_t>() == int64_t{3} << 40,
+                           shared[1].item<double>(),
+                           mean.item<double>(),
+                           bytes[0].item<int64_t>(),
+                           bytes[1].item<int64_t>(),
+                           bytes[2].item<int64_t>());
+      },
+      60,
+      3);
+  for (const std::string& result : three) EXPECT_EQ(result, "3 3 true 0 1 567");
+}
+
+// A batch is missing in one process, as its images are damaged: all do equally many steps.
+TEST(Processes, KeepStepWhenBatchesAreMissing) {
+  struct Broken final : data::Transform {
+    void apply(data::Sample& sample, Rng&) const override {
+      if (std::stoi(sample.id) < 5) throw DataError(sample.id + ": damaged");
+    }
+  };
+  for (const char* options : {"max_epochs: 2", "max_epochs: 2, accumulate_grad_batches: 2"}) {
+    const std::vector<std::string> two = together([&](Processes& processes) {
+      Share share(&processes, options);
+      share.edit = [](data::DataLoaderSpec& spec) {
+        if (!spec.shuffle) return;
+        spec.options.on_error = "skip";
+        spec.transforms.insert(spec.transforms.begin(), std::make_shared<Broken>());
+        spec.transforms[0]->name = "Broken";
+      };
+      return share.fit(12, 1, 2).result();
+    });
+    EXPECT_EQ(two[0], two[1]);
+    EXPECT_EQ(numbers(two[0]).at(0), std::string(options).size() > 15 ? 6 : 12) << two[0];
+  }
+}
+
+TEST(Processes, StopTogetherWhenOneIsAsked) {
+  for (const bool by_signal : {true, false}) {
+    const std::vector<std::string> two = together([&](Processes& processes) {
+      watch_signals();
+      Share share(&processes, "max_epochs: 50");
+      share.tiny.recorder->each_step = [&](training::Context& context) {
+        if (processes.is_first() || context.state.step != 3) return;
+        if (by_signal) ::raise(SIGTERM);
+        if (!by_signal) context.stop = true;
+      };
+      share.fit(16, 2, 1);
+      return fmt::format("{} {}", share.tiny.state().step, share.tiny.trainer->signal());
+    });
+    EXPECT_EQ(two[0], fmt::format("3 {}", by_signal ? SIGTERM : 0));
+    EXPECT_EQ(two[1], two[0]);
+  }
+}
+
+TEST(Processes, AnErrorOfOneIsToldByAll) {
+  const std::vector<std::string> two = together([](Processes& processes) {
+    Share share(&processes, "max_epochs: 50");
+    share.tiny.recorder->each_step = [&](training::Context& context) {
+      if (!processes.is_first() && context.state.step == 3) throw DataError("07.tif: damaged");
+    };
+    return share.fit(16, 2, 1).result();
+  });
+  EXPECT_EQ(two[0], "error 2: rank 1: 07.tif: damaged");
+  EXPECT_EQ(two[1], "error 2: 07.tif: damaged");
+}
+
+TEST(Processes, NamesTheOneThatWasKilled) {
+  const std::vector<std::string> two = together([](Processes& processes) {
+    Share share(&processes, "max_epochs: 5000");
+    share.tiny.recorder->each_step = [&](training::Context& context) {
+      if (!processes.is_first() && context.state.step == 3) ::raise(SIGKILL);
+    };
+    return share.fit(16, 2, 1).result();
+  });
+  EXPECT_EQ(two[0].rfind("error 4: stopped answering: rank 1 (", 0), 0U) << two[0];
+  EXPECT_NE(two[0].find("logs.rank1.log"), std::string::npos) << two[0];
+}
+
+TEST(Processes, NamesTheOneThatIsBusyElsewhere) {
+  const std::vector<std::string> two = together(
+      [](Processes& processes) {
+        Share share(&processes, "max_epochs: 5000");
+        share.tiny.recorder->each_step = [&](training::Context& context) {
+          if (!processes.is_first() && context.state.step == 3) ::sleep(5);
+        };
+        return share.fit(16, 2, 1).result();
+      },
+      1);
+  EXPECT_EQ(two[0].rfind("error 4: waited 1.0s (trainer.process_timeout) for rank 1 (", 0), 0U)
+      << two[0];
+}
+
+TEST(Processes, ParametersWithoutAPartInTheLoss) {
+  struct Half final : nn::Model {
+    Half() {
+      used = register_module("used", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
+      idle = register_module("idle", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
+    }
+    at::Tensor forward(const at::Tensor& image) override { return used(image); }
+    std::vector<int64_t> divisor() const override { return {1, 1}; }
+    int64_t in_channels() const override { return 1; }
+    int64_t spatial_dims() const override { return 2; }
+    torch::nn::Conv2d used{nullptr}, idle{nullptr};
+  };
+  const auto gradient = [](Processes& processes, bool finds_unused) {
+    at::manual_seed(processes.place().rank);
+    Half model;
+    training::GradientAverage average(processes, model, finds_unused);
+    average.before_forward();
+    const at::Tensor loss =
+        model.forward(at::full({1, 1, 2, 2}, static_cast<double>(processes.place().rank))).mean();
+    average.before_backward(loss);
+    loss.backward();
+    average.after_backward();
+    return fmt::format("{}", model.used->weight.grad().item<double>());
+  };
+  EXPECT_EQ(together([&](Processes& processes) { return gradient(processes, true); }),
+            (std::vector<std::string>{"0.5", "0.5"}));
+  for (const std::string& error :
+       together([&](Processes& processes) { return gradient(processes, false); })) {
+    EXPECT_EQ(error.rfind("error 2: ", 0), 0U) << error;
+    for (const char* part : {"ddp_find_unused_parameters_true", "idle.weight"})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+}
+
+}  // namespace
+}  // namespace cytra
