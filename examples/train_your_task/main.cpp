@@ -24,20 +24,9 @@ struct Denoising final : training::Task {
       "{_target_: DynUNet, spatial_dims: 2, in_channels: 1, out_channels: 1, "
       "filters: [8, 16], kernel_size: [3, 3], strides: [1, 2], "
       "upsample_kernel_size: [2]}");
-  double sum = 0, count = 0;
-
   nn::Model& model() override { return *network; }
   at::Tensor training_step(const data::Batch& batch) override {
     return at::l1_loss((*network)(batch.at("noisy")), batch.at("clean"));
-  }
-  void validation_step(const data::Batch& batch) override {
-    sum += training_step(batch).item<double>();
-    count += 1;
-  }
-  training::Metrics validation_end() override {
-    const training::Metrics metrics{{"loss", sum / count}};
-    sum = count = 0;
-    return metrics;
   }
 };
 
@@ -63,7 +52,6 @@ int main() try {
   Denoising task;
   const auto optimizer = make<training::Optimizer>("{_target_: AdamW, lr: 0.01}");
   const auto scheduler = make<training::Scheduler>("{_target_: CosineAnnealingLR}");
-  optimizer->attach(task.model().named_parameters().pairs());
   training::TrainerOptions options;
   options.max_epochs = 5;
   training::Trainer trainer(

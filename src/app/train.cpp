@@ -375,10 +375,9 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
       trainer.save(folder + "/checkpoints/last.ckpt");
       log::warn("interrupted at step {}; the state is saved", state.step);
     } else if (config.test) {
-      if (!state.best_path.empty()) training::load_weights(state.best_path, model, true);
       data::DataLoader loader =
           make_loader(*module, data::Split::test, loading, settings, options.limit_test_batches);
-      tested = trainer.evaluate(loader, "test");
+      tested = trainer.evaluate(loader, "test", state.best_path);
     }
     results = state.metrics;
     if (!state.best_path.empty()) results["best/" + best_metric(run)] = state.best_score;

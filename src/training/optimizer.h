@@ -38,6 +38,7 @@ class Optimizer {
   /// longer require one, and have no state. Call once.
   /// Throws: ConfigError when a group matches no parameter, or nothing is left to train.
   void attach(const NamedParameters& parameters);
+  bool is_attached() const { return !groups_.empty(); }
 
   struct Step {
     double lr = 0;                        // before the groups' lr_scale

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,16 +24,21 @@ struct Task {
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.
-  virtual void validation_step(const data::Batch& batch) = 0;
+  /// By default, the loss of training_step().
+  virtual void validation_step(const data::Batch& batch);
   /// The metrics ("loss", "dice") since the last call, which starts them afresh. The trainer puts
-  /// "val/" or "test/" before the names.
-  virtual Metrics validation_end() = 0;
+  /// "val/" or "test/" before the names. By default, "loss": the mean over batches.
+  virtual Metrics validation_end();
   /// What validation_step() counts, as tensors that several processes add up before
-  /// validation_end(): so metrics are exact however the images are shared out.
+  /// validation_end(): so metrics are exact however the images are shared out. A task with its own
+  /// validation_step() gives its own sums, or can't be trained by several processes.
   virtual std::vector<Tensor> sums();
   /// Images to look at for the first sample of a batch, e.g. "input", "target", "prediction":
   /// (C,[D,]H,W) float. Called without gradients, the model in eval mode.
   virtual std::map<std::string, Tensor> preview(const data::Batch&);
+
+ private:
+  std::shared_ptr<Tensor> losses_;  // (2): their sum and number; null: none yet
 };
 
 }  // namespace cytra::training

@@ -55,6 +55,7 @@ Trainer::Trainer(TrainerOptions options,
       scaler_(options_.grad_scaler, precision_.needs_scaling(), device_),
       context_{state_, task_, optimizer_, loggers_} {
   for (const auto& callback : callbacks_) callback->attach(task_);
+  if (!optimizer_.is_attached()) optimizer_.attach(task_.model().named_parameters().pairs());
 }
 Trainer::~Trainer() = default;
 

@@ -32,7 +32,8 @@ struct Pending;
 /// Follows lightning.Trainer in names and meaning; where it differs, docs/training.md says so.
 class Trainer {
  public:
-  /// The model is on its device already; the optimizer is attached. `config` goes into every
+  /// The model is on its device already. An optimizer that is not attached yet is attached to all
+  /// of its parameters. `config` goes into every
   /// checkpoint. `processes`: that train together, connected already; null: this one alone. Then
   /// all of them make the same calls, but loggers are for the first alone, which writes all files.
   Trainer(TrainerOptions options,
@@ -55,8 +56,12 @@ class Trainer {
   /// Throws: DivergedError when the loss or gradients are not finite; what loading, the task,
   /// callbacks and saving throw, after the callbacks' on_exception().
   void fit(data::DataLoader& train, data::DataLoader& valid);
-  /// The metrics of a whole set, named "<stage>/...". Throws: what loading and the task throw.
-  Metrics evaluate(data::DataLoader& loader, const std::string& stage);
+  /// The metrics of a whole set, named "<stage>/...", with the weights of `checkpoint`, which the
+  /// model then keeps; "": with the present ones, or their averages. Throws: what loading and the
+  /// task throw.
+  Metrics evaluate(data::DataLoader& loader,
+                   const std::string& stage,
+                   const std::string& checkpoint = "");
   /// Writes a checkpoint of the present state and waits for it. Throws: as AtomicFile.
   void save(const std::string& path);
 
@@ -87,7 +92,8 @@ class Trainer {
   Metrics run_validation(data::DeviceFeed& feed,
                          int64_t batches,
                          const std::string& stage,
-                         bool has_callbacks);
+                         bool has_callbacks,
+                         bool is_as_it_is = false);
   void on_exception(const std::string& what);
   bool should_stop() const;
   double seconds() const;
@@ -123,7 +129,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   std::string note_;  // what the progress line says, as of the last logging
   data::Timing timing_, logged_;
-  std::chrono::steady_clock::time_point begin_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   double seconds_before_ = 0;
   int64_t skipped_in_a_row_ = 0;
   int64_t edge_ = 0;  // state_.batch as of the newest step's edge

@@ -78,11 +78,13 @@ void Trainer::validate(Feeds& feeds) {
 Metrics Trainer::run_validation(data::DeviceFeed& feed,
                                 int64_t batches,
                                 const std::string& stage,
-                                bool has_callbacks) {
+                                bool has_callbacks,
+                                bool is_as_it_is) {
   RECORD_USER_SCOPE("validation");
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();
-  const SwappedIn swapped(callbacks_, task_);
+  std::optional<SwappedIn> swapped;
+  if (!is_as_it_is) swapped.emplace(callbacks_, task_);
   model.eval();
   {
     const c10::InferenceMode inference(options_.inference_mode);
@@ -111,10 +113,14 @@ Metrics Trainer::run_validation(data::DeviceFeed& feed,
   return metrics;
 }
 
-Metrics Trainer::evaluate(data::DataLoader& loader, const std::string& stage) {
+Metrics Trainer::evaluate(data::DataLoader& loader,
+                          const std::string& stage,
+                          const std::string& checkpoint) {
+  const bool is_loaded = !checkpoint.empty();
+  if (is_loaded) load_weights(checkpoint, task_.model(), true);
   data::DeviceFeed feed(loader, device_);
   Metrics metrics;
-  processes_.guard([&] { metrics = run_validation(feed, loader.size(), stage, false); });
+  processes_.guard([&] { metrics = run_validation(feed, loader.size(), stage, false, is_loaded); });
   if (signal() == 0) log(metrics);
   return metrics;
 }

@@ -17,6 +17,7 @@ Parts Trainer::parts() {
 
 void Trainer::resume(const std::string& path, bool strict) {
   state_ = load_checkpoint(path, parts(), strict);
+  seconds_before_ = state_.seconds;
 }
 
 void Trainer::save(const std::string& path) {
@@ -38,7 +39,7 @@ void Trainer::carry_out() {
 
 /// The first process's checkpoint, with the generators of the others.
 void Trainer::write(std::map<std::string, at::Tensor> generators) {
-  if (progress_) state_.seconds = seconds();
+  state_.seconds = seconds();
   std::vector<std::string> paths = std::exchange(context_.save_to, {}),
                            remove = std::exchange(context_.remove, {});
   if (paths.empty() || !processes_.is_first()) return;
