@@ -94,6 +94,20 @@ TEST(ModelCheckpoint, NamesAMetricThatIsNotThere) {
   }
 }
 
+TEST(ModelCheckpoint, SavesNothingOfATrainingThatHasNotBegun) {
+  const test::TmpDir dir;
+  const auto callback = make<training::Callback>(
+      "{_target_: ModelCheckpoint, monitor: null, dirpath: '" + (dir / "c") + "'}");
+  Series series;
+  training::Context context{series.state, series.task, *series.optimizer, series.loggers};
+  callback->on_exception(context, "the sanity check failed");
+  EXPECT_TRUE(context.save_to.empty());
+  callback->on_fit_start(context);
+  series.state.step = 1;
+  callback->on_exception(context, "a step failed");
+  EXPECT_EQ(context.save_to, (std::vector<std::string>{dir / "c/last.ckpt"}));
+}
+
 TEST(EarlyStopping, WaitsAsLongAsItWasTold) {
   const auto callback = make<training::Callback>(
       "{_target_: EarlyStopping, monitor: val/dice, mode: max, patience: 2}");

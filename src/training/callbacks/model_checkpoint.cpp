@@ -118,7 +118,9 @@ class ModelCheckpoint final : public Callback {
     if (options_.save_last && saved_step_ != context.state.step) save_last(context);
   }
   void on_exception(Context& context, const std::string& /*what*/) override {
-    if (options_.save_on_exception && saved_step_ != context.state.step) save_last(context);
+    const bool has_begun = saved_step_ >= 0;  // else there is no folder yet
+    if (options_.save_on_exception && has_begun && saved_step_ != context.state.step)
+      save_last(context);
   }
 
   Node state() const override {
@@ -199,7 +201,7 @@ class ModelCheckpoint final : public Callback {
   Options options_;
   std::vector<Kept> kept_;  // best first
   Clock::time_point saved_at_;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_ = -1;  // until the training begins
 };
 CYTRA_REGISTER(Callback, ModelCheckpoint, "ModelCheckpoint");
 
