@@ -1,9 +1,9 @@
 from run import Comparison
 
 TITLE = (
-    "What the trainer adds to a step: a model with one parameter in `fit`, with a checkpoint callback that does not save "
-    "and a CSV row every 50 steps, less the same forward, backward and optimizer calls in a bare loop of the same "
-    "library. Once with each side's loader (no workers), once without: Cytra less the time of its loader alone, "
+    "What the trainer adds to a step: a model with one parameter in `fit`, with a checkpoint callback that does not "
+    "save and a CSV row every 50 steps, less the same forward, backward and optimizer calls in a bare loop of the "
+    "same library. Once with each side's loader (no workers), once without: Cytra less the time of its loader alone, "
     "Lightning given a list of ready batches."
 )
 
