@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what the training of PyTorch, MONAI and Lightning does: step.safetensors (scaling, clipping), averages.safetensors
-(averaged weights), train_2d.safetensors and train_3d.safetensors (whole trainings), lightning.json (the loop).
+"""Writes what the training of PyTorch, MONAI and Lightning does: step.safetensors (scaling, clipping),
+averages.safetensors (averaged weights), train_2d.safetensors and train_3d.safetensors (whole trainings),
+lightning.json (the loop).
 
     python tests/golden/make_training.py [--output FOLDER]      (needs benchmarks/requirements.txt)
 
@@ -111,7 +112,8 @@ def steps(folder):
             tensors |= {"scale": torch.stack(scales), "growth_tracker": torch.stack(trackers)}
             assert len(skipped) > 1 and len(set(map(float, scales))) > 2, name
         print(f"{name}: skipped {skipped}")
-        g.add(name, {}, tensors, optimizer=options, clip=clip, scaler=scaling, broken={str(k): str(v) for k, v in broken.items()})
+        broken_as = {str(k): str(v) for k, v in broken.items()}
+        g.add(name, {}, tensors, optimizer=options, clip=clip, scaler=scaling, broken=broken_as)
     g.save(folder)
 
 
@@ -194,8 +196,8 @@ def averages(folder):
                 average.update_parameters(module.net)
         tensors = {f"model.{k}": v for k, v in average.module.state_dict().items()}
         tensors |= {f"training.{k}": v for k, v in module.net.state_dict().items()}
-        options_of = {"swa_epoch_start": first} | more
-        g.add(name, options_of, tensors, trainer={"max_epochs": 4, "precision": "64-true"}, callback="StochasticWeightAveraging")
+        options = {"max_epochs": 4, "precision": "64-true"}
+        g.add(name, {"swa_epoch_start": first} | more, tensors, trainer=options, callback="StochasticWeightAveraging")
     g.save(folder)
 
 
@@ -252,8 +254,8 @@ def curve(folder, topic, net, loss, classes, size):
     losses, module = fit(model, DiceCELoss(**loss), DataLoader(images, 2), options)
     doubles = [{k: v.double() for k, v in image.items()} for image in images]
     wide, _ = fit(exact, DiceCELoss(**loss), DataLoader(doubles, 2), options | {"precision": "64-true"})
-    print(f"{topic}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, norms {min(module.norms):.2f} - {max(module.norms):.2f}; "
-          f"{np.abs(losses - wide).max():.1e} from a float64 run")  # fmt: skip
+    drift = np.abs(losses - wide).max()
+    print(f"{topic}: loss {losses[0]:.4f} -> {losses[-1]:.4f}; {drift:.1e} from a float64 run")
     assert len(losses) == 50 and min(module.norms) < 0.3 < max(module.norms)
     tensors = {"losses": torch.tensor(losses), "norms": torch.tensor(module.norms)}
     tensors["rates"] = torch.tensor(module.rates[:50], dtype=torch.float64)

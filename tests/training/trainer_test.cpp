@@ -52,7 +52,8 @@ TEST(Trainer, TrainsAndValidatesWhenLightningDoes) {
       expected.validations = {2, 5};
     // The final weights are always validated.
     const int64_t whole = tiny.parsed.limit_val_batches.of(3, "");
-    if (whole > 0 && (expected.validations.empty() || expected.validations.back() != expected.steps)) {
+    if (whole > 0 &&
+        (expected.validations.empty() || expected.validations.back() != expected.steps)) {
       expected.validations.push_back(expected.steps);
       expected.validation_batches += whole;
     }

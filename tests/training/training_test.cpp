@@ -65,9 +65,8 @@ void expect_curve(const std::string& topic) {
   nn::load_state(task->model(), golden.file.tensors(), golden.path, "model.", true);
   std::vector<data::Sample> images;
   for (uint64_t i = 0; i < 40; ++i)
-    images.push_back(segmented(i,
-                               expected.node.get<double>("classes"),
-                               expected.node.get<std::vector<int64_t>>("size")));
+    images.push_back(segmented(
+        i, expected.node.get<double>("classes"), expected.node.get<std::vector<int64_t>>("size")));
   const auto recorder = std::make_shared<test::Recorder>();
   std::vector<double> norms, rates;
   recorder->each_step = [&](const training::Context& context) {
