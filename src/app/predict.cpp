@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/signals.h"
 #include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
@@ -24,6 +25,7 @@
 #include "metrics/dice.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "training/trainer_options.h"
 
 namespace cytra::app {
 namespace {
@@ -65,13 +67,26 @@ struct InputOptions {
   }
 };
 
+struct PredictTrainerOptions : perf::DeviceOptions {
+  Node limit_predict_batches;
+  training::Amount limit;
+  template <class V>
+  void visit(V& v) {
+    DeviceOptions::visit(v);
+    v("limit_predict_batches",
+      limit_predict_batches,
+      "of the images: the first 10, or 0.1 of them");
+  }
+  void check() { limit = training::amount_of(limit_predict_batches, limit); }
+};
+
 /// All that `predict` takes.
 struct PredictConfig : CommonConfig {
   TrainedOptions checkpoint;
   InputOptions data;
   PredictOptions predict;
   Node inference_args;
-  perf::DeviceOptions trainer;
+  PredictTrainerOptions trainer;
   template <class V>
   void visit(V& v) {
     v("checkpoint", checkpoint, "the trained model");
@@ -229,6 +244,7 @@ struct Predictor {
     }
     const auto model = [this](const at::Tensor& windows) { return (*trained.model)(windows); };
     const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
+    expect_finite(logits, sample.id);
     const at::Tensor mask = to_mask(logits, options.threshold);  // ([D,]H,W)
     if (with_target) score(mask, sample.at(trained.y_key)[0], std::max<int64_t>(2, logits.size(1)));
     const std::string stem = folder + "/" + output_stem(source, taken);
@@ -238,6 +254,18 @@ struct Predictor {
     if (!options.overlay) return;
     io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
     results.add("overlay", stem + "_overlay.png");
+  }
+
+  /// A mask would hide it: a comparison with NaN is false.
+  static void expect_finite(const at::Tensor& logits, const std::string& id) {
+    const int64_t bad = logits.isfinite().logical_not().sum().item<int64_t>();
+    if (bad > 0) {
+      throw DataError(
+          fmt::format("{}: {} of {} values that the model makes of it are NaN or infinite",
+                      id,
+                      bad,
+                      logits.numel()));
+    }
   }
 
   void score(const at::Tensor& mask, const at::Tensor& truth, int64_t classes) {
@@ -251,6 +279,7 @@ struct Predictor {
 
 int predict(cli::Run run, const PredictConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
+  watch_signals();
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   const std::string& path = config.data.path;
   const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");
@@ -269,7 +298,9 @@ int predict(cli::Run run, const PredictConfig& config) {
   predictor.transforms = input_transforms(trained, predictor.with_target);
   std::vector<std::string> target;
   if (predictor.with_target) target.push_back(trained.y_key);
-  const std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
+  std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
+  inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
+      static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   nn::place_model(*trained.model, trained.config.at("task.model"), device);
   predictor.folder = open_run_folder(run);
   perf::apply(config.performance, device);
@@ -280,6 +311,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   Progress progress("predicting", static_cast<int64_t>(inputs.size()));
   int64_t done = 0, failed = 0;
   for (const data::Sample& sample : inputs) {
+    if (signal_received() != 0) break;
     try {
       predictor.predict(sample);
     } catch (const DataError& error) {  // the others still count
@@ -293,10 +325,15 @@ int predict(cli::Run run, const PredictConfig& config) {
   if (predictor.with_target) results.add("dice", fmt::format("{:.4f}", predictor.dice.compute()));
   results.add("output_dir", predictor.folder);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  log::info(
-      "{} of {} images predicted in {}", done - failed, done, format_seconds(elapsed.count()));
+  const int signal = signal_received();
+  log::write(signal == 0 ? log::Level::info : log::Level::warn,
+             fmt::format("{}{} of {} images predicted in {}",
+                         signal == 0 ? "" : "interrupted: ",
+                         done - failed,
+                         inputs.size(),
+                         format_seconds(elapsed.count())));
   results.print();
-  return failed == 0 ? 0 : 2;
+  return signal != 0 ? signal_exit_code(signal) : failed == 0 ? 0 : 2;
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 #include "app/trained.h"
 
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "config/run_config.h"
+#include "nn/weights.h"
 #include "training/checkpoint.h"
 
 namespace cytra::app {
@@ -11,6 +16,14 @@ TrainedModel load_model(const TrainedOptions& options) {
                                   : training::checkpoint_config(options.ckpt_path);
   trained.model = nn::make_model(trained.config.at("task.model"));
   training::load_weights(options.ckpt_path, *trained.model, true);
+  for (const auto& [name, tensor] : nn::state_of(*trained.model)) {
+    if (tensor.isfinite().all().item<bool>()) continue;
+    throw DataError(
+        fmt::format("{}: the weights '{}' hold NaN or infinity: this model predicts nothing; "
+                    "choose an earlier checkpoint",
+                    options.ckpt_path,
+                    name));
+  }
   trained.model->eval();
   return trained;
 }

@@ -11,20 +11,17 @@
 #include "training/profiler.h"
 
 namespace cytra::training {
-namespace {
 
 using config::Kind;
 using config::Node;
 
-Amount amount_of(const Node& node, Amount amount) {
-  if (node.is_null()) return amount;
+Amount amount_of(const Node& node, Amount otherwise) {
+  if (node.is_null()) return otherwise;
   if (node.kind == Kind::integer && node.integer == -1) return {};  // of earlier versions: all
   if (node.kind == Kind::integer && node.integer >= 0) return {node.integer, 0};
   if (node.kind == Kind::real && node.real >= 0 && node.real <= 1) return {-1, node.real};
   config::throw_bad_value(node, "a number of batches (10) or a share from 0.0 to 1.0 of them");
 }
-
-}  // namespace
 
 double duration_s(const Node& node) {
   const std::string expected = "a time as DD:HH:MM:SS, or a map of days, hours, minutes, seconds";

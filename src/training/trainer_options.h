@@ -19,6 +19,8 @@ struct Amount {
   bool is_none() const { return count == 0 || (count < 0 && share == 0); }
   bool is_all() const { return count < 0 && share == 1; }
 };
+/// `otherwise` for null. Throws: ConfigError.
+Amount amount_of(const config::Node& node, Amount otherwise);
 
 /// Seconds of "DD:HH:MM:SS", or of a map of days, hours, minutes and seconds. Throws: ConfigError.
 double duration_s(const config::Node& node);
@@ -117,7 +119,7 @@ void TrainerOptions::visit(V& v) {
   v("enable_progress_bar", enable_progress_bar, "show progress");
   v("enable_model_summary", enable_model_summary, "print the model's layers");
   v("enable_checkpointing", enable_checkpointing, "false: no ModelCheckpoint writes");
-  v("limit_predict_batches", Unused{{"null", "1.0"}}, "of `predict`");
+  v("limit_predict_batches", Unused{{"null", "1.0"}}, "`predict` has it");
   v("default_root_dir", Unused{}, "the folder of a run is paths.output_dir");
   v("benchmark", Unused{{"false"}}, "use performance.enable_cudnn_benchmark");
   v("logger", Unused{{"true"}}, "use the group logger");

@@ -101,8 +101,10 @@ TEST_F(Programs, TrainPredictResume) {
 
   const Outcome alone =
       shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + best + "' 'data.path=" + samples() +
-            "/images' predict.save=probability 'paths.output_dir=" + at("alone") + "'");
+            "/images' predict.save=probability trainer.limit_predict_batches=2 'paths.output_dir=" +
+            at("alone") + "'");
   EXPECT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NE(alone.err.find("2 of 2 images predicted"), std::string::npos) << alone.err;
   EXPECT_EQ(value_of(alone.out, "dice"), "");
 
   const Outcome measured = shell("\"$BIN/benchmark_performance\" --ckpt '" + best +
