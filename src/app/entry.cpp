@@ -1,6 +1,8 @@
 #include "app/entry.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -12,25 +14,38 @@
 #include "config/run_config.h"
 
 namespace cytra::app {
+namespace {
+
+[[noreturn]] void throw_memory_error(const std::string& what) {
+  throw MemoryError(fmt::format(
+      "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
+      what));
+}
+
+}  // namespace
 
 int guarded(const std::function<int()>& work) {
   try {
     return work();
   } catch (const c10::OutOfMemoryError& error) {
-    throw MemoryError(fmt::format(
-        "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
-        split(error.what_without_backtrace(), '\n').front()));
+    throw_memory_error(split(error.what_without_backtrace(), '\n').front());
   } catch (const c10::Error& error) {
     const std::string message = split(error.what_without_backtrace(), '\n').front();
     if (message.find("can't allocate memory") != std::string::npos) {
-      throw MemoryError(message +
-                        "; try a smaller data.batch_size, patch or inference_args.sw_batch_size");
+      constexpr std::string_view kAsked = "you tried to allocate ";
+      const std::size_t asked = message.find(kAsked);
+      if (asked == std::string::npos) throw_memory_error(message);
+      throw_memory_error(format_bytes(std::atof(message.c_str() + asked + kAsked.size())) +
+                         " more were needed");
     }
     if (message.find("Class values must be") != std::string::npos) {
       throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " +
                       message);
     }
     throw std::runtime_error(message);
+  } catch (const std::exception& error) {  // of oneDNN, which says no more
+    if (starts_with(error.what(), "could not create a primitive")) throw_memory_error(error.what());
+    throw;
   }
 }
 

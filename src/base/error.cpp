@@ -70,7 +70,14 @@ void throw_errno(const std::string& what, const std::string& path, int error_num
     case EFBIG:
       throw IoError(message + "; free some space or choose another folder (paths.output_dir=...)");
     case EIO:
-      throw IoError(message + "; the storage device reports a fault");
+      throw IoError(message +
+                    "; the storage device reports a fault, choose another folder "
+                    "(paths.output_dir=...)");
+    case ENOMEM:
+      throw MemoryError(message + "; end other programs, or work on smaller images and batches");
+    case EMFILE:
+    case ENFILE:
+      throw IoError(message + "; allow more with `ulimit -n 4096`, or fewer data.num_workers");
     case EACCES:
     case EPERM:
     case EROFS:

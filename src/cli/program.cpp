@@ -1,7 +1,10 @@
 #include "cli/program.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 
 #include <dlfcn.h>
@@ -55,8 +58,14 @@ auto load_engine(const char* name) {
   const std::string path =
       (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
   void* engine = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (engine == nullptr)
-    throw std::runtime_error(fmt::format("can't load the engine: {}", dlerror()));
+  if (engine == nullptr) {
+    const std::string why = dlerror();
+    for (const char* sign : {"failed to map", "allocate memory", "cannot map"}) {
+      if (why.find(sign) == std::string::npos) continue;
+      throw MemoryError(fmt::format("can't load the engine: {}", why));
+    }
+    throw std::runtime_error(fmt::format("can't load the engine: {}", why));
+  }
   auto* entry = reinterpret_cast<Entry>(dlsym(engine, name));
   if (entry == nullptr)
     throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, dlerror()));
@@ -188,6 +197,32 @@ int run_throwing(const Program& program, int argc, char** argv) {
   return 0;
 }
 
+/// One line about what ends the program; its exit code.
+int report(const std::exception& error) {
+  const int code = exit_code(error);
+  std::string text = code == 1 ? fmt::format("internal: {} (please report this)", error.what())
+                               : with_source(error.what());
+  if (code == 5 && text.find(';') == std::string::npos) {
+    text = fmt::format(
+        "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size, "
+        "or raise the limit (ulimit -v)",
+        text);
+  }
+  log::write(log::Level::error, text);
+  return code;
+}
+
+/// For what is thrown where nobody can catch it: while a library is loaded, in a thread of one.
+void end_program() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {
+    if (const int code = report(error); code != 1) std::_Exit(code);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 std::string shell_quote(const std::string& word) {
@@ -232,14 +267,12 @@ void Results::print() const {
 }
 
 int run(const Program& program, int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
+  std::set_terminate(end_program);
   try {
     return run_throwing(program, argc, argv);
   } catch (const std::exception& error) {
-    const int code = exit_code(error);
-    log::write(log::Level::error,
-               code == 1 ? fmt::format("internal: {} (please report this)", error.what())
-                         : with_source(error.what()));
-    return code;
+    return report(error);
   }
 }
 
