@@ -21,11 +21,23 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
+/// A system call again as long as a signal interrupts it.
+template <class Call>
+auto retried(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+/// Makes the names in `folder` durable.
 void sync_folder(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor =
+      retried([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) return;  // a file system without readable folders: nothing to flush
-  ::fsync(descriptor);
+  const int error_number = retried([&] { return ::fsync(descriptor); }) == 0 ? 0 : errno;
   ::close(descriptor);
+  if (error_number == EIO || error_number == ENOSPC || error_number == EDQUOT)
+    throw_errno("can't be flushed to the disk", folder, error_number);
 }
 
 std::string temporary_of(const std::string& path) {
@@ -37,7 +49,8 @@ std::string temporary_of(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_of(path_)) {
-  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  descriptor_ = retried(
+      [&] { return ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
   if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
 }
 
@@ -50,8 +63,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(const void* data, std::size_t bytes) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = ::write(descriptor_, next, bytes);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = retried([&] { return ::write(descriptor_, next, bytes); });
     if (written < 0) throw_errno("can't be written", path_, errno);
     next += written;
     bytes -= static_cast<std::size_t>(written);
@@ -59,9 +71,9 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit(bool durable) {
-  if (durable && ::fsync(descriptor_) != 0)
+  if (durable && retried([&] { return ::fsync(descriptor_); }) != 0)
     throw_errno("can't be flushed to the disk", path_, errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+  if (retried([&] { return ::rename(temporary_.c_str(), path_.c_str()); }) != 0)
     throw_errno("can't be put in place", path_, errno);
   ::close(descriptor_);
   descriptor_ = -1;
@@ -95,11 +107,11 @@ void write_file(const std::string& path, std::string_view text) {
 
 void link_file(const std::string& from, const std::string& to) {
   const std::string temporary = temporary_of(to);
-  if (::link(from.c_str(), temporary.c_str()) != 0) {
+  if (retried([&] { return ::link(from.c_str(), temporary.c_str()); }) != 0) {
     write_file(to, read_file(from, std::size_t{1} << 62));
     return;
   }
-  if (::rename(temporary.c_str(), to.c_str()) != 0) {
+  if (retried([&] { return ::rename(temporary.c_str(), to.c_str()); }) != 0) {
     const int error_number = errno;
     ::unlink(temporary.c_str());
     throw_errno("can't be put in place", to, error_number);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ struct Context {
   Metrics logged;                    // goes to the loggers and into state.metrics
   std::vector<std::string> save_to;  // paths of one checkpoint of the present state
   std::vector<std::string> remove;   // checkpoints to remove once that one is on the disk
+  std::function<void()> undo_save;   // set: a save that fails is a warning, and this is called
   bool stop = false;                 // after min_epochs and min_steps
 };
 

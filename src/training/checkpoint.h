@@ -65,7 +65,8 @@ config::Node checkpoint_config(const std::string& path);
 
 /// What `ckpt_path` "last" or "best" means: the newest whole checkpoint of the runs that wrote to
 /// `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times beside it; the best
-/// one which that names. "" when there is none; damaged files are passed over with a warning.
+/// one which that names. "" when there is none; damaged files are passed over with a warning. What
+/// killed ones of these runs left half written is removed.
 std::string find_checkpoint(const std::string& which, const std::string& output_dir);
 
 }  // namespace cytra::training

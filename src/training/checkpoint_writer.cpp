@@ -4,8 +4,29 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
 
 namespace cytra::training {
+namespace {
+
+/// A full disk shows before it ends the training: a warning, once.
+void warn_of_space(const std::string& path, const Snapshot& snapshot, bool& has_warned) {
+  constexpr double kSaves = 3;
+  double bytes = 0;
+  for (const auto& [name, tensor] : snapshot.tensors) bytes += static_cast<double>(tensor.nbytes());
+  std::error_code error;
+  const auto space =
+      std::filesystem::space(std::filesystem::absolute(path, error).parent_path(), error);
+  if (error || has_warned || static_cast<double>(space.available) >= kSaves * bytes) return;
+  has_warned = true;
+  log::warn("{}: {} are free on this disk, a checkpoint takes {}; free some space",
+            path,
+            format_bytes(static_cast<double>(space.available)),
+            format_bytes(bytes));
+}
+
+}  // namespace
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -48,6 +69,7 @@ void CheckpointWriter::work() {
     std::exception_ptr error;
     try {
       const std::vector<std::string>& paths = job_->paths;
+      warn_of_space(paths.front(), job_->snapshot, has_warned_);
       write_snapshot(paths.front(), job_->snapshot);
       for (std::size_t p = 1; p < paths.size(); ++p) link_file(paths.front(), paths[p]);
       std::error_code ignored;

@@ -25,7 +25,8 @@ class CheckpointWriter {
   Snapshot reusable();
   /// Writes once, to the first path; the others become links to the same file (copies where the
   /// file system has no links). Then, when all is on the disk, `remove` is removed, unless it was
-  /// just written. Throws: what the write before threw.
+  /// just written. Warns once when the disk has no room for three more. Throws: what the write
+  /// before threw.
   void write(Snapshot snapshot, std::vector<std::string> paths, std::vector<std::string> remove);
   /// Until all is on the disk. Throws: what the write threw, once.
   void wait();
@@ -42,7 +43,7 @@ class CheckpointWriter {
   std::optional<Job> job_;
   Snapshot done_;
   std::exception_ptr error_;
-  bool is_ending_ = false;
+  bool is_ending_ = false, has_warned_ = false;
   std::thread thread_;  // started by the first write
 };
 

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "io/safetensors.h"
@@ -35,6 +36,17 @@ std::vector<fs::path> folders_of(const std::string& output_dir) {
   return folders;
 }
 
+/// What a killed run left half written, in all of its folder.
+void sweep(const fs::path& run) {
+  std::vector<std::string> folders{run.string()};
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(run, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error)) folders.push_back(entry->path().string());
+  }
+  std::for_each(folders.begin(), folders.end(), remove_stale_temporaries);
+}
+
 config::Node state_in(const std::string& path) {
   const io::SafetensorsFile file(path);
   file.verify();
@@ -49,6 +61,7 @@ std::string find_checkpoint(const std::string& which, const std::string& output_
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::error_code error;
   for (const fs::path& folder : folders_of(output_dir)) {
+    sweep(folder);
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / "checkpoints", error)) {
       const fs::path& path = entry.path();
       if (path.extension() == ".ckpt" && path.filename().string()[0] != '.')

@@ -80,6 +80,24 @@ TEST(ModelCheckpoint, ANameForAllEpochsHoldsTheBest) {
   EXPECT_TRUE(std::filesystem::exists(dir / "best.ckpt"));
 }
 
+TEST(ModelCheckpoint, ASaveThatFailsEndsTheRunOrIsAWarning) {
+  for (const bool warns : {false, true}) {
+    const test::TmpDir dir;
+    std::filesystem::create_directories(dir / "epoch_002.ckpt");  // in the way
+    test::Tiny tiny("max_epochs: 2",
+                    "{saver: {_target_: ModelCheckpoint, monitor: null, dirpath: '" + dir.path() +
+                        (warns ? "', on_save_error: warn}}" : "'}}"));
+    if (!warns) {
+      EXPECT_THROW(tiny.fit(), Error);
+      continue;
+    }
+    tiny.fit();
+    EXPECT_EQ(tiny.state().best_path, dir / "epoch_001.ckpt");  // not the one that is not there
+    EXPECT_TRUE(std::filesystem::is_regular_file(dir / "epoch_001.ckpt"));
+    EXPECT_EQ(tiny.state().step, 10);
+  }
+}
+
 TEST(ModelCheckpoint, NamesAMetricThatIsNotThere) {
   const test::TmpDir dir;
   const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" +

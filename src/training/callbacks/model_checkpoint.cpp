@@ -54,7 +54,7 @@ class ModelCheckpoint final : public Callback {
 
  public:
   struct Options {
-    std::string dirpath, filename = "epoch_{epoch:03d}", mode = "min";
+    std::string dirpath, filename = "epoch_{epoch:03d}", mode = "min", on_save_error = "stop";
     std::optional<std::string> monitor = "val/loss";
     int64_t save_top_k = 1, every_n_epochs = 1;
     std::optional<int64_t> every_n_train_steps;
@@ -75,6 +75,10 @@ class ModelCheckpoint final : public Callback {
       v("every_n_train_steps", every_n_train_steps, "also every so many steps; 0: no", 0, 1e12);
       v("train_time_interval", train_time_interval, "also after so long: DD:HH:MM:SS");
       v("save_on_exception", save_on_exception, "write last.ckpt when an error ends the run");
+      v("on_save_error",
+        on_save_error,
+        "a checkpoint that can't be written: ends the run; or a warning, each save is waited for",
+        {"stop", "warn"});
       v("save_on_train_epoch_end", Unused{{"false"}}, "after a validation, else after an epoch");
       v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything; see `export`");
       v("auto_insert_metric_name", Unused{{"false"}}, "name the metric in filename");
@@ -141,7 +145,23 @@ class ModelCheckpoint final : public Callback {
   }
 
  private:
-  void save_last(Context& context) { save(context, options_.dirpath + "/last.ckpt"); }
+  void save_last(Context& context) {
+    forgive(context);
+    save(context, options_.dirpath + "/last.ckpt");
+  }
+  /// With on_save_error: warn. When the save fails, the best are still those that are on the disk.
+  void forgive(Context& context) {
+    if (options_.on_save_error != "warn" || context.undo_save) return;
+    context.undo_save = [this,
+                         &state = context.state,
+                         kept = kept_,
+                         score = context.state.best_score,
+                         path = context.state.best_path] {
+      kept_ = kept;
+      state.best_score = score;
+      state.best_path = path;
+    };
+  }
   void save(Context& context, const std::string& path) {
     context.save_to.push_back(path);
     saved_at_ = Clock::now();
@@ -153,6 +173,7 @@ class ModelCheckpoint final : public Callback {
 
   void keep_newest(Context& context) {
     if (options_.save_top_k == 0) return;
+    forgive(context);
     const std::string path = path_of(context.state);
     kept_.insert(kept_.begin(), {static_cast<double>(context.state.step), path});
     context.state.best_path = path;
@@ -161,6 +182,7 @@ class ModelCheckpoint final : public Callback {
   }
 
   void rank(Context& context) {
+    forgive(context);
     TrainState& state = context.state;
     const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
