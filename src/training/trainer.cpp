@@ -282,13 +282,21 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
 
 void Trainer::end_epoch(Feeds& feeds) {
   const bool is_due = is_validation_due();
+  const TrainState before = state_;
   state_.epoch += 1;
   state_.batch = edge_ = 0;
   if (state_.loss_count > 0)
     log({{"train/loss_epoch", state_.loss_sum / static_cast<double>(state_.loss_count)}});
   state_.loss_sum = 0;
   state_.loss_count = 0;
-  if (is_due && has_validation_) validate(feeds);
+  if (is_due && has_validation_) {
+    validate(feeds);
+    if (state_.validated_at != state_.step) {  // a signal: whoever goes on validates first
+      state_ = before;
+      edge_ = state_.batch;
+      return;
+    }
+  }
   if (signal() != 0) return;
   call("on_epoch_end", [&](Callback& callback) { callback.on_epoch_end(context_); });
   carry_out();

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "training/processes.h"
@@ -46,6 +47,14 @@ void Trainer::write(std::map<std::string, at::Tensor> generators) {
   Snapshot snapshot = take_snapshot(parts(), state_, config_, writer_.reusable());
   snapshot.tensors.merge(generators);
   writer_.write(std::move(snapshot), std::move(paths), std::move(remove));
+  if (const auto undo = std::exchange(context_.undo_save, nullptr)) {
+    try {
+      writer_.wait();
+    } catch (const Error& error) {
+      log::warn("{}; the training goes on without this checkpoint", error.what());
+      undo();
+    }
+  }
 }
 
 /// By name, of all processes.
