@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The reliability programme: breaks runs in every way that docs/reliability.md lists, and keeps its table.
+
+  python3 tests/reliability/run.py --build build/release [--only R1,R4] [--full] [--write]
+
+Short counts without --full: what ctest runs (label reliability). --write puts the results into docs/reliability.md.
+Ends with 1 when a promise was not kept.
+"""
+import argparse
+import datetime
+import os
+import platform
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from runs import Failed, Programs, Skipped  # noqa: E402
+import kills  # noqa: E402
+import surroundings  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = {
+    "R1": (kills.killed, "kill -9 at any moment: the newest checkpoint loads, nothing half written stays, and the finished "
+           "run equals the uninterrupted one in every logged number, weight and byte of state",
+           "a training that saves every step (2 workers, accumulation, EMA, warm-up) killed at random and inside saves, "
+           "taken up by checkpoint.autoresume"),
+    "R2": (kills.failing_calls, "any system call of a save may fail or be the last: the checkpoint before or the new one "
+           "loads; the message names the file, the reason and what to do", "EIO, ENOSPC, EINTR, a short write, and the end "
+           "of the process at every call of a save"),
+    "R3": (kills.power_cuts, "a power cut at any moment: a checkpoint that was reported as saved, or a newer one, loads",
+           "what is written while saving, replayed with unflushed data and names dropped"),
+    "R4": (kills.full_disks, "a full disk or a limit of file sizes: the checkpoint before stays; exit 4, or a warning by "
+           "callbacks.model_checkpoint.on_save_error=warn", "a tmpfs with random room; RLIMIT_FSIZE"),
+    "R5": (kills.resumed, "a resumed run is bit-equal to an uninterrupted one", "from the checkpoints of random steps, in 2D and "
+           "3D, with 1 and 2 threads, in float32 and 16-mixed: every logged number, weight and byte of state"),
+    "R6": (kills.signalled, "SIGTERM, SIGINT, SIGUSR1: the state is saved, the command to go on printed, exit 143, 130, 75; "
+           "the finished run is bit-equal; a second Ctrl-C ends at once; no process stays", "random moments of train (half "
+           "of its time is validation) and predict"),
+    "R7": (None, "a training on several devices ends when one process is killed, and goes on from its checkpoint",
+           "tests of data parallel training"),
+    "R20": (surroundings.numerics, "no NaN in silence", "NaN, infinity, constants, empty masks, fp16 overflow and damaged "
+            "weights in train and predict"),
+    "R22": (surroundings.memory, "without enough memory: exit 5 and a hint, never a crash", "RLIMIT_AS at 20 levels"),
+    "R23": (surroundings.environment, "no home, no terminal, LANG=C, read-only working folder, no root, paths with spaces, many "
+            "starts at once: folders of their own, no colour, no crash", "train and predict in each"),
+    "R24": (surroundings.event_files, "kill -9: all records of the event file are readable", "TensorBoard's own reader"),
+}
+
+
+def write_table(results, counts):
+    path = ROOT / "docs/reliability.md"
+    text = path.read_text()
+    today = datetime.date.today().isoformat()
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    for name, (_, promise, how) in CASES.items():
+        row = re.search(rf"^\| {name} \|.*$", text, re.M)
+        outcome = results.get(name, "not run yet" if row is None else None)
+        if outcome is None:
+            continue
+        when = f"{today}, {machine}" if name in results else ""
+        line = f"| {name} | {promise} | {how} | {counts.get(name, '')} | {outcome} | {when} |"
+        if row:
+            text = text.replace(row.group(0), line)
+        else:
+            text = text.replace("<!-- end of the table -->", line + "\n<!-- end of the table -->")
+    path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=ROOT / "build/release", type=Path)
+    parser.add_argument("--only", default=",".join(CASES))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R24)")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs side by side: threads that wait leave the core to others
+    results, counts, is_bad = {}, {}, False
+    for name in arguments.only.split(","):
+        case = CASES[name][0]
+        if case is None:
+            continue
+        folder = Path(tempfile.mkdtemp(prefix=f"cytra {name} "))
+        begin = time.monotonic()
+        try:
+            counts[name], results[name] = case(Programs(arguments.build, folder), arguments.full, arguments.count,
+                                               random.Random(arguments.seed))
+            shutil.rmtree(folder)
+        except Skipped as why:
+            counts.pop(name, None)
+            print(f"{name}: skipped: {why}", flush=True)
+            continue
+        except Failed as why:
+            is_bad = True
+            results[name] = f"FAILED: {why}"
+            print(f"{name}: its files are in {folder}", file=sys.stderr)
+        print(f"{name}: {counts.get(name, '')}: {results[name]} ({time.monotonic() - begin:.0f} s)", flush=True)
+    if arguments.write:
+        write_table(results, counts)
+    return 1 if is_bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
