@@ -1,5 +1,7 @@
 #include "base/progress.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -12,8 +14,11 @@
 namespace cytra {
 namespace {
 
-constexpr std::chrono::milliseconds kRedraw{100};  // on a terminal
-constexpr std::chrono::seconds kPlainLine{10};     // in a file
+using Clock = std::chrono::steady_clock;
+
+constexpr double kRedraw_s = 0.1;  // on a terminal
+constexpr double kMemory_s = 10;   // of the rate
+constexpr std::size_t kBar = 20, kShortestBar = 8;
 
 /// Columns of the terminal; a longer line would wrap and could not be redrawn.
 std::size_t terminal_width() {
@@ -21,67 +26,108 @@ std::size_t terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-double seconds(std::chrono::steady_clock::duration duration) {
+double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
 }  // namespace
+
+ProgressStyle& progress_style() {
+  static ProgressStyle style;
+  return style;
+}
+
+std::string ProgressLine::text(std::size_t width) const {
+  std::string rest;
+  if (total > 0) {
+    const double share = static_cast<double>(done) / static_cast<double>(total);
+    rest = fmt::format("{}/{} ({:.0f}%)", done, total, 100 * share);
+  } else {
+    rest = std::to_string(done);
+  }
+  if (rate > 0)
+    rest += rate >= 1 ? fmt::format(" {:.1f} it/s", rate) : fmt::format(" {:.1f} s/it", 1 / rate);
+  if (left_s >= 0) rest += " ETA " + format_seconds(left_s);
+  if (!note.empty()) rest += "  " + note;
+  std::string bar;
+  const std::size_t taken = label.size() + rest.size() + 4;  // two spaces, two brackets
+  if (total > 0 && width >= taken + kShortestBar) {
+    const std::size_t length = std::min(kBar, width - taken);
+    const auto all = static_cast<std::size_t>(total);
+    const std::size_t filled = length * std::min(static_cast<std::size_t>(done), all) / all;
+    bar = "[" + std::string(filled, '=') + std::string(length - filled, ' ') + "] ";
+  }
+  const std::string line = label + " " + bar + rest;
+  return width == 0 ? line : line.substr(0, width);
+}
 
 Progress::Progress(std::string label, int64_t total, int64_t start)
     : label_(std::move(label)),
       total_(total),
       start_(start),
       done_(start),
+      rated_(start),
       terminal_(log::has_colour()),
-      begin_(std::chrono::steady_clock::now()),
+      begin_(Clock::now()),
       shown_(begin_) {}
 
 Progress::~Progress() {
   finish();
 }
 
-std::string Progress::line(int64_t done, const std::string& note) const {
-  const double elapsed = seconds(std::chrono::steady_clock::now() - begin_);
-  const double rate = elapsed > 0 ? static_cast<double>(done - start_) / elapsed : 0;
-  std::string text = label_ + " ";
-  if (total_ > 0) {
-    if (terminal_) {
-      const auto filled = static_cast<std::size_t>(20 * done / total_);
-      text += "[" + std::string(filled, '=') + std::string(20 - filled, ' ') + "] ";
-    }
-    text += fmt::format("{}/{} ({:.0f}%)",
-                        done,
-                        total_,
-                        100.0 * static_cast<double>(done) / static_cast<double>(total_));
-  } else {
-    text += fmt::format("{}", done);
-  }
-  text += rate >= 1 || rate == 0 ? fmt::format(" {:.1f} it/s", rate)
-                                 : fmt::format(" {:.1f} s/it", 1 / rate);
-  if (total_ > done && rate > 0)
-    text += " ETA " + format_seconds(static_cast<double>(total_ - done) / rate);
-  return note.empty() ? text : text + "  " + note;
+bool Progress::is_due(Time now, int64_t done, int64_t total) const {
+  const ProgressStyle& style = progress_style();
+  if (finished_ || style.refresh_rate == 0 || !log::shows(log::Level::info)) return false;
+  const double since = seconds(now - shown_);
+  if (!terminal_) return since >= style.line_interval_s;
+  return done == total || (since >= kRedraw_s && done % style.refresh_rate == 0);
+}
+
+void Progress::show(Time now, const ProgressLine& line) {
+  shown_ = now;
+  if (!terminal_) return log::info("{}", line.text(0));
+  std::fprintf(stderr, "\r\033[K%s", line.text(terminal_width() - 1).c_str());
+  std::fflush(stderr);
 }
 
 void Progress::update(int64_t done, const std::string& note) {
-  const auto now = std::chrono::steady_clock::now();
+  const Time now = Clock::now();
   done_ = done;
   note_ = note;
-  if (!log::shows(log::Level::info)) return;
-  if (terminal_ && (now - shown_ >= kRedraw || done == total_)) {
-    shown_ = now;
-    std::fprintf(stderr, "\r\033[K%s", line(done, note).substr(0, terminal_width() - 1).c_str());
-    std::fflush(stderr);
-  } else if (!terminal_ && now - shown_ >= kPlainLine) {
-    shown_ = now;
-    log::info("{}", line(done, note));
+  if (!is_due(now, done, total_)) return;
+  const double elapsed = seconds(now - begin_), since = seconds(now - shown_);
+  if (since > 0 && elapsed > 0) {  // a mean over all at first, then over the last kMemory_s
+    const double share = 1 - std::exp(-since / std::min(kMemory_s, elapsed));
+    const double newest = static_cast<double>(done - rated_) / since;
+    rate_ = rate_ == 0 ? newest : rate_ + share * (newest - rate_);
   }
+  rated_ = done;
+  ProgressLine line{label_, done, total_, rate_, -1, note};
+  if (total_ > done && done > start_)
+    line.left_s = static_cast<double>(total_ - done) * elapsed / static_cast<double>(done - start_);
+  show(now, line);
+}
+
+void Progress::show_part(const std::string& label, int64_t done, int64_t total) {
+  const Time now = Clock::now();
+  if (done == 1) part_begin_ = now;
+  if (!is_due(now, done, -1)) return;
+  const double elapsed = seconds(now - part_begin_);
+  ProgressLine line{label, done, total, 0, -1, note_};
+  if (elapsed > 0 && done > 1) {
+    line.rate = static_cast<double>(done - 1) / elapsed;
+    if (total >= done) line.left_s = static_cast<double>(total - done) / line.rate;
+  }
+  show(now, line);
 }
 
 void Progress::finish() {
   if (finished_) return;
+  const bool draws = terminal_ && log::shows(log::Level::info) && progress_style().refresh_rate > 0;
+  if (draws && progress_style().leave)
+    show(Clock::now(), {label_, done_, total_, rate_, -1, note_});
   finished_ = true;
-  if (terminal_ && log::shows(log::Level::info)) std::fputs("\r\033[K", stderr);
+  if (draws) std::fputs(progress_style().leave ? "\n" : "\r\033[K", stderr);
 }
 
 }  // namespace cytra

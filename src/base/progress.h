@@ -5,8 +5,29 @@
 
 namespace cytra {
 
+/// How progress is shown in this process. Lightning's progress bars set it.
+struct ProgressStyle {
+  int64_t refresh_rate = 1;     // units between two drawings on a terminal; 0: no progress at all
+  double line_interval_s = 10;  // between two lines where stderr is no terminal
+  bool leave = false;           // the finished bar stays on the terminal
+};
+ProgressStyle& progress_style();
+
+/// What a line of progress says.
+struct ProgressLine {
+  std::string label;
+  int64_t done = 0, total = -1;  // total < 0: unknown
+  double rate = 0;               // per second; 0: unknown
+  double left_s = -1;            // < 0: unknown
+  std::string note;
+  /// At most `width` columns: a bar where there is room, the note cut at its end. width 0: no bar,
+  /// and nothing is cut.
+  std::string text(std::size_t width) const;
+};
+
 /// One line of progress with rate and ETA: redrawn in place on a terminal, a plain line every 10 s
-/// otherwise, nothing with --quiet. Goes to stderr.
+/// otherwise, nothing with --quiet. Goes to stderr. The rate is that of the last 10 s or so, the
+/// ETA follows from all units so far.
 class Progress {
  public:
   /// total < 0: unknown.
@@ -14,16 +35,22 @@ class Progress {
   ~Progress();
   /// `note` follows the rate, e.g. "loss 0.123".
   void update(int64_t done, const std::string& note = "");
-  /// Clears the line on a terminal; plain output ends with a last line.
+  /// Something inside of the work that may take long: in the place of the line until the next
+  /// update(). done = 1 begins it.
+  void show_part(const std::string& label, int64_t done, int64_t total);
+  /// Clears the line on a terminal, or leaves it there.
   void finish();
 
  private:
-  std::string line(int64_t done, const std::string& note) const;
+  using Time = std::chrono::steady_clock::time_point;
+  bool is_due(Time now, int64_t done, int64_t total) const;
+  void show(Time now, const ProgressLine& line);
   std::string label_;
-  int64_t total_, start_, done_;
+  int64_t total_, start_, done_, rated_;
+  double rate_ = 0;  // a mean that forgets
   std::string note_;
   bool terminal_, finished_ = false;
-  std::chrono::steady_clock::time_point begin_, shown_;
+  Time begin_, shown_, part_begin_;
 };
 
 }  // namespace cytra

@@ -26,6 +26,7 @@ struct Timing {
     return {waited - earlier.waited, computed - earlier.computed, batches - earlier.batches};
   }
   double data_s() const { return batches == 0 ? 0 : waited / static_cast<double>(batches); }
+  double data_share() const { return waited > 0 ? waited / (waited + computed) : 0; }
   double step_s() const { return batches == 0 ? 0 : computed / static_cast<double>(batches); }
 };
 

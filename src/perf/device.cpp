@@ -94,18 +94,29 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (!idle.empty()) log::info("performance: no effect on a CPU: {}", join(idle, ", "));
 }
 
-int64_t peak_memory(c10::Device device) {
-  if (device.is_cuda()) {
-    return at::getDeviceAllocator(device.type())
-        ->getDeviceStats(device.index())
-        .allocated_bytes[0]
-        .peak;
-  }
+namespace {
+
+/// "VmHWM:", in bytes.
+int64_t of_process(const char* name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, "VmHWM:")) return std::stoll(line.substr(6)) * 1024;
+    if (starts_with(line, name)) return std::stoll(line.substr(6)) * 1024;
   }
   return 0;
+}
+
+auto allocated_bytes(c10::Device device) {
+  return at::getDeviceAllocator(device.type())->getDeviceStats(device.index()).allocated_bytes[0];
+}
+
+}  // namespace
+
+int64_t peak_memory(c10::Device device) {
+  return device.is_cuda() ? allocated_bytes(device).peak : of_process("VmHWM:");
+}
+
+int64_t used_memory(c10::Device device) {
+  return device.is_cuda() ? allocated_bytes(device).current : of_process("VmRSS:");
 }
 
 void reset_peak_memory(c10::Device device) {

@@ -61,6 +61,8 @@ void apply(const PerformanceOptions& options, c10::Device device);
 
 /// Peak memory in bytes: of the process on a CPU, of torch's allocator on a CUDA device.
 int64_t peak_memory(c10::Device device);
+/// What is in use now, likewise (on a CPU the resident memory).
+int64_t used_memory(c10::Device device);
 void reset_peak_memory(c10::Device device);
 /// Waits until the device has done all that was asked of it.
 void synchronize(c10::Device device);

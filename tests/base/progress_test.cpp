@@ -1,0 +1,31 @@
+#include "base/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace cytra {
+namespace {
+
+TEST(ProgressLine, SaysWhatIsDoneAndLeft) {
+  const ProgressLine line{"training", 50, 200, 12.34, 80, "loss 0.1"};
+  EXPECT_EQ(line.text(0), "training 50/200 (25%) 12.3 it/s ETA 1m 20s  loss 0.1");
+  EXPECT_EQ(line.text(200),
+            "training [=====               ] 50/200 (25%) 12.3 it/s ETA 1m 20s  loss 0.1");
+  EXPECT_EQ((ProgressLine{"reading", 7, -1, 0.25, -1, ""}.text(200)), "reading 7 4.0 s/it");
+  EXPECT_EQ((ProgressLine{"validation", 200, 100, 0, 0, ""}.text(200)),
+            "validation [====================] 200/100 (200%) ETA 0.0s");
+}
+
+TEST(ProgressLine, FitsTheTerminal) {
+  const ProgressLine line{"training", 50, 200, 12.34, 80, "loss 0.1"};
+  const std::size_t whole = line.text(0).size();
+  for (std::size_t width = 1; width < 100; ++width) {
+    const std::string text = line.text(width);
+    EXPECT_LE(text.size(), width);
+    EXPECT_EQ(text.find("loss 0.1") != std::string::npos, width >= whole) << width;
+  }
+  EXPECT_EQ(line.text(whole + 10).find('['), std::string::npos) << "a bar too short to read";
+  EXPECT_EQ(line.text(whole + 11).size(), whole + 11) << "a bar of 8, two brackets, a space";
+}
+
+}  // namespace
+}  // namespace cytra
