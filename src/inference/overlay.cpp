@@ -4,17 +4,10 @@
 
 #include <ATen/ATen.h>
 
+#include "io/palette.h"
+
 namespace cytra::inference {
 namespace {
-
-// Okabe and Ito's palette, which people with colour blindness can tell apart.
-constexpr float kColours[][3] = {{230, 159, 0},
-                                 {86, 180, 233},
-                                 {0, 158, 115},
-                                 {240, 228, 66},
-                                 {0, 114, 178},
-                                 {213, 94, 0},
-                                 {204, 121, 167}};
 
 at::Tensor percentile_scale(const at::Tensor& plane) {  // (H,W) -> 0..255
   const at::Tensor sorted = std::get<0>(plane.flatten().sort());
@@ -53,7 +46,7 @@ io::Image draw_overlay(const at::Tensor& image, const at::Tensor& mask) {
            (y > 0 && label[i - width] != own) || (y + 1 < height && label[i + width] != own));
       const float share = own == 0 ? 0.0F : is_edge ? 0.9F : 0.15F;
       for (int64_t c = 0; c < 3; ++c) {
-        const float colour = own == 0 ? 0.0F : kColours[(own - 1) % 7][c];
+        const float colour = own == 0 ? 0.0F : io::label_colour(own)[c];
         picture.pixels[static_cast<std::size_t>(c * height * width + i)] =
             static_cast<unsigned char>((1 - share) * light[i] + share * colour + 0.5F);
       }
