@@ -18,7 +18,10 @@ int main(int argc, char** argv) {
        {},
        {{"--check-data",
          "cytra_check_data",
-         "read every image once, tell what is there and what is wrong; train nothing"}}},
+         "read every image once, tell what is there and what is wrong; train nothing"},
+        {"--find-lr",
+         "cytra_find_lr",
+         "try learning rates from lr_find.min_lr to lr_find.max_lr, suggest one; keep nothing"}}},
       argc,
       argv);
 }
