@@ -24,6 +24,8 @@
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "training/checkpoint.h"
+#include "training/layer_freeze.h"
+#include "training/lr_finder.h"
 #include "training/optimizer.h"
 #include "training/processes.h"
 #include "training/profiler.h"
@@ -58,6 +60,7 @@ struct TrainConfig : CommonConfig {
   CheckpointOptions checkpoint;
   std::optional<int64_t> seed;
   bool test = false;
+  training::LrFinderOptions lr_find;
   Node data, model, task, optimizer, scheduler, callbacks, logger;
   template <class V>
   void visit(V& v) {
@@ -73,6 +76,7 @@ struct TrainConfig : CommonConfig {
     v("callbacks", callbacks, "checkpoints, early stopping", config::map_of<training::Callback>());
     v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
     v("checkpoint", checkpoint, "what to begin with");
+    v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
     v("seed", seed, "of weights, shuffling and random transforms; null: 0");
     CommonConfig::visit(v);
     using config::Unused;
@@ -202,7 +206,9 @@ void drop_callbacks(cli::Run& run, const training::TrainerOptions& options) {
     const auto type = config::own_name(node.get<std::string>("_target_"));
     const bool is_writer = type == "ModelCheckpoint";
     if ((is_writer && !options.enable_checkpointing) ||
-        ((is_writer || type == "EarlyStopping") && options.fast_dev_run > 0))
+        ((is_writer || type == "EarlyStopping") && options.fast_dev_run > 0) ||
+        (type == "ImageSaver" && options.fast_dev_run > 0) ||
+        (ends_with(type, "ModelSummary") && !options.enable_model_summary))
       node = Node();
   }
 }
@@ -310,6 +316,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
       options.limit_val_batches.is_none()
           ? data::DataLoader({})
           : make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches);
+  training::freeze_layers(run.config.find("callbacks"), model);
   optimizer->attach(model.named_parameters().pairs());
   perf::apply(config.performance, device);
   if (config.performance.num_threads == 0 && !processes.is_alone())

@@ -41,14 +41,22 @@ struct Context {
   int64_t total_epochs = 0;            // ... -1: unknown
   int64_t batches = 0;                 // of an epoch
   const data::Batch* batch = nullptr;  // in on_batch_start and on_validation_batch
-  double lr = 0;                       // of the newest step
+  double lr = 0, momentum = 0;         // of the newest step; the rate before groups' lr_scale
   double loss = 0, grad_norm = 0;      // of the newest step whose numbers are known
+  int64_t log_every_n_steps = 10;      // of the trainer
+  const Tensor* grad_scale = nullptr;  // gradients are so many times too large; undefined: 1
 
   Metrics logged;                    // goes to the loggers and into state.metrics
   std::vector<std::string> save_to;  // paths of one checkpoint of the present state
   std::vector<std::string> remove;   // checkpoints to remove once that one is on the disk
   std::function<void()> undo_save;   // set: a save that fails is a warning, and this is called
   bool stop = false;                 // after min_epochs and min_steps
+
+  /// Whether the trainer logs the step that just ended.
+  bool is_logged_step() const { return state.step == 1 || state.step % log_every_n_steps == 0; }
+  /// To the loggers alone, for what another run of the same training would not repeat (times,
+  /// memory): checkpoints stay equal.
+  void log_only(const Metrics& metrics) const;
 };
 
 /// Registered by class name, listed under `callbacks`; called in that order. What a hook throws

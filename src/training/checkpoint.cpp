@@ -226,7 +226,8 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
   for (const auto& callback : parts.callbacks) {
     const Node* node = saved.at("callbacks").find_direct(callback->name);
     if (node == nullptr) {
-      log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
+      if (!callback->state().map.empty())
+        log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
       continue;
     }
     callback->load(*node);

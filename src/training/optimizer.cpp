@@ -177,6 +177,12 @@ std::map<std::string, at::Tensor> Optimizer::state() const {
   return state;
 }
 
+std::vector<ParameterSettings> Optimizer::groups() const {
+  std::vector<ParameterSettings> settings;
+  for (const Group& group : groups_) settings.push_back(group.settings);
+  return settings;
+}
+
 std::vector<at::Tensor> Optimizer::gradients() const {
   std::vector<at::Tensor> gradients;
   for (const Group& group : groups_) {

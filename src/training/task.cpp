@@ -29,6 +29,10 @@ std::map<std::string, Tensor> Task::preview(const data::Batch& /*batch*/) {
   return {};
 }
 
+void Context::log_only(const Metrics& metrics) const {
+  for (const auto& logger : loggers) logger->log(metrics, state.epoch, state.step);
+}
+
 std::map<std::string, Tensor> Callback::tensors() const {
   return {};
 }

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/strings.h"
 #include "nn/model.h"
+#include "perf/device.h"
 #include "training/feeds.h"
 #include "training/gradient_average.h"
 #include "training/optimizer.h"
@@ -80,6 +82,8 @@ void Trainer::plan(data::DataLoader& train, data::DataLoader& valid) {
   if (options_.max_steps >= 0)
     total = total < 0 ? options_.max_steps : std::min(total, options_.max_steps);
   context_.batches = batches;
+  context_.log_every_n_steps = options_.log_every_n_steps;
+  context_.grad_scale = &scaler_.factor();
   context_.total_steps = total;
   context_.total_epochs = options_.max_epochs >= 0 ? options_.max_epochs
                           : total < 0              ? -1
@@ -232,6 +236,7 @@ void Trainer::apply(Group& group) {
   pending_->group = std::exchange(group, {});
   if (device_.is_cpu()) settle();
   context_.lr = rates.lr;
+  context_.momentum = rates.momentum.value_or(optimizer_.momentum());
   if (progress_) progress_->update(state_.step, note_);
   call("on_step_end", [&](Callback& callback) { callback.on_step_end(context_); });
   carry_out();
@@ -320,6 +325,8 @@ void Trainer::log_step(const Pending& step, const Outcome& outcome) {
   for (const auto& [name, value] : state_.metrics) {
     if (name.rfind("val/", 0) == 0) note_ += fmt::format(" {} {:.4f}", name, value);
   }
+  note_ += fmt::format(" data {:.0f}%", 100 * times.data_share());
+  if (device_.is_cuda()) note_ += " GPU " + format_bytes(perf::peak_memory(device_));
 }
 
 }  // namespace cytra::training

@@ -99,6 +99,7 @@ Metrics Trainer::run_validation(data::DeviceFeed& feed,
       if (!batch) break;
       cast(*batch, precision_.parameters);
       task_.validation_step(*batch);
+      if (progress_) progress_->show_part("validation", b + 1, batches);
       if (!has_callbacks) continue;
       context_.batch = &*batch;
       call("on_validation_batch", [&](Callback& one) { one.on_validation_batch(context_); });

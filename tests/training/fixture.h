@@ -9,6 +9,9 @@
 #include "data/batch.h"
 #include "data/loader.h"
 #include "data/sample.h"
+#include "io/event_file.h"
+#include "io/image.h"
+#include "nn/call.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "training/optimizer.h"
@@ -22,7 +25,7 @@ struct TinyModel final : nn::Model {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
   }
   at::Tensor forward(const at::Tensor& image) override {
-    const at::Tensor out = conv(image);
+    const at::Tensor out = nn::call(*conv, image);
     return dropout > 0 ? at::dropout(out, dropout, is_training()) : out;
   }
   std::vector<int64_t> divisor() const override { return {1, 1}; }
@@ -51,6 +54,12 @@ struct TinyTask final : training::Task {
     return metrics;
   }
   std::vector<Tensor> sums() override { return {sums_}; }
+  std::map<std::string, Tensor> preview(const data::Batch& batch) override {
+    const at::Tensor x = batch.at("x")[0];
+    return {{"input", x},
+            {"target", x.gt(0.5).to(at::kFloat)},
+            {"prediction", (*net)(x.unsqueeze(0))[0]}};
+  }
   at::Tensor error(const data::Batch& batch) {
     const at::Tensor& x = batch.at("x");
     return (net->forward(x) - (2 * x - 1)).square().mean();
@@ -111,6 +120,9 @@ inline training::TrainerOptions trainer_options(const std::string& text) {
 
 /// Writes down what it is called with.
 struct Recorder final : training::Callback {
+  void on_batch_start(training::Context& context) override {
+    if (each_batch) each_batch(context);
+  }
   void on_step_end(training::Context& context) override {
     losses.push_back(context.loss);
     if (each_step) each_step(context);
@@ -123,7 +135,39 @@ struct Recorder final : training::Callback {
   std::vector<double> losses;
   std::vector<int64_t> validations, epochs;
   int64_t validation_batches = 0;
-  std::function<void(training::Context&)> each_step;
+  std::function<void(training::Context&)> each_batch, each_step;
+};
+
+/// Keeps what a logger gets.
+struct Log final : training::Logger {
+  struct Row {
+    training::Metrics metrics;
+    int64_t step;
+  };
+  void log(const training::Metrics& metrics, int64_t, int64_t step) override {
+    rows.push_back({metrics, step});
+  }
+  void log_image(const std::string& name, const io::Image& image, int64_t) override {
+    images[name] = image;
+  }
+  void log_histogram(const std::string& name, const io::Histogram& values, int64_t) override {
+    histograms[name] = values;
+  }
+  void log_text(const std::string& name, const std::string& text, int64_t) override {
+    texts[name] = text;
+  }
+  /// The values of a metric, by step.
+  std::map<int64_t, double> values(const std::string& name) const {
+    std::map<int64_t, double> found;
+    for (const Row& row : rows) {
+      if (row.metrics.count(name) != 0) found[row.step] = row.metrics.at(name);
+    }
+    return found;
+  }
+  std::vector<Row> rows;
+  std::map<std::string, io::Image> images;
+  std::map<std::string, io::Histogram> histograms;
+  std::map<std::string, std::string> texts;
 };
 
 /// A whole training: `options` of the trainer in YAML.
@@ -150,13 +194,14 @@ struct Tiny {
       all.back()->name = name;
     }
     all.push_back(recorder);
+    log = std::make_shared<Log>();
     trainer =
         std::make_unique<training::Trainer>(parsed,
                                             *task,
                                             *this->optimizer,
                                             *this->scheduler,
                                             all,
-                                            std::vector<std::shared_ptr<training::Logger>>{},
+                                            std::vector<std::shared_ptr<training::Logger>>{log},
                                             config::Node::make_map(),
                                             processes);
   }
@@ -179,6 +224,7 @@ struct Tiny {
   std::shared_ptr<training::Optimizer> optimizer;
   std::shared_ptr<training::Scheduler> scheduler;
   std::shared_ptr<Recorder> recorder;
+  std::shared_ptr<Log> log;
   std::unique_ptr<training::Trainer> trainer;
 };
 

@@ -47,7 +47,10 @@ std::string topic_of(const std::string& name) {
   for (const std::string_view ending : {"_step", "_epoch"}) {
     if (ends_with(topic, ending)) topic.resize(topic.size() - ending.size());
   }
-  return topic == "lr" ? "learning rate" : topic;
+  const bool is_other = ends_with(topic, "-momentum") || ends_with(topic, "-weight_decay");
+  if (topic == "lr" || (starts_with(topic, "lr-") && !is_other)) return "learning rate";
+  if (starts_with(topic, "grad_2.0_norm")) return "norms of gradients";
+  return topic;
 }
 
 /// Losses first, then what is measured, then the settings.
@@ -66,7 +69,9 @@ std::string section(const std::string& title, const std::string& body) {
 }
 
 std::string row(const std::string& label, const std::string& text) {
-  return "<tr><th>" + escape_html(label) + "</th><td>" + escape_html(text) + "</td></tr>\n";
+  std::string cell = escape_html(text);
+  if (text.find('\n') != std::string::npos) cell = "<pre>" + cell + "</pre>";  // a table
+  return "<tr><th>" + escape_html(label) + "</th><td>" + cell + "</td></tr>\n";
 }
 
 std::string tile(const std::string& label, const std::string& text) {

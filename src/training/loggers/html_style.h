@@ -32,7 +32,7 @@ polygon{fill:var(--c);opacity:.2}circle{fill:var(--c)}
 .tip{position:absolute;top:12px;right:16px;font-size:12.5px;background:var(--card);border:1px solid var(--line);
 border-radius:8px;padding:4px 9px;pointer-events:none;font-variant-numeric:tabular-nums}
 .tip:empty{display:none}
-.images{display:grid;grid-template-columns:repeat(auto-fill,minmax(200px,1fr));gap:14px}
+.images{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(330px,100%),1fr));gap:14px}
 figure{padding:10px}figure img{width:100%;display:block;border-radius:6px;image-rendering:pixelated}
 figcaption{margin-top:6px;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%}td,th{padding:5px 12px 5px 0;text-align:left;vertical-align:top;

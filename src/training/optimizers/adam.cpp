@@ -39,6 +39,9 @@ class Adam final : public Optimizer {
                   Count::on_device_if_fused),
         options_(options) {}
 
+  const char* name() const override { return decoupled ? "AdamW" : "Adam"; }
+  double momentum() const override { return options_.betas[0]; }
+
  private:
   void update(Lists& lists, const Update& update) override {
     const double beta1 = update.momentum.value_or(options_.betas[0]), beta2 = options_.betas[1];

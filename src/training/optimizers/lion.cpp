@@ -33,6 +33,9 @@ class Lion final : public Optimizer {
   explicit Lion(const Options& options)
       : Optimizer(options, {{"exp_avg"}}, Count::none, /*has_fused=*/false), options_(options) {}
 
+  const char* name() const override { return "Lion"; }
+  double momentum() const override { return options_.betas[0]; }
+
  private:
   void update(Lists& lists, const Update& update) override {
     const double beta1 = update.momentum.value_or(options_.betas[0]), beta2 = options_.betas[1];

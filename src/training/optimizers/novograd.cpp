@@ -38,6 +38,9 @@ class Novograd final : public Optimizer {
             /*has_fused=*/false),
         options_(options) {}
 
+  const char* name() const override { return "Novograd"; }
+  double momentum() const override { return options_.betas[0]; }
+
  private:
   void update(Lists& lists, const Update& update) override {
     const double beta1 = update.momentum.value_or(options_.betas[0]), beta2 = options_.betas[1];

@@ -38,6 +38,9 @@ class Sgd final : public Optimizer {
             options.momentum > 0 && options.dampening > 0 ? Count::on_host : Count::none),
         options_(options) {}
 
+  const char* name() const override { return "SGD"; }
+  double momentum() const override { return options_.momentum; }
+
  private:
   void update(Lists& lists, const Update& update) override {
     if (update.momentum && lists.slots.empty()) {

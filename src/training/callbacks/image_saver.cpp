@@ -1,0 +1,109 @@
+// ImageSaver: what the model makes of some images, as pictures. Follows
+// cyto_dl.callbacks.ImageSaver, which writes each image as a TIFF of its own.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "config/registry.h"
+#include "data/batch.h"
+#include "nn/forward_state.h"
+#include "nn/model.h"
+#include "training/callback.h"
+#include "training/panel.h"
+
+namespace cytra::training {
+namespace {
+
+class ImageSaver final : public Callback {
+ public:
+  struct Options {
+    std::string save_dir;
+    std::vector<std::string> stages{"val"};
+    int64_t save_every_n_epochs = 1, num_images = 4;
+    bool save_input = true;
+    template <class V>
+    void visit(V& v) {
+      v("save_dir", save_dir, "folder of the folders <stage>_images", config::required);
+      v("save_every_n_epochs",
+        save_every_n_epochs,
+        "epochs between two times; also at the end",
+        1,
+        1e9);
+      v("stages", stages, "train: of an epoch's first batch; val; test and predict save nothing");
+      v("num_images", num_images, "of a validation: its first ones", 1, 1e6);
+      v("save_input", save_input, "show the input too");
+    }
+    void check() const {
+      const std::vector<std::string> known{"train", "val", "test", "predict"};
+      for (const std::string& stage : stages) {
+        if (std::find(known.begin(), known.end(), stage) == known.end())
+          throw ConfigError(fmt::format("stages: expected train, val, test or predict, got '{}'.{}",
+                                        stage,
+                                        suggestion(stage, known)));
+      }
+    }
+  };
+  explicit ImageSaver(const Options& options)
+      : options_(options), of_train_(has("train")), of_val_(has("val")) {}
+
+  void on_fit_start(Context& context) override { saved_at_ = context.state.epoch; }
+  void on_batch_start(Context& context) override {
+    const TrainState& state = context.state;
+    if (!of_train_ || state.batch != 0 || (state.epoch + 1) % options_.save_every_n_epochs != 0)
+      return;
+    nn::Model& model = context.task.model();
+    const nn::KeepForwardState untouched(model);
+    model.eval();
+    const at::NoGradGuard no_grad;
+    save(context, "train", state.epoch + 1, 0);
+  }
+  void on_validation_start(Context& context) override {
+    const TrainState& state = context.state;
+    const bool is_end = context.total_steps >= 0 && state.step >= context.total_steps;
+    const int64_t every = options_.save_every_n_epochs;
+    is_due_ = of_val_ && (is_end || state.epoch / every > saved_at_ / every);
+    images_ = 0;
+  }
+  void on_validation_batch(Context& context) override {
+    if (!is_due_ || images_ == options_.num_images) return;
+    save(context, "val", context.state.epoch, images_++);
+    saved_at_ = context.state.epoch;
+  }
+
+ private:
+  bool has(const char* stage) const {
+    const auto& stages = options_.stages;
+    return std::find(stages.begin(), stages.end(), stage) != stages.end();
+  }
+  /// A picture that can't be written is no reason to end a training.
+  void save(Context& context, const char* stage, int64_t epoch, int64_t number) {
+    std::map<std::string, at::Tensor> preview = context.task.preview(*context.batch);
+    if (!options_.save_input) preview.erase("input");
+    if (preview.empty()) return warn("this task shows no images");
+    const io::Image panel = draw_panel(preview);
+    const std::string folder = fmt::format("{}_images", stage);
+    for (const auto& logger : context.loggers)
+      logger->log_image(fmt::format("{}/{}", folder, number), panel, context.state.step);
+    try {
+      make_folders(options_.save_dir + "/" + folder);
+      io::write_png(fmt::format("{}/{}/{:03d}_{}.png", options_.save_dir, folder, epoch, number),
+                    panel);
+    } catch (const Error& error) {
+      warn(error.what());
+    }
+  }
+  void warn(const std::string& what) {
+    if (!std::exchange(is_warned_, true)) log::warn("callbacks.{}: {}", name, what);
+  }
+  Options options_;
+  bool of_train_, of_val_, is_due_ = false, is_warned_ = false;
+  int64_t saved_at_ = 0, images_ = 0;
+};
+CYTRA_REGISTER(Callback, ImageSaver, "ImageSaver");
+
+}  // namespace
+}  // namespace cytra::training

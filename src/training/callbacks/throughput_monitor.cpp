@@ -1,0 +1,69 @@
+// ThroughputMonitor: batches and images per second of training. Source:
+// lightning.pytorch.callbacks.ThroughputMonitor and lightning.fabric's Throughput.
+#include <chrono>
+#include <deque>
+
+#include "config/registry.h"
+#include "data/batch.h"
+#include "training/callback.h"
+
+namespace cytra::training {
+namespace {
+using config::Unused;
+using Clock = std::chrono::steady_clock;
+
+class ThroughputMonitor final : public Callback {
+ public:
+  struct Options {
+    int64_t window_size = 100;
+    template <class V>
+    void visit(V& v) {
+      v("window_size", window_size, "steps that a rate is the mean of", 2, 1e6);
+      v("batch_size_fn", Unused{}, "the loader knows how many images a batch has");
+      v("length_fn", Unused{}, "of texts");
+      v("separator", Unused{{"/"}}, "in the names");
+    }
+  };
+  explicit ThroughputMonitor(const Options& options) : options_(options) {}
+
+  void on_fit_start(Context&) override { begin_ = Clock::now(); }
+  void on_batch_start(Context& context) override {
+    now_.batches += 1;
+    now_.images += static_cast<double>(context.batch->ids.size());
+  }
+  void on_step_end(Context& context) override {
+    now_.seconds = std::chrono::duration<double>(Clock::now() - begin_ - away_).count();
+    if (static_cast<int64_t>(window_.size()) == options_.window_size) window_.pop_front();
+    window_.push_back(now_);
+    if (context.is_logged_step()) log(context);
+  }
+  // Validations do not count.
+  void on_validation_start(Context&) override { left_ = Clock::now(); }
+  void on_validation_end(Context&) override { away_ += Clock::now() - left_; }
+
+ private:
+  struct Sums {
+    double seconds = 0, batches = 0, images = 0;
+  };
+  void log(Context& context) const {
+    Metrics metrics{{"train/time", now_.seconds},
+                    {"train/batches", now_.batches},
+                    {"train/samples", now_.images}};
+    const Sums& first = window_.front();
+    const double seconds = now_.seconds - first.seconds;
+    if (static_cast<int64_t>(window_.size()) == options_.window_size && seconds > 0) {
+      metrics["train/device/batches_per_sec"] = (now_.batches - first.batches) / seconds;
+      metrics["train/device/samples_per_sec"] = (now_.images - first.images) / seconds;
+    }
+    context.log_only(metrics);
+  }
+  Options options_;
+  Sums now_;
+  std::deque<Sums> window_;
+  Clock::time_point begin_, left_;
+  Clock::duration away_{};
+};
+CYTRA_REGISTER(Callback, ThroughputMonitor, "ThroughputMonitor");
+
+}  // namespace
+}  // namespace cytra::training
