@@ -12,6 +12,7 @@
 #include "app/entry.h"
 #include "app/launch.h"
 #include "app/train_data.h"
+#include "app/train_report.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -101,86 +102,6 @@ std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   return parts;
 }
 
-using Loggers = std::vector<std::shared_ptr<training::Logger>>;
-
-void open_loggers(const Loggers& loggers,
-                  const cli::Run& run,
-                  const std::string& folder,
-                  int64_t step,
-                  const std::string& device) {
-  const training::RunInfo info{folder,
-                               run.config,
-                               step,
-                               {{"command", run.command_line},
-                                {"folder", folder},
-                                {"cytra", version()},
-                                {"device", device},
-                                {"threads", std::to_string(at::get_num_threads())}}};
-  for (const auto& logger : loggers) logger->open(info);
-}
-
-void close_loggers(const Loggers& loggers,
-                   const training::TrainState& state,
-                   const training::Metrics& results,
-                   const std::string& outcome) {
-  for (const auto& logger : loggers) {
-    logger->log_text("outcome", outcome, state.step);
-    if (!state.best_path.empty()) logger->log_text("best checkpoint", state.best_path, state.step);
-    logger->close(results);
-  }
-}
-
-/// The metric that decides which checkpoint is best.
-std::string best_metric(const cli::Run& run) {
-  const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
-  return monitor == nullptr || monitor->is_null() ? "step" : monitor->as<std::string>();
-}
-
-void report(const cli::Run& run,
-            const training::TrainState& state,
-            const training::Metrics& tested,
-            const std::string& folder,
-            double seconds) {
-  const std::string last = folder + "/checkpoints/last.ckpt";
-  const std::string best = state.best_path.empty() ? last : state.best_path;
-  const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
-  cli::Results results(run.json);
-  const auto real = [](double value) {
-    Node node;
-    node.kind = config::Kind::real;
-    node.real = value;
-    return node;
-  };
-  if (!state.best_path.empty()) {
-    results.add("best_metric", best_metric(run));
-    results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
-    results.add("best_checkpoint", state.best_path);
-  }
-  if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
-  for (const auto& [name, value] : tested) results.add(name, real(std::round(value * 1e6) / 1e6));
-  results.add("steps", Node::make_integer(state.step));
-  results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
-  results.add("output_dir", folder);
-  log::info("done in {}: {} steps{}",
-            format_seconds(seconds),
-            state.step,
-            state.best_path.empty()
-                ? ""
-                : fmt::format(", best {} {:.4f}", best_metric(run), state.best_score));
-  if (has_checkpoint) {
-    log::info("go on with it:  {} {}",
-              run.command_line,
-              cli::shell_quote("checkpoint.ckpt_path=" + last) +
-                  (run.config.get<bool>("checkpoint.weights_only", false)
-                       ? " checkpoint.weights_only=false"
-                       : ""));
-    log::info(
-        "predict:        {}",
-        command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
-  }
-  results.print();
-}
-
 /// The checkpoint to begin with, or "".
 std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run) {
   const std::string given = options.ckpt_path.value_or("");
@@ -197,8 +118,9 @@ std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run)
   return found;
 }
 
-/// What fast_dev_run and enable_checkpointing leave of the callbacks.
-void drop_callbacks(cli::Run& run, const training::TrainerOptions& options) {
+/// What fast_dev_run, the enable_ switches and being one of several processes leave of the
+/// callbacks.
+void drop_callbacks(cli::Run& run, const training::TrainerOptions& options, bool is_first) {
   Node* callbacks = run.config.find("callbacks");
   if (callbacks == nullptr) return;
   for (auto& [name, node] : callbacks->map) {
@@ -208,7 +130,9 @@ void drop_callbacks(cli::Run& run, const training::TrainerOptions& options) {
     if ((is_writer && !options.enable_checkpointing) ||
         ((is_writer || type == "EarlyStopping") && options.fast_dev_run > 0) ||
         (type == "ImageSaver" && options.fast_dev_run > 0) ||
-        (ends_with(type, "ModelSummary") && !options.enable_model_summary))
+        (ends_with(type, "ModelSummary") && !options.enable_model_summary) ||
+        (!is_first &&
+         (type == "ImageSaver" || type == "OutlierDetection" || ends_with(type, "ModelSummary"))))
       node = Node();
   }
 }
@@ -276,8 +200,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
     if (received.code != 0) return received.code;
     common = take_common(received.text, run, config);
     make_folders(common.folder);
-    company.own_log.open(
-        fmt::format("{}/{}.rank{}.log", common.folder, run.program, place.rank));
+    company.own_log.open(fmt::format("{}/{}.rank{}.log", common.folder, run.program, place.rank));
   }
   training::TrainerOptions options = config.trainer;
   const int64_t seed = config.seed.value_or(0);
@@ -321,7 +244,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   perf::apply(config.performance, device);
   if (config.performance.num_threads == 0 && !processes.is_alone())
     at::set_num_threads(threads_of(place));
-  drop_callbacks(run, options);
+  drop_callbacks(run, options, processes.is_first());
   const bool is_resumed = !checkpoint.empty() && !weights_only;
   if (weights_only && !checkpoint.empty())
     training::load_weights(checkpoint, model, config.checkpoint.strict);
@@ -361,7 +284,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   if (!processes.is_alone()) {
     if (starts_others(place)) company.children.start(place);
     processes.join(device, folder + "/" + run.program);
-    log::info("rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
+    log::info(
+        "rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
   }
   log::info("{}: {} parameters; run folder {}",
             config.task.get<std::string>("model._target_"),

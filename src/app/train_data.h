@@ -35,7 +35,8 @@ int64_t choose_batch_size(const data::DataModule& module,
                           const training::Precision& precision,
                           const std::string& checkpoint);
 
-/// A checkpoint's place in its epoch counts batches of each process; the order of images follows from the seed.
+/// A checkpoint's place in its epoch counts batches of each process; the order of images follows
+/// from the seed.
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,

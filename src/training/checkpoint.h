@@ -31,7 +31,8 @@ struct Parts {
 
 /// A training's whole state on the host, complete in itself. The tensors: weights "model.<name>",
 /// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>", torch's generators
-/// "rng.<kind>", those of further processes "rng.<kind>.rank1". The metadata: "state" and "config" as JSON, "cytra_version".
+/// "rng.<kind>", those of further processes "rng.<kind>.rank1". The metadata: "state" and "config"
+/// as JSON, "cytra_version".
 struct Snapshot {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;

@@ -34,7 +34,8 @@ GradientAverage::GradientAverage(Processes& processes, const nn::Model& model, b
     processes.broadcast(model.parameters());
     share_buffers();
   }
-  constexpr std::size_t kFirst = c10d::kDefaultFirstBucketBytes, kCap = c10d::kDefaultBucketBytesCap;
+  constexpr std::size_t kFirst = c10d::kDefaultFirstBucketBytes,
+                        kCap = c10d::kDefaultBucketBytesCap;
   const std::vector<bool> sparse(parameters.size(), false);
   auto [buckets, limits] =
       c10d::compute_bucket_assignment_by_size(parameters, {kFirst, kCap}, sparse);

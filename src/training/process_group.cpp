@@ -46,11 +46,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
         dlerror()));
   }
   return c10::intrusive_ptr<c10d::Backend>::reclaim(reinterpret_cast<NcclEntry>(entry)(
-      store,
-      static_cast<int>(place.rank),
-      static_cast<int>(place.size),
-      device.index(),
-      timeout));
+      store, static_cast<int>(place.rank), static_cast<int>(place.size), device.index(), timeout));
 }
 
 }  // namespace cytra::training

@@ -36,10 +36,10 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 // Keys of the store.
 constexpr const char *kStart = "start",  // what rank 0 sends
     *kSignal = "signal",                 // the number of a signal that somebody got
-    *kEnd = "end";                       // the first failure: "<exit code> <message>"
-constexpr auto kTick = 500ms,  // between two signs of life
-    kSilence = 3000ms,         // without one a process counts as lost
-    kGrace = 15000ms;          // for ending by itself after a failure elsewhere
+        *kEnd = "end";                   // the first failure: "<exit code> <message>"
+constexpr auto kTick = 500ms,            // between two signs of life
+    kSilence = 3000ms,                   // without one a process counts as lost
+    kGrace = 15000ms;                    // for ending by itself after a failure elsewhere
 
 std::string life_of(int64_t rank) {
   return fmt::format("life/{}", rank);
@@ -56,11 +56,16 @@ std::string text_of(const std::vector<uint8_t>& bytes) {
   const int code = std::atoi(end.c_str());
   const std::string message = end.substr(end.find(' ') + 1);
   switch (code) {
-    case 2: throw DataError(message);
-    case 5: throw MemoryError(message);
-    case 6: throw DivergedError(message);
-    case 1: throw std::runtime_error(message);
-    default: throw IoError(message);
+    case 2:
+      throw DataError(message);
+    case 5:
+      throw MemoryError(message);
+    case 6:
+      throw DivergedError(message);
+    case 1:
+      throw std::runtime_error(message);
+    default:
+      throw IoError(message);
   }
 }
 
@@ -206,15 +211,19 @@ struct Processes::Shared {
         }
         if (!silent.empty()) {
           is_first_gone = silent.front() == 0;
-          end = end_with(*store, "4 stopped answering: " + describe(silent) +
-                         ": killed, out of memory, or its machine is gone");
+          end = end_with(*store,
+                         "4 stopped answering: " + describe(silent) +
+                             ": killed, out of memory, or its machine is gone");
         } else if (is_late) {
-          end = end_with(*store, fmt::format(
-              "4 waited {} (trainer.process_timeout) for {}: it lives, but is busy elsewhere",
-              format_seconds(std::chrono::duration<double>(timeout).count()),
-              describe(behind)));
+          end = end_with(
+              *store,
+              fmt::format(
+                  "4 waited {} (trainer.process_timeout) for {}: it lives, but is busy elsewhere",
+                  format_seconds(std::chrono::duration<double>(timeout).count()),
+                  describe(behind)));
         } else {
-          end = end_with(*store, fmt::format("4 rank {}: {}", place.rank, split(what, '\n').front()));
+          end =
+              end_with(*store, fmt::format("4 rank {}: {}", place.rank, split(what, '\n').front()));
         }
       }
     } catch (const c10::Error&) {  // the store went with rank 0
@@ -386,9 +395,10 @@ void Processes::guard(const std::function<void()>& work) {
   const auto tell = [&](const std::exception& error, int code) {
     shared_->is_ending = true;
     try {
-      Shared::end_with(*shared_->store, fmt::format("{} rank {}: {}", code, place_.rank, error.what()));
+      Shared::end_with(*shared_->store,
+                       fmt::format("{} rank {}: {}", code, place_.rank, error.what()));
       if (shared_->server) std::this_thread::sleep_for(2 * kTick);  // the store goes with us
-    } catch (const std::exception&) {  // nobody is there to be told
+    } catch (const std::exception&) {                               // nobody is there to be told
     }
   };
   try {

@@ -20,8 +20,7 @@ Metrics Task::validation_end() {
 }
 
 std::vector<Tensor> Task::sums() {
-  if (!losses_)
-    losses_ = std::make_shared<Tensor>(at::zeros({2}, at::TensorOptions(at::kDouble)));
+  if (!losses_) losses_ = std::make_shared<Tensor>(at::zeros({2}, at::TensorOptions(at::kDouble)));
   return {*losses_};
 }
 

@@ -275,9 +275,8 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
   if (is_too_often)
     advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump") {
-    const std::string folder =
-        generator_name(config_.get<std::string>("paths.output_dir", ".") + "/nonfinite",
-                       processes_.place().rank);
+    const std::string folder = generator_name(
+        config_.get<std::string>("paths.output_dir", ".") + "/nonfinite", processes_.place().rank);
     advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}",
                          dump(step, parts(), config_, folder),
                          advice);

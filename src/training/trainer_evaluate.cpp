@@ -56,7 +56,8 @@ bool Trainer::is_validation_due() const {
 void Trainer::sanity_check(Feeds& feeds) {
   const int64_t asked = options_.num_sanity_val_steps;
   const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
-  if (has_validation_ && asked != 0 && state_.step == 0) run_validation(feeds.valid, batches, "val", false);
+  if (has_validation_ && asked != 0 && state_.step == 0)
+    run_validation(feeds.valid, batches, "val", false);
 }
 
 void Trainer::validate(Feeds& feeds) {

@@ -75,7 +75,9 @@ void TrainerOptions::visit(V& v) {
   v("min_steps", min_steps, "early stopping waits for so many; -1: none", -1, 1e12);
   v("max_time", given_.max_time, "DD:HH:MM:SS after which the training ends; null: no limit");
   DeviceOptions::visit(v);
-  v("devices", given_.devices, "of each machine, a process for each; auto, -1: all GPUs, or one CPU");
+  v("devices",
+    given_.devices,
+    "of each machine, a process for each; auto, -1: all GPUs, or one CPU");
   v("num_nodes", num_nodes, "machines, each with so many devices", 1, 1e6);
   v("strategy",
     strategy,

@@ -127,7 +127,8 @@ bool Trainer::should_stop() const {
   const Ending ending = processes_.is_alone() ? own_ending() : ending_;
   if (ending.signal != 0 || ending.is_late) return true;
   if (options_.max_steps >= 0 && state_.step >= options_.max_steps) return true;
-  return ending.is_asked && state_.epoch >= options_.min_epochs && state_.step >= options_.min_steps;
+  return ending.is_asked && state_.epoch >= options_.min_epochs &&
+         state_.step >= options_.min_steps;
 }
 
 }  // namespace cytra::training

@@ -1,0 +1,95 @@
+#include "app/train_report.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "app/entry.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/version.h"
+
+namespace cytra::app {
+
+using config::Node;
+
+void open_loggers(const Loggers& loggers,
+                  const cli::Run& run,
+                  const std::string& folder,
+                  int64_t step,
+                  const std::string& device) {
+  const training::RunInfo info{folder,
+                               run.config,
+                               step,
+                               {{"command", run.command_line},
+                                {"folder", folder},
+                                {"cytra", version()},
+                                {"device", device},
+                                {"threads", std::to_string(at::get_num_threads())}}};
+  for (const auto& logger : loggers) logger->open(info);
+}
+
+void close_loggers(const Loggers& loggers,
+                   const training::TrainState& state,
+                   const training::Metrics& results,
+                   const std::string& outcome) {
+  for (const auto& logger : loggers) {
+    logger->log_text("outcome", outcome, state.step);
+    if (!state.best_path.empty()) logger->log_text("best checkpoint", state.best_path, state.step);
+    logger->close(results);
+  }
+}
+
+std::string best_metric(const cli::Run& run) {
+  const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
+  return monitor == nullptr || monitor->is_null() ? "step" : monitor->as<std::string>();
+}
+
+void report(const cli::Run& run,
+            const training::TrainState& state,
+            const training::Metrics& tested,
+            const std::string& folder,
+            double seconds) {
+  const std::string last = folder + "/checkpoints/last.ckpt";
+  const std::string best = state.best_path.empty() ? last : state.best_path;
+  const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
+  cli::Results results(run.json);
+  const auto real = [](double value) {
+    Node node;
+    node.kind = config::Kind::real;
+    node.real = value;
+    return node;
+  };
+  if (!state.best_path.empty()) {
+    results.add("best_metric", best_metric(run));
+    results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
+    results.add("best_checkpoint", state.best_path);
+  }
+  if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
+  for (const auto& [name, value] : tested) results.add(name, real(std::round(value * 1e6) / 1e6));
+  results.add("steps", Node::make_integer(state.step));
+  results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
+  results.add("output_dir", folder);
+  log::info("done in {}: {} steps{}",
+            format_seconds(seconds),
+            state.step,
+            state.best_path.empty()
+                ? ""
+                : fmt::format(", best {} {:.4f}", best_metric(run), state.best_score));
+  if (has_checkpoint) {
+    log::info("go on with it:  {} {}",
+              run.command_line,
+              cli::shell_quote("checkpoint.ckpt_path=" + last) +
+                  (run.config.get<bool>("checkpoint.weights_only", false)
+                       ? " checkpoint.weights_only=false"
+                       : ""));
+    log::info(
+        "predict:        {}",
+        command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
+  }
+  results.print();
+}
+
+}  // namespace cytra::app
