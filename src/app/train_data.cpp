@@ -75,16 +75,18 @@ void fit_position(training::TrainState& state,
   if (state.batch == 0 || before_all == now_all) return;
   const int64_t images = state.batch * before_all;
   state.batch = images / now_all;
+  const auto several = [](int64_t count) {
+    return count == 1 ? "" : fmt::format(" in {} processes", count);
+  };
   log::warn(
-      "{}: after {} images of epoch {} with data.batch_size={} in {} processes, now {} in {}: {} "
-      "images come again",
+      "{}: after {} images of epoch {} with data.batch_size={}{}, now {}{}: {} images come again",
       checkpoint,
       images,
       state.epoch,
       size,
-      state.processes,
+      several(state.processes),
       batch_size,
-      processes,
+      several(processes),
       images - state.batch * now_all);
 }
 

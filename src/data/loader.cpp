@@ -141,8 +141,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   if (given.limit) batches = given.limit(batches);
   if (options.num_workers > 0)
     ahead = static_cast<std::size_t>(options.num_workers * options.prefetch_factor);
-  constexpr std::size_t kKeys = 4;  // images of a sample, as a rule
-  memory = std::make_unique<BatchMemory>((ahead + 2) * kKeys);
+  memory = std::make_unique<BatchMemory>((ahead + 2) * 4);  // four images to a sample, as a rule
 }
 
 /// All draws of an image.

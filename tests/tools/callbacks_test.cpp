@@ -95,7 +95,7 @@ TEST_F(Callbacks, CytoDlsConfigurationWorksAsItIs) {
 
 TEST_F(Callbacks, TheSummaryAndImagesCanBeLeftOut) {
   const Outcome outcome =
-      shell(train("trainer.max_steps=1 +trainer.enable_model_summary=false callbacks.saving=null"));
+      shell(train("trainer.max_steps=1 trainer.enable_model_summary=false callbacks.saving=null"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err.find("forward pass of"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(dir_ / "run/val_images"));
