@@ -136,7 +136,7 @@ def memory(programs, full, count, random):
     expect(process.returncode == 0, "the run without a limit")
     codes = {}
     for level in range(levels):
-        limit = int(most * 1024 * (0.1 + 0.95 * level / (levels - 1)))
+        limit = int(most * 1024 * (0.1 + 1.9 * level / (levels - 1)))
         done = run([str(word).replace("unlimited", f"level {level}") for word in command],
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         expect(done.returncode in (0, 5), f"{limit >> 20} MB of {most >> 10}: exit {done.returncode}: {done.err}")
