@@ -81,7 +81,7 @@ double with_trainer(const std::string& folder, int64_t steps) {
       "{_target_: ModelCheckpoint, monitor: null, save_top_k: 0, save_last: false, dirpath: '" +
       folder + "'}");
   saver->name = "model_checkpoint";
-  const auto logger = make<training::Logger>("{_target_: CSVLogger}");
+  const auto logger = make<training::Logger>("{_target_: CSVLogger, save_dir: '" + folder + "'}");
   logger->open({folder, config::Node::make_map(), 0, {}});
   training::Trainer trainer(
       config::parse<training::TrainerOptions>(config::parse_yaml(
