@@ -20,6 +20,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "config/options.h"
 
 extern char** environ;
 
@@ -59,11 +60,10 @@ Place by_torchrun(const TrainerOptions& options) {
   Place place;
   place.size = number_of("WORLD_SIZE", 1, kMost);
   place.rank = number_of("RANK", 0, place.size - 1);
-  place.local_size =
-      number_or("LOCAL_WORLD_SIZE",
-                std::clamp<int64_t>(place.size / options.num_nodes, 1, place.size),
-                1,
-                place.size);
+  place.local_size = number_or("LOCAL_WORLD_SIZE",
+                               std::clamp<int64_t>(place.size / options.num_nodes, 1, place.size),
+                               1,
+                               place.size);
   place.local_rank =
       number_or("LOCAL_RANK", place.rank % place.local_size, 0, place.local_size - 1);
   if (place.size == 1) return place;
@@ -91,8 +91,7 @@ Place by_slurm(const TrainerOptions& options) {
   // Jobs on the same nodes, and steps of one job, need ports of their own.
   const int64_t id = number_or("SLURM_JOB_ID", 0, 0, INT64_MAX) +
                      1000 * (number_or("SLURM_STEP_ID", 0, 0, INT64_MAX) % 10);
-  place.port =
-      static_cast<uint16_t>(number_or("MASTER_PORT", 15000 + id % 10000, 1, kPorts));
+  place.port = static_cast<uint16_t>(number_or("MASTER_PORT", 15000 + id % 10000, 1, kPorts));
   place.attempt = text_of("SLURM_RESTART_COUNT") + "/" + text_of("SLURM_STEP_ID");
   return place;
 }
@@ -104,6 +103,14 @@ bool is_slurm_task() {
   return !text_of("SLURM_PROCID").empty() && !text_of("SLURM_STEP_ID").empty() &&
          number_of("SLURM_STEP_ID", 0, INT64_MAX) < kSpecialSteps &&
          number_or("SLURM_NTASKS", 1, 1, kMost) > 1;
+}
+
+/// Nodes know their place, by which read_options() finds the user's own keys.
+void set_paths(config::Node& node, const std::string& prefix = "") {
+  for (auto& [name, child] : node.map) {
+    child.path = prefix + name;
+    set_paths(child, child.path + ".");
+  }
 }
 
 }  // namespace
@@ -171,6 +178,21 @@ int threads_of(const Place& place) {
   return static_cast<int>(number_or("SLURM_CPUS_PER_TASK", share, 1, kMost));
 }
 
+std::string text_of(const Common& common, const cli::Run& run) {
+  config::Node node = config::Node::make_map();
+  node.set("folder", config::Node::make_string(common.folder));
+  node.set("checkpoint", config::Node::make_string(common.checkpoint));
+  node.set("config", config::Node::make_string(config::to_json(run.config)));
+  return config::to_json(node);
+}
+
+Common take_common(const std::string& text, cli::Run& run) {
+  const config::Node node = config::parse_yaml(text, "of rank 0");
+  run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
+  set_paths(run.config);
+  return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
+}
+
 void Children::start(const Place& place) {
   // exec's arguments are made before fork(): in between, only calls that signals allow too.
   const std::string line = read_file("/proc/self/cmdline");
@@ -201,6 +223,8 @@ void Children::start(const Place& place) {
     if (pid < 0) throw_errno("can't start", fmt::format("rank {}", rank), errno);
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (const int signal : {SIGINT, SIGTERM, SIGUSR1})  // until watch_signals()
+        ::signal(signal, SIG_IGN);
       if (::getppid() == parent) {
         const int nothing = ::open("/dev/null", O_RDONLY);
         ::dup2(nothing, STDIN_FILENO);
@@ -234,9 +258,8 @@ Children::~Children() {
   using namespace std::chrono_literals;
   const auto is_alive = [this] {
     lost();
-    return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
-      return child.pid != 0;
-    });
+    return std::any_of(
+        children_.begin(), children_.end(), [](const Child& child) { return child.pid != 0; });
   };
   const auto wait = [&](std::chrono::milliseconds most) {
     for (auto waited = 0ms; waited < most && is_alive(); waited += 20ms)

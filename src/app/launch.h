@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 #include <sys/types.h>
 
+#include "cli/program.h"
 #include "training/processes.h"
 #include "training/trainer_options.h"
 
@@ -22,6 +23,14 @@ bool starts_others(const training::Place& place);
 std::string first_host(const std::string& nodes);
 /// CPU threads for each of the processes on this machine.
 int threads_of(const training::Place& place);
+
+/// What all processes must have in common with the first one, beside the configuration.
+struct Common {
+  std::string folder, checkpoint;
+};
+std::string text_of(const Common& common, const cli::Run& run);
+/// Also takes the first process's configuration, whose times and folders are those of the run.
+Common take_common(const std::string& text, cli::Run& run);
 
 /// The processes that the first one starts: this program with the same command line, and torchrun's
 /// variables. They never outlive it.

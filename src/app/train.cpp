@@ -25,6 +25,7 @@
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "training/checkpoint.h"
+#include "training/gradient_average.h"
 #include "training/layer_freeze.h"
 #include "training/lr_finder.h"
 #include "training/optimizer.h"
@@ -137,48 +138,11 @@ void drop_callbacks(cli::Run& run, const training::TrainerOptions& options, bool
   }
 }
 
-/// What all processes must have in common with the first one.
-struct Common {
-  std::string folder, checkpoint;
-};
-
-std::string text_of(const Common& common, const cli::Run& run) {
-  Node node = Node::make_map();
-  node.set("folder", Node::make_string(common.folder));
-  node.set("checkpoint", Node::make_string(common.checkpoint));
-  node.set("config", Node::make_string(config::to_json(run.config)));
-  return config::to_json(node);
-}
-
-/// Nodes know their place, by which read_options() finds the user's own keys.
-void set_paths(Node& node, const std::string& prefix = "") {
-  for (auto& [name, child] : node.map) {
-    child.path = prefix + name;
-    set_paths(child, child.path + ".");
-  }
-}
-
-/// Takes the first process's configuration, whose times and folders are those of the run.
-Common take_common(const std::string& text, cli::Run& run, TrainConfig& config) {
-  const Node node = config::parse_yaml(text, "of rank 0");
-  run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
-  set_paths(run.config);
+TrainConfig read_config(const cli::Run& run) {
   config::Problems problems;
-  config = config::read_options<TrainConfig>(run.config, problems, run.variables);
+  TrainConfig config = config::read_options<TrainConfig>(run.config, problems, run.variables);
   problems.throw_if_any();
-  return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
-}
-
-/// Throws: ConfigError for a model whose batch norms would have to be synchronised.
-void check_sync_batchnorm(const nn::Model& model) {
-  for (const auto& module : model.named_modules()) {
-    if (module.value()->name().find("BatchNorm") == std::string::npos) continue;
-    throw ConfigError(fmt::format(
-        "trainer.sync_batchnorm: not supported, and the model has a batch norm ({}); expected "
-        "false, or a model with instance norms",
-        module.key()));
-  }
-  log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
+  return config;
 }
 
 /// Where a process works and who it works with.
@@ -198,7 +162,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   if (!processes.is_first()) {
     const training::Processes::Received received = processes.receive();
     if (received.code != 0) return received.code;
-    common = take_common(received.text, run, config);
+    common = take_common(received.text, run);
+    config = read_config(run);
     make_folders(common.folder);
     company.own_log.open(fmt::format("{}/{}.rank{}.log", common.folder, run.program, place.rank));
   }
@@ -214,7 +179,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
   nn::place_model(model, config.task.at("model"), device);
-  if (options.sync_batchnorm && !processes.is_alone()) check_sync_batchnorm(model);
+  if (options.sync_batchnorm && !processes.is_alone()) training::check_sync_batchnorm(model);
   if (!processes.is_first())  // the weights are the same, dropout is not
     at::manual_seed(static_cast<uint64_t>(seed) + 1'000'003 * static_cast<uint64_t>(place.rank));
   const LoaderSettings settings{static_cast<uint64_t>(seed),

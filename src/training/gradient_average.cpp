@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "nn/model.h"
 #include "training/processes.h"
 
@@ -100,6 +101,17 @@ void GradientAverage::after_backward() {
         fmt::join(idle, ", "),
         count > idle.size() ? ", ..." : ""));
   }
+}
+
+void check_sync_batchnorm(const nn::Model& model) {
+  for (const auto& module : model.named_modules()) {
+    if (module.value()->name().find("BatchNorm") == std::string::npos) continue;
+    throw ConfigError(fmt::format(
+        "trainer.sync_batchnorm: not supported, and the model has a batch norm ({}); expected "
+        "false, or a model with instance norms",
+        module.key()));
+  }
+  log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
 }
 
 }  // namespace cytra::training

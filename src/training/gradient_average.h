@@ -36,4 +36,8 @@ class GradientAverage {
   std::unique_ptr<Shared> shared_;
 };
 
+/// For trainer.sync_batchnorm. Throws: ConfigError for a model whose batch norms would have to be
+/// synchronised.
+void check_sync_batchnorm(const nn::Model& model);
+
 }  // namespace cytra::training

@@ -13,15 +13,27 @@ namespace {
 using training::Place;
 
 /// Where a process with these variables and trainer options stands.
-Place place(const std::map<std::string, std::string>& variables, const std::string& options = "{}") {
-  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-                           "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "SLURM_PROCID",
-                           "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID", "SLURM_JOB_NODELIST",
-                           "SLURM_JOB_ID", "SLURM_STEP_NUM_NODES", "SLURM_CPUS_PER_TASK"})
+Place place(const std::map<std::string, std::string>& variables,
+            const std::string& options = "{}") {
+  for (const char* name : {"RANK",
+                           "WORLD_SIZE",
+                           "LOCAL_RANK",
+                           "LOCAL_WORLD_SIZE",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "TORCHELASTIC_USE_AGENT_STORE",
+                           "SLURM_PROCID",
+                           "SLURM_NTASKS",
+                           "SLURM_LOCALID",
+                           "SLURM_STEP_ID",
+                           "SLURM_JOB_NODELIST",
+                           "SLURM_JOB_ID",
+                           "SLURM_STEP_NUM_NODES",
+                           "SLURM_CPUS_PER_TASK"})
     ::unsetenv(name);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  return app::place_of(
-      config::parse<training::TrainerOptions>(config::parse_yaml(options, "test")), c10::kCPU);
+  return app::place_of(config::parse<training::TrainerOptions>(config::parse_yaml(options, "test")),
+                       c10::kCPU);
 }
 
 std::string mistake(const std::map<std::string, std::string>& variables,

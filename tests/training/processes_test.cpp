@@ -76,7 +76,8 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
 /// The training of the fixture, each process with its share.
 struct Share {
   Share(Processes* processes, const std::string& options)
-      : tiny(options, "{}", 0, kSgd, kConstant, processes), place(processes ? processes->place() : Place()) {}
+      : tiny(options, "{}", 0, kSgd, kConstant, processes),
+        place(processes ? processes->place() : Place()) {}
   Share& fit(int64_t images, int64_t batch_size, int64_t valid) {
     data::DataLoader train = loader(images, batch_size, true), test = loader(valid, 1, false);
     tiny.trainer->fit(train, test);
@@ -93,11 +94,12 @@ struct Share {
   /// "step weight bias metric".
   std::string result() const {
     const std::vector<double> weights = tiny.weights();
-    return fmt::format("{} {} {} {}",
-                       tiny.state().step,
-                       weights[0],
-                       weights[1],
-                       tiny.state().metrics.count("val/loss") ? tiny.state().metrics.at("val/loss") : 0);
+    return fmt::format(
+        "{} {} {} {}",
+        tiny.state().step,
+        weights[0],
+        weights[1],
+        tiny.state().metrics.count("val/loss") ? tiny.state().metrics.at("val/loss") : 0);
   }
   Tiny tiny;
   Place place;
@@ -116,9 +118,8 @@ std::vector<double> numbers(const std::string& text) {
 void expect_as_one(const std::string& options) {
   const std::vector<std::string> two = together(
       [&](Processes& processes) { return Share(&processes, options).fit(16, 2, 3).result(); });
-  const std::string one = together([&](Processes&) {
-    return Share(nullptr, options).fit(16, 4, 3).result();
-  }, 60, 1)[0];
+  const std::string one = together(
+      [&](Processes&) { return Share(nullptr, options).fit(16, 4, 3).result(); }, 60, 1)[0];
   EXPECT_EQ(two[0], two[1]);
   const std::vector<double> expected = numbers(one), got = numbers(two[0]);
   ASSERT_EQ(expected.size(), 4U) << one;
