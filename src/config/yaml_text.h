@@ -5,8 +5,8 @@
 
 namespace cytra::config {
 
-/// Throws: ConfigError at a byte that is no part of printable UTF-8 (the set PyYAML takes), and at a
-/// line that begins with '%' but is no %YAML 1.x at the start: yaml-cpp skips it, wherever it is.
+/// Throws: ConfigError at a byte that is no part of printable UTF-8 (the set PyYAML takes), and at
+/// a line that begins with '%' but is no %YAML 1.x at the start: yaml-cpp skips it, wherever it is.
 void check_letters(const std::string& text, const std::string& name);
 
 /// Does the list or map that opens at `at` end? Its brackets are counted outside of quotes.

@@ -1,7 +1,6 @@
 // Transforms of batches: what they do to a sample is what the transform of single images does with
 // the same stream, whatever else is in the batch.
 #include "data/batch_transform.h"
-#include "data/sample.h"
 
 #include <cmath>
 #include <set>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/batch/keyed_random.h"
+#include "data/sample.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
