@@ -109,7 +109,7 @@ TEST_F(Ddp, AKilledProcessIsNamedAndTheRunGoesOn) {
   EXPECT_NE(killed.err.find("error: rank 1 was ended by signal 9"), std::string::npos)
       << killed.err;
   EXPECT_EQ(killed.err.find("frame #"), std::string::npos) << killed.err;
-  const Outcome resumed = shell(train("killed", kTwo) + " +checkpoint.autoresume=true");
+  const Outcome resumed = shell(train("killed", kTwo) + " checkpoint.autoresume=true");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_NE(resumed.err.find("from " + last("killed")), std::string::npos) << resumed.err;
   EXPECT_TRUE(tensors(last("killed-1")) == tensors(last("whole")));
