@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/Exception.h>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "data/batch.h"
+#include "nn/forward_state.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
@@ -68,33 +68,6 @@ bool is_out_of_memory(const std::exception& error) {
          dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
-/// Puts a model's buffers, its gradients and the generator back.
-class Untouched {
- public:
-  explicit Untouched(nn::Model& model) : model_(model) {
-    for (const at::Tensor& buffer : model_.buffers()) buffers_.push_back(buffer.clone());
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    generator_ = generator.get_state();
-  }
-  ~Untouched() {
-    const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> buffers = model_.buffers();
-    for (std::size_t b = 0; b < buffers.size(); ++b) buffers[b].copy_(buffers_[b]);
-    model_.zero_grad();
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::lock_guard lock(generator.mutex());
-    generator.set_state(generator_);
-  }
-  Untouched(const Untouched&) = delete;
-  Untouched& operator=(const Untouched&) = delete;
-
- private:
-  nn::Model& model_;
-  std::vector<at::Tensor> buffers_;
-  at::Tensor generator_;
-};
-
 }  // namespace
 
 int64_t find_batch_size(Task& task,
@@ -103,7 +76,7 @@ int64_t find_batch_size(Task& task,
                         int64_t most) {
   nn::Model& model = task.model();
   const c10::Device device = model.parameters().front().device();
-  const Untouched untouched(model);
+  const nn::KeepForwardState untouched(model);
   model.train();
   std::vector<std::pair<int64_t, double>> rates;
   double best = 0;
@@ -124,6 +97,7 @@ int64_t find_batch_size(Task& task,
     const auto peak = static_cast<double>(perf::peak_memory(device));
     if (device.is_cpu() && 2 * peak > free_memory() / 2) break;
   }
+  model.zero_grad();
   const auto chosen = std::find_if(
       rates.begin(), rates.end(), [&](const auto& entry) { return entry.second >= kTie * best; });
   log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen->first, chosen->second);

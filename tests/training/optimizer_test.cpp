@@ -4,11 +4,13 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "tests/support/error_of.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
 namespace {
 
+using test::error_of;
 using training::NamedParameters;
 using training::Optimizer;
 
@@ -31,17 +33,6 @@ std::shared_ptr<Optimizer> make(const std::string& target,
 std::shared_ptr<Optimizer> make(const std::string& text) {
   return Registry<Optimizer>::instance().make(config::parse_yaml(text, "test"));
 }
-/// The message of the ConfigError, or "".
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 const std::vector<std::string> kNames{"stem.conv.weight",
                                       "stem.conv.bias",
                                       "blocks.0.weight",

@@ -6,25 +6,18 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "tests/support/error_of.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
 namespace {
 
+using test::error_of;
 using training::Position;
 using training::Scheduler;
 
 std::shared_ptr<Scheduler> make(const std::string& text) {
   return Registry<Scheduler>::instance().make(config::parse_yaml(text, "test"));
-}
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
 }
 Position at_step(int64_t step) {
   return {step, 60, step / 4, 15};
