@@ -5,8 +5,21 @@
 
 namespace cytra::config {
 
+namespace {
+
+/// Whether a message begins with a place below `place`: "FILE:LINE:COLUMN: PATH.KEY: ...".
+bool names_a_place_below(const std::string& message, const Node& place) {
+  const std::size_t end = message.find(": " + place.path + ".");
+  if (place.path.empty() || end == std::string::npos || end == 0) return false;
+  const std::string origin = message.substr(0, end);
+  return starts_with(origin, "command line '") ||
+         (origin.find(": ") == std::string::npos && origin.back() >= '0' && origin.back() <= '9');
+}
+
+}  // namespace
+
 void Problems::add(const Node& place, const std::string& message) {
-  const std::string own_place = place.where() + ": ";
+  const std::string own_place = names_a_place_below(message, place) ? "" : place.where() + ": ";
   const std::string what =
       starts_with(message, own_place) ? message.substr(own_place.size()) : message;
   // One override may set several keys to the same wrong value: the last key counts, the path to it
