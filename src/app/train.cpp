@@ -180,8 +180,6 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
   nn::place_model(model, config.task.at("model"), device);
   if (options.sync_batchnorm && !processes.is_alone()) training::check_sync_batchnorm(model);
-  if (!processes.is_first())  // the weights are the same, dropout is not
-    at::manual_seed(static_cast<uint64_t>(seed) + 1'000'003 * static_cast<uint64_t>(place.rank));
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,

@@ -26,6 +26,7 @@ struct TrainState {
   int64_t loss_count = 0;     // ... and their number
   Metrics metrics;            // the newest value of everything logged
   int64_t processes = 1;      // that share the images of each step
+  int64_t seed = 0;           // random numbers of a step are those of (seed, process, step)
   double best_score = 0;
   std::string best_path;  // empty: no best checkpoint yet
 };

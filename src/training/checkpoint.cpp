@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <fmt/format.h>
@@ -61,6 +60,7 @@ Node to_node(const TrainState& state) {
   node.set("loss_sum", real(state.loss_sum));
   node.set("loss_count", Node::make_integer(state.loss_count));
   node.set("processes", Node::make_integer(state.processes));
+  node.set("seed", Node::make_integer(state.seed));
   node.set("best_score", real(state.best_score));
   node.set("best_path", Node::make_string(state.best_path));
   node.set("metrics", numbers(state.metrics));
@@ -78,19 +78,11 @@ TrainState state_of(const Node& node) {
   state.loss_sum = number(node.at("loss_sum"));
   state.loss_count = node.get<int64_t>("loss_count");
   state.processes = node.get<int64_t>("processes", 1);
+  state.seed = node.get<int64_t>("seed", 0);
   state.best_score = number(node.at("best_score"));
   state.best_path = node.get<std::string>("best_path");
   state.metrics = numbers_of(node.at("metrics"));
   return state;
-}
-
-/// torch's generators that are in use: every process draws from the CPU's.
-std::map<std::string, at::Generator> generators(const nn::Model& model) {
-  std::map<std::string, at::Generator> all{{"cpu", at::detail::getDefaultCPUGenerator()}};
-  const std::vector<at::Tensor> parameters = model.parameters();
-  if (!parameters.empty() && parameters.front().is_cuda())
-    all["cuda"] = at::globalContext().defaultGenerator(parameters.front().device());
-  return all;
 }
 
 /// Everything of the training that is a tensor, by its name in a checkpoint.
@@ -153,20 +145,6 @@ void copy_all(const io::SafetensorsFile& file,
 
 }  // namespace
 
-std::map<std::string, at::Tensor> generator_states(const nn::Model& model) {
-  std::map<std::string, at::Tensor> states;
-  for (const auto& [name, generator] : generators(model)) {
-    at::Generator same = generator;
-    const std::lock_guard lock(same.mutex());
-    states["rng." + name] = same.get_state();
-  }
-  return states;
-}
-
-std::string generator_name(const std::string& name, int64_t rank) {
-  return rank == 0 ? name : fmt::format("{}.rank{}", name, rank);
-}
-
 Snapshot take_snapshot(const Parts& parts,
                        const TrainState& state,
                        const Node& config,
@@ -175,8 +153,7 @@ Snapshot take_snapshot(const Parts& parts,
   const at::NoGradGuard no_grad;
   Snapshot snapshot;
   for (const auto& callback : parts.callbacks) callback->swap_in(parts.task);
-  std::map<std::string, at::Tensor> present = tensors_of(parts);
-  present.merge(generator_states(parts.task.model()));
+  const std::map<std::string, at::Tensor> present = tensors_of(parts);
   bool is_on_device = false;
   for (const auto& [name, tensor] : present) {
     at::Tensor& copy = snapshot.tensors[name];
@@ -233,18 +210,6 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
     callback->load(*node);
     copy_all(file, "callback." + callback->name + ".", callback->tensors(), path);
     callback->swap_out(parts.task);  // model.* are the weights to be used
-  }
-  for (const auto& [name, generator] : generators(parts.task.model())) {
-    const auto stored = file.tensors().find(generator_name("rng." + name, parts.rank));
-    at::Generator same = generator;
-    const std::lock_guard lock(same.mutex());
-    if (stored == file.tensors().end()) {
-      if (parts.rank == 0) continue;
-      log::warn("{}: no random numbers of rank {}: it draws others", path, parts.rank);
-      same.set_current_seed(same.current_seed() + static_cast<uint64_t>(state.step));
-      continue;
-    }
-    same.set_state(nn::tensor_of(stored->second, stored->first));
   }
   const auto threads = saved.get<int64_t>("threads");
   if (threads != at::get_num_threads()) {

@@ -26,13 +26,11 @@ struct Parts {
   Scheduler& scheduler;
   GradScaler& scaler;
   const std::vector<std::shared_ptr<Callback>>& callbacks;
-  int64_t rank = 0;  // of this process
 };
 
 /// A training's whole state on the host, complete in itself. The tensors: weights "model.<name>",
-/// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>", torch's generators
-/// "rng.<kind>", those of further processes "rng.<kind>.rank1". The metadata: "state" and "config"
-/// as JSON, "cytra_version".
+/// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>". The metadata: "state" and
+/// "config" as JSON, "cytra_version".
 struct Snapshot {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;
@@ -43,11 +41,6 @@ Snapshot take_snapshot(const Parts& parts,
                        const TrainState& state,
                        const config::Node& config,
                        Snapshot reused = {});
-
-/// The states of torch's generators in use, as a checkpoint names them ("rng.cpu").
-std::map<std::string, at::Tensor> generator_states(const nn::Model& model);
-/// The name of another process's.
-std::string generator_name(const std::string& name, int64_t rank);
 
 /// One safetensors file with a checksum, written atomically and flushed to the disk. Throws: as
 /// AtomicFile.

@@ -141,16 +141,6 @@ void Processes::broadcast(const std::vector<at::Tensor>& tensors) {
   guard([&] { c10d::broadcast_coalesced(group(), tensors, kBytes); });
 }
 
-std::vector<at::Tensor> Processes::gather(const at::Tensor& bytes) {
-  if (is_alone()) return {bytes};
-  std::vector<at::Tensor> own{bytes.contiguous()};
-  std::vector<std::vector<at::Tensor>> all(1);
-  for (int64_t rank = 0; rank < place_.size; ++rank) all[0].push_back(at::empty_like(own[0]));
-  ++shared_->operations;
-  guard([&] { shared_->control->allgather(all, own)->wait(); });
-  return all[0];
-}
-
 int Processes::others_signal() const {
   return is_alone() ? 0 : shared_->signal.load();
 }

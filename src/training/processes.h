@@ -64,8 +64,6 @@ class Processes {
   at::Tensor mean(const at::Tensor& value);
   /// Rank 0's values for all, in place, on the device of join().
   void broadcast(const std::vector<at::Tensor>& tensors);
-  /// The bytes of every process by rank; (N) uint8, N the same everywhere.
-  std::vector<at::Tensor> gather(const at::Tensor& bytes);
 
   /// The number of a signal that another process got, or 0; known within a second.
   int others_signal() const;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/rng.h"
 #include "base/strings.h"
 #include "io/safetensors.h"
 #include "nn/weights.h"
@@ -83,6 +84,20 @@ Outcome Pending::outcome() const {
   return {numbers[0], numbers[1], numbers[2] == 0};
 }
 
+void seed_step(const TrainState& state, int64_t rank, c10::Device device) {
+  const uint64_t seed = Rng(static_cast<uint64_t>(state.seed),
+                            static_cast<uint64_t>(rank),
+                            static_cast<uint64_t>(state.step))
+                            .next();
+  const auto set = [seed](c10::Device of) {
+    at::Generator generator = at::globalContext().defaultGenerator(of);
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(seed);
+  };
+  set(at::kCPU);
+  if (!device.is_cpu()) set(device);
+}
+
 void backward(const at::Tensor& loss,
               bool detects_anomaly,
               int64_t step,
@@ -147,9 +162,7 @@ std::string dump(const Pending& step,
   std::map<std::string, io::TensorView> views;
   for (const auto& [name, tensor] : tensors) views[name] = nn::view_of(tensor);
   io::write_safetensors(stem + ".safetensors", views, metadata);
-  Snapshot before = take_snapshot(parts, step.group.before, config);
-  for (const auto& [name, tensor] : step.group.generators) before.tensors[name] = tensor;
-  write_snapshot(stem + ".ckpt", before);
+  write_snapshot(stem + ".ckpt", take_snapshot(parts, step.group.before, config));
   return stem + ".ckpt";
 }
 

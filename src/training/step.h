@@ -26,10 +26,9 @@ struct Group {
   int64_t size = 1, batches = 0;  // planned; done so far
   at::Tensor loss;                // mean over the batches, on the device
   std::vector<std::string> ids;
-  // With on_nonfinite=dump: the batches, and where the training and its generators stood before.
+  // With on_nonfinite=dump: the batches, and where the training stood before.
   std::vector<data::Batch> kept;
   TrainState before;
-  std::map<std::string, at::Tensor> generators;
 };
 
 /// A step whose numbers may still be on their way from the device.
@@ -42,6 +41,11 @@ struct Pending {
 
   Outcome outcome() const;  // waits for the numbers
 };
+
+/// Sets torch's generators (the CPU's and the device's) for the step after state.step: what a step
+/// draws (dropout) is a function of state.seed, the process and the step, so that no checkpoint has
+/// to hold generators, and a training that is taken up at any step's edge draws the same.
+void seed_step(const TrainState& state, int64_t rank, c10::Device device);
 
 /// loss.backward(), of the step with this number and samples. With `detects_anomaly` a NaN that the
 /// backward pass of a finite loss makes ends the run. Throws: DivergedError that names the

@@ -58,6 +58,7 @@ Trainer::Trainer(TrainerOptions options,
       context_{state_, task_, optimizer_, loggers_} {
   for (const auto& callback : callbacks_) callback->attach(task_);
   if (!optimizer_.is_attached()) optimizer_.attach(task_.model().named_parameters().pairs());
+  state_.seed = static_cast<int64_t>(at::globalContext().defaultGenerator(at::kCPU).current_seed());
 }
 Trainer::~Trainer() = default;
 
@@ -117,7 +118,6 @@ void Trainer::run(Feeds& feeds) {
         processes_,
         task_.model(),
         /*finds_unused=*/options_.strategy == "ddp_find_unused_parameters_true");
-    generators_ = all_generators();
   }
   agree();
   if (has_epoch() && !should_stop()) sanity_check(feeds);
@@ -185,9 +185,9 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
   call("on_batch_start", [&](Callback& callback) { callback.on_batch_start(context_); });
   context_.batch = nullptr;
   const bool keeps_all = options_.on_nonfinite == "dump";
-  if (keeps_all && group.batches == 0) {
-    group.before = state_;
-    group.generators = generator_states(task_.model());
+  if (group.batches == 0) {
+    seed_step(state_, processes_.place().rank, device_);
+    if (keeps_all) group.before = state_;
   }
   const bool averages = average_ && group.batches + 1 == group.size;
   if (average_) average_->share_buffers();
@@ -275,8 +275,8 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
   if (is_too_often)
     advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump") {
-    const std::string folder = generator_name(
-        config_.get<std::string>("paths.output_dir", ".") + "/nonfinite", processes_.place().rank);
+    std::string folder = config_.get<std::string>("paths.output_dir", ".") + "/nonfinite";
+    if (!processes_.is_first()) folder += fmt::format(".rank{}", processes_.place().rank);
     advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}",
                          dump(step, parts(), config_, folder),
                          advice);
@@ -294,12 +294,18 @@ void Trainer::end_epoch(Feeds& feeds) {
   state_.loss_sum = 0;
   state_.loss_count = 0;
   if (is_due && has_validation_) {
-    validate(feeds);
-    if (state_.validated_at != state_.step) {  // a signal: whoever goes on validates first
+    // Cut short by a signal or an error: whoever goes on validates first.
+    const auto undo = [&] {
       state_ = before;
       edge_ = state_.batch;
-      return;
+    };
+    try {
+      validate(feeds);
+    } catch (...) {
+      undo();
+      throw;
     }
+    if (state_.validated_at != state_.step) return undo();
   }
   if (signal() != 0) return;
   call("on_epoch_end", [&](Callback& callback) { callback.on_epoch_end(context_); });

@@ -102,8 +102,7 @@ class Trainer {
   void carry_out();
   void log(const Metrics& metrics, const Metrics& times = {});
   void log_step(const Pending& step, const Outcome& outcome);
-  void write(std::map<std::string, at::Tensor> generators);
-  std::map<std::string, at::Tensor> all_generators();
+  void write();
   Parts parts();
 
   TrainerOptions options_;
@@ -111,8 +110,7 @@ class Trainer {
   Processes& processes_;
   std::unique_ptr<GradientAverage> average_;  // null: alone
   Ending ending_;
-  std::map<std::string, at::Tensor> generators_;  // of all processes, as of the last checkpoint
-  bool has_validation_ = false;                   // of images, in any process
+  bool has_validation_ = false;  // of images, in any process
   Task& task_;
   Optimizer& optimizer_;
   Scheduler& scheduler_;

@@ -13,7 +13,7 @@
 namespace cytra::training {
 
 Parts Trainer::parts() {
-  return {task_, optimizer_, scheduler_, scaler_, callbacks_, processes_.place().rank};
+  return {task_, optimizer_, scheduler_, scaler_, callbacks_};
 }
 
 void Trainer::resume(const std::string& path, bool strict) {
@@ -34,19 +34,17 @@ void Trainer::carry_out() {
   stop_ = stop_ || std::exchange(context_.stop, false);
   if (!agree(!context_.save_to.empty())) return;
   settle();
-  if (!processes_.is_alone()) generators_ = all_generators();
-  write(generators_);
+  write();
 }
 
-/// The first process's checkpoint, with the generators of the others.
-void Trainer::write(std::map<std::string, at::Tensor> generators) {
+void Trainer::write() {
   state_.seconds = seconds();
   std::vector<std::string> paths = std::exchange(context_.save_to, {}),
                            remove = std::exchange(context_.remove, {});
   if (paths.empty() || !processes_.is_first()) return;
-  Snapshot snapshot = take_snapshot(parts(), state_, config_, writer_.reusable());
-  snapshot.tensors.merge(generators);
-  writer_.write(std::move(snapshot), std::move(paths), std::move(remove));
+  writer_.write(take_snapshot(parts(), state_, config_, writer_.reusable()),
+                std::move(paths),
+                std::move(remove));
   if (const auto undo = std::exchange(context_.undo_save, nullptr)) {
     try {
       writer_.wait();
@@ -57,35 +55,18 @@ void Trainer::write(std::map<std::string, at::Tensor> generators) {
   }
 }
 
-/// By name, of all processes.
-std::map<std::string, at::Tensor> Trainer::all_generators() {
-  std::map<std::string, at::Tensor> all;
-  for (const auto& [name, state] : generator_states(task_.model())) {
-    const std::vector<at::Tensor> states = processes_.gather(state);
-    for (std::size_t rank = 0; rank < states.size(); ++rank)
-      all[generator_name(name, static_cast<int64_t>(rank))] = states[rank];
-  }
-  return all;
-}
-
 /// The error under way matters, not those of its aftermath.
 void Trainer::on_exception(const std::string& what) {
   if (progress_) progress_->finish();
   try {
-    pending_.reset();
+    try {
+      settle();  // the newest step's numbers, if they are still to be had
+    } catch (const std::exception&) {
+    }
     writer_.wait();
     state_.batch = edge_;
     for (const auto& callback : callbacks_) callback->on_exception(context_, what);
-    if (processes_.is_alone()) {
-      carry_out();
-    } else {  // the others may be gone; their generators have not moved when the own has not
-      std::map<std::string, at::Tensor> generators;
-      for (const auto& [name, state] : generator_states(task_.model())) {
-        const auto known = generators_.find(name);
-        if (known != generators_.end() && at::equal(known->second, state)) generators = generators_;
-      }
-      write(std::move(generators));
-    }
+    write();
     writer_.wait();
   } catch (const std::exception& error) {
     log::warn("after the error: {}", error.what());

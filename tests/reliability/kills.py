@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+import ranks
 from runs import (SIGNALS, Skipped, expect, expect_same, is_gone, run, run_folders, start, state, temporaries, value_of)
 
 
@@ -194,8 +195,9 @@ def signalled(programs, full, count, random):
         slowest = max(slowest, time.monotonic() - begin)
         expect(process.returncode in (SIGNALS[number], -number), f"a second {number}: {process.returncode}")
     predicted = predict_signalled(programs, whole, count or (60 if full else 2), random)
-    return (f"{sent} in train, {predicted} in predict", f"saved and told how to go on in all; {chains} finished runs bit-equal; "
-            f"second Ctrl-C ends within {slowest:.1f} s")
+    several, outcome = ranks.signalled(programs, full, count, random)
+    return (f"{sent} in train, {predicted} in predict; {several}", f"saved and told how to go on in all; {chains} finished runs "
+            f"bit-equal; second Ctrl-C ends within {slowest:.1f} s; ranks: {outcome}")
 
 
 def predict_signalled(programs, trained, wanted, random):

@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import Failed, Programs, Skipped  # noqa: E402
 import kills  # noqa: E402
+import ranks  # noqa: E402
 import surroundings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +41,9 @@ CASES = {
            "3D, with 1 and 2 threads, in float32 and 16-mixed: every logged number, weight and byte of state"),
     "R6": (kills.signalled, "SIGTERM, SIGINT, SIGUSR1: the state is saved, the command to go on printed, exit 143, 130, 75; "
            "the finished run is bit-equal; a second Ctrl-C ends at once; no process stays", "random moments of train (half "
-           "of its time is validation) and predict"),
-    "R7": (None, "a training on several devices ends when one process is killed, and goes on from its checkpoint",
-           "tests of data parallel training"),
+           "of its time is validation) and predict; two ranks, to one or both"),
+    "R7": (ranks.killed, "a training of several processes ends when one is killed, says which, and goes on from its checkpoint",
+           "kill -9 of one of 2 or 4 Gloo ranks at any moment, taken up by checkpoint.autoresume"),
     "R20": (surroundings.numerics, "no NaN in silence", "NaN, infinity, constants, empty masks, fp16 overflow and damaged "
             "weights in train and predict"),
     "R22": (surroundings.memory, "without enough memory: exit 5 and a hint, never a crash", "RLIMIT_AS at 20 levels"),
@@ -77,15 +78,13 @@ def main():
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R24)")
+    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R7, R24)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs side by side: threads that wait leave the core to others
     results, counts, is_bad = {}, {}, False
     for name in arguments.only.split(","):
         case = CASES[name][0]
-        if case is None:
-            continue
         folder = Path(tempfile.mkdtemp(prefix=f"cytra {name} "))
         begin = time.monotonic()
         try:

@@ -80,7 +80,7 @@ double difference(const std::string& one, const std::string& other) {
   return largest;
 }
 
-/// Every tensor of a checkpoint: weights, optimizer, generators of all processes.
+/// Every tensor of a checkpoint: weights, optimizer, averages.
 std::map<std::string, std::string> tensors(const std::string& checkpoint) {
   const io::SafetensorsFile file(checkpoint);
   std::map<std::string, std::string> all;
@@ -119,7 +119,6 @@ TEST_F(Ddp, ASignalToOneEndsAllWithACheckpoint) {
   const Outcome ended = disturbed("ended", "kill -TERM $rank1");
   expect_end(ended, 143);
   EXPECT_NE(ended.err.find("interrupted at step"), std::string::npos) << ended.err;
-  EXPECT_EQ(tensors(last("ended")).count("rng.cpu.rank1"), 1U);
   const Outcome resumed =
       shell(train("resumed", kTwo) + " 'checkpoint.ckpt_path=" + last("ended") + "'");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
@@ -137,8 +136,6 @@ TEST_F(Ddp, AnotherNumberOfProcessesGoesOn) {
                                    "'checkpoint.ckpt_path=" +
                                        last("fewer") + "'"));
   EXPECT_EQ(more.code, 0) << more.err;
-  EXPECT_NE(read_file(at("more/train.rank1.log")).find("no random numbers of rank 1"),
-            std::string::npos);
 }
 
 TEST_F(Ddp, MistakesAreToldOnce) {

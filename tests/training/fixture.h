@@ -130,12 +130,15 @@ struct Recorder final : training::Callback {
   void on_validation_end(training::Context& context) override {
     validations.push_back(context.state.step);
   }
-  void on_validation_batch(training::Context&) override { ++validation_batches; }
+  void on_validation_batch(training::Context& context) override {
+    ++validation_batches;
+    if (each_validation_batch) each_validation_batch(context);
+  }
   void on_epoch_end(training::Context& context) override { epochs.push_back(context.state.step); }
   std::vector<double> losses;
   std::vector<int64_t> validations, epochs;
   int64_t validation_batches = 0;
-  std::function<void(training::Context&)> each_batch, each_step;
+  std::function<void(training::Context&)> each_batch, each_step, each_validation_batch;
 };
 
 /// Keeps what a logger gets.

@@ -62,6 +62,59 @@ TEST(Resume, IsBitEqualFromEveryStep) {
   }
 }
 
+/// What an error leaves behind, in the middle of a group of batches or of a validation.
+TEST(Resume, IsBitEqualAfterAnError) {
+  const test::TmpDir dir;
+  const auto train = [](const std::string& folder,
+                        const std::string& from,
+                        const std::function<void(test::Recorder&)>& disturb) {
+    Tiny tiny(kOptions,
+              "{ema: {_target_: EMAWeightAveraging, decay: 0.8}, "
+              "saver: {_target_: ModelCheckpoint, monitor: null, dirpath: '" +
+                  folder + "'}}",
+              0.2);
+    if (!from.empty()) tiny.trainer->resume(from);
+    disturb(*tiny.recorder);
+    try {
+      tiny.fit(14, 2, 3);
+    } catch (const std::runtime_error&) {
+    }
+    return tiny;
+  };
+  const Tiny whole = train(dir / "whole", "", [](test::Recorder&) {});
+  const std::size_t validations = whole.recorder->validations.size();
+  ASSERT_EQ(validations, 7U);  // after batches 3 and 6 of every epoch of 7, and at the end
+  const auto check = [&](const std::string& name, const auto& disturb) {
+    SCOPED_TRACE(name);
+    const Tiny first = train(dir / name, "", disturb);
+    const Tiny second =
+        train(dir / (name + "b"), dir / name + "/last.ckpt", [](test::Recorder&) {});
+    std::vector<double> losses = first.recorder->losses;
+    ASSERT_LT(first.recorder->validations.size(), validations) << "nothing was disturbed";
+    losses.insert(losses.end(), second.recorder->losses.begin(), second.recorder->losses.end());
+    EXPECT_EQ(losses, whole.recorder->losses);
+    EXPECT_EQ(second.weights(), whole.weights());
+    std::vector<int64_t> validated = first.recorder->validations;
+    validated.insert(
+        validated.end(), second.recorder->validations.begin(), second.recorder->validations.end());
+    EXPECT_EQ(validated, whole.recorder->validations);
+  };
+  for (const int batch : {4, 6, 7, 12}) {  // from 1
+    check("batch " + std::to_string(batch), [batch](test::Recorder& recorder) {
+      recorder.each_batch = [batch, count = 0](training::Context&) mutable {
+        if (++count == batch) throw std::runtime_error("killed");
+      };
+    });
+  }
+  for (std::size_t validation = 1; validation <= validations; ++validation) {
+    check("validation " + std::to_string(validation), [validation](test::Recorder& recorder) {
+      recorder.each_validation_batch = [validation, &recorder](training::Context&) {
+        if (recorder.validations.size() + 1 == validation) throw std::runtime_error("killed");
+      };
+    });
+  }
+}
+
 TEST(Resume, ADamagedCheckpointIsRefused) {
   const test::TmpDir dir;
   run(dir / "c", 0, "", 0);
