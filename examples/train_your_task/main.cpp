@@ -1,4 +1,5 @@
 // A task of your own, trained on images in memory: a U-Net learns to take the noise out of blobs.
+#include <algorithm>
 #include <cstdio>
 
 #include <ATen/ATen.h>
@@ -13,53 +14,33 @@
 
 using namespace cytra;
 
-/// A component by its name and options, as in a config file.
-template <class Base>
-std::shared_ptr<Base> make(const std::string& yaml) {
-  return Registry<Base>::instance().make(config::parse_yaml(yaml, "main.cpp"));
-}
-
 struct Denoising final : training::Task {
-  std::shared_ptr<nn::Model> network = make<nn::Model>(
-      "{_target_: DynUNet, spatial_dims: 2, in_channels: 1, out_channels: 1, "
-      "filters: [8, 16], kernel_size: [3, 3], strides: [1, 2], "
-      "upsample_kernel_size: [2]}");
+  std::shared_ptr<nn::Model> network = make<nn::Model>("{_target_: DynUNet, filters: [8, 16, 32]}");
   nn::Model& model() override { return *network; }
   at::Tensor training_step(const data::Batch& batch) override {
     return at::l1_loss((*network)(batch.at("noisy")), batch.at("clean"));
   }
 };
 
-std::vector<data::ArrayDatamodule::Arrays> images(int64_t count) {
-  std::vector<data::ArrayDatamodule::Arrays> list;
-  for (int64_t i = 0; i < count; ++i) {
-    const at::Tensor blobs = at::avg_pool2d(at::rand({1, 32, 32}), 9, 1, 4) > 0.5;
-    const at::Tensor clean = blobs.to(at::kFloat);
-    list.push_back({{"noisy", clean + 0.5 * at::randn_like(clean)}, {"clean", clean}});
-  }
-  return list;
+data::ArrayDatamodule::Arrays blobs() {
+  const at::Tensor clean = (at::avg_pool2d(at::rand({1, 32, 32}), 9, 1, 4) > 0.5).to(at::kFloat);
+  return {{"noisy", clean + 0.5 * at::randn_like(clean)}, {"clean", clean}};
 }
 
 int main() try {
-  at::manual_seed(1);
-  data::LoaderOptions loading;
-  loading.batch_size = 4;
-  const data::ArrayDatamodule module(
-      {{data::Split::train, images(32)}, {data::Split::valid, images(8)}}, loading);
-  data::DataLoader train(data::loader_spec(module, data::Split::train));
-  data::DataLoader valid(data::loader_spec(module, data::Split::valid));
+  std::vector<data::ArrayDatamodule::Arrays> images(32), others(8);
+  for (auto* list : {&images, &others}) std::generate(list->begin(), list->end(), blobs);
+  const data::ArrayDatamodule module({{data::Split::train, images}, {data::Split::valid, others}});
+  data::DataLoader train(loader_spec(module, data::Split::train));
+  data::DataLoader valid(loader_spec(module, data::Split::valid));
 
   Denoising task;
   const auto optimizer = make<training::Optimizer>("{_target_: AdamW, lr: 0.01}");
   const auto scheduler = make<training::Scheduler>("{_target_: CosineAnnealingLR}");
+  const auto saver = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: checkpoints}");
   training::TrainerOptions options;
   options.max_epochs = 5;
-  training::Trainer trainer(
-      options,
-      task,
-      *optimizer,
-      *scheduler,
-      {make<training::Callback>("{_target_: ModelCheckpoint, dirpath: checkpoints}")});
+  training::Trainer trainer(options, task, *optimizer, *scheduler, {saver});
 
   const double before = trainer.evaluate(valid, "val").at("val/loss");
   trainer.fit(train, valid);

@@ -222,9 +222,8 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
 
 /// One training step: forward, loss, backward, update; on random images and a random mask.
 Node measure_train_step(const Setup& setup) {
-  const auto task = Registry<training::Task>::instance().make(setup.config.at("task"));
-  const auto optimizer =
-      Registry<training::Optimizer>::instance().make(setup.config.at("optimizer"));
+  const auto task = make<training::Task>(setup.config.at("task"));
+  const auto optimizer = make<training::Optimizer>(setup.config.at("optimizer"));
   nn::Model& model = task->model();
   nn::place_model(model, setup.config.at("task.model"), setup.device);
   model.train();

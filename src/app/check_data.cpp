@@ -209,7 +209,7 @@ int check_data(const cli::Run& run) {
   check.check = true;
   cytra_train(check);  // the whole configuration
   if (run.check) return 0;
-  const auto module = Registry<data::DataModule>::instance().make(run.config.at("data"));
+  const auto module = make<data::DataModule>(run.config.at("data"));
   std::unique_ptr<Progress> progress;
   const data::Survey survey = data::survey(
       *module, module->loader().num_workers, [&](data::Split split, int64_t done, int64_t all) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -43,6 +44,11 @@ int guarded(const std::function<int()>& work) {
                       message);
     }
     throw std::runtime_error(message);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    throw MemoryError(
+        "out of memory for one more thread; raise the limit (ulimit -v, ulimit -u), or lower "
+        "data.num_workers and performance.num_threads");
   } catch (const std::exception& error) {  // of oneDNN, which says no more
     if (starts_with(error.what(), "could not create a primitive")) throw_memory_error(error.what());
     throw;

@@ -1,4 +1,5 @@
 // The work of `export_model`: a trained model as one file for other programs.
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 
@@ -7,6 +8,7 @@
 
 #include "app/entry.h"
 #include "app/trained.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -70,6 +72,12 @@ void write_torchscript(const std::string& path, nn::Model& model, const Metadata
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(config.output, config.checkpoint.ckpt_path, ignored)) {
+    throw ConfigError(
+        fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
+                    config.output));
+  }
   const TrainedModel trained = load_model(config.checkpoint);
   const Metadata metadata{
       {"format", "pt"}, {"cytra_version", version()}, {"config", config::to_yaml(trained.config)}};

@@ -69,20 +69,23 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
   const c10::Device device = perf::choose_device(options.accelerator);
   const auto seed = run.config.get<int64_t>("seed", 0);
   at::manual_seed(static_cast<uint64_t>(seed));
-  const auto module = Registry<data::DataModule>::instance().make(run.config.at("data"));
-  const auto task = Registry<training::Task>::instance().make(run.config.at("task"));
-  const auto optimizer = Registry<training::Optimizer>::instance().make(run.config.at("optimizer"));
+  const auto module = make<data::DataModule>(run.config.at("data"));
+  const auto task = make<training::Task>(run.config.at("task"));
+  const auto optimizer = make<training::Optimizer>(run.config.at("optimizer"));
   nn::Model& model = task->model();
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
   nn::place_model(model, run.config.at("task.model"), device);
-  const auto weights = run.config.get<std::string>("checkpoint.ckpt_path", "");
+  const std::string weights =
+      checkpoint_of(run.config.get<std::string>("checkpoint.ckpt_path", ""), false, run);
   if (!weights.empty())
     training::load_weights(weights, model, run.config.get<bool>("checkpoint.strict", true));
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,
                                 data::make_cache(module->loader())};
+  training::freeze_layers(run.config.find("callbacks"), model);
+  optimizer->attach(model.named_parameters().pairs());
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0)
     loading.batch_size = choose_batch_size(*module, settings, *task, precision, "");
@@ -92,8 +95,6 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
                                         settings,
                                         options.limit_train_batches,
                                         !options.overfit_batches.is_none());
-  training::freeze_layers(run.config.find("callbacks"), model);
-  optimizer->attach(model.named_parameters().pairs());
   perf::apply(section<perf::PerformanceOptions>(run.config, "performance"), device);
   training::Trainer trainer(
       options, *task, *optimizer, finder, {std::make_shared<Recorder>(finder, device.is_cuda())});

@@ -182,7 +182,7 @@ std::string text_of(const Common& common, const cli::Run& run) {
   config::Node node = config::Node::make_map();
   node.set("folder", config::Node::make_string(common.folder));
   node.set("checkpoint", config::Node::make_string(common.checkpoint));
-  node.set("config", config::Node::make_string(config::to_json(run.config)));
+  node.set("config", config::Node::make_string(config::to_yaml(run.config)));
   return config::to_json(node);
 }
 

@@ -55,13 +55,12 @@ class Children {
   std::string lost_;
 };
 
-/// The messages of a process but the first go to a file of their own, errors of the first apart.
-/// restore(): to where they went before.
+/// The messages of a process but the first go to a file of their own, to the end; restore(): to
+/// where they went before, should it be for this process to say what failed.
 class OwnLog {
  public:
   void open(const std::string& path);
   void restore();
-  ~OwnLog() { restore(); }
 
  private:
   int before_ = -1;

@@ -97,26 +97,10 @@ std::vector<std::shared_ptr<Base>> make_all(const Node* nodes) {
   if (nodes == nullptr) return parts;
   for (const auto& [name, node] : nodes->map) {
     if (!node.is_map()) continue;
-    parts.push_back(Registry<Base>::instance().make(node));
+    parts.push_back(make<Base>(node));
     if constexpr (std::is_same_v<Base, training::Callback>) parts.back()->name = name;
   }
   return parts;
-}
-
-/// The checkpoint to begin with, or "".
-std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run) {
-  const std::string given = options.ckpt_path.value_or("");
-  const bool is_named = given == "last" || given == "best";
-  if (!is_named && (!given.empty() || !options.autoresume)) return given;
-  const std::string output = config::output_dir(run.composed);
-  const std::string found = training::find_checkpoint(is_named ? given : "last", output);
-  if (found.empty() && is_named) {
-    throw ConfigError(fmt::format(
-        "checkpoint.ckpt_path={}: no checkpoint of an earlier run with this name (looked for {})",
-        given,
-        output + "/checkpoints/*.ckpt"));
-  }
-  return found;
 }
 
 /// What fast_dev_run, the enable_ switches and being one of several processes leave of the
@@ -171,10 +155,10 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   const int64_t seed = config.seed.value_or(0);
   at::manual_seed(static_cast<uint64_t>(seed));
   // The user's mistakes show before the run folder is made.
-  const auto module = Registry<data::DataModule>::instance().make(config.data);
-  const auto task = Registry<training::Task>::instance().make(config.task);
-  const auto optimizer = Registry<training::Optimizer>::instance().make(config.optimizer);
-  const auto scheduler = Registry<training::Scheduler>::instance().make(config.scheduler);
+  const auto module = make<data::DataModule>(config.data);
+  const auto task = make<training::Task>(config.task);
+  const auto optimizer = make<training::Optimizer>(config.optimizer);
+  const auto scheduler = make<training::Scheduler>(config.scheduler);
   nn::Model& model = task->model();
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
@@ -186,9 +170,14 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
                                 data::make_cache(module->loader()),
                                 place.rank,
                                 place.size};
-  if (processes.is_first()) common.checkpoint = checkpoint_of(config.checkpoint, run);
+  if (processes.is_first()) {
+    common.checkpoint =
+        checkpoint_of(config.checkpoint.ckpt_path.value_or(""), config.checkpoint.autoresume, run);
+  }
   const std::string& checkpoint = common.checkpoint;
   const bool weights_only = config.checkpoint.weights_only.value_or(false);
+  training::freeze_layers(run.config.find("callbacks"), model);
+  optimizer->attach(model.named_parameters().pairs());
   data::LoaderOptions loading = module->loader();
   if (loading.batch_size == 0) {
     loading.batch_size =
@@ -202,8 +191,10 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
       options.limit_val_batches.is_none()
           ? data::DataLoader({})
           : make_loader(*module, data::Split::valid, loading, settings, options.limit_val_batches);
-  training::freeze_layers(run.config.find("callbacks"), model);
-  optimizer->attach(model.named_parameters().pairs());
+  data::DataLoader test_loader =
+      config.test
+          ? make_loader(*module, data::Split::test, loading, settings, options.limit_test_batches)
+          : data::DataLoader({});
   perf::apply(config.performance, device);
   if (config.performance.num_threads == 0 && !processes.is_alone())
     at::set_num_threads(threads_of(place));
@@ -234,7 +225,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
     }
     try {
       trainer.resume(checkpoint, config.checkpoint.strict);
-      fit_position(trainer.state(), checkpoint, loading.batch_size, place.size, seed);
+      fit_position(trainer.state(), checkpoint, loading.batch_size, place.size, run.config);
     } catch (...) {  // the user's mistake leaves no folder behind
       if (!processes.is_first()) throw;
       log::set_file("");
@@ -269,9 +260,12 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
       trainer.save(folder + "/checkpoints/last.ckpt");
       log::warn("interrupted at step {}; the state is saved", state.step);
     } else if (config.test) {
-      data::DataLoader loader =
-          make_loader(*module, data::Split::test, loading, settings, options.limit_test_batches);
-      tested = trainer.evaluate(loader, "test", state.best_path);
+      tested = trainer.evaluate(test_loader, "test", state.best_path);
+      signal = trainer.signal();
+      if (signal != 0) {
+        tested.clear();  // of some of the images only
+        log::warn("interrupted in the test; the training itself is done");
+      }
     }
     results = state.metrics;
     if (!state.best_path.empty()) results["best/" + best_metric(run)] = state.best_score;

@@ -5,9 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/node.h"
+#include "config/run_config.h"
+#include "config/schema.h"
 #include "training/batch_size.h"
 #include "training/checkpoint.h"
 
@@ -58,17 +61,40 @@ int64_t choose_batch_size(const data::DataModule& module,
   return training::find_batch_size(task, one.value(), precision, images);
 }
 
+std::string checkpoint_of(const std::string& ckpt_path, bool autoresume, const cli::Run& run) {
+  const bool is_named = ckpt_path == "last" || ckpt_path == "best";
+  if (!is_named && (!ckpt_path.empty() || !autoresume)) return ckpt_path;
+  const std::string output = config::output_dir(run.composed);
+  const std::string found = training::find_checkpoint(is_named ? ckpt_path : "last", output);
+  if (found.empty() && is_named) {
+    throw ConfigError(fmt::format(
+        "checkpoint.ckpt_path={}: no checkpoint of an earlier run with this name (looked for {})",
+        ckpt_path,
+        output + "/checkpoints/*.ckpt"));
+  }
+  return found;
+}
+
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,
                   int64_t processes,
-                  int64_t seed) {
+                  const config::Node& config) {
   const Node before = training::checkpoint_config(checkpoint);
-  if (before.get<int64_t>("seed", 0) != seed) {
+  const auto was_seed = before.get<int64_t>("seed", 0), seed = config.get<int64_t>("seed", 0);
+  if (was_seed != seed) {
     log::warn("{}: trained with seed {}, now {}: images come in another order",
               checkpoint,
-              before.get<int64_t>("seed", 0),
+              was_seed,
               seed);
+  }
+  const auto was = before.get<std::string>("optimizer._target_", ""),
+             now = config.get<std::string>("optimizer._target_", "");
+  if (config::own_name(was) != config::own_name(now)) {
+    log::warn("{}: trained with {}, now {}, which takes over what is kept under the same names",
+              checkpoint,
+              was,
+              now);
   }
   const int64_t size = before.get<int64_t>("data.batch_size", 1);
   const int64_t before_all = size * state.processes, now_all = batch_size * processes;

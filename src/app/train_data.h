@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/program.h"
 #include "data/datamodule.h"
 #include "data/loader.h"
 #include "data/timing.h"
@@ -35,13 +36,18 @@ int64_t choose_batch_size(const data::DataModule& module,
                           const training::Precision& precision,
                           const std::string& checkpoint);
 
+/// The checkpoint to begin with, or "": what checkpoint.ckpt_path names ("last" and "best" of
+/// earlier runs with this one's name); with autoresume the last of these, if any. Throws:
+/// ConfigError when there is none of that name.
+std::string checkpoint_of(const std::string& ckpt_path, bool autoresume, const cli::Run& run);
+
 /// A checkpoint's place in its epoch counts batches of each process; the order of images follows
-/// from the seed.
+/// from the seed. Warns of what is not as it was.
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,
                   int64_t processes,
-                  int64_t seed);
+                  const config::Node& config);
 
 /// Where the time went, and which images were left out.
 void report_data(const data::Timing& timing,

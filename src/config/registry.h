@@ -47,6 +47,17 @@ class Registry {
   config::Components& components_ = config::components_of(Base::kKind);
 };
 
+/// The component that node["_target_"] names, made with the node's options. Throws: ConfigError.
+template <class Base>
+std::shared_ptr<Base> make(const config::Node& node) {
+  return Registry<Base>::instance().make(node);
+}
+/// The same from YAML in C++: make<training::Optimizer>("{_target_: AdamW, lr: 0.01}").
+template <class Base>
+std::shared_ptr<Base> make(const std::string& yaml) {
+  return make<Base>(config::parse_yaml(yaml, "make()"));
+}
+
 template <class Base, class T>
 struct Registered {
   Registered(const char* name, const char* file) {

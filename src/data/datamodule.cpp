@@ -20,7 +20,7 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   const config::Node* lists[] = {&transforms.train, &transforms.valid, &test, &transforms.predict};
   Transforms result;
   for (const config::Node& node : lists[static_cast<int>(split)]->list) {
-    result.push_back(Registry<Transform>::instance().make(node));
+    result.push_back(make<Transform>(node));
     result.back()->name = Registry<Transform>::instance().components().name_of(node);
     result.back()->text = config::to_json(node);
   }
@@ -30,7 +30,7 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
   BatchTransforms result;
   for (const config::Node& node : transforms.batch.list)
-    result.push_back(Registry<BatchTransform>::instance().make(node));
+    result.push_back(make<BatchTransform>(node));
   return result;
 }
 

@@ -137,6 +137,8 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   check(sampler);
   const auto images = static_cast<int64_t>(count(sampler));
   const int64_t size = options.batch_size;
+  if (size < 1)
+    throw ConfigError("data.batch_size: AUTO is tried out by `train`, expected a number from 1 on");
   batches = options.drop_last ? images / size : (images + size - 1) / size;
   if (given.limit) batches = given.limit(batches);
   if (options.num_workers > 0)

@@ -108,19 +108,23 @@ Tensor importance_map(const std::vector<int64_t>& roi,
   return map.clamp_min_(std::max(map.min().item<double>(), 1e-3));
 }
 
+void SlidingWindowOptions::check() const {
+  for (const double share : overlap) {
+    if (!(share >= 0 && share < 1))
+      throw ConfigError(fmt::format("inference_args.overlap: expected [0, 1), got {}", share));
+  }
+}
+
 Tensor sliding_window(const Tensor& image,
                       const Predictor& predictor,
                       const SlidingWindowOptions& options) {
+  options.check();
   const auto dims = static_cast<std::size_t>(image.dim() - 2);
   Sizes roi = per_dimension(options.roi_size, dims, "roi_size");
   const std::vector<double> overlap = per_dimension(options.overlap, dims, "overlap");
   const std::vector<double> sigma = per_dimension(options.sigma_scale, dims, "sigma_scale");
   Sizes size(dims), before(dims), original(dims);
   for (std::size_t d = 0; d < dims; ++d) {
-    if (!(overlap[d] >= 0 && overlap[d] < 1)) {
-      throw ConfigError(
-          fmt::format("inference_args.overlap must be in [0, 1), got {}", overlap[d]));
-    }
     original[d] = image.size(static_cast<int64_t>(d) + 2);
     if (roi[d] <= 0) roi[d] = original[d];
     size[d] = std::max(original[d], roi[d]);

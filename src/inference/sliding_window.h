@@ -36,6 +36,7 @@ struct SlidingWindowOptions {
     v("cval", cval, "value of constant padding");
     v("progress", progress, "show progress over windows");
   }
+  void check() const;
 };
 
 /// (S,C,roi...) -> (S,K,roi...)

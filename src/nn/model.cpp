@@ -50,7 +50,7 @@ void use_channels_last(Model& model) {
 }  // namespace
 
 std::shared_ptr<Model> make_model(const config::Node& node) {
-  std::shared_ptr<Model> model = Registry<Model>::instance().make(node);
+  std::shared_ptr<Model> model = make<Model>(node);
   if (node.get<bool>("channels_last", false)) use_channels_last(*model);
   model->gradient_checkpointing = node.get<bool>("gradient_checkpointing", false);
   return model;

@@ -35,7 +35,7 @@ class SegmentationTask final : public training::Task {
   explicit SegmentationTask(const Options& options)
       : options_(options),
         model_(nn::make_model(options.model)),
-        loss_(Registry<nn::Loss>::instance().make(options.loss)) {}
+        loss_(make<nn::Loss>(options.loss)) {}
 
   nn::Model& model() override { return *model_; }
 

@@ -34,7 +34,7 @@ Node real(double value) {
 /// JSON has no NaN and no infinity: to_json() writes them as texts.
 double number(const Node& node) {
   if (node.kind != config::Kind::string) return node.as<double>();
-  return node.string == ".nan" ? std::nan("") : node.string == "-.inf" ? -INFINITY : INFINITY;
+  return node.string == "nan" ? std::nan("") : node.string == "-inf" ? -INFINITY : INFINITY;
 }
 
 Node numbers(const std::map<std::string, double>& values) {
@@ -179,7 +179,7 @@ Snapshot take_snapshot(const Parts& parts,
   snapshot.metadata = {{"format", "pt"},
                        {"cytra_version", version()},
                        {"state", config::to_json(all)},
-                       {"config", config::to_json(config)}};
+                       {"config", config::to_yaml(config)}};
   return snapshot;
 }
 

@@ -29,8 +29,8 @@ struct Parts {
 };
 
 /// A training's whole state on the host, complete in itself. The tensors: weights "model.<name>",
-/// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>". The metadata: "state" and
-/// "config" as JSON, "cytra_version".
+/// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>". The metadata: "state" as
+/// JSON, "config" as YAML, "cytra_version".
 struct Snapshot {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;

@@ -46,11 +46,11 @@ void CheckpointWriter::write(Snapshot snapshot,
                              std::vector<std::string> paths,
                              std::vector<std::string> remove) {
   wait();
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // may throw
   {
     const std::lock_guard lock(mutex_);
     job_ = Job{std::move(snapshot), std::move(paths), std::move(remove)};
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_all();
 }
 

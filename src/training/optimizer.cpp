@@ -212,13 +212,6 @@ at::Tensor Optimizer::gradient_norm() const {
   return at::scalar_tensor(std::sqrt(squares), at::TensorOptions(type));
 }
 
-at::Tensor Optimizer::clip_grad_norm(double max_norm) {
-  const at::Tensor norm = gradient_norm();
-  const std::vector<at::Tensor> gradients = this->gradients();
-  if (!gradients.empty()) at::_foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
-  return norm;
-}
-
 void Optimizer::clip_grad_value(double limit, const at::Tensor& scale) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = this->gradients();

@@ -64,9 +64,6 @@ class Optimizer {
 
   /// The joint 2-norm of all gradients in one pass over them, 0-d on the device; 0 without any.
   at::Tensor gradient_norm() const;
-  /// Scales the gradients so that their joint 2-norm is at most `max_norm`; returns the norm
-  /// before, on the device. Source: torch.nn.utils.clip_grad_norm_.
-  at::Tensor clip_grad_norm(double max_norm);
   /// Limits every value of the gradients to [-limit, limit], times `scale` (0-d; undefined: 1) for
   /// gradients that are yet to be divided by it. Source: torch.nn.utils.clip_grad_value_.
   void clip_grad_value(double limit, const at::Tensor& scale = {});

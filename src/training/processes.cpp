@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "training/process_group.h"
 #include "training/processes_shared.h"
 
@@ -41,9 +42,13 @@ Processes::Processes(Place place, double timeout_s, std::function<std::string()>
   shared_->place = place_;
   shared_->timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_s * 1e3));
   shared_->lost = std::move(lost);
-  constexpr int kErrors = 2;  // c10d's warnings are stack traces; what they mean is told here
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+  // c10d's warnings are stack traces, and so are its errors on the way to the store; what they mean
+  // is told here.
+  constexpr int kErrors = 2, kFatal = 3;
+  const bool is_quiet = std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr;
+  if (is_quiet) FLAGS_caffe2_log_level = kFatal;
   shared_->store = shared_->connect(is_first() && !place_.is_hosted);
+  if (is_quiet) FLAGS_caffe2_log_level = kErrors;
   place_.port = shared_->place.port;
   shared_->life = std::thread([own = shared_.get()] { own->live(); });
 }
@@ -62,6 +67,7 @@ Processes::Received Processes::receive() {
         return {"", std::max(1, std::atoi(text_of(shared_->store->get(kEnd)).c_str()))};
       if (std::chrono::steady_clock::now() - begin > shared_->timeout)
         throw IoError(fmt::format("rank {}: rank 0 has sent nothing", place_.rank));
+      if (const int caught = signal_received(); caught != 0) return {"", signal_exit_code(caught)};
       std::this_thread::sleep_for(50ms);
     }
     return {text_of(shared_->store->get(kStart))};
@@ -101,7 +107,7 @@ void Processes::finish() {
   if (shared_->server) {  // the store outlives the others' last question
     for (int64_t rank = 1; rank < place_.size; ++rank) {
       try {
-        shared_->store->wait({fmt::format("done/{}", rank)}, kGrace);
+        shared_->store->wait({fmt::format("done/{}", rank)}, 3 * kGrace);
       } catch (const c10::Error&) {
         log::warn("rank {} did not end by itself", rank);
       }

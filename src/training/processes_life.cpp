@@ -92,6 +92,11 @@ void Processes::Shared::await_all() {
       is_ending = true;
       throw_end(text_of(store->get(kEnd)));
     }
+    const int caught = signal_received() != 0 ? signal_received() : signal.load();
+    if (caught != 0) {
+      log::warn("interrupted while waiting for the other processes");
+      std::_Exit(signal_exit_code(caught));  // there is nothing to be saved yet
+    }
     if (std::chrono::steady_clock::now() - begin > timeout) {
       for (int64_t rank = 0; rank < place.size; ++rank) {
         if (!store->check({name_of(rank)})) missing.push_back(rank);
@@ -161,7 +166,6 @@ void Processes::Shared::explain(const std::string& what) {
 }
 
 void Processes::Shared::live() {
-  std::chrono::steady_clock::time_point since{};
   std::string end;
   try {
     const StorePtr own = connect(false);

@@ -21,7 +21,7 @@ constexpr const char *kStart = "start",  // what rank 0 sends
         *kEnd = "end";                   // the first failure: "<exit code> <message>"
 constexpr auto kTick = std::chrono::milliseconds(500),  // between two signs of life
     kSilence = std::chrono::milliseconds(3000),         // without one a process counts as lost
-    kGrace = std::chrono::milliseconds(15000);  // for ending by itself after a failure elsewhere
+    kGrace = std::chrono::milliseconds(5000);  // for ending by itself after a failure elsewhere
 
 inline std::string text_of(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};

@@ -20,7 +20,7 @@ std::shared_ptr<Callback> make_profiler(const config::Node& given, const std::st
   if (!node.has("_target_"))
     config::throw_bad_value(given, "simple, advanced, pytorch, null or a component (_target_)");
   if (node.get<std::string>("dirpath", "").empty()) node.set("dirpath", Node::make_string(folder));
-  std::shared_ptr<Callback> profiler = Registry<Callback>::instance().make(node);
+  std::shared_ptr<Callback> profiler = make<Callback>(node);
   profiler->name = kProfilerName;
   return profiler;
 }

@@ -31,10 +31,10 @@ Rates Schedule::at(double base_lr, const Position& position) const {
 int64_t whole_if_null(const std::optional<int64_t>& option, int64_t total, const char* name) {
   if (option) return *option;
   if (total >= 0) return total;
-  throw ConfigError(
-      fmt::format("scheduler.{}: the number of epochs is not known; set it, trainer.max_epochs, or "
-                  "scheduler.interval=step",
-                  name));
+  throw ConfigError(fmt::format(
+      "scheduler.{}: the length of the training is not known; set it, trainer.max_epochs or "
+      "trainer.max_steps",
+      name));
 }
 
 }  // namespace cytra::training

@@ -16,7 +16,7 @@ struct Rates {
 /// A place in the whole training: both counts from 0.
 struct Position {
   int64_t step, total_steps;    // optimizer steps
-  int64_t epoch, total_epochs;  // total_epochs -1: steps alone end the training
+  int64_t epoch, total_epochs;  // total_epochs -1: not known, max_time ends the training
 };
 
 /// The learning rate as a function of the position, so that a resume can't drift. Registered under

@@ -67,7 +67,7 @@ Pending update_on_device(Optimizer& optimizer,
     optimizer.clip_grad_value(limit, scale);
   } else if (limit > 0) {
     const at::Tensor shrink = (limit / (norm + kEpsilon)).clamp_max(1.0);
-    divisor = scale.defined() ? scale / shrink : shrink.reciprocal();
+    divisor = (scale.defined() ? scale / shrink : shrink.reciprocal()).to(at::kFloat);
   }
   optimizer.step({rates.lr, rates.momentum, divisor, found_inf});
   scaler.update(found_inf);

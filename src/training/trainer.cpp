@@ -4,13 +4,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/signals.h"
 #include "base/strings.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -66,7 +64,9 @@ Trainer::~Trainer() = default;
 void Trainer::plan(data::DataLoader& train, data::DataLoader& valid) {
   const int64_t batches = train.size();
   if (batches == 0)
-    throw ConfigError("the training set has no batch; check data.batch_size and data.drop_last");
+    throw ConfigError(
+        "the training set has no batch; check data.batch_size, data.drop_last and "
+        "trainer.limit_train_batches");
   const at::Tensor all = at::tensor({batches, valid.size()}, at::kDouble);
   processes_.sum({all});
   if (all[0].item<double>() != static_cast<double>(batches * processes_.place().size)) {
@@ -77,6 +77,14 @@ void Trainer::plan(data::DataLoader& train, data::DataLoader& valid) {
   has_validation_ = all[1].item<double>() > 0;
   if (has_validation_ && !processes_.is_alone() && task_.sums().empty())
     throw ConfigError("trainer.devices: this task's metrics can't be summed over processes");
+  const int64_t interval = options_.val_check_interval.count;
+  if (has_validation_ && options_.check_val_every_n_epoch && interval > batches) {
+    throw ConfigError(
+        fmt::format("trainer.val_check_interval={}: an epoch has {} batches; expected at most so "
+                    "many, or trainer.check_val_every_n_epoch=null, which counts over epochs",
+                    interval,
+                    batches));
+  }
   const int64_t accumulate = options_.accumulate_grad_batches;
   const int64_t steps = (batches + accumulate - 1) / accumulate;
   int64_t total = options_.max_epochs < 0 ? -1 : options_.max_epochs * steps;
@@ -96,6 +104,8 @@ void Trainer::fit(data::DataLoader& train, data::DataLoader& valid) {
   plan(train, valid);
   state_.processes = processes_.place().size;
   edge_ = state_.batch;
+  edge_before_ = std::max<int64_t>(0, edge_ - 1) / options_.accumulate_grad_batches *
+                 options_.accumulate_grad_batches;
   if (options_.enable_progress_bar && processes_.is_first())
     progress_ = std::make_unique<Progress>("training", context_.total_steps, state_.step);
   begin_ = Clock::now();
@@ -167,11 +177,12 @@ void Trainer::train_epoch(Feeds& feeds) {
     }
     state_.batch = number;
     if (!batch) return;
-    // The last group of an epoch may be shorter: weigh by its true size.
-    group.size = std::min(accumulate, context_.batches - group_begin);
+    // By its true size: an epoch's last group may be shorter, and one may begin in its middle.
+    const int64_t group_end = std::min(group_begin + accumulate, context_.batches);
+    if (group.batches == 0) group.size = group_end - number;
     train_batch(std::move(*batch), group);
     state_.batch += 1;
-    if (state_.batch == group_begin + group.size) apply(group);
+    if (state_.batch == group_end) apply(group);
     timing_.add(feeds.train.waited_s() - waited, begin);
     if (group.batches == 0 && state_.batch < context_.batches && has_validation_ &&
         is_validation_due() && !should_stop())
@@ -200,7 +211,7 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
   }
   if (!loss.defined() || loss.numel() != 1 || !loss.requires_grad())
     throw std::logic_error("training_step() gave no scalar with a graph");
-  const at::Tensor value = loss.detach();
+  const at::Tensor value = loss.detach().reshape({});
   if (averages) average_->before_backward(loss);
   if (group.size == 1) {
     group.loss = value;
@@ -221,6 +232,14 @@ void Trainer::train_batch(data::Batch batch, Group& group) {
 
 void Trainer::apply(Group& group) {
   settle();  // whether the step before was skipped decides on the learning rate
+  if (group.batches < group.size) {  // the images of the others could not be loaded
+    const double share = static_cast<double>(group.size) / static_cast<double>(group.batches);
+    group.loss = group.loss * share;
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& parameter : task_.model().parameters()) {
+      if (parameter.grad().defined()) parameter.mutable_grad().mul_(share);
+    }
+  }
   group.loss = processes_.mean(group.loss);
   call("on_before_step", [&](Callback& callback) { callback.on_before_step(context_); });
   const Position position{
@@ -230,7 +249,7 @@ void Trainer::apply(Group& group) {
       update(optimizer_, scaler_, options_, rates, group.loss, device_.is_cpu()));
   optimizer_.zero_grad();
   state_.step += 1;
-  edge_ = state_.batch;
+  edge_before_ = std::exchange(edge_, state_.batch);
   pending_->step = state_.step;
   pending_->lr = rates.lr;
   pending_->group = std::exchange(group, {});
@@ -288,11 +307,12 @@ void Trainer::end_epoch(Feeds& feeds) {
   const bool is_due = is_validation_due();
   const TrainState before = state_;
   state_.epoch += 1;
-  state_.batch = edge_ = 0;
+  state_.batch = edge_ = edge_before_ = 0;
   if (state_.loss_count > 0)
     log({{"train/loss_epoch", state_.loss_sum / static_cast<double>(state_.loss_count)}});
   state_.loss_sum = 0;
   state_.loss_count = 0;
+  if (!has_validation_) scheduler_.on_metrics(state_.metrics);  // else validate() does
   if (is_due && has_validation_) {
     // Cut short by a signal or an error: whoever goes on validates first.
     const auto undo = [&] {
@@ -307,7 +327,6 @@ void Trainer::end_epoch(Feeds& feeds) {
     }
     if (state_.validated_at != state_.step) return undo();
   }
-  if (signal() != 0) return;
   call("on_epoch_end", [&](Callback& callback) { callback.on_epoch_end(context_); });
   carry_out();
 }

@@ -130,7 +130,8 @@ class Trainer {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   double seconds_before_ = 0;
   int64_t skipped_in_a_row_ = 0;
-  int64_t edge_ = 0;  // state_.batch as of the newest step's edge
+  int64_t edge_ = 0;         // state_.batch as of the newest step's edge
+  int64_t edge_before_ = 0;  // ... and of the one before, in this epoch
   bool stop_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "training/feeds.h"
 #include "training/processes.h"
 #include "training/scheduler.h"
+#include "training/step.h"
 #include "training/trainer.h"
 #include "training/trainer_call.h"
 
@@ -42,8 +43,7 @@ bool Trainer::is_validation_due() const {
   const int64_t batches = context_.batches;
   const auto share = static_cast<int64_t>(given.share * static_cast<double>(batches));
   const int64_t interval = given.count >= 0 ? given.count : std::max<int64_t>(1, share);
-  const int64_t accumulate = options_.accumulate_grad_batches;
-  int64_t from = (state_.batch - 1) / accumulate * accumulate, to = state_.batch;
+  int64_t from = edge_before_, to = state_.batch;
   if (!options_.check_val_every_n_epoch) {
     from += state_.epoch * batches;
     to += state_.epoch * batches;
@@ -82,6 +82,7 @@ Metrics Trainer::run_validation(data::DeviceFeed& feed,
                                 bool has_callbacks,
                                 bool is_as_it_is) {
   RECORD_USER_SCOPE("validation");
+  seed_step(state_, processes_.place().rank, device_);  // what a task draws, also when made again
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();
   std::optional<SwappedIn> swapped;

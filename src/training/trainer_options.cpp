@@ -17,7 +17,6 @@ using config::Node;
 
 Amount amount_of(const Node& node, Amount otherwise) {
   if (node.is_null()) return otherwise;
-  if (node.kind == Kind::integer && node.integer == -1) return {};  // of earlier versions: all
   if (node.kind == Kind::integer && node.integer >= 0) return {node.integer, 0};
   if (node.kind == Kind::real && node.real >= 0 && node.real <= 1) return {-1, node.real};
   config::throw_bad_value(node, "a number of batches (10) or a share from 0.0 to 1.0 of them");

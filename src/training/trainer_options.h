@@ -17,7 +17,6 @@ struct Amount {
   /// Throws: ConfigError when a share above 0 is less than one batch.
   int64_t of(int64_t all, const std::string& key) const;
   bool is_none() const { return count == 0 || (count < 0 && share == 0); }
-  bool is_all() const { return count < 0 && share == 1; }
 };
 /// `otherwise` for null. Throws: ConfigError.
 Amount amount_of(const config::Node& node, Amount otherwise);

@@ -1,5 +1,6 @@
 #include "app/launch.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -111,6 +112,16 @@ TEST(Launch, ReadsSlurm) {
   EXPECT_EQ(app::threads_of(there), 6);
   variables["SLURM_STEP_ID"] = "4294967291";  // a batch script: what it starts stands alone
   EXPECT_EQ(place(variables).size, 1);
+}
+
+TEST(Launch, OthersTakeTheConfigurationAsItIs) {
+  cli::Run first, other;
+  first.config =
+      config::parse_yaml("{a: {b: .inf, c: -.inf, d: .nan, e: 'inf'}, f: [1, 2.0]}", "test");
+  const app::Common common = app::take_common(app::text_of({"folder", "last.ckpt"}, first), other);
+  EXPECT_EQ(common.folder + common.checkpoint, "folderlast.ckpt");
+  EXPECT_EQ(config::to_yaml(other.config), config::to_yaml(first.config));
+  EXPECT_EQ(other.config.get<double>("a.c"), -INFINITY);
 }
 
 TEST(Launch, FirstHostOfSlurmsList) {

@@ -39,13 +39,8 @@ std::string name_of(const std::string& text) {
 }
 
 TEST(Registry, Makes) {
-  EXPECT_EQ(
-      Registry<Shape>::instance().make(parse_yaml("{_target_: Square, side: 3}", "a.yaml"))->size(),
-      9);
-  EXPECT_EQ(Registry<Shape>::instance()
-                .make(parse_yaml("{_target_: cytra.shapes.Square}", "a.yaml"))
-                ->size(),
-            4);
+  EXPECT_EQ(make<Shape>(parse_yaml("{_target_: Square, side: 3}", "a.yaml"))->size(), 9);
+  EXPECT_EQ(make<Shape>(parse_yaml("{_target_: cytra.shapes.Square}", "a.yaml"))->size(), 4);
   EXPECT_EQ(Registry<Shape>::instance().names(), std::vector<std::string>{"Square"});
   EXPECT_THROW(Registry<Shape>::instance().add("Square", nullptr, {}, __FILE__), std::logic_error);
 }

@@ -60,9 +60,9 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
   std::vector<double> losses;
   for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
     at::manual_seed(0);
-    const auto task = Registry<training::Task>::instance().make(node);
-    const auto optimizer = Registry<training::Optimizer>::instance().make(
-        config::parse_yaml("{_target_: AdamW}", "test"));
+    const auto task = make<training::Task>(node);
+    const auto optimizer =
+        make<training::Optimizer>(config::parse_yaml("{_target_: AdamW}", "test"));
     data::Batch batch;
     batch.tensors["raw"] = at::randn({2, 1, 32, 32});
     batch.tensors["seg"] = at::randint(2, {2, 1, 32, 32}).to(at::kFloat);
@@ -99,8 +99,8 @@ TEST_F(Cuda, BatchTransformsEqualTheCpus) {
       if (name.find("[1, 1, 1]") != std::string::npos && size.size() == 2) continue;
       SCOPED_TRACE(name);
       const bool mixes = name.find("Mix") != std::string::npos;
-      const auto transform = Registry<data::BatchTransform>::instance().make(config::parse_yaml(
-          "{_target_: " + name + ", keys: image" + (mixes ? "}" : ", prob: 0.7}"), "test"));
+      const auto transform = make<data::BatchTransform>("{_target_: " + name + ", keys: image" +
+                                                        (mixes ? "}" : ", prob: 0.7}"));
       std::vector<int64_t> shape{6, 2};
       shape.insert(shape.end(), size.begin(), size.end());
       at::manual_seed(0);

@@ -20,7 +20,7 @@ constexpr int64_t kSamples = 7;
 
 template <class T>
 std::shared_ptr<T> make(const std::string& text) {
-  return Registry<T>::instance().make(config::parse_yaml("{" + text + "}", "test"));
+  return cytra::make<T>("{" + text + "}");
 }
 
 data::Batch batch_of(const std::vector<int64_t>& size) {

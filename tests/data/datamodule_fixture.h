@@ -15,7 +15,7 @@
 namespace cytra {
 
 inline std::shared_ptr<data::DataModule> make(const std::string& text) {
-  return Registry<data::DataModule>::instance().make(config::parse_yaml(text, "test"));
+  return make<data::DataModule>(text);
 }
 
 inline void touch(const std::string& path, const std::string& text = "x") {

@@ -37,9 +37,7 @@ void write_nifti(const std::string& path, int value, std::array<double, 3> spaci
 
 data::Sample load(data::Sample sample, const std::string& options) {
   Rng unused(0);
-  Registry<data::Transform>::instance()
-      .make(config::parse_yaml("{_target_: LoadImaged, " + options + "}", "test"))
-      ->apply(sample, unused);
+  make<data::Transform>("{_target_: LoadImaged, " + options + "}")->apply(sample, unused);
   return sample;
 }
 

@@ -12,7 +12,7 @@ namespace cytra {
 namespace {
 
 std::shared_ptr<data::Transform> make(const std::string& text) {
-  return Registry<data::Transform>::instance().make(config::parse_yaml(text, "test"));
+  return cytra::make<data::Transform>(text);
 }
 
 data::Sample sample_of(const std::string& path) {

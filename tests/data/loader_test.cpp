@@ -198,6 +198,12 @@ TEST(DataLoader, ImagesThatDoNotFitTogetherAreAnErrorWhateverTheLuck) {
   for (const int64_t epoch : {0, 1, 2}) EXPECT_THROW(stream(loader, epoch), DataError);
 }
 
+TEST(DataLoader, AutoIsNoBatchSize) {
+  data::DataLoaderSpec spec = spec_of(4, 0);
+  spec.options.batch_size = 0;
+  EXPECT_THROW(data::DataLoader(std::move(spec)), ConfigError);
+}
+
 TEST(DataLoader, AnEpochWithoutAnyImageIsAnError) {
   auto spec = spec_of(6, 2);
   spec.options.on_error = "skip";

@@ -20,7 +20,7 @@ using Transform = std::shared_ptr<data::Transform>;
 constexpr int kDraws = 2000;
 
 Transform make(const std::string& text) {
-  return Registry<data::Transform>::instance().make(config::parse_yaml(text, "test"));
+  return cytra::make<data::Transform>(text);
 }
 
 data::Sample sample_of(const at::Tensor& image) {
@@ -120,8 +120,8 @@ TEST(SpatialTransforms, EqualMonai) {
     if (!entry.node.has("transform")) continue;
     const auto name = entry.node.get<std::string>("transform");
     SCOPED_TRACE(entry.name);
-    const auto transform = Registry<data::Transform>::instance().make(
-        test::component("monai.transforms." + name, entry.options()));
+    const auto transform =
+        cytra::make<data::Transform>(test::component("monai.transforms." + name, entry.options()));
     data::Sample sample;
     sample.id = entry.name;
     std::map<std::string, at::Tensor> before;

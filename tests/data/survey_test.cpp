@@ -126,10 +126,9 @@ TEST(Survey, ReadsFilesAndNamesTheBrokenOnes) {
   std::ofstream(dir / "train.csv") << "raw\na.tif\nb.tif\nbroken.tif\nc.tif\ndeep.tif\n";
   std::ofstream(dir / "valid.csv") << "raw\n./a.tif\n";
   std::ofstream(dir / "test.csv") << "raw\nnone1.tif\nnone2.tif\n";
-  const auto module = Registry<data::DataModule>::instance().make(config::parse_yaml(
+  const auto module = make<data::DataModule>(
       "{_target_: DataframeDatamodule, path: '" + dir.path() +
-          "', transforms: {train: [{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 2}]}}",
-      "test"));
+      "', transforms: {train: [{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 2}]}}");
   int64_t last = 0;
   const data::Survey survey =
       data::survey(*module, 2, [&](Split, int64_t done, int64_t) { last = done; });

@@ -11,7 +11,7 @@ namespace cytra {
 namespace {
 
 std::shared_ptr<data::Transform> make(const std::string& text) {
-  return Registry<data::Transform>::instance().make(config::parse_yaml(text, "test"));
+  return cytra::make<data::Transform>(text);
 }
 
 TEST(Transforms, DeterministicOnesEqualMonai) {
@@ -25,7 +25,7 @@ TEST(Transforms, DeterministicOnesEqualMonai) {
     SCOPED_TRACE(entry.name);
     config::Node node = test::component("monai.transforms." + name + "d", entry.options());
     node.set("keys", config::Node::make_string("x"));
-    const auto transform = Registry<data::Transform>::instance().make(node);
+    const auto transform = cytra::make<data::Transform>(node);
     data::Sample sample;
     sample.tensors["x"] = entry.tensor("input");
     const at::Tensor before = sample.tensors["x"].clone();

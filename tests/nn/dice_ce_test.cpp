@@ -14,8 +14,7 @@ TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
   for (const test::GoldenCase& entry : golden.cases) {
     SCOPED_TRACE(entry.name);
     if (entry.options().has("weight")) continue;  // class weights are not there yet
-    const auto loss = Registry<nn::Loss>::instance().make(
-        test::component("monai.losses.DiceCELoss", entry.options()));
+    const auto loss = make<nn::Loss>(test::component("monai.losses.DiceCELoss", entry.options()));
     at::Tensor logits = entry.tensor("input");
     logits.requires_grad_(true);
     const at::Tensor value = (*loss)(logits, entry.tensor("target"));
@@ -26,8 +25,7 @@ TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
 }
 
 TEST(DiceCELoss, RefusesATargetThatDoesNotFit) {
-  const auto loss =
-      Registry<nn::Loss>::instance().make(config::parse_yaml("{_target_: DiceCELoss}", "test"));
+  const auto loss = make<nn::Loss>("{_target_: DiceCELoss}");
   EXPECT_THROW((*loss)(at::zeros({1, 3, 4, 4}), at::zeros({1, 1, 4, 4})), DataError);
 }
 

@@ -136,6 +136,15 @@ TEST(Processes, TwoAccumulateAsOne) {
   expect_as_one("max_epochs: 3, accumulate_grad_batches: 3");
 }
 
+TEST(Processes, AverageAGroupThatIsTakenUpInItsMiddle) {
+  const std::vector<std::string> two = together([](Processes& processes) {
+    Share share(&processes, "max_epochs: 1, max_steps: 1, accumulate_grad_batches: 4");
+    share.tiny.trainer->state().batch = 2;
+    return share.fit(16, 1, 2).result();
+  });
+  EXPECT_EQ(two[0], two[1]);
+}
+
 TEST(Processes, SumMeanBroadcast) {
   const std::vector<std::string> three = together(
       [](Processes& processes) {
@@ -221,6 +230,21 @@ TEST(Processes, NamesTheOneThatWasKilled) {
   });
   EXPECT_EQ(two[0].rfind("error 4: stopped answering: rank 1 (", 0), 0U) << two[0];
   EXPECT_NE(two[0].find("logs.rank1.log"), std::string::npos) << two[0];
+}
+
+TEST(Processes, ASignalEndsTheWaitForOthers) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    watch_signals();
+    Processes processes(Place{0, 2, 0, 2}, 60);
+    ::raise(SIGTERM);
+    processes.join(c10::kCPU, "logs");
+    std::_Exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143);
 }
 
 TEST(Processes, NamesTheOneThatIsBusyElsewhere) {

@@ -31,7 +31,7 @@ def startup_s(programs, *more):
 
 
 def killed(programs, full, count, random):
-    wanted, kills, inside, chains, numbers, unreadable = count or (1000 if full else 6), 0, 0, 0, 0, 0
+    wanted, kills, inside, chains, numbers, unreadable = count or (1000 if full else 12), 0, 0, 0, 0, 0
     epochs = "trainer.max_epochs=40" if wanted > 20 else "trainer.max_epochs=15"
     whole = programs.folder / "whole"
     done = run(programs.train(whole, epochs))

@@ -64,6 +64,7 @@ def write_table(results, counts):
         if outcome is None:
             continue
         when = f"{today}, {machine}" if name in results else ""
+        outcome = " ".join(outcome.replace("|", " ").split())
         line = f"| {name} | {promise} | {how} | {counts.get(name, '')} | {outcome} | {when} |"
         if row:
             text = text.replace(row.group(0), line)

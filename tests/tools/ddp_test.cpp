@@ -138,6 +138,26 @@ TEST_F(Ddp, AnotherNumberOfProcessesGoesOn) {
   EXPECT_EQ(more.code, 0) << more.err;
 }
 
+TEST_F(Ddp, AMistakeFoundWhileTrainingIsToldOnce) {
+  const Outcome outcome =
+      shell(train("late",
+                  std::string(kTwo) + " trainer.check_val_every_n_epoch=1 "
+                                      "callbacks.model_checkpoint.monitor=val/dise"));
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  const std::size_t first = outcome.err.find("error: ");
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("error: ", first + 1), std::string::npos) << outcome.err;
+  EXPECT_NE(read_file(at("late/train.rank1.log")).find("val/dise"), std::string::npos);
+}
+
+TEST_F(Ddp, ARankWithoutTheFirstSaysSo) {
+  const Outcome outcome = shell("WORLD_SIZE=2 RANK=1 MASTER_ADDR=localhost MASTER_PORT=29511 " +
+                                train("alone", "trainer.devices=2 trainer.process_timeout=2"));
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 0 can't be reached at localhost:29511"), std::string::npos);
+  EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Ddp, MistakesAreToldOnce) {
   for (const auto& [command, message] : std::vector<std::pair<std::string, std::string>>{
            {"WORLD_SIZE=4 RANK=0 MASTER_ADDR=localhost MASTER_PORT=29511 " +

@@ -145,6 +145,9 @@ TEST_F(Programs, ExportedWeightsPredictTheSame) {
   const std::string torch = CYTRA_SOURCE_DIR "/tests/golden/torch/";
   expect_mistake("\"$BIN/predict\" data.path=a.tif 'checkpoint.ckpt_path=" + torch + "plain.pth'",
                  {"plain.pth", "checkpoint.config="});
+  expect_mistake(
+      "\"$BIN/export_model\" 'output=" + trained + "' 'checkpoint.ckpt_path=" + trained + "'",
+      {"output", "is the checkpoint itself"});
   expect_mistake("\"$BIN/export_model\" output=a 'checkpoint.config=" + at("exported") +
                      "' 'checkpoint.ckpt_path=" + torch + "malicious.pth'",
                  {"posix.system", "nothing of it was run"});
@@ -187,44 +190,6 @@ TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
   }
 }
 
-TEST_F(Programs, KilledAtAnyMomentTheNewestCheckpointLoads) {
-  const std::string endless =
-      "trainer.max_steps=1000000 trainer.max_epochs=-1 trainer.check_val_every_n_epoch=2 "
-      "callbacks.model_checkpoint.every_n_train_steps=1 ";
-  std::string newest;
-  int64_t resumed = 0;
-  std::srand(1);
-  // Moments from the start to some way into the training, however fast this machine is now.
-  const auto begin = std::chrono::steady_clock::now();
-  ASSERT_EQ(shell(train("trainer.max_steps=1", "measured")).code, 0);
-  const double start_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (int kill = 0; kill < 20; ++kill) {
-    const std::string run = "killed " + std::to_string(kill);
-    const std::string resume = newest.empty() ? "" : "'checkpoint.ckpt_path=" + newest + "'";
-    const Outcome outcome = shell("( " + train(endless + resume, run) + " & pid=$!; sleep " +
-                                  std::to_string(start_s * (0.2 + 2.5 * std::rand() / RAND_MAX)) +
-                                  "; kill -9 $pid; wait $pid )");
-    EXPECT_EQ(outcome.code, 137)
-        << outcome.err;  // still at work when it was killed: no error of its own
-    const std::string last = at(run + "/checkpoints/last.ckpt");
-    if (!fs::exists(last)) continue;
-    newest = last;
-    ++resumed;
-  }
-  ASSERT_GE(resumed, 10) << "hardly a kill landed in the training";
-  const std::string folder = fs::path(newest).parent_path().string();
-  const Outcome end = shell(
-      train("trainer.max_steps=1000000 trainer.max_epochs=1 'checkpoint.ckpt_path=" + newest + "'",
-            "survivor"));
-  EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_GT(std::stoll("0" + value_of(end.out, "steps")), 20) << end.out << end.err;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos)
-        << entry.path() << " is left behind";
-  }
-}
-
 TEST_F(Programs, StartWithoutTorch) {
   for (const char* program : {"train", "predict", "benchmark_performance", "export_model"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
@@ -262,6 +227,13 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
   expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
   expect_mistake(train("trainer.accelerator=gpu_of_the_future"), {"trainer.accelerator"});
+  expect_mistake(train("task.inference_args.overlap=1"), {"overlap", "[0, 1)"});
+  // found before anything is trained
+  shell("mkdir '" + at("untested") + "' && cp -r '" + samples() + "'/* '" + at("untested") +
+        "' && rm '" + at("untested") + "/test.csv'");
+  expect_mistake(train("test=True 'data.path=" + at("untested") + "'", "untested run"),
+                 {"no test.csv"});
+  EXPECT_FALSE(fs::exists(at("untested run")));
 }
 
 TEST_F(Programs, ALossThatIsNotFiniteEndsTheRun) {
@@ -389,6 +361,19 @@ TEST_F(Programs, ResultsAsJson) {
   EXPECT_EQ(outcome.out.front(), '{');
   EXPECT_NE(outcome.out.find("\"last_checkpoint\""), std::string::npos);
   EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Programs, AnInterruptedTestGivesNoNumbers) {
+  const Outcome outcome = shell(
+      "mkdir '" + at("long") + "' && cp -r '" + samples() + "'/* '" + at("long") + "' && cd '" +
+      at("long") + "' && for i in $(seq 4000); do tail -n 1 test.csv; done > more && " +
+      "cat more >> test.csv && " +
+      train("test=True 'data.path=" + at("long") + "' trainer.max_steps=1", "tested") +
+      " & pid=$!; while ! grep -q 'step 1/1' '" + at("tested") +
+      "/train.log' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(outcome.code, 143) << outcome.err;
+  EXPECT_EQ(value_of(outcome.out, "test/dice"), "") << outcome.out;
+  EXPECT_NE(outcome.err.find("interrupted in the test"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {

@@ -12,8 +12,6 @@
 namespace cytra {
 namespace {
 
-using test::make;
-
 /// What a callback does over a series of values of a metric.
 struct Series {
   test::TinyTask task;

@@ -109,11 +109,6 @@ inline data::DataLoader loader(int64_t images,
   return data::DataLoader(loader_spec(images, batch_size, shuffle, workers, limit));
 }
 
-template <class Base>
-std::shared_ptr<Base> make(const std::string& text) {
-  return Registry<Base>::instance().make(config::parse_yaml(text, "test"));
-}
-
 inline training::TrainerOptions trainer_options(const std::string& text) {
   return config::parse<training::TrainerOptions>(config::parse_yaml(text, "test"));
 }
@@ -193,7 +188,7 @@ struct Tiny {
     std::vector<std::shared_ptr<training::Callback>> all;
     const config::Node nodes = config::parse_yaml(callbacks, "test");
     for (const auto& [name, node] : nodes.map) {
-      all.push_back(Registry<training::Callback>::instance().make(node));
+      all.push_back(make<training::Callback>(node));
       all.back()->name = name;
     }
     all.push_back(recorder);

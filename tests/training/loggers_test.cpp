@@ -23,8 +23,8 @@ std::shared_ptr<Logger> make(const std::string& target,
                              const std::string& folder,
                              int64_t step = 0,
                              const std::string& options = "") {
-  const auto logger = Registry<Logger>::instance().make(config::parse_yaml(
-      "{_target_: " + target + ", save_dir: '" + folder + "'" + options + "}", "test"));
+  const auto logger =
+      cytra::make<Logger>("{_target_: " + target + ", save_dir: '" + folder + "'" + options + "}");
   static const config::Node tree = config::parse_yaml(
       "{experiment_name: 'a <b> & c', model: {_target_: DynUNet, depth: 3}, seed: null, "
       "data: {shape: [32, 64], transforms: [{_target_: RandFlipd}]}, paths: {output_dir: x}}",

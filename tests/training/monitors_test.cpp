@@ -18,7 +18,6 @@
 namespace cytra {
 namespace {
 namespace fs = std::filesystem;
-using test::make;
 using test::Tiny;
 
 const char* const kConstant = "{_target_: ConstantLR, factor: 1}";

@@ -1,10 +1,14 @@
 // A training that was killed goes on bit for bit.
+#include <cmath>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
+#include "training/checkpoint.h"
 #include "training/checkpoint_writer.h"
 
 namespace cytra {
@@ -26,7 +30,7 @@ std::string callbacks(const std::string& folder) {
 Tiny run(const std::string& folder, int64_t stop, const std::string& from, int64_t workers) {
   Tiny tiny(kOptions, callbacks(folder), 0.2, "{_target_: SGD, lr: 0.05, momentum: 0.9}");
   if (!from.empty()) {
-    at::manual_seed(99);  // the checkpoint's generator counts
+    tiny.trainer->state().seed = 99;  // the checkpoint's counts
     tiny.trainer->resume(from);
   }
   tiny.recorder->each_step = [stop](training::Context& context) {
@@ -115,6 +119,36 @@ TEST(Resume, IsBitEqualAfterAnError) {
   }
 }
 
+TEST(Resume, AveragesEveryEpochOnce) {
+  const test::TmpDir dir;
+  const auto train = [&](int epochs, const std::string& name, const std::string& from) {
+    Tiny tiny(fmt::format("max_epochs: {}", epochs),
+              "{swa: {_target_: StochasticWeightAveraging, swa_epoch_start: 1}, "
+              "saver: {_target_: ModelCheckpoint, monitor: null, dirpath: '" +
+                  (dir / name) + "'}}",
+              0,
+              "{_target_: SGD, lr: 0.05}",
+              "{_target_: ConstantLR, factor: 1.0}");
+    if (!from.empty()) tiny.trainer->resume(dir / from + "/last.ckpt");
+    tiny.fit();
+    Tiny again("max_epochs: 1");  // with the averages
+    training::load_weights(dir / name + "/last.ckpt", again.task->model(), true);
+    return again.weights();
+  };
+  const std::vector<double> whole = train(4, "whole", "");
+  train(2, "part", "");
+  EXPECT_EQ(train(4, "rest", "part"), whole);
+}
+
+TEST(Resume, OfAFinishedTrainingLeavesACheckpointOfItsOwn) {
+  const test::TmpDir dir;
+  const Tiny whole = run(dir / "whole", 0, "", 0),
+             again = run(dir / "again", 0, dir / "whole/last.ckpt", 0);
+  EXPECT_EQ(again.weights(), whole.weights());
+  EXPECT_EQ(run(dir / "more", 0, dir / "again/last.ckpt", 0).state().metrics,
+            whole.state().metrics);
+}
+
 TEST(Resume, ADamagedCheckpointIsRefused) {
   const test::TmpDir dir;
   run(dir / "c", 0, "", 0);
@@ -125,6 +159,20 @@ TEST(Resume, ADamagedCheckpointIsRefused) {
     write_file(dir / "bad.ckpt", bad);
     EXPECT_THROW(run(dir / "d", 0, dir / "bad.ckpt", 0), Error) << place;
   }
+}
+
+TEST(Resume, KeepsNumbersThatJsonDoesNotKnow) {
+  const test::TmpDir dir;
+  Tiny tiny("max_epochs: 1");
+  tiny.trainer->state().metrics = {{"a", NAN}, {"b", -INFINITY}, {"c", INFINITY}, {"d", 0.1}};
+  tiny.trainer->save(dir / "a.ckpt");
+  Tiny again("max_epochs: 1");
+  again.trainer->resume(dir / "a.ckpt");
+  training::Metrics metrics = again.state().metrics;
+  EXPECT_TRUE(std::isnan(metrics.at("a")));
+  EXPECT_EQ(metrics.at("b"), -INFINITY);
+  EXPECT_EQ(metrics.at("c"), INFINITY);
+  EXPECT_EQ(metrics.at("d"), 0.1);
 }
 
 TEST(FindCheckpoint, TakesTheNewestThatIsWhole) {

@@ -17,7 +17,7 @@ using training::Position;
 using training::Scheduler;
 
 std::shared_ptr<Scheduler> make(const std::string& text) {
-  return Registry<Scheduler>::instance().make(config::parse_yaml(text, "test"));
+  return cytra::make<Scheduler>(text);
 }
 Position at_step(int64_t step) {
   return {step, 60, step / 4, 15};
@@ -31,8 +31,7 @@ TEST(Scheduler, RatesEqualThePeers) {
     SCOPED_TRACE(entry.name);
     const std::string kind = entry.node.get<std::string>("scheduler");
     kinds.insert(kind);
-    const auto scheduler =
-        Registry<Scheduler>::instance().make(test::component(kind, entry.options()));
+    const auto scheduler = cytra::make<Scheduler>(test::component(kind, entry.options()));
     const at::Tensor expected = entry.tensor("lr");
     ASSERT_EQ(expected.size(0), 60);
     // torch goes from rate to rate: near 0 its error is that of the rates before.
@@ -56,12 +55,12 @@ TEST(Scheduler, PlateausEqualTorch) {
     for (const int64_t restart : {-1, 7, 31, 45}) {  // the state goes through a new one here
       SCOPED_TRACE(entry.name + ", " + std::to_string(restart));
       const config::Node node = test::component("ReduceLROnPlateau", entry.options());
-      auto scheduler = Registry<Scheduler>::instance().make(node);
+      auto scheduler = cytra::make<Scheduler>(node);
       const at::Tensor metric = entry.tensor("metric"), expected = entry.tensor("lr");
       for (int64_t i = 0; i < metric.size(0); ++i) {
         if (i == restart) {
           const auto state = scheduler->state();
-          scheduler = Registry<Scheduler>::instance().make(node);
+          scheduler = cytra::make<Scheduler>(node);
           scheduler->load(state);
         }
         scheduler->on_metrics({{"val/loss", metric[i].item<double>()}, {"other", 1}});
@@ -129,6 +128,12 @@ TEST(Scheduler, RefusesWhatCanNotBe) {
     make("{_target_: ReduceLROnPlateau, monitor: val/los}")->on_metrics({{"val/loss", 1}});
   });
   EXPECT_NE(missing.find("'val/loss'"), std::string::npos) << missing;
+}
+
+TEST(Scheduler, ACosineNeedsTheLengthOfTheTraining) {
+  for (const char* type : {"WarmupCosineSchedule", "CosineAnnealingLR"})
+    EXPECT_THROW(make(std::string("{_target_: ") + type + "}")->at(0.1, {3, -1, 0, -1}),
+                 ConfigError);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "config/registry.h"
 #include "tests/support/golden.h"
 #include "tests/training/noise.h"
+#include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 
@@ -43,7 +44,7 @@ void run(const test::GoldenCase& golden, const std::string& more, bool reads_at_
   SCOPED_TRACE(golden.name + " " + more + (reads_at_once ? " by the host" : " on the device"));
   Node settings = golden.node.at("optimizer");
   settings.set(more, config::parse_yaml("true", "test"));
-  const auto optimizer = Registry<training::Optimizer>::instance().make(settings);
+  const auto optimizer = make<training::Optimizer>(settings);
   training::NamedParameters parameters;
   for (std::size_t i = 0; i < kShapes.size(); ++i)
     parameters.emplace_back(std::to_string(i), test::noise(i, kShapes[i]).requires_grad_(true));
@@ -83,6 +84,21 @@ TEST(Step, EqualsTorchBothByTheHostAndOnTheDevice) {
       run(entry, implementation, false);
     }
   }
+}
+
+TEST(Step, ClipsDoublesOnTheDevice) {
+  const auto optimizer = make<training::Optimizer>("{_target_: Adam}");
+  const at::Tensor weight = at::ones({3}, at::kDouble).requires_grad_(true);
+  optimizer->attach({{"w", weight}});
+  weight.mutable_grad() = at::ones({3}, at::kDouble);
+  training::TrainerOptions options;
+  options.gradient_clip_val = 0.1;
+  training::GradScaler scaler({}, false, at::kCPU);
+  const training::Rates rates{0.1};
+  const at::Tensor loss = at::ones({}, at::kDouble);
+  EXPECT_TRUE(training::update(*optimizer, scaler, options, rates, loss, /*reads_at_once=*/false)
+                  .outcome()
+                  .is_finite);
 }
 
 }  // namespace

@@ -197,6 +197,50 @@ TEST(Trainer, ACallbackThatThrowsIsNamed) {
   EXPECT_EQ(resumed.state().step, 4);
 }
 
+TEST(Trainer, AMissingBatchTakesNoWeightAndNoValidation) {
+  struct Broken final : data::Transform {
+    void apply(data::Sample& sample, Rng&) const override {
+      if (sample.id == "1") throw DataError("1: damaged");
+    }
+  };
+  const auto fit = [](const std::string& options) {
+    Tiny tiny("max_epochs: 1, " + options,
+              "{}",
+              0,
+              "{_target_: SGD, lr: 0}",
+              "{_target_: ConstantLR, factor: 1.0}");
+    data::DataLoaderSpec spec = test::loader_spec(6, 1, /*shuffle=*/false);
+    spec.options.on_error = "skip";
+    spec.transforms.insert(spec.transforms.begin(), std::make_shared<Broken>());
+    spec.transforms[0]->name = "Broken";
+    data::DataLoader train(std::move(spec)), valid = test::loader(1, 1, false);
+    tiny.trainer->fit(train, valid);
+    return tiny;
+  };
+  const Tiny one = fit("val_check_interval: 2"), two = fit("accumulate_grad_batches: 2");
+  EXPECT_EQ(one.recorder->validations, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_DOUBLE_EQ(two.recorder->losses[0], one.recorder->losses[0]);
+}
+
+TEST(Trainer, PlateauWithoutAValidationLooksAtEveryEpoch) {
+  Tiny tiny("max_epochs: 4, limit_val_batches: 0, log_every_n_steps: 1",
+            "{}",
+            0,
+            "{_target_: SGD, lr: 0.001}",
+            "{_target_: ReduceLROnPlateau, monitor: train/loss_epoch, patience: 0, threshold: 1e6, "
+            "factor: 0.5}");
+  tiny.fit(4, 2, 0);
+  const std::map<int64_t, double> rates = tiny.log->values("lr");
+  EXPECT_DOUBLE_EQ(rates.at(1), 0.001);
+  EXPECT_LT(rates.at(8), 0.0006);
+}
+
+TEST(Trainer, AnIntervalBeyondTheEpochNeedsToCountOverEpochs) {
+  EXPECT_THROW(Tiny("max_epochs: 2, val_check_interval: 6").fit(), ConfigError);  // 5 batches
+  Tiny tiny("max_epochs: 2, val_check_interval: 6, check_val_every_n_epoch: null");
+  EXPECT_EQ(tiny.fit().recorder->validations, (std::vector<int64_t>{6, 10}));
+}
+
 TEST(TrainerOptions, TakeWholeNumbersAndShares) {
   const auto options = test::trainer_options(
       "{limit_train_batches: 3, limit_val_batches: 0.5, val_check_interval: 0.25, "

@@ -27,8 +27,8 @@ void train(training::Task& task,
            const std::string& scheduler,
            const std::map<std::string, std::shared_ptr<training::Callback>>& callbacks) {
   options.set("enable_progress_bar", config::parse_yaml("false", "test"));
-  const auto updates = test::make<training::Optimizer>(optimizer);
-  const auto rates = test::make<training::Scheduler>(scheduler);
+  const auto updates = make<training::Optimizer>(optimizer);
+  const auto rates = make<training::Scheduler>(scheduler);
   updates->attach(task.model().named_parameters().pairs());
   std::vector<std::shared_ptr<training::Callback>> all;
   for (const auto& [name, callback] : callbacks) {
@@ -61,7 +61,7 @@ void expect_curve(const std::string& topic) {
   Node node = test::component("SegmentationTask", Node::make_map());
   node.set("model", test::component("DynUNet", expected.node.at("model")));
   node.set("loss", test::component("DiceCELoss", expected.node.at("loss")));
-  const auto task = Registry<training::Task>::instance().make(node);
+  const auto task = make<training::Task>(node);
   nn::load_state(task->model(), golden.file.tensors(), golden.path, "model.", true);
   std::vector<data::Sample> images;
   for (uint64_t i = 0; i < 40; ++i)
@@ -141,11 +141,11 @@ TEST(Training, AveragedWeightsEqualTorchAndLightnings) {
           "{_target_: SGD, lr: 0.05, momentum: 0.9}",
           "{_target_: ExponentialLR, gamma: 1.0}",
           {{"average",
-            Registry<training::Callback>::instance().make(
+            make<training::Callback>(
                 test::component(expected.node.get<std::string>("callback"), expected.options()))},
            {"saver",
-            test::make<training::Callback>("{_target_: ModelCheckpoint, monitor: null, dirpath: '" +
-                                           dir.path() + "'}")}});
+            make<training::Callback>("{_target_: ModelCheckpoint, monitor: null, dirpath: '" +
+                                     dir.path() + "'}")}});
     const io::SafetensorsFile saved(dir / "last.ckpt");
     int64_t compared = 0;
     for (const auto& [role, key] : expected.node.at("tensors").map) {

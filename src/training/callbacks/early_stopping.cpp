@@ -63,7 +63,7 @@ class EarlyStopping final : public Callback {
     Node best;
     best.kind = config::Kind::real;
     best.real = best_.value_or(0);
-    if (best_) state.set("best", best);
+    if (best_ && std::isfinite(*best_)) state.set("best", best);
     return state;
   }
   void load(const Node& state) override {

@@ -119,7 +119,7 @@ class ModelCheckpoint final : public Callback {
     if (options_.save_last) save_last(context);
   }
   void on_fit_end(Context& context) override {
-    if (options_.save_last && saved_step_ != context.state.step) save_last(context);
+    if (options_.save_last && (saved_step_ != context.state.step || !has_last_)) save_last(context);
   }
   void on_exception(Context& context, const std::string& /*what*/) override {
     const bool has_begun = saved_step_ >= 0;  // else there is no folder yet
@@ -147,6 +147,7 @@ class ModelCheckpoint final : public Callback {
  private:
   void save_last(Context& context) {
     forgive(context);
+    has_last_ = true;
     save(context, options_.dirpath + "/last.ckpt");
   }
   /// With on_save_error: warn. When the save fails, the best are still those that are on the disk.
@@ -193,7 +194,7 @@ class ModelCheckpoint final : public Callback {
                                     suggestion(*options_.monitor, names)));
     }
     const double score = metric->second;
-    if (std::isnan(score)) return;
+    if (!std::isfinite(score)) return;
     const std::string path = path_of(state);
     if (state.best_path.empty() || is_better(score, state.best_score)) {
       state.best_score = score;
@@ -224,6 +225,7 @@ class ModelCheckpoint final : public Callback {
   std::vector<Kept> kept_;  // best first
   Clock::time_point saved_at_;
   int64_t saved_step_ = -1;  // until the training begins
+  bool has_last_ = false;    // of this run
 };
 CYTRA_REGISTER(Callback, ModelCheckpoint, "ModelCheckpoint");
 

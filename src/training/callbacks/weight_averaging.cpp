@@ -132,10 +132,12 @@ class StochasticWeightAveraging final : public WeightAveraging {
   explicit StochasticWeightAveraging(const Options& options)
       : WeightAveraging(options.use_buffers), options_(options) {}
 
-  void on_epoch_end(Context& context) override {
+  /// After an epoch's last step: its validation and checkpoint have the new average.
+  void on_step_end(Context& context) override {
+    if (context.state.batch < context.batches) return;
     double first = options_.swa_epoch_start;
     if (first < 1) first *= static_cast<double>(std::max<int64_t>(0, context.total_epochs));
-    if (static_cast<double>(context.state.epoch) > first)
+    if (static_cast<double>(context.state.epoch + 1) > first)
       update(1 / static_cast<double>(averaged() + 1));
   }
 

@@ -101,7 +101,8 @@ class WarmupCosineSchedule final : public Schedule {
   explicit WarmupCosineSchedule(const Options& options) : Schedule(options), options_(options) {}
 
   Rates value(double base_lr, int64_t index, int64_t total) const override {
-    if (options_.t_total) total = std::max<int64_t>(1, *options_.t_total - options_.warmup_steps);
+    total = options_.t_total ? std::max<int64_t>(1, *options_.t_total - options_.warmup_steps)
+                             : whole_if_null(std::nullopt, total, "t_total");
     return {std::max(options_.end_lr,
                      base_lr * half_cosine(2 * options_.cycles * ratio(index, total)))};
   }

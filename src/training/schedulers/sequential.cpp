@@ -31,8 +31,7 @@ class SequentialLR final : public Schedule {
   explicit SequentialLR(const Options& options)
       : Schedule(options), milestones_(options.milestones) {
     for (const config::Node& node : options.schedulers.list) {
-      schedulers_.push_back(
-          std::dynamic_pointer_cast<Schedule>(Registry<Scheduler>::instance().make(node)));
+      schedulers_.push_back(std::dynamic_pointer_cast<Schedule>(make<Scheduler>(node)));
       if (!schedulers_.back())
         throw ConfigError("scheduler.schedulers: ReduceLROnPlateau can't be one of several");
     }
