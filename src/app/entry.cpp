@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/run_config.h"
+#include "perf/device.h"
 
 namespace cytra::app {
 namespace {
@@ -28,11 +29,9 @@ namespace {
 int guarded(const std::function<int()>& work) {
   try {
     return work();
-  } catch (const c10::OutOfMemoryError& error) {
-    throw_memory_error(split(error.what_without_backtrace(), '\n').front());
   } catch (const c10::Error& error) {
     const std::string message = split(error.what_without_backtrace(), '\n').front();
-    if (message.find("can't allocate memory") != std::string::npos) {
+    if (perf::is_out_of_memory(error)) {
       constexpr std::string_view kAsked = "you tried to allocate ";
       const std::size_t asked = message.find(kAsked);
       if (asked == std::string::npos) throw_memory_error(message);
@@ -49,8 +48,8 @@ int guarded(const std::function<int()>& work) {
     throw MemoryError(
         "out of memory for one more thread; raise the limit (ulimit -v, ulimit -u), or lower "
         "data.num_workers and performance.num_threads");
-  } catch (const std::exception& error) {  // of oneDNN, which says no more
-    if (starts_with(error.what(), "could not create a primitive")) throw_memory_error(error.what());
+  } catch (const std::exception& error) {
+    if (perf::is_out_of_memory(error)) throw_memory_error(error.what());
     throw;
   }
 }

@@ -208,7 +208,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   const bool logs = processes.is_first() && options.fast_dev_run == 0;
   const Loggers loggers = make_all<training::Logger>(logs ? run.config.find("logger") : nullptr);
   auto callbacks = make_all<training::Callback>(run.config.find("callbacks"));
-  if (auto profiler = training::make_profiler(options.profiler, folder + "/profiler"))
+  const std::string own = processes.is_first() ? "" : fmt::format(".rank{}", place.rank);
+  if (auto profiler = training::make_profiler(options.profiler, folder + "/profiler" + own))
     callbacks.push_back(std::move(profiler));
   training::Trainer trainer(options,
                             *task,

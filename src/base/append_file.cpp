@@ -56,9 +56,11 @@ bool AppendFile::rewrite(std::string_view head, const std::function<bool(std::st
     AtomicFile copy(path_);
     copy.write(head);
     std::ifstream lines(path_);
+    if (!lines) throw_errno("can't be read", path_, errno);
     for (std::string line; std::getline(lines, line) && !lines.eof();) {
       if (change(line)) copy.write(line + "\n");
     }
+    if (lines.bad()) throw_errno("can't be read", path_, EIO);
     copy.commit(/*durable=*/false);
     open();
     return true;

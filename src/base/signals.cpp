@@ -7,11 +7,13 @@
 namespace cytra {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+volatile std::sig_atomic_t received = 0, is_ending = 0;
 
 void note(int signal) {
-  if (received != 0 && signal != SIGUSR1) std::_Exit(128 + signal);
   if (received == 0) received = signal;
+  if (signal == SIGUSR1) return;  // a scheduler's SIGTERM follows, while the state is being saved
+  if (is_ending != 0) std::_Exit(128 + signal);
+  is_ending = 1;
 }
 
 }  // namespace

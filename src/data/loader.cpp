@@ -135,10 +135,8 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   if (options.num_samples && given.shuffle && sampler.weights.empty())
     throw ConfigError("data.num_samples: the images have no weights, expected data.weight_column");
   check(sampler);
-  const auto images = static_cast<int64_t>(count(sampler));
-  const int64_t size = options.batch_size;
-  if (size < 1)
-    throw ConfigError("data.batch_size: AUTO is tried out by `train`, expected a number from 1 on");
+  const auto images = static_cast<int64_t>(count(sampler)), size = options.batch_size;
+  if (size < 1) throw ConfigError("data.batch_size: AUTO is for `train`, expected a number");
   batches = options.drop_last ? images / size : (images + size - 1) / size;
   if (given.limit) batches = given.limit(batches);
   if (options.num_workers > 0)

@@ -1,6 +1,5 @@
 #include "io/event_file.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -9,19 +8,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "io/crc32c.h"
+
 namespace cytra::io {
 namespace {
-
-constexpr std::array<uint32_t, 256> make_crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78U : 0U);
-    table[i] = value;
-  }
-  return table;
-}
-constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
 
 /// A little-endian number. (So is every machine LibTorch runs on.)
 template <class T>
@@ -123,14 +113,6 @@ std::string file_path(const std::string& folder) {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  uint32_t crc = 0xFFFFFFFFU;
-  for (const char byte : bytes) {
-    crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF];
-  }
-  return ~crc;
-}
 
 std::string scalar_summary(const std::map<std::string, double>& values) {
   Message all;

@@ -55,7 +55,4 @@ class EventFile {
   AppendFile file_;
 };
 
-/// CRC-32C (Castagnoli) of RFC 3720.
-uint32_t crc32c(std::string_view bytes);
-
 }  // namespace cytra::io

@@ -101,12 +101,8 @@ struct SafetensorsFile::Impl {
   ~Impl() {
     if (map != MAP_FAILED) ::munmap(map, size);
   }
-  void parse(const std::string& path);
-  void add(const std::string& path,
-           const std::string& name,
-           const Json& entry,
-           const char* data,
-           std::size_t data_size);
+  void parse();
+  void add(const std::string& name, const Json& entry, const char* data, std::size_t data_size);
 
   std::string path;
   void* map = MAP_FAILED;
@@ -115,8 +111,7 @@ struct SafetensorsFile::Impl {
   std::map<std::string, std::string> metadata;
 };
 
-void SafetensorsFile::Impl::add(const std::string& path,
-                                const std::string& name,
+void SafetensorsFile::Impl::add(const std::string& name,
                                 const Json& entry,
                                 const char* data,
                                 std::size_t data_size) {
@@ -153,7 +148,7 @@ void SafetensorsFile::Impl::add(const std::string& path,
   tensors[name] = std::move(view);
 }
 
-void SafetensorsFile::Impl::parse(const std::string& path) {
+void SafetensorsFile::Impl::parse() {
   const char* bytes = static_cast<const char*>(map);
   uint64_t header = 0;
   std::memcpy(&header, bytes, 8);
@@ -165,7 +160,7 @@ void SafetensorsFile::Impl::parse(const std::string& path) {
   const Json root = parse_header(path, bytes + 8, header);
   for (const auto& [name, entry] : root.items()) {
     if (name != "__metadata__") {
-      add(path, name, entry, data, data_size);
+      add(name, entry, data, data_size);
       continue;
     }
     if (!entry.is_object()) refuse(path, "__metadata__ is no map of texts");
@@ -190,7 +185,7 @@ void SafetensorsFile::Impl::parse(const std::string& path) {
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
-  impl_->parse(path);
+  impl_->parse();
 }
 SafetensorsFile::~SafetensorsFile() = default;
 const TensorViews& SafetensorsFile::tensors() const {

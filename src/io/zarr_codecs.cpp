@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "io/crc32c.h"
 
 namespace cytra::io {
 namespace {
@@ -102,7 +103,8 @@ std::size_t decode_lz4(const Buffer& from, Buffer& into, const std::string& plac
 std::size_t check_crc(const Buffer& from, Buffer& into, const std::string& place) {
   if (from.size < 4 || from.size - 4 > into.size) damaged(place, "crc32c", "a wrong size");
   const std::size_t bytes = from.size - 4;
-  if (crc32c(from.data.get(), bytes) != little_endian(from.data.get() + bytes))
+  if (crc32c({reinterpret_cast<const char*>(from.data.get()), bytes}) !=
+      little_endian(from.data.get() + bytes))
     damaged(place, "crc32c", "the checksum differs");
   std::memcpy(into.data.get(), from.data.get(), bytes);
   return bytes;
@@ -170,38 +172,12 @@ Buffer encode_blosc(const Buffer& from, const ByteCodec& codec) {
 Buffer append_crc(const Buffer& from) {
   Buffer into(from.size + 4);
   std::memcpy(into.data.get(), from.data.get(), from.size);
-  const uint32_t crc = crc32c(from.data.get(), from.size);
+  const uint32_t crc = crc32c({reinterpret_cast<const char*>(from.data.get()), from.size});
   std::memcpy(into.data.get() + from.size, &crc, sizeof crc);
   return into;
 }
 
 }  // namespace
-
-uint32_t crc32c(const unsigned char* data, std::size_t count) {
-  using Tables = std::array<std::array<uint32_t, 256>, 8>;
-  static const Tables kTables = [] {  // eight bytes at a time
-    Tables tables{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t crc = i;
-      for (int k = 0; k < 8; ++k) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
-      tables[0][i] = crc;
-    }
-    for (std::size_t i = 0; i < 256; ++i) {
-      for (std::size_t k = 1; k < 8; ++k)
-        tables[k][i] = tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 0xff];
-    }
-    return tables;
-  }();
-  uint32_t crc = ~0U;
-  for (; count >= 8; data += 8, count -= 8) {
-    const uint32_t low = little_endian(data) ^ crc, high = little_endian(data + 4);
-    crc = kTables[7][low & 0xff] ^ kTables[6][low >> 8 & 0xff] ^ kTables[5][low >> 16 & 0xff] ^
-          kTables[4][low >> 24] ^ kTables[3][high & 0xff] ^ kTables[2][high >> 8 & 0xff] ^
-          kTables[1][high >> 16 & 0xff] ^ kTables[0][high >> 24];
-  }
-  for (; count > 0; ++data, --count) crc = crc >> 8 ^ kTables[0][(crc ^ *data) & 0xff];
-  return ~crc;
-}
 
 Buffer decode_at_most(Buffer bytes,
                       const std::vector<ByteCodec>& codecs,

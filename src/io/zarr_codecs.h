@@ -21,7 +21,4 @@ Buffer decode_at_most(Buffer bytes,
 /// For gzip, zstd, blosc and crc32c.
 Buffer encode(Buffer bytes, const std::vector<ByteCodec>& codecs);
 
-/// CRC-32C (Castagnoli), as of RFC 3720.
-uint32_t crc32c(const unsigned char* data, std::size_t count);
-
 }  // namespace cytra::io

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/strings.h"
+#include "base/table.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 
@@ -274,17 +275,7 @@ std::string to_text(const Summary& summary) {
     if (checkpointing) line.push_back(ran ? bytes(row.checkpointed_bytes) : "");
     lines.push_back(std::move(line));
   }
-  std::vector<std::size_t> widths(lines[0].size());
-  for (const Line& line : lines) {
-    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
-  }
-  std::string text;
-  for (const Line& line : lines) {
-    std::string row;
-    for (std::size_t c = 0; c < line.size(); ++c)
-      row += fmt::format("{:<{}}  ", line[c], widths[c]);
-    text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
-  }
+  std::string text = format_table(lines);
   const SummaryRow& model = summary.rows.at(0);
   text += fmt::format("{} parameters, {} of them trained: {}; gradients {}, Adam's state {}\n",
                       format_count(model.parameters),

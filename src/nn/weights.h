@@ -29,7 +29,8 @@ io::TensorViews fit_names(const torch::nn::Module& module,
                           const io::TensorViews& tensors,
                           const std::string& path);
 
-/// Copies of tensors on the CPU, and the views of them that a safetensors file is written from.
+/// The tensor's own memory, as a safetensors file is written from; it must outlive the view.
+/// Throws: std::logic_error for a dtype that has no safetensors type.
 io::TensorView view_of(const at::Tensor& contiguous_cpu_tensor);
 /// A tensor that owns its data. Throws: DataError for a dtype there is no tensor type for.
 at::Tensor tensor_of(const io::TensorView& view, const std::string& name);

@@ -1,11 +1,13 @@
 #include "perf/device.h"
 
 #include <fstream>
+#include <new>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -81,7 +83,7 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(options.matmul_precision);
   if (device.is_cuda()) {
-    context.setAllowTF32CuBLAS(options.enable_tf32);
+    if (options.enable_tf32) context.setAllowTF32CuBLAS(true);  // false would undo the precision
     context.setAllowTF32CuDNN(options.enable_tf32);
     context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
     return;
@@ -129,6 +131,15 @@ void reset_peak_memory(c10::Device device) {
 
 void synchronize(c10::Device device) {
   if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr)
+    return true;
+  const std::string what = error.what();
+  return what.find("can't allocate memory") != std::string::npos ||  // torch's CPU allocator
+         starts_with(what, "could not create a primitive");          // oneDNN, which says no more
 }
 
 std::string describe(c10::Device device) {

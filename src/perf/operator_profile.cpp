@@ -1,12 +1,15 @@
 #include "perf/operator_profile.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/table.h"
@@ -213,7 +216,13 @@ void OperatorProfiler::stop(OperatorRows& rows, const std::string& trace) {
   add_rows(result->events(), rows);
   if (trace.empty()) return;
   AtomicFile file(trace);
-  result->save(file.temporary());
+  result->save(file.temporary());  // Kineto writes TEMPORARY.tmp, renames it, tells of no failure
+  std::ifstream written(file.temporary());
+  written.seekg(-1, std::ios::end);
+  if (written.get() != '}') {
+    std::remove((file.temporary() + ".tmp").c_str());
+    throw IoError(trace + ": can't be written; free some space or choose another folder");
+  }
   file.commit();
 }
 

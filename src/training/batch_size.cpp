@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <c10/util/Exception.h>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -63,11 +61,6 @@ double rate_of(Task& task,
   return best;
 }
 
-bool is_out_of_memory(const std::exception& error) {
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-}
-
 }  // namespace
 
 int64_t find_batch_size(Task& task,
@@ -87,7 +80,7 @@ int64_t find_batch_size(Task& task,
     try {
       rate = rate_of(task, repeated(one, size, device), precision, device);
     } catch (const std::exception& error) {
-      if (size == 1 || !is_out_of_memory(error)) throw;
+      if (size == 1 || !perf::is_out_of_memory(error)) throw;
       break;
     }
     log::debug("data.batch_size={}: {:.1f} images/s", size, rate);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "perf/device.h"
 #include "training/process_group.h"
 #include "training/processes_shared.h"
 
@@ -170,7 +171,7 @@ void Processes::guard(const std::function<void()>& work) {
   } catch (const std::exception& error) {
     if (shared_->is_ending) throw;
     if (!is_about_others(error.what())) {
-      tell(error, dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ? 5 : 1);
+      tell(error, perf::is_out_of_memory(error) ? 5 : 1);
       throw;
     }
     log::write(log::Level::debug, error.what());

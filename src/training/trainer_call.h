@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "perf/device.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
 
@@ -24,10 +25,10 @@ void Trainer::call(const char* name, Hook hook) {
       hook(*callback);
     } catch (const Error&) {
       throw;
-    } catch (const c10::Error& error) {
-      fail(error.what_without_backtrace());
     } catch (const std::exception& error) {
-      fail(error.what());
+      if (perf::is_out_of_memory(error)) throw;  // has advice of its own
+      const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+      fail(of_torch != nullptr ? of_torch->what_without_backtrace() : error.what());
     }
   }
 }

@@ -65,7 +65,13 @@ void Trainer::on_exception(const std::string& what) {
     }
     writer_.wait();
     state_.batch = edge_;
-    for (const auto& callback : callbacks_) callback->on_exception(context_, what);
+    for (const auto& callback : callbacks_) {
+      try {
+        callback->on_exception(context_, what);
+      } catch (const std::exception& error) {  // what others asked for is still to be saved
+        log::warn("after the error: callbacks.{}: {}", callback->name, error.what());
+      }
+    }
     write();
     writer_.wait();
   } catch (const std::exception& error) {

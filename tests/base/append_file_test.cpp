@@ -2,9 +2,11 @@
 
 #include <filesystem>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -68,6 +70,22 @@ TEST(AppendFile, LeavesOutWholeWhatDoesNotFit) {
   EXPECT_NE(said.find(dir / "log: can't be written"), std::string::npos) << said;
   EXPECT_EQ(said.find("warning"), said.rfind("warning")) << "one warning: " << said;
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
+}
+
+TEST(AppendFile, WhatCantBeReadIsNotReplaced) {
+  const test::TmpDir dir;
+  AppendFile file(dir / "log");
+  file.append("a\n");
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const int next = ::open("/dev/null", O_RDONLY);
+  ::close(next);
+  const rlimit one{static_cast<rlim_t>(next) + 1, before.rlim_max};  // the copy takes the last
+  ::setrlimit(RLIMIT_NOFILE, &one);
+  const bool is_done = file.rewrite("head\n", [](std::string&) { return true; });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(is_done);
+  EXPECT_EQ(read_file(dir / "log"), "a\n");
 }
 
 }  // namespace

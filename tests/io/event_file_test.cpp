@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/crc32c.h"
 #include "tests/support/events.h"
 #include "tests/support/tmp_dir.h"
 

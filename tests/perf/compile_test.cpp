@@ -1,6 +1,7 @@
 #include "perf/compile.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 
 #include "base/error.h"
 #include "nn/model.h"
@@ -59,6 +60,14 @@ TEST(Device, ReportsPeakMemory) {
   const int64_t before = perf::peak_memory(c10::kCPU);
   const at::Tensor large = at::ones({64, 1024, 1024});  // 256 MiB
   EXPECT_GT(perf::peak_memory(c10::kCPU) - before, 200'000'000);
+}
+
+TEST(Device, MatmulPrecisionHoldsWithoutEnableTf32) {
+  perf::PerformanceOptions options;
+  options.matmul_precision = "high";
+  perf::apply(options, c10::Device(c10::kCUDA, 0));
+  EXPECT_EQ(at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL),
+            at::Float32Precision::TF32);
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "tests/support/tmp_dir.h"
 
@@ -98,6 +101,22 @@ TEST_F(OperatorProfile, TheTableIsSortedAndEnds) {
   EXPECT_NE(text.find("... and 1 more"), std::string::npos);
   EXPECT_NE(text.find("15.000us"), std::string::npos) << "the average of two calls\n" << text;
   EXPECT_EQ(text.find("CUDA"), std::string::npos);
+}
+
+TEST(OperatorProfiler, ATraceThatDoesNotFitIsAnError) {
+  const test::TmpDir dir;
+  OperatorProfiler profiler(OperatorProfileOptions{});
+  profiler.start();
+  at::ones({4}).add(1);
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{16, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &little);
+  OperatorRows rows;
+  EXPECT_THROW(profiler.stop(rows, dir / "trace.json"), IoError);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
 }  // namespace

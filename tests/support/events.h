@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "io/crc32c.h"
 #include "io/event_file.h"
 
 namespace cytra::test {

@@ -150,6 +150,14 @@ TEST_F(Ddp, AMistakeFoundWhileTrainingIsToldOnce) {
   EXPECT_NE(read_file(at("late/train.rank1.log")).find("val/dise"), std::string::npos);
 }
 
+TEST_F(Ddp, EachProcessHasItsProfile) {
+  const Outcome outcome =
+      shell(train("profiled", std::string(kTwo) + " trainer.max_epochs=1 trainer.profiler=simple"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* folder : {"profiler", "profiler.rank1"})
+    EXPECT_TRUE(fs::exists(at("profiled/") + folder + "/table.txt")) << folder;
+}
+
 TEST_F(Ddp, ARankWithoutTheFirstSaysSo) {
   const Outcome outcome = shell("WORLD_SIZE=2 RANK=1 MASTER_ADDR=localhost MASTER_PORT=29511 " +
                                 train("alone", "trainer.devices=2 trainer.process_timeout=2"));

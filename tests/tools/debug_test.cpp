@@ -72,10 +72,6 @@ TEST_F(Debug, OverfitKeepsNoCheckpoint) {
   EXPECT_FALSE(has_checkpoint("overfit"));
 }
 
-TEST_F(Debug, DetectAnomaly) {
-  EXPECT_TRUE(trained(train("anomaly", "debug=detect_anomaly trainer.max_epochs=1"), 2));
-}
-
 TEST_F(Debug, ProfilerWritesTraceAndTable) {
   EXPECT_TRUE(trained(train("profiler", "debug=profiler"), 5));
   const std::string trace = trace_of("profiler");

@@ -365,12 +365,13 @@ TEST_F(Programs, ResultsAsJson) {
 
 TEST_F(Programs, AnInterruptedTestGivesNoNumbers) {
   const Outcome outcome = shell(
-      "mkdir '" + at("long") + "' && cp -r '" + samples() + "'/* '" + at("long") + "' && cd '" +
-      at("long") + "' && for i in $(seq 4000); do tail -n 1 test.csv; done > more && " +
-      "cat more >> test.csv && " +
+      "mkdir '" + at("long") + "' && cp -r '" + samples() + "'/* '" + at("long") + "'; cd '" +
+      at("long") + "'; for i in $(seq 4000); do tail -n 1 test.csv; done > more; " +
+      "cat more >> test.csv; " +
       train("test=True 'data.path=" + at("long") + "' trainer.max_steps=1", "tested") +
       " & pid=$!; while ! grep -q 'step 1/1' '" + at("tested") +
-      "/train.log' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+      "/train.log' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; sleep 1; kill -TERM $pid; wait "
+      "$pid");
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_EQ(value_of(outcome.out, "test/dice"), "") << outcome.out;
   EXPECT_NE(outcome.err.find("interrupted in the test"), std::string::npos) << outcome.err;

@@ -78,6 +78,37 @@ TEST(ModelCheckpoint, ANameForAllEpochsHoldsTheBest) {
   EXPECT_TRUE(std::filesystem::exists(dir / "best.ckpt"));
 }
 
+TEST(ModelCheckpoint, NumbersNamesThatAreTaken) {
+  const test::TmpDir dir;
+  const auto callback =
+      make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + dir.path() +
+                               "', filename: best, monitor: val/dice, mode: max, save_top_k: 2}");
+  Series series;
+  series.run(*callback, {0.5, 0.3, 0.6, 0.4});
+  EXPECT_EQ(series.state.best_path, dir / "best-v1.ckpt");
+  for (const char* name : {"best.ckpt", "best-v1.ckpt"})
+    EXPECT_TRUE(std::filesystem::exists(dir / name)) << name;
+  EXPECT_EQ(series.saved[3], (std::vector<std::string>{dir / "last.ckpt"}));
+}
+
+TEST(ModelCheckpoint, ScoresOfAnotherMetricDoNotCount) {
+  const test::TmpDir dir;
+  const auto watch = [&](const std::string& what) {
+    return make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + dir.path() + "', " +
+                                    what + "}");
+  };
+  const auto loss = watch("monitor: val/loss, mode: min"),
+             dice = watch("monitor: val/dice, mode: max");
+  Series series;
+  series.state.metrics["val/loss"] = 1.3;
+  series.run(*loss, {0.1});
+  EXPECT_EQ(series.state.best_score, 1.3);
+  dice->load(loss->state());
+  series.run(*dice, {0.5});
+  EXPECT_EQ(series.state.best_score, 0.5);
+  EXPECT_EQ(series.state.best_path, dir / "epoch_002.ckpt");
+}
+
 TEST(ModelCheckpoint, ASaveThatFailsEndsTheRunOrIsAWarning) {
   for (const bool warns : {false, true}) {
     const test::TmpDir dir;

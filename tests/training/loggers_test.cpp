@@ -98,11 +98,14 @@ TEST(TensorBoardLogger, WritesWhatItGets) {
     histogram.limits = {0.5, 1};
     histogram.counts = {0, 1};
     logger->log_histogram("weights", histogram, 10);
+    logger->log_text("model", "a  b\nc  d", 10);
   }
   const std::string first = test::only_file(dir + "/tensorboard");
   const auto records = test::records_of(read_file(first));
-  // Version, start of the session, its parameters, environment, config, 10 rows, image, histogram.
-  ASSERT_EQ(records.size(), 17U);
+  // Version, start of the session, its parameters, environment, config, 10 rows, image, histogram,
+  // text.
+  ASSERT_EQ(records.size(), 18U);
+  EXPECT_NE(records[17].find("```\na  b\nc  d\n```"), std::string::npos) << "columns in Markdown";
   EXPECT_NE(records[2].find("model.depth"), std::string::npos);
   EXPECT_EQ(records[2].find("paths.output_dir"), std::string::npos);
   EXPECT_EQ(records[2].find("RandFlipd"), std::string::npos);
@@ -147,7 +150,9 @@ TEST(Curve, KeepsMeansAndExtremesInLittleMemory) {
 }
 
 TEST(PlotSvg, DrawsAnyValues) {
-  Curve empty, one, same, wide, huge;
+  Curve empty, one, same, wide, huge, near;
+  near.add(0, 0.1);
+  near.add(1, std::nextafter(0.1, 1));
   EXPECT_EQ(plot_svg({{"empty", &empty}}, 0, 5), "");
   one.add(3, 0);
   for (int i = 0; i < 5; ++i) {
@@ -157,7 +162,7 @@ TEST(PlotSvg, DrawsAnyValues) {
   }
   EXPECT_NE(plot_svg({{"w", &wide}}, 0, 5).find("data-log"), std::string::npos);
   EXPECT_EQ(plot_svg({{"w", &same}}, 0, 5).find("data-log"), std::string::npos);
-  for (const Curve* curve : {&one, &same, &wide, &huge}) {
+  for (const Curve* curve : {&one, &same, &wide, &huge, &near}) {
     const std::string svg = plot_svg({{"x", curve}, {"empty", &empty}}, 0, 5);
     EXPECT_NE(svg.find("<polyline"), std::string::npos);
     for (const char* wrong : {"nan", "inf"}) EXPECT_EQ(svg.find(wrong), std::string::npos) << svg;
@@ -171,6 +176,7 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
              "2026-01-01 00:00:02 warning: a <bad> image\n");
   const auto logger = make("HTMLReport", dir.path());
   for (int64_t step = 1; step <= 5000; ++step) {
+    logger->log({{"lr-AdamW", 0.1}}, 0, step);
     logger->log({{"train/loss_step", 1.0 / static_cast<double>(step)},
                  {"data_time", 0.1},
                  {"step_time", 0.3}},
@@ -190,7 +196,7 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
     return found;
   };
   EXPECT_LT(html.size(), 200'000U);
-  EXPECT_EQ(count("<svg"), 2) << "losses, seconds per batch";
+  EXPECT_EQ(count("<svg"), 3) << "losses, seconds per batch, learning rate";
   EXPECT_EQ(count("src=\"data:image/png;base64,iVBORw0KGgo"), 1) << "the newest of each name";
   EXPECT_EQ(count("src="), 1) << "nothing from elsewhere";
   EXPECT_EQ(count("href"), 0);

@@ -185,6 +185,19 @@ TEST(OnExceptionCheckpoint, KeepsTheLastStep) {
   EXPECT_EQ(again.weights(), tiny.weights());
 }
 
+TEST(OnExceptionCheckpoint, WhereItFailsTheOthersSave) {
+  const test::TmpDir dir;
+  write_file(dir / "file", "in the way");
+  Tiny tiny("max_epochs: 2",
+            "{bad: {_target_: OnExceptionCheckpoint, dirpath: '" + (dir / "file/x") +
+                "'}, saver: {_target_: ModelCheckpoint, dirpath: '" + (dir / "c") + "'}}");
+  tiny.recorder->each_step = [](training::Context& context) {
+    if (context.state.step == 3) throw std::runtime_error("on purpose");
+  };
+  EXPECT_THROW(tiny.fit(), std::runtime_error);
+  EXPECT_TRUE(std::filesystem::exists(dir / "c/last.ckpt"));
+}
+
 TEST(LayerFreeze, HoldsParametersStill) {
   Tiny tiny("max_epochs: 2", "{freeze: {_target_: cyto_dl.callbacks.LayerFreeze, contains: bias}}");
   const std::vector<double> before = tiny.weights();

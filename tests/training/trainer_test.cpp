@@ -230,6 +230,8 @@ TEST(Trainer, PlateauWithoutAValidationLooksAtEveryEpoch) {
             "{_target_: ReduceLROnPlateau, monitor: train/loss_epoch, patience: 0, threshold: 1e6, "
             "factor: 0.5}");
   tiny.fit(4, 2, 0);
+  EXPECT_EQ(tiny.log->values("step_time").count(1), 0U) << "it is not over";
+  EXPECT_EQ(tiny.log->values("step_time").count(2), 1U);
   const std::map<int64_t, double> rates = tiny.log->values("lr");
   EXPECT_DOUBLE_EQ(rates.at(1), 0.001);
   EXPECT_LT(rates.at(8), 0.0006);

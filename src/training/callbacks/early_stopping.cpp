@@ -60,6 +60,7 @@ class EarlyStopping final : public Callback {
   Node state() const override {
     Node state = Node::make_map();
     state.set("waited", Node::make_integer(waited_));
+    state.set("watched", Node::make_string(options_.mode + " " + options_.monitor));
     Node best;
     best.kind = config::Kind::real;
     best.real = best_.value_or(0);
@@ -67,6 +68,8 @@ class EarlyStopping final : public Callback {
     return state;
   }
   void load(const Node& state) override {
+    const std::string watched = options_.mode + " " + options_.monitor;
+    if (state.get<std::string>("watched", watched) != watched) return;  // it starts afresh
     waited_ = state.get<int64_t>("waited");
     best_.reset();
     if (state.has("best")) best_ = state.get<double>("best");

@@ -142,6 +142,7 @@ class MemoryProfiler final : public Callback {
   explicit MemoryProfiler(const Options& options) : options_(options) {}
 
   void on_fit_start(Context& context) override {
+    make_folders(options_.dirpath);
     const std::vector<at::Tensor> parameters = context.task.model().parameters();
     meter_ = std::make_shared<Meter>(!parameters.empty() && parameters.front().is_cuda());
     for (const at::Tensor& parameter : parameters) {
@@ -180,7 +181,6 @@ class MemoryProfiler final : public Callback {
     for (const auto& [phase, peak] : peaks) lines.push_back({phase, bytes(peak)});
     lines.push_back({"(weights and optimizer)", bytes(meter_->at_begin())});
     const std::string table = format_table(lines);
-    make_folders(options_.dirpath);
     write_file(options_.dirpath + "/table.txt", table);
     write_file(options_.dirpath + "/memory.svg", memory_svg(meter_->course()));
     write_file(options_.dirpath + "/memory.json", json());

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "training/callback.h"
 #include "training/trainer_options.h"
@@ -70,7 +72,9 @@ class ModelCheckpoint final : public Callback {
       v("monitor", monitor, "metric that decides which is best; null: the newest is");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("save_top_k", save_top_k, "how many of the best to keep; -1: all, 0: none", -1, 1e6);
-      v("save_last", save_last, "keep last.ckpt: the newest state that was saved");
+      v("save_last",
+        save_last,
+        "keep last.ckpt, the newest state; every_n_train_steps and train_time_interval always do");
       v("every_n_epochs", every_n_epochs, "epochs between two checkpoints", 1, 1e9);
       v("every_n_train_steps", every_n_train_steps, "also every so many steps; 0: no", 0, 1e12);
       v("train_time_interval", train_time_interval, "also after so long: DD:HH:MM:SS");
@@ -82,7 +86,7 @@ class ModelCheckpoint final : public Callback {
       v("save_on_train_epoch_end", Unused{{"false"}}, "after a validation, else after an epoch");
       v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything; see `export`");
       v("auto_insert_metric_name", Unused{{"false"}}, "name the metric in filename");
-      v("enable_version_counter", Unused{}, "every run has its own folder");
+      v("enable_version_counter", Unused{{"true"}}, "a name that is taken gets -v1, -v2 ...");
       v("verbose", Unused{}, "of Lightning");
     }
     void check() {
@@ -92,6 +96,11 @@ class ModelCheckpoint final : public Callback {
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
 
   void on_fit_start(Context& context) override {
+    if (std::exchange(is_other_, false)) {
+      log::warn("callbacks.{}: the best so far is by another metric and does not count", name);
+      context.state.best_score = 0;
+      context.state.best_path.clear();
+    }
     fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);
@@ -136,12 +145,17 @@ class ModelCheckpoint final : public Callback {
       value.real = score;
       kept.set(path, value);
     }
+    state.set("watched", Node::make_string(watched()));
     return state;
   }
   void load(const Node& state) override {
     kept_.clear();
+    is_other_ = state.get<std::string>("watched", watched()) != watched();
+    if (is_other_) return;
     for (const auto& [path, score] : state.at("kept").map)
       kept_.emplace_back(score.as<double>(), path);
+    if (options_.save_top_k >= 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k)
+      kept_.resize(static_cast<std::size_t>(options_.save_top_k));
   }
 
  private:
@@ -168,8 +182,17 @@ class ModelCheckpoint final : public Callback {
     saved_at_ = Clock::now();
     saved_step_ = context.state.step;
   }
+  /// With -v1, -v2 ... where a checkpoint that stays has the name already, as Lightning's.
   std::string path_of(const TrainState& state) const {
-    return fmt::format("{}/{}.ckpt", options_.dirpath, fill_in(options_.filename, state));
+    const std::string stem = options_.dirpath + "/" + fill_in(options_.filename, state);
+    const bool is_full =
+        options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) >= options_.save_top_k;
+    const auto end = kept_.end() - (is_full ? 1 : 0);  // the last one goes: its name is free
+    std::string path = stem + ".ckpt";
+    const auto is_taken = [&](const Kept& kept) { return kept.second == path; };
+    for (int version = 1; std::any_of(kept_.begin(), end, is_taken); ++version)
+      path = fmt::format("{}-v{}.ckpt", stem, version);
+    return path;
   }
 
   void keep_newest(Context& context) {
@@ -219,6 +242,9 @@ class ModelCheckpoint final : public Callback {
       context.remove.push_back(worst.second);
     return worst;
   }
+  std::string watched() const {
+    return options_.monitor ? options_.mode + " " + *options_.monitor : "";
+  }
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
 
   Options options_;
@@ -226,6 +252,7 @@ class ModelCheckpoint final : public Callback {
   Clock::time_point saved_at_;
   int64_t saved_step_ = -1;  // until the training begins
   bool has_last_ = false;    // of this run
+  bool is_other_ = false;    // what was loaded has scores of another metric
 };
 CYTRA_REGISTER(Callback, ModelCheckpoint, "ModelCheckpoint");
 

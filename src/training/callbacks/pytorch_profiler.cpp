@@ -75,6 +75,7 @@ class PyTorchProfiler final : public Callback {
   explicit PyTorchProfiler(const Options& options) : options_(options) {}
 
   void on_fit_start(Context& context) override {
+    make_folders(options_.dirpath);
     const auto parameters = context.task.model().parameters();
     const bool asks = std::find(options_.activities.begin(), options_.activities.end(), "cuda") !=
                       options_.activities.end();
@@ -133,7 +134,6 @@ class PyTorchProfiler final : public Callback {
 
   void write() {
     files_ += 1;
-    make_folders(options_.dirpath);
     char host[256] = "host";
     gethostname(host, sizeof host - 1);
     const std::string trace =

@@ -39,6 +39,7 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
       : options_(options), times_operations_(times_operations) {}
 
   void on_fit_start(Context&) override {
+    make_folders(options_.dirpath);
     begin_ = Clock::now();
     listening_.emplace(*this, times_operations_);
   }
@@ -101,7 +102,6 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
     }
     const std::string table = format_table(lines);
     const std::string path = options_.dirpath + "/" + options_.filename + ".txt";
-    make_folders(options_.dirpath);
     write_file(path, table);
     constexpr std::size_t kMostLines = 40;
     if (lines.size() > kMostLines) lines.resize(kMostLines);

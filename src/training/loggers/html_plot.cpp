@@ -44,7 +44,9 @@ struct Axis {
       for (const double factor : {5., 2., 1.}) {
         if (factor * decade >= rough) stride = factor * decade;
       }
-      for (double i = std::ceil(low / stride); i * stride <= high; ++i) marks.push_back(i * stride);
+      const double first = std::ceil(low / stride);
+      for (int i = 0; i < 10 && (first + i) * stride <= high; ++i)
+        marks.push_back((first + i) * stride);
     }
     const auto is_outside = [this](double mark) { return mark < low || mark > high; };
     marks.erase(std::remove_if(marks.begin(), marks.end(), is_outside), marks.end());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -98,12 +99,13 @@ class HtmlReport final : public Logger {
                    info.config.get<std::string>("run_name", "run")},
                   " / ");
     environment_ = info.environment;
-    first_step_ = step_ = info.step;
+    first_step_ = step_ = timed_ = info.step;
     begin_ = std::chrono::steady_clock::now();
   }
 
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
-    const auto steps = static_cast<double>(step - step_);
+    const bool has_times = metrics.count("data_time") != 0;
+    const auto steps = static_cast<double>(has_times ? step - std::exchange(timed_, step) : 0);
     for (const auto& [name, value] : metrics) {
       curves_[name].add(static_cast<double>(step), value);
       if (name == "data_time") waited_ += value * steps;
@@ -270,6 +272,7 @@ class HtmlReport final : public Logger {
   std::map<std::string, std::string> texts_;
   double waited_ = 0, computed_ = 0;  // seconds, up to a factor
   int64_t epoch_ = 0, step_ = 0, first_step_ = 0;
+  int64_t timed_ = 0;  // step of the newest data_time
   std::chrono::steady_clock::time_point begin_;
 };
 CYTRA_REGISTER(Logger, HtmlReport, "HTMLReport");

@@ -69,8 +69,9 @@ class TensorBoardLogger final : public Logger {
     std::string table = "| | |\n|---|---|\n";
     for (const auto& [label, text] : info.environment)
       table += fmt::format("| {} | {} |\n", label, text);
-    log_text("environment", table, step_);
-    log_text("config", "```yaml\n" + config::to_yaml(info.config) + "```\n", step_);
+    file_->add(io::text_summary("environment", table), step_);
+    file_->add(io::text_summary("config", "```yaml\n" + config::to_yaml(info.config) + "```\n"),
+               step_);
   }
 
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
@@ -86,7 +87,8 @@ class TensorBoardLogger final : public Logger {
     file_->add(io::histogram_summary(prefix_ + name, values), step);
   }
   void log_text(const std::string& name, const std::string& text, int64_t step) override {
-    file_->add(io::text_summary(name, text), step);
+    const bool is_table = text.find('\n') != std::string::npos;  // it is shown as Markdown
+    file_->add(io::text_summary(name, is_table ? "```\n" + text + "\n```" : text), step);
   }
 
   void close(const Metrics& results) override {
