@@ -91,6 +91,21 @@ TEST(ModelCheckpoint, NumbersNamesThatAreTaken) {
   EXPECT_EQ(series.saved[3], (std::vector<std::string>{dir / "last.ckpt"}));
 }
 
+TEST(ModelCheckpoint, AValidationTakesThePlaceOfItsStep) {
+  const test::TmpDir dir;
+  test::Tiny(
+      "max_epochs: 2",
+      "{saver: {_target_: ModelCheckpoint, monitor: null, save_top_k: 2, every_n_train_steps: 1, "
+      "save_last: false, filename: '{step}-{val/loss:.2f}', dirpath: '" +
+          dir.path() + "'}}")
+      .fit(4, 2);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+    left.push_back(entry.path().filename().string().substr(0, 2));
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, (std::vector<std::string>{"3-", "4-", "la"}));
+}
+
 TEST(ModelCheckpoint, ScoresOfAnotherMetricDoNotCount) {
   const test::TmpDir dir;
   const auto watch = [&](const std::string& what) {

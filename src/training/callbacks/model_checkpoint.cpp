@@ -198,8 +198,15 @@ class ModelCheckpoint final : public Callback {
   void keep_newest(Context& context) {
     if (options_.save_top_k == 0) return;
     forgive(context);
+    const auto step = static_cast<double>(context.state.step);
+    std::string before;  // of the same step: the validation that came after takes its place
+    if (!kept_.empty() && kept_.front().first == step) {
+      before = kept_.front().second;
+      kept_.erase(kept_.begin());
+    }
     const std::string path = path_of(context.state);
-    kept_.insert(kept_.begin(), {static_cast<double>(context.state.step), path});
+    if (before != path && is_own(before)) context.remove.push_back(before);
+    kept_.insert(kept_.begin(), {step, path});
     context.state.best_path = path;
     drop_beyond_k(context, path);
     save(context, path);
@@ -237,10 +244,11 @@ class ModelCheckpoint final : public Callback {
       return std::nullopt;
     Kept worst = kept_.back();
     kept_.pop_back();
-    if (worst.second != newest &&
-        std::filesystem::path(worst.second).parent_path() == options_.dirpath)
-      context.remove.push_back(worst.second);
+    if (worst.second != newest && is_own(worst.second)) context.remove.push_back(worst.second);
     return worst;
+  }
+  bool is_own(const std::string& path) const {
+    return std::filesystem::path(path).parent_path() == options_.dirpath;
   }
   std::string watched() const {
     return options_.monitor ? options_.mode + " " + *options_.monitor : "";
