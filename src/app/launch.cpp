@@ -55,6 +55,7 @@ int64_t number_or(const char* name, int64_t otherwise, int64_t low, int64_t high
 }
 
 constexpr int64_t kMost = 1 << 20, kPorts = 65535;
+constexpr const char* kChild = "CYTRA_CHILD";  // set for what Children starts
 
 Place by_torchrun(const TrainerOptions& options) {
   Place place;
@@ -74,6 +75,7 @@ Place by_torchrun(const TrainerOptions& options) {
   place.is_hosted = text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (!text_of("TORCHELASTIC_RESTART_COUNT").empty())
     place.attempt = text_of("TORCHELASTIC_RESTART_COUNT");
+  place.is_child = text_of(kChild) == "1";
   return place;
 }
 
@@ -205,7 +207,8 @@ void Children::start(const Place& place) {
                                            {"WORLD_SIZE", std::to_string(place.size)},
                                            {"LOCAL_WORLD_SIZE", std::to_string(place.size)},
                                            {"MASTER_ADDR", place.host},
-                                           {"MASTER_PORT", std::to_string(place.port)}};
+                                           {"MASTER_PORT", std::to_string(place.port)},
+                                           {kChild, "1"}};
     std::vector<std::string> variables;
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;

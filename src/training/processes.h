@@ -22,6 +22,7 @@ struct Place {
   uint16_t port = 0;                       // 0: any that is free, for rank 0
   bool is_hosted = false;                  // the launcher keeps the store; else rank 0 does
   std::string attempt = "0";               // counts an elastic launcher's restarts
+  bool is_child = false;                   // rank 0 started it, and decides on signals at the start
 };
 
 /// The processes of a data-parallel training: each has the whole model and its share of the images.

@@ -93,7 +93,7 @@ void Processes::Shared::await_all() {
       throw_end(text_of(store->get(kEnd)));
     }
     const int caught = signal_received() != 0 ? signal_received() : signal.load();
-    if (caught != 0) {
+    if (caught != 0 && !place.is_child) {
       log::warn("interrupted while waiting for the other processes");
       std::_Exit(signal_exit_code(caught));  // there is nothing to be saved yet
     }

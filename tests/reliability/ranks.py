@@ -139,6 +139,7 @@ def signalled(programs, full, count, random):
         targets[target] += 1
         return True
 
-    counted, chains, slowest = disturb(programs, [2], count or (100 if full else 2), random, send, check)
-    return (f"{counted} to 2 ranks ({targets['one']} to one, {targets['all']} to both)",
+    sizes = [2, 3] if full else [2]
+    counted, chains, slowest = disturb(programs, sizes, count or (100 if full else 2), random, send, check)
+    return (f"{counted} to {' or '.join(map(str, sizes))} ranks ({targets['one']} to one, {targets['all']} to all)",
             f"saved in all, ended within {slowest:.1f} s; {chains} finished runs bit-equal")
