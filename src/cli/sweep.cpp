@@ -1,6 +1,7 @@
 #include "cli/sweep.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -139,7 +140,11 @@ int run_sweep(const Program& program,
     job.folder = sweep_dir + "/" + job.folder;
     job.arguments.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
   }
-  const int parallel = parallel_jobs(plan.root);
+  const int parallel = std::min(parallel_jobs(plan.root), static_cast<int>(jobs.size()));
+  if (parallel > 1) {  // cores of their own, as joblib's workers have: threads that wait, spin
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    ::setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores / parallel)).c_str(), 0);
+  }
   write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));
   log::info("{} jobs, {} at a time, in {}", jobs.size(), parallel, sweep_dir);
   return run_jobs(jobs, {parallel, arguments.json});

@@ -1,7 +1,9 @@
 // What the programs tell about configurations, and sweeps.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -76,6 +78,7 @@ TEST_F(ConfigTools, ARunKeepsItsConfigurationAndItsCommand) {
 
 TEST_F(ConfigTools, ASweepRunsEveryJobAndGoesOnAfterAFailure) {
   const Outcome outcome = shell(
+      "unset OMP_NUM_THREADS; " +
       train("--json -m seed=1,2 'data.path=" + at("samples") +
             ",/no/such' hydra.sweep.dir=sweep hydra/launcher=joblib hydra.launcher.n_jobs=2"));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
@@ -92,6 +95,10 @@ TEST_F(ConfigTools, ASweepRunsEveryJobAndGoesOnAfterAFailure) {
   }
   EXPECT_EQ(jobs[3]["overrides"], "data.path=/no/such seed=2");
   EXPECT_TRUE(jobs[0]["result"].contains("best_score"));
+  const unsigned threads = std::max(1U, std::thread::hardware_concurrency() / 2);
+  EXPECT_NE(read_file(at("sweep/0.log")).find(", " + std::to_string(threads) + " threads)"),
+            std::string::npos)
+      << "each of two jobs has half of the cores";
   EXPECT_TRUE(fs::exists(at("sweep/multirun.yaml")));
   EXPECT_NE(outcome.err.find("/no/such: no such"), std::string::npos) << outcome.err;
 }
