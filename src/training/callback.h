@@ -93,7 +93,9 @@ struct Callback {
   virtual void swap_in(Task&) {}
   virtual void swap_out(Task&) {}
 
-  std::string name;  // under `callbacks`; names its part of a checkpoint
+  /// Under `callbacks`; names its part of a checkpoint. Without one the trainer gives "callback_0",
+  /// by the place in its list.
+  std::string name;
 };
 
 }  // namespace cytra::training

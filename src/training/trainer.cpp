@@ -54,7 +54,10 @@ Trainer::Trainer(TrainerOptions options,
       device_(device_of(task.model())),
       scaler_(options_.grad_scaler, precision_.needs_scaling(), device_),
       context_{state_, task_, optimizer_, loggers_} {
-  for (const auto& callback : callbacks_) callback->attach(task_);
+  for (std::size_t c = 0; c < callbacks_.size(); ++c) {
+    if (callbacks_[c]->name.empty()) callbacks_[c]->name = fmt::format("callback_{}", c);
+    callbacks_[c]->attach(task_);
+  }
   if (!optimizer_.is_attached()) optimizer_.attach(task_.model().named_parameters().pairs());
   state_.seed = static_cast<int64_t>(at::globalContext().defaultGenerator(at::kCPU).current_seed());
 }

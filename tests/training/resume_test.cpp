@@ -140,6 +140,33 @@ TEST(Resume, AveragesEveryEpochOnce) {
   EXPECT_EQ(train(4, "rest", "part"), whole);
 }
 
+TEST(Resume, CallbacksWithoutANameHaveAStateEach) {
+  const test::TmpDir dir;
+  const auto train = [&](int epochs, bool is_resumed) {
+    Tiny tiny(fmt::format("max_epochs: {}", epochs),
+              "{}",
+              0,
+              "{_target_: SGD, lr: 0.05}",
+              "{_target_: ConstantLR, factor: 1.0}");
+    const auto first = make<training::Callback>("{_target_: EMAWeightAveraging, decay: 0.5}"),
+               second = make<training::Callback>("{_target_: EMAWeightAveraging, decay: 0.9}");
+    training::Trainer trainer(
+        tiny.parsed, *tiny.task, *tiny.optimizer, *tiny.scheduler, {first, second});
+    if (is_resumed) trainer.resume(dir / "a.ckpt");
+    data::DataLoader images = test::loader(10, 2, true), none({});
+    trainer.fit(images, none);
+    trainer.save(dir / "a.ckpt");
+    return std::make_pair(first->tensors().begin()->second.clone(),
+                          second->tensors().begin()->second.clone());
+  };
+  const auto whole = train(2, false);
+  train(1, false);
+  const auto rest = train(2, true);
+  EXPECT_TRUE(at::equal(rest.first, whole.first));
+  EXPECT_TRUE(at::equal(rest.second, whole.second));
+  EXPECT_FALSE(at::equal(rest.first, rest.second));
+}
+
 TEST(Resume, OfAFinishedTrainingLeavesACheckpointOfItsOwn) {
   const test::TmpDir dir;
   const Tiny whole = run(dir / "whole", 0, "", 0),
