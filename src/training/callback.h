@@ -89,7 +89,8 @@ struct Callback {
   virtual std::map<std::string, Tensor> tensors() const;
   virtual void load(const config::Node& /*state*/) {}
   /// Around every use of the weights that is not training (evaluation, a checkpoint): puts the
-  /// weights to be used into the model, and those in training back (weight averages).
+  /// weights to be used into the model, and those in training back, the last callback first (weight
+  /// averages).
   virtual void swap_in(Task&) {}
   virtual void swap_out(Task&) {}
 

@@ -99,6 +99,12 @@ std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
   return all;
 }
 
+/// The other way round than swap_in(): where several average, each gets back what it gave.
+void swap_out(const Parts& parts) {
+  for (auto callback = parts.callbacks.rbegin(); callback != parts.callbacks.rend(); ++callback)
+    (*callback)->swap_out(parts.task);
+}
+
 constexpr const char
     *kWeightsHint = "for bare weights set checkpoint.weights_only=true",
     *kConfigHint =
@@ -169,7 +175,7 @@ Snapshot take_snapshot(const Parts& parts,
     is_on_device = is_on_device || tensor.is_cuda();
   }
   if (is_on_device) perf::synchronize(parts.task.model().parameters().front().device());
-  for (const auto& callback : parts.callbacks) callback->swap_out(parts.task);
+  swap_out(parts);
 
   Node all = to_node(state);
   all.set("scheduler", numbers(parts.scheduler.state()));
@@ -209,8 +215,8 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
     }
     callback->load(*node);
     copy_all(file, "callback." + callback->name + ".", callback->tensors(), path);
-    callback->swap_out(parts.task);  // model.* are the weights to be used
   }
+  swap_out(parts);  // model.* are the weights to be used
   const auto threads = saved.get<int64_t>("threads");
   if (threads != at::get_num_threads()) {
     log::warn(

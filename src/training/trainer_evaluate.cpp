@@ -24,7 +24,8 @@ class SwappedIn {
     for (const auto& callback : callbacks_) callback->swap_in(task_);
   }
   ~SwappedIn() {
-    for (const auto& callback : callbacks_) callback->swap_out(task_);
+    for (auto callback = callbacks_.rbegin(); callback != callbacks_.rend(); ++callback)
+      (*callback)->swap_out(task_);
   }
   SwappedIn(const SwappedIn&) = delete;
   SwappedIn& operator=(const SwappedIn&) = delete;
