@@ -74,5 +74,5 @@ Done in $((SECONDS / 60)) min $((SECONDS % 60)) s
 To go on (in '$root'):
   train another way        $bin/train experiment=im2im/quickstart model.filters=[32,64,128] optimizer.lr=1e-3
   predict your own images  $bin/predict "checkpoint.ckpt_path=$best" data.path=/your/images
-  resume, to 40 epochs     $bin/train experiment=im2im/quickstart checkpoint.ckpt_path=$last trainer.max_epochs=40
+  resume, to 40 epochs     $bin/train experiment=im2im/quickstart "checkpoint.ckpt_path=$last" trainer.max_epochs=40
 END
