@@ -347,9 +347,9 @@ void Trainer::log_step(const Pending& step, const Outcome& outcome) {
   Metrics metrics{{"train/loss_step", outcome.loss}, {"lr", step.lr}};
   if (options_.gradient_clip_val) metrics["grad_norm"] = outcome.grad_norm;
   if (state_.skipped > 0) metrics["skipped_steps"] = static_cast<double>(state_.skipped);
-  Metrics seconds;  // none of a CPU's first step: it is not over
-  if (times.batches > 0) seconds = {{"data_time", times.data_s()}, {"step_time", times.step_s()}};
-  log(metrics, seconds);
+  Metrics spent;  // none of a CPU's first step: it is not over
+  if (times.batches > 0) spent = {{"data_time", times.data_s()}, {"step_time", times.step_s()}};
+  log(metrics, spent);
   note_ = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state_.epoch, outcome.loss, step.lr);
   for (const auto& [name, value] : state_.metrics) {
     if (name.rfind("val/", 0) == 0) note_ += fmt::format(" {} {:.4f}", name, value);

@@ -8,7 +8,6 @@
 namespace cytra::cli {
 namespace {
 
-using config::message_of;
 
 class Inspect : public testing::Test {
  protected:

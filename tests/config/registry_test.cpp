@@ -9,7 +9,6 @@
 namespace cytra {
 namespace {
 
-using config::message_of;
 using config::parse_yaml;
 
 struct Shape {

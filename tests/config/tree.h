@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "tests/support/message_of.h"
+
 namespace cytra::config {
 
 class Tree {
@@ -30,16 +32,5 @@ class Tree {
  private:
   std::string folder_;
 };
-
-/// The message of the error that `call` throws, or "" when it throws none.
-template <class Error, class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace cytra::config

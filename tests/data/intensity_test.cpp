@@ -9,6 +9,7 @@
 #include "config/registry.h"
 #include "data/sample.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -26,17 +27,6 @@ at::Tensor run(const std::string& text, const at::Tensor& image, uint64_t seed =
   Rng rng(seed);
   make(text)->apply(sample, rng);
   return sample.at("x");
-}
-
-/// What a call throws, or "".
-template <class F>
-std::string message_of(const F& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 at::Tensor ramp(at::IntArrayRef sizes) {
@@ -366,7 +356,7 @@ TEST(RandomIntensity, KeysShareWhatMonaiShares) {
 TEST(IntensityTransforms, TellWhatIsWrong) {
   const at::Tensor plane = ramp({2, 4, 5});
   const auto told = [&](const std::string& text) {
-    return message_of([&] {
+    return message_of<std::exception>([&] {
       data::Sample sample;
       sample.id = "cells.tif";
       sample.tensors["x"] = plane;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "io/ome_tiff.h"
 #include "io/reader.h"
+#include "tests/support/message_of.h"
 
 namespace cytra::io {
 
@@ -45,17 +46,6 @@ inline std::string bytes_of(const std::string& path) {
 inline void put(const std::string& path, const std::string& bytes) {
   ::unlink(path.c_str());  // ext4 flushes a file that is truncated and written again
   std::ofstream(path, std::ios::binary) << bytes;
-}
-
-/// The message of the E that `action` throws; "" when it throws nothing. Anything else passes on.
-template <class E, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "";
 }
 
 /// While it lives, no file of this process can grow beyond `bytes`: what a full disk looks like.

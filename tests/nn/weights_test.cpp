@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 #include "training/checkpoint.h"
 
 namespace cytra {
@@ -15,16 +16,6 @@ std::shared_ptr<nn::Model> make(const std::string& options) {
 }
 std::shared_ptr<nn::Model> same_as_golden() {
   return make("out_channels: 2, filters: [4, 6, 8]");
-}
-
-template <class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Weights, OfTorchGiveMonaisLogits) {
@@ -76,8 +67,8 @@ TEST(Weights, EverythingThatDoesNotFitIsListed) {
   const auto wider = make("out_channels: 2, filters: [4, 6, 16], trans_bias: true");
   const at::Tensor before = wider->parameters().front().clone();
   for (const bool strict : {true, false}) {
-    const std::string message =
-        message_of([&] { training::load_weights(kFolder + "dynunet.pth", *wider, strict); });
+    const std::string message = message_of<DataError>(
+        [&] { training::load_weights(kFolder + "dynunet.pth", *wider, strict); });
     for (const char* part : {"2 missing (upsamples.0.transp_conv.conv.bias",
                              "of another shape (bottleneck.conv1.conv.weight is (8,6,3,3), the "
                              "model's is (16,6,3,3)",
@@ -87,14 +78,14 @@ TEST(Weights, EverythingThatDoesNotFitIsListed) {
   }
   EXPECT_EQ(test::max_difference(wider->parameters().front(), before), 0) << "some were loaded";
   const std::string message =
-      message_of([&] { training::load_weights(kFolder + "plain.pth", *wider, false); });
+      message_of<DataError>([&] { training::load_weights(kFolder + "plain.pth", *wider, false); });
   EXPECT_NE(message.find("7 unexpected (0.bias"), std::string::npos) << message;
   EXPECT_NE(message.find("none of the model's names"), std::string::npos) << message;
 }
 
 TEST(Weights, ATorchFileIsNoCheckpoint) {
   const std::string message =
-      message_of([] { training::checkpoint_config(kFolder + "plain.pth"); });
+      message_of<DataError>([] { training::checkpoint_config(kFolder + "plain.pth"); });
   EXPECT_NE(message.find("checkpoint.config="), std::string::npos) << message;
 }
 

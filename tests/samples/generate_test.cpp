@@ -131,7 +131,7 @@ TEST(Generate, RefusesOptionsOutOfRange) {
   const auto message = [](auto change) {
     NucleiOptions options;
     change(options);
-    return io::message_of<ConfigError>([&] { generate_nuclei(options, 0, 0); });
+    return message_of<ConfigError>([&] { generate_nuclei(options, 0, 0); });
   };
   EXPECT_EQ(message([](auto& o) { o.size = 8; }), "samples: size is 8, expected 16 to 16384");
   EXPECT_NE(message([](auto& o) { o.spatial_dims = 4; }), "");

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "io/palette.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/layer_freeze.h"
@@ -22,16 +23,6 @@ using test::Tiny;
 
 const char* const kConstant = "{_target_: ConstantLR, factor: 1}";
 const char* const kEachStep = "max_epochs: 2, num_sanity_val_steps: 0, log_every_n_steps: 1";
-
-template <class Error>
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(LearningRateMonitor, NamesRatesAsLightningDoes) {
   const auto golden = nlohmann::json::parse(

@@ -4,13 +4,12 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "tests/support/error_of.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
 
-using test::error_of;
 using training::NamedParameters;
 using training::Optimizer;
 
@@ -249,7 +248,9 @@ TEST(Optimizer, RefusesWhatCanNotBe) {
     optimizer->attach({{"stem.weight", at::ones({2}).requires_grad_(true)},
                        {"head.weight", at::ones({2}).requires_grad_(true)}});
   };
-  const auto message = [&](const std::string& text) { return error_of([&] { attach(text); }); };
+  const auto message = [&](const std::string& text) {
+    return message_of<ConfigError>([&] { attach(text); });
+  };
   const std::string no_match =
       message("{_target_: SGD, param_groups: [{params: stem}, {params: body}]}");
   for (const char* part : {"param_groups[1]", "'body'", "stem.weight", "head.weight"})
@@ -268,7 +269,10 @@ TEST(Optimizer, RefusesWhatCanNotBe) {
   const at::Tensor parameter = at::ones({2}).requires_grad_(true);
   sgd->attach({{"a", parameter}});
   parameter.mutable_grad() = at::ones({2});
-  EXPECT_NE(error_of([&] { sgd->step({0.1, 0.9}); }).find("momentum"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] {
+              sgd->step({0.1, 0.9});
+            }).find("momentum"),
+            std::string::npos);
 }
 
 // Clipping by norm is a part of the step: step_test.cpp.

@@ -6,13 +6,12 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "tests/support/error_of.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
 
-using test::error_of;
 using training::Position;
 using training::Scheduler;
 
@@ -106,7 +105,7 @@ TEST(Scheduler, KeepsItsLastRateBeyondTheCycle) {
 
 TEST(Scheduler, RefusesWhatCanNotBe) {
   const auto message = [](const std::string& text) {
-    return error_of([&] { make(text)->at(0.1, {3, 60, 0, -1}); });
+    return message_of<ConfigError>([&] { make(text)->at(0.1, {3, 60, 0, -1}); });
   };
   const auto expect = [&](const std::string& text, const char* part) {
     EXPECT_NE(message(text).find(part), std::string::npos) << message(text);
@@ -124,7 +123,7 @@ TEST(Scheduler, RefusesWhatCanNotBe) {
       "milestones: [3]}",
       "ReduceLROnPlateau");
   EXPECT_EQ(message("{_target_: CosineAnnealingLR}"), "");
-  const std::string missing = error_of([] {
+  const std::string missing = message_of<ConfigError>([] {
     make("{_target_: ReduceLROnPlateau, monitor: val/los}")->on_metrics({{"val/loss", 1}});
   });
   EXPECT_NE(missing.find("'val/loss'"), std::string::npos) << missing;
