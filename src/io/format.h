@@ -47,6 +47,19 @@ void allocate(const std::string& path,
               std::size_t file_bytes,
               Image& image);
 
+/// The name of each axis in front of Y and X, the slowest first, by their `sizes`: those that
+/// Selection::axes gives, '-' for one of size 1 that they leave out; `own` where they are empty.
+/// Throws: DataError when they name another number of axes.
+std::string plane_axes(const std::string& path,
+                       const std::string& axes,
+                       const std::string& own,
+                       const std::vector<int64_t>& sizes);
+
+/// Of an array of 2 to 5 dimensions: the name of each, "TCZYX" from the end unless `axes` say.
+std::string array_axes(const std::string& path,
+                       const std::string& axes,
+                       const std::vector<int64_t>& shape);
+
 /// The geometry of a region: its first voxel lies elsewhere.
 Geometry moved(Geometry geometry, const Region& region);
 

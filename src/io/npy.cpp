@@ -91,19 +91,26 @@ class NpyImage final : public ImageReader {
     samples_.offset = static_cast<std::ptrdiff_t>(begin + length);
     const bool is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
     const std::vector<int64_t> shape = shape_of(path, value_of(path, header, "shape"));
-    if (shape.size() < 2 || shape.size() > 4)
+    if (shape.size() < 2 || shape.size() > (selection.axes.empty() ? 4U : 5U))
       fail(path, fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
-    std::copy(
-        shape.begin(), shape.end(), info_.shape.end() - static_cast<std::ptrdiff_t>(shape.size()));
+    const std::string axes = array_axes(path, selection.axes, shape);
+    int64_t step = static_cast<int64_t>(samples_.type.size()), of_time = 0;
+    bool fits = true;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      const std::size_t axis = is_fortran ? i : shape.size() - 1 - i;
+      const std::size_t side = std::string_view("CZYX").find(axes[axis]);
+      if (axes[axis] == 'T') {
+        info_.timepoints = shape[axis];
+        of_time = step;
+      } else if (side < 4) {
+        info_.shape[side] = shape[axis];
+        samples_.steps[side] = static_cast<std::ptrdiff_t>(step);
+      }
+      fits = fits && shape[axis] > 0 && !__builtin_mul_overflow(step, shape[axis], &step);
+    }
     info_.dtype = dtype_of(samples_.type).value();
     check_shape(path, info_.shape, info_.dtype, file_.bytes());
-    auto step = static_cast<std::ptrdiff_t>(samples_.type.size());
-    for (std::size_t i = 0; i < 4; ++i) {  // axes of size 1 in front change nothing
-      const std::size_t axis = is_fortran ? i : 3 - i;
-      samples_.steps[axis] = step;
-      step *= info_.shape[axis];
-    }
-    if (static_cast<uint64_t>(step) > file_.bytes() - begin - length) {
+    if (!fits || static_cast<uint64_t>(step) > file_.bytes() - begin - length) {
       throw DataError(
           fmt::format("{}: {} bytes behind its header, expected {} for its shape; the "
                       "file may be truncated: copy or save it again",
@@ -112,6 +119,7 @@ class NpyImage final : public ImageReader {
                       step));
     }
     chosen_ = select(path, selection, info_);
+    samples_.offset += static_cast<std::ptrdiff_t>(chosen_.timepoint * of_time);
     file_.map();
   }
 

@@ -29,10 +29,11 @@ struct OmeImage {
 
 class OmeLayout {
  public:
-  OmeLayout(const std::string& path, const std::vector<TiffPage>& pages)
-      : path_(path), pages_(pages) {}
+  OmeLayout(const std::string& path, const std::vector<TiffPage>& pages, const Selection& selection)
+      : path_(path), pages_(pages), selection_(selection) {}
 
-  TiffLayout read(const std::string& xml, int64_t scene) {
+  TiffLayout read(const std::string& xml) {
+    int64_t scene = selection_.scene;
     read_xml(xml);
     if (!metadata_file_.empty()) {
       const std::string own = uuid_;
@@ -151,7 +152,7 @@ class OmeLayout {
     constexpr int64_t kMostPlanes = 1 << 20;
     samples_ = image.samples.empty() ? 1 : whole_number(path_, "SamplesPerPixel", image.samples);
     if (samples_ < 1 || samples_ > UINT16_MAX) fail("has no samples per pixel");
-    place(path_, axes_of(image.pixels), kMostPlanes, layout_);
+    place_planes(axes_of(image.pixels), kMostPlanes);
     std::vector<std::size_t> pages(layout_.pages.size(), SIZE_MAX), file_of(pages.size(), 0);
     layout_.files = {path_};
     std::map<std::string, std::size_t> numbers;
@@ -193,8 +194,7 @@ class OmeLayout {
       fail("names another width and height than the pages have");
     }
     samples_ = page.samples;
-    const std::vector<TiffAxis> axes = axes_of(pixels);
-    place(path_, axes, page_count, layout_);
+    place_planes(axes_of(pixels), page_count);
     if (is_mapped) {
       std::vector<std::size_t> pages(layout_.pages.size(), SIZE_MAX);
       for (const TiffData& data : image.data) {
@@ -210,9 +210,14 @@ class OmeLayout {
     read_names_and_sizes(image);
   }
 
+  void place_planes(const std::vector<TiffAxis>& axes, int64_t count) {
+    place(path_, axes, count, own_);
+    place(path_, named(path_, selection_.axes, axes), count, layout_);
+  }
+
   void read_names_and_sizes(const OmeImage& image) {
     const Attributes& pixels = image.pixels;
-    layout_.channel_names = image.channel_names;
+    if (selection_.axes.empty()) layout_.channel_names = image.channel_names;
     constexpr const char* kSides[] = {"PhysicalSizeZ", "PhysicalSizeY", "PhysicalSizeX"};
     for (std::size_t side = 0; side < 3; ++side) {
       const auto size = pixels.find(kSides[side]);
@@ -252,11 +257,11 @@ class OmeLayout {
                  std::vector<std::size_t>* file_of) {
     const int64_t channel = number(data, "FirstC", 0) / samples_, plane = number(data, "FirstZ", 0),
                   timepoint = number(data, "FirstT", 0);
-    if (timepoint >= layout_.timepoints || channel >= layout_.channels || plane >= layout_.planes) {
+    if (timepoint >= own_.timepoints || channel >= own_.channels || plane >= own_.planes) {
       fail("has TiffData outside of its sizes");
     }
-    const auto first = static_cast<int64_t>(layout_.pages[static_cast<std::size_t>(
-        (timepoint * layout_.channels + channel) * layout_.planes + plane)]);
+    const auto first = static_cast<int64_t>(own_.pages[static_cast<std::size_t>(
+        (timepoint * own_.channels + channel) * own_.planes + plane)]);
     const auto total = static_cast<int64_t>(pages.size());
     const int64_t page = number(data, "IFD", 0);
     const int64_t count = std::min(
@@ -271,10 +276,12 @@ class OmeLayout {
 
   const std::string& path_;
   const std::vector<TiffPage>& pages_;
+  const Selection& selection_;
   std::string uuid_, metadata_file_;
   std::vector<OmeImage> images_;
   bool is_one_file_ = true;
   int64_t samples_ = 1, mapped_ = 0;
+  TiffLayout own_;  // with the axes' own names: of them TiffData speaks
   TiffLayout layout_;
 };
 
@@ -283,8 +290,8 @@ class OmeLayout {
 TiffLayout ome_layout(const std::string& path,
                       const std::string& xml,
                       const std::vector<TiffPage>& pages,
-                      int64_t scene) {
-  return OmeLayout(path, pages).read(xml, scene);
+                      const Selection& selection) {
+  return OmeLayout(path, pages, selection).read(xml);
 }
 
 }  // namespace cytra::io

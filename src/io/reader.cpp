@@ -20,17 +20,18 @@ namespace {
 struct Format {
   bool (*probe)(const std::string& head, const std::string& path);
   std::unique_ptr<ImageReader> (*open)(const std::string& path, const Selection& selection);
+  bool has_own_axes = false;  // Selection::axes can't name them
 };
-constexpr Format kFormats[] = {{is_dicom, open_dicom},
+constexpr Format kFormats[] = {{is_dicom, open_dicom, true},
                                {is_tiff, open_tiff_image},
                                {is_png, open_png},
                                {is_jpeg, open_jpeg},
                                {is_jpeg2000, open_jpeg2000},
                                {is_npy, open_npy},
-                               {is_nifti, open_nifti},
+                               {is_nifti, open_nifti, true},
                                {is_zarr, open_zarr},
                                {is_hdf5, open_hdf5},
-                               {is_video, open_video}};
+                               {is_video, open_video, true}};
 
 /// "" for a folder.
 std::string first_bytes(const std::string& path) {
@@ -79,6 +80,10 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   const std::string head = first_bytes(file_of(path));
   for (const Format& format : kFormats) {
     if (!format.probe(head, path)) continue;
+    if (format.has_own_axes && !selection.axes.empty()) {
+      throw DataError(path + ": axes: " + printable(selection.axes, 20) +
+                      ": DICOM, NIfTI and video name their own, expected none said; leave it out");
+    }
     Selection chosen = selection;
     if (chosen.scene == -1 && format.open != open_dicom && format.open != open_tiff_image)
       chosen.scene = 0;
@@ -168,8 +173,8 @@ Chosen select(const std::string& path, const Selection& selection, ImageInfo& in
     chosen.timepoint = selection.timepoint;
   } else if (info.timepoints > 1) {
     throw DataError(fmt::format(
-        "{}: {} time points, expected one; choose one of 0 to {} (or, when they are planes, swap "
-        "slices and frames in ImageJ: Image > Properties)",
+        "{}: {} time points, expected one; choose one of 0 to {} by `timepoint`, or, of TIFF and "
+        "arrays whose time points are planes of a stack, say so by `axes`, such as ZYX",
         path,
         info.timepoints,
         info.timepoints - 1));

@@ -15,7 +15,13 @@ struct Selection {
   int64_t level = 0;              // 0 is the finest
   int64_t timepoint = -1;         // -1: the only one; DataError when there are several
   std::vector<int64_t> channels;  // empty: all, in their order
+  // What the file's axes are, the slowest first: T, C and Z at most once each, then YX ("TZCYX");
+  // axes of size 1 may be left out, and samples within a page (RGB) are no axis. "": as the file
+  // says. Of TIFF, NumPy, HDF5 and Zarr; others name their own.
+  std::string axes = {};
 };
+/// Throws: ConfigError for what can't be Selection::axes.
+void check_axes(const std::string& axes);
 
 struct ImageInfo {
   Dtype dtype = Dtype::u8;

@@ -130,6 +130,32 @@ TiffPage TiffFile::describe_at(uint64_t offset, std::size_t number, Handle& hand
   return describe(number, handle);
 }
 
+std::optional<TiffFile::Tag> TiffFile::private_tag(uint16_t name) const {
+  unsigned char head[8] = {};
+  file_.read_at(0, head, sizeof head);
+  const bool is_big_endian = head[0] == 'M';
+  const auto number = [&](const unsigned char* bytes, std::size_t size) {
+    uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      value = value << 8 | bytes[is_big_endian ? i : size - 1 - i];
+    return value;
+  };
+  const bool is_big_tiff = number(head + 2, 2) == 43;
+  const std::size_t word = is_big_tiff ? 8 : 4, entry = 4 + 2 * word;
+  file_.read_at(pages_[0].offset, head, word == 8 ? 8 : 2);
+  const uint64_t count = std::min<uint64_t>(number(head, word == 8 ? 8 : 2), UINT16_MAX);
+  std::vector<unsigned char> entries(count * entry);
+  file_.read_at(pages_[0].offset + (word == 8 ? 8 : 2), entries.data(), entries.size());
+  for (const unsigned char* at = entries.data(); at != entries.data() + entries.size();
+       at += entry) {
+    if (number(at, 2) == name)
+      return Tag{static_cast<uint16_t>(number(at + 2, 2)),
+                 number(at + 4, word),
+                 number(at + 4 + word, word)};
+  }
+  return std::nullopt;
+}
+
 /// libtiff takes a directory that is cut off behind its last entry for the last one.
 void TiffFile::check_directory_end(const TiffPage& page, const Handle& handle) const {
   const bool is_big_tiff = TIFFIsBigTIFF(handle.tiff.get()) != 0;

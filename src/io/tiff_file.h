@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,12 @@ class TiffFile {
   void give(std::unique_ptr<Handle> handle) const;
   /// Goes to a directory. Throws: DataError.
   void go_to(const TiffPage& page, Handle& handle) const;
+  /// A private tag of the first page, where there is one; its value as it is in the file.
+  struct Tag {
+    uint16_t type;
+    uint64_t count, at;
+  };
+  std::optional<Tag> private_tag(uint16_t name) const;
   /// The page of a directory that is not in the chain (a SubIFD of page `number`).
   TiffPage describe_at(uint64_t offset, std::size_t number, Handle& handle) const;
 

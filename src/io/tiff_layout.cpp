@@ -11,33 +11,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/format.h"
 
 namespace cytra::io {
-
-double micrometres(std::string unit) {
-  // Micro sign, Greek mu, and what ImageJ writes for it.
-  for (const char* micro : {"\xC2\xB5", "\xCE\xBC", "\xB5", "\\u00B5"}) {
-    if (starts_with(unit, micro)) unit = "u" + unit.substr(std::string(micro).size());
-  }
-  static const std::map<std::string, double> kUnits = {{"um", 1},
-                                                       {"micron", 1},
-                                                       {"microns", 1},
-                                                       {"micrometer", 1},
-                                                       {"micrometre", 1},
-                                                       {"nm", 1e-3},
-                                                       {"mm", 1e3},
-                                                       {"cm", 1e4},
-                                                       {"m", 1e6},
-                                                       {"pm", 1e-6},
-                                                       {"\xC3\x85", 1e-4}};
-  const auto found = kUnits.find(unit);
-  return found == kUnits.end() ? 0 : found->second;
-}
-
-double spacing_of(double number, double unit) {
-  const double spacing = number * unit;
-  return std::isfinite(spacing) && spacing > 0 ? spacing : 0;
-}
 
 void check_scene(const std::string& path, int64_t scene, std::size_t scenes) {
   if (scene >= 0 && static_cast<std::size_t>(scene) < scenes) return;
@@ -45,6 +21,23 @@ void check_scene(const std::string& path, int64_t scene, std::size_t scenes) {
                               path,
                               scene,
                               scenes > 1 ? fmt::format(" to {}", scenes - 1) : ""));
+}
+
+std::vector<TiffAxis> named(const std::string& path,
+                            const std::string& names,
+                            std::vector<TiffAxis> axes) {
+  std::string own;
+  std::vector<int64_t> sizes;
+  for (const TiffAxis& axis : axes) {
+    own += axis.name;
+    sizes.push_back(axis.size);
+  }
+  const std::string chosen = plane_axes(path, names, own, sizes);
+  std::vector<TiffAxis> result;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (chosen[i] != '-') result.push_back({chosen[i], axes[i].size});
+  }
+  return result;
 }
 
 // Behind one directory a sparse file can hold any number of them.
@@ -92,6 +85,16 @@ void place(const std::string& path,
   }
 }
 
+void map_to(const PageIndices& indices, TiffLayout& layout) {
+  for (std::size_t& page : layout.pages) page = indices[page];
+}
+
+bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes) {
+  return double{1} * page.width * page.height * page.samples * page.bits / 8 *
+             static_cast<double>(planes) <=
+         static_cast<double>(file_bytes);
+}
+
 int64_t whole_number(const std::string& path, const std::string& what, const std::string& text) {
   char* end = nullptr;
   const long long number = std::strtoll(text.c_str(), &end, 10);
@@ -104,98 +107,58 @@ int64_t whole_number(const std::string& path, const std::string& what, const std
 
 namespace {
 
-using Indices = std::vector<std::size_t>;
-
-/// Takes a layout's pages 0, 1, ... to those at `indices`.
-void map_to(const Indices& indices, TiffLayout& layout) {
-  for (std::size_t& page : layout.pages) page = indices[page];
-}
-
 /// All pages but smaller copies; the first is one, whatever it says.
-Indices full_pages(const std::vector<TiffPage>& pages) {
-  Indices full = {0};
+PageIndices full_pages(const std::vector<TiffPage>& pages) {
+  PageIndices full = {0};
   for (std::size_t i = 1; i < pages.size(); ++i) {
     if (!pages[i].is_reduced) full.push_back(i);
   }
   return full;
 }
 
-/// Smaller copies that follow the layout's pages, one for each of them at each level.
+/// Whether one is as wide for its height as the other, but for rounding.
+bool is_same_form(const TiffPage& small, const TiffPage& large) {
+  const double by_width = double{1} * large.width / small.width,
+               by_height = double{1} * large.height / small.height;
+  return std::abs(small.height * (by_height - by_width)) <= 2 * by_width + 2;
+}
+
+/// Smaller copies that follow the layout's pages, one for each of them at each level. A page of
+/// another image, as a slide's label, may lie in between.
 void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
-  std::vector<Indices> levels;
-  bool is_ours = false;
+  const TiffPage& ours = pages[layout.pages[0]];
+  std::vector<PageIndices> levels;
+  bool is_ours = false, was_ours = false;
+  std::size_t full = 0;
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (i == 0 || !pages[i].is_reduced) {
+    const TiffPage& page = pages[i];
+    if (i == 0 || !page.is_reduced) {
+      full = i;
       is_ours = std::binary_search(layout.pages.begin(), layout.pages.end(), i);
-    } else if (is_ours && pages[i].like(pages[layout.pages[0]])) {
-      const auto same = std::find_if(levels.begin(), levels.end(), [&](const Indices& level) {
-        return pages[level[0]].same_as(pages[i]);
-      });
-      if (same != levels.end()) {
-        same->push_back(i);
-      } else if (levels.size() < 32) {
-        levels.push_back({i});
-      }
+      was_ours = was_ours || is_ours;
+      continue;
+    }
+    // Larger than what it follows, it is no copy of that
+    if (was_ours && (page.width > pages[full].width || page.height > pages[full].height) &&
+        is_same_form(page, ours))
+      is_ours = true;
+    if (!is_ours || !page.like(ours)) continue;
+    const auto same = std::find_if(levels.begin(), levels.end(), [&](const PageIndices& level) {
+      return pages[level[0]].same_as(page);
+    });
+    if (same != levels.end()) {
+      same->push_back(i);
+    } else if (levels.size() < 32) {
+      levels.push_back({i});
     }
   }
-  for (Indices& level : levels) {
+  for (PageIndices& level : levels) {
     const TiffPage& larger =
         pages[layout.smaller.empty() ? layout.pages[0] : layout.smaller.back()[0]];
     if (level.size() == layout.pages.size() && pages[level[0]].width < larger.width &&
         pages[level[0]].height <= larger.height)
       layout.smaller.push_back(std::move(level));
   }
-}
-
-/// Whether a file can hold so many planes without compression.
-bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes) {
-  return double{1} * page.width * page.height * page.samples * page.bits / 8 *
-             static_cast<double>(planes) <=
-         static_cast<double>(file_bytes);
-}
-
-TiffLayout imagej_layout(const std::string& path,
-                         const std::vector<TiffPage>& all,
-                         const Indices& pages,
-                         std::size_t file_bytes) {
-  std::map<std::string, std::string> fields;
-  for (const std::string& line : split(all[0].description, '\n')) {
-    const std::size_t equals = line.find('=');
-    if (equals != std::string::npos) fields[line.substr(0, equals)] = trim(line.substr(equals + 1));
-  }
-  const auto size = [&](const char* name) {
-    return fields.count(name) != 0
-               ? whole_number(path, std::string("ImageJ's ") + name, fields[name])
-               : 1;
-  };
-  const int64_t images = size("images"), channels = size("channels"), frames = size("frames");
-  int64_t slices = size("slices");
-  auto count = static_cast<int64_t>(pages.size());
-  TiffLayout layout;
-  // Above 4 GB ImageJ writes the directory of the first plane alone.
-  layout.is_contiguous = images > 1 && count == 1 && fits(all[0], images, file_bytes);
-  if (layout.is_contiguous) {
-    count = images;
-  } else if (images > count) {
-    throw DataError(
-        fmt::format("{}: an ImageJ stack of {} images in {} page{}, expected one page for each, or "
-                    "one in front of the pixels of all; the file may be truncated",
-                    path,
-                    images,
-                    count,
-                    count == 1 ? "" : "s"));
-  }
-  if (channels == 1 && slices == 1 && frames == 1)
-    slices = count;  // written without hyperstack fields
-  place(path, {{'T', frames}, {'Z', slices}, {'C', channels}}, count, layout);
-  if (!layout.is_contiguous) map_to(pages, layout);
-  const double unit = micrometres(fields["unit"]);
-  if (all[0].x_per_unit > 0 && all[0].y_per_unit > 0) {
-    layout.geometry.spacing_um = {spacing_of(std::strtod(fields["spacing"].c_str(), nullptr), unit),
-                                  spacing_of(1 / all[0].y_per_unit, unit),
-                                  spacing_of(1 / all[0].x_per_unit, unit)};
-  }
-  return layout;
 }
 
 /// The axes of tifffile's {"shape": [...], "axes": "..."} in front of Y, X [, samples] or samples,
@@ -240,10 +203,11 @@ bool shaped_axes(const TiffPage& page, std::vector<TiffAxis>& axes, bool& is_con
 /// tifffile's series, one after the other. False when the file is not made of them.
 bool shaped_layout(const std::string& path,
                    const std::vector<TiffPage>& all,
-                   const Indices& pages,
+                   const PageIndices& pages,
                    std::size_t file_bytes,
-                   int64_t scene,
+                   const Selection& selection,
                    TiffLayout& layout) {
+  const int64_t scene = selection.scene;
   std::vector<std::size_t> starts;  // in `pages`
   for (std::size_t i = 0; i < pages.size(); ++i) {
     if (starts_with(all[pages[i]].description, "{\"shape\"")) starts.push_back(i);
@@ -274,9 +238,9 @@ bool shaped_layout(const std::string& path,
     }
   }
   layout.scenes = static_cast<int64_t>(starts.size());
-  place(path, axes, planes, layout);
-  const Indices part(pages.begin() + static_cast<std::ptrdiff_t>(begin),
-                     pages.begin() + static_cast<std::ptrdiff_t>(end));
+  place(path, named(path, selection.axes, axes), planes, layout);
+  const PageIndices part(pages.begin() + static_cast<std::ptrdiff_t>(begin),
+                         pages.begin() + static_cast<std::ptrdiff_t>(end));
   if (layout.is_contiguous) {
     layout.contiguous_page = part[0];
   } else {
@@ -288,11 +252,12 @@ bool shaped_layout(const std::string& path,
 /// Pages of one size are the planes of a scene. Aperio's levels are its pages in tiles.
 TiffLayout plain_layout(const std::string& path,
                         const std::vector<TiffPage>& all,
-                        const Indices& pages,
-                        int64_t scene) {
+                        const PageIndices& pages,
+                        const Selection& selection) {
+  const int64_t scene = selection.scene;
   const bool is_aperio = starts_with(all[0].description, "Aperio") && all[0].is_tiled;
   TiffLayout layout;
-  std::vector<Indices> groups;
+  std::vector<PageIndices> groups;
   std::map<std::array<uint32_t, 5>, std::size_t> known;
   for (const std::size_t i : pages) {
     const TiffPage& page = all[i];
@@ -306,10 +271,10 @@ TiffLayout plain_layout(const std::string& path,
     groups[entry->second].push_back(i);
   }
   check_scene(path, scene, groups.size());
-  const Indices& group = groups[static_cast<std::size_t>(scene)];
+  const PageIndices& group = groups[static_cast<std::size_t>(scene)];
   layout.scenes = static_cast<int64_t>(groups.size());
   const auto count = static_cast<int64_t>(group.size());
-  place(path, {{'Z', count}}, count, layout);
+  place(path, named(path, selection.axes, {{'Z', count}}), count, layout);
   map_to(group, layout);
   if (!is_aperio) find_smaller(all, layout);
   return layout;
@@ -317,23 +282,25 @@ TiffLayout plain_layout(const std::string& path,
 
 }  // namespace
 
-TiffLayout tiff_layout(const std::string& path,
-                       const std::vector<TiffPage>& pages,
-                       std::size_t file_bytes,
-                       int64_t wanted) {
+TiffLayout tiff_layout(const TiffFile& file, const Selection& wanted) {
+  const std::string& path = file.path();
+  const std::vector<TiffPage>& pages = file.pages();
   const std::string& description = pages[0].description;
   if (description.find("<OME") != std::string::npos ||
       description.find(":OME ") != std::string::npos)
     return ome_layout(path, description, pages, wanted);
-  const int64_t scene = wanted == -1 ? 0 : wanted;
-  const Indices full = full_pages(pages);
+  Selection selection = wanted;
+  if (selection.scene == -1) selection.scene = 0;
+  const PageIndices full = full_pages(pages);
   if (starts_with(description, "ImageJ=")) {
-    check_scene(path, scene, 1);
-    return imagej_layout(path, pages, full, file_bytes);
+    check_scene(path, selection.scene, 1);
+    return imagej_layout(file, full, selection);
   }
   TiffLayout layout;
-  if (shaped_layout(path, pages, full, file_bytes, scene, layout)) return layout;
-  return plain_layout(path, pages, full, scene);
+  if (lsm_layout(file, full, selection, layout)) return layout;
+  if (stk_layout(file, selection, layout)) return layout;
+  if (shaped_layout(path, pages, full, file.bytes(), selection, layout)) return layout;
+  return plain_layout(path, pages, full, selection);
 }
 
 }  // namespace cytra::io

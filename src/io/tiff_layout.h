@@ -27,13 +27,11 @@ struct TiffLayout {
   std::vector<std::size_t> file_of;
 };
 
-/// Understands OME-XML, ImageJ, tifffile's JSON and Aperio; else pages of one size are the planes
-/// of a scene. Scene -1: the first, of an OME-TIFF the first with a plane in this file.
-/// Throws: DataError for a scene that is not there, or what contradicts the pages.
-TiffLayout tiff_layout(const std::string& path,
-                       const std::vector<TiffPage>& pages,
-                       std::size_t file_bytes,
-                       int64_t scene);
+/// Understands OME-XML, ImageJ, tifffile's JSON, Zeiss LSM, MetaMorph STK and Aperio; else pages of
+/// one size are the planes of a scene. Scene -1: the first, of an OME-TIFF the first with a plane
+/// in this file. Throws: DataError for a scene that is not there, axes that are not the file's, or
+/// what contradicts the pages.
+TiffLayout tiff_layout(const TiffFile& file, const Selection& selection);
 
 /// The image that a layout finds in a file, and the one that it finds in several files.
 /// Throws: as open_image.
@@ -44,24 +42,42 @@ std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
                                           const TiffLayout& layout,
                                           const Selection& selection);
 
-// For tiff_layout.cpp and ome_layout.cpp:
+// For *_layout.cpp:
 struct TiffAxis {
   char name;  // 'C', 'Z' or 'T'
   int64_t size;
 };
+using PageIndices = std::vector<std::size_t>;  // of a file's pages
+/// The file's axes with the names that Selection::axes gives them. Throws: as plane_axes().
+std::vector<TiffAxis> named(const std::string& path,
+                            const std::string& names,
+                            std::vector<TiffAxis> axes);
 /// Sets sizes and pages for pages 0, 1 ... `count` - 1 that run over `axes`, the slowest first.
 void place(const std::string& path,
            const std::vector<TiffAxis>& axes,
            int64_t count,
            TiffLayout& layout);
+/// Takes a layout's pages 0, 1, ... to those at `indices`.
+void map_to(const PageIndices& indices, TiffLayout& layout);
+/// Whether a file can hold so many planes without compression.
+bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes);
 int64_t whole_number(const std::string& path, const std::string& what, const std::string& text);
-/// Micrometres per unit; 0 for a unit we don't know ("pixel", "inch" of a screen).
+/// Micrometres per unit; 0 for a unit we don't know ("pixel").
 double micrometres(std::string unit);
 double spacing_of(double number, double unit);  // 0 unless it is a length
 void check_scene(const std::string& path, int64_t scene, std::size_t scenes);
+TiffLayout imagej_layout(const TiffFile& file,
+                         const PageIndices& pages,
+                         const Selection& selection);
+/// False when the file is none.
+bool lsm_layout(const TiffFile& file,
+                const PageIndices& pages,
+                const Selection& selection,
+                TiffLayout& layout);
+bool stk_layout(const TiffFile& file, const Selection& selection, TiffLayout& layout);
 TiffLayout ome_layout(const std::string& path,
                       const std::string& xml,
                       const std::vector<TiffPage>& pages,
-                      int64_t scene);
+                      const Selection& selection);
 
 }  // namespace cytra::io

@@ -4,20 +4,12 @@
 
 #include "base/error.h"
 #include "io/format.h"
+#include "io/tiff_blocks.h"
 #include "io/tiff_layout.h"
 #include "io/tiff_samples.h"
 
 namespace cytra::io {
 namespace {
-
-/// A sample of each pixel to `plane`.
-struct Target {
-  int64_t sample;
-  unsigned char* plane;  // of the region
-};
-struct Box {
-  int64_t y, x, height, width;
-};
 
 class TiffImage final : public ImageReader {
  public:
@@ -63,11 +55,11 @@ class TiffImage final : public ImageReader {
     const std::vector<unsigned char*> channels = channels_of(image);
     const std::size_t plane_bytes =
         image.pixels.size() / static_cast<std::size_t>(info_.shape[0] * part.size[0]);
-    const Box box{part.begin[1], part.begin[2], part.size[1], part.size[2]};
+    const TiffBox box{part.begin[1], part.begin[2], part.size[1], part.size[2]};
     std::unique_ptr<TiffFile::Handle> handle = file_.take();
     for (int64_t z = 0; z < part.size[0]; ++z) {
       for (int64_t group = 0; group < layout_.channels; ++group) {
-        std::vector<Target> targets;
+        std::vector<TiffTarget> targets;
         for (std::size_t i = 0; i < channels.size(); ++i) {
           if (chosen_.channels[i] / samples_ == group)
             targets.push_back({chosen_.channels[i] % samples_,
@@ -116,6 +108,12 @@ class TiffImage final : public ImageReader {
 
   void add_page(const TiffPage& page, const TiffPage& first) {
     check_supported(file_.path(), page);
+    if (page.bits == 24 && !file_.is_swapped()) {
+      page.refuse(
+          file_.path(),
+          "24-bit integers in a little-endian file, whose byte order writers do not agree on",
+          "a big-endian file or 32 bits");
+    }
     if (!page.same_as(first)) {
       page.refuse(
           file_.path(),
@@ -149,8 +147,8 @@ class TiffImage final : public ImageReader {
 
   void read_plane(int64_t group,
                   int64_t z,
-                  const Box& box,
-                  const std::vector<Target>& targets,
+                  const TiffBox& box,
+                  const std::vector<TiffTarget>& targets,
                   TiffFile::Handle& handle) const {
     const auto at = static_cast<std::size_t>(
         (chosen_.timepoint * layout_.channels + group) * layout_.planes + z);
@@ -158,108 +156,10 @@ class TiffImage final : public ImageReader {
     const TiffPage& page = pages_[at];
     file_.go_to(page, handle);
     if (page.planar != PLANARCONFIG_SEPARATE || page.samples == 1)
-      return read_blocks(page, 0, page.samples, box, targets, handle);
-    for (const Target& target : targets)
-      read_blocks(page, static_cast<uint16_t>(target.sample), 1, box, {{0, target.plane}}, handle);
-  }
-
-  /// Strips or tiles; each holds `samples` interleaved values per pixel.
-  void read_blocks(const TiffPage& page,
-                   uint16_t sample,
-                   uint16_t samples,
-                   const Box& box,
-                   const std::vector<Target>& targets,
-                   TiffFile::Handle& handle) const {
-    TIFF* tiff = handle.tiff.get();
-    const uint64_t row_bytes = (uint64_t{page.block_width} * samples * page.bits + 7) / 8,
-                   block_bytes = row_bytes * page.block_height;
-    const auto claimed =
-        page.is_tiled ? TIFFTileSize64(tiff) : TIFFVStripSize64(tiff, page.block_height);
-    // Together, too: each may be much larger than the page
-    const auto blocks = [](uint32_t side, uint32_t block) {
-      return (uint64_t{side} + block - 1) / block;
-    };
-    uint64_t all_bytes = 0;
-    const bool is_countable = !__builtin_mul_overflow(
-        block_bytes,
-        blocks(page.width, page.block_width) * blocks(page.height, page.block_height),
-        &all_bytes);
-    if (claimed != block_bytes || block_bytes > static_cast<uint64_t>(kLargestTiffBlock) ||
-        !is_countable || !is_plausible_ratio(all_bytes, file_.bytes())) {
-      page.fail(file_.path(), "its tiles or strips have no plausible size", "2 GiB at most");
-    }
-    const int64_t block_height = page.block_height, block_width = page.block_width;
-    const bool is_deflate =
-        page.compression == COMPRESSION_ADOBE_DEFLATE || page.compression == COMPRESSION_DEFLATE;
-    const bool is_direct =
-        !page.is_tiled && samples == 1 && is_native(page) && box.x == 0 && box.width == page.width;
-    for (int64_t y = box.y / block_height * block_height; y < box.y + box.height;
-         y += block_height) {
-      const int64_t rows = std::min<int64_t>(block_height, page.height - y);
-      const int64_t top = std::max(y, box.y), bottom = std::min(y + rows, box.y + box.height);
-      for (int64_t x = box.x / block_width * block_width; x < box.x + box.width; x += block_width) {
-        const uint64_t bytes =
-            page.is_tiled ? block_bytes : row_bytes * static_cast<uint64_t>(rows);
-        if (is_direct && y >= box.y && y + rows <= box.y + box.height) {
-          unsigned char* into = targets[0].plane + static_cast<std::size_t>(y - box.y) * row_bytes;
-          decode(page, sample, x, y, into, bytes, handle);
-          continue;
-        }
-        if (handle.scratch.size() < bytes) handle.scratch.resize(bytes);
-        // Of damaged deflate data libtiff may give a part without an error.
-        if (is_deflate) std::fill_n(handle.scratch.begin(), bytes, static_cast<unsigned char>(0));
-        decode(page, sample, x, y, handle.scratch.data(), bytes, handle);
-        const int64_t left = std::max(x, box.x),
-                      right = std::min(x + block_width, box.x + box.width);
-        for (int64_t row = top; row < bottom; ++row) {
-          const unsigned char* from =
-              handle.scratch.data() + static_cast<std::size_t>(row - y) * row_bytes;
-          for (const Target& target : targets)
-            take_samples(file_.path(),
-                         page,
-                         from,
-                         samples,
-                         target.sample,
-                         left - x,
-                         right - left,
-                         false,
-                         place(target, box, row, left));
-        }
-      }
-    }
-    if (handle.scratch.size() > kKeptScratch) std::vector<unsigned char>().swap(handle.scratch);
-  }
-
-  /// Where pixel (y, x) of the image goes.
-  unsigned char* place(const Target& target, const Box& box, int64_t y, int64_t x) const {
-    return target.plane +
-           static_cast<std::size_t>((y - box.y) * box.width + x - box.x) * size_of(info_.dtype);
-  }
-
-  void decode(const TiffPage& page,
-              uint16_t sample,
-              int64_t x,
-              int64_t y,
-              unsigned char* into,
-              uint64_t bytes,
-              TiffFile::Handle& handle) const {
-    TIFF* tiff = handle.tiff.get();
-    const auto wanted = static_cast<tmsize_t>(bytes);
-    const auto row = static_cast<uint32_t>(y);
-    const uint32_t block = page.is_tiled
-                               ? TIFFComputeTile(tiff, static_cast<uint32_t>(x), row, 0, sample)
-                               : TIFFComputeStrip(tiff, row, sample);
-    const tmsize_t got = page.is_tiled ? TIFFReadEncodedTile(tiff, block, into, wanted)
-                                       : TIFFReadEncodedStrip(tiff, block, into, wanted);
-    // Some codecs report what is missing at the end and yet return the whole size.
-    if (got != wanted || !handle.messages.error.empty()) {
-      const std::string& error = handle.messages.error;
-      page.fail(file_.path(),
-                fmt::format("{} {} can't be decoded{}",
-                            page.is_tiled ? "tile" : "strip",
-                            block,
-                            error.empty() ? "" : " (" + error + ")"),
-                fmt::format("{} bytes of pixels", bytes));
+      return read_blocks(file_, page, 0, page.samples, box, targets, handle);
+    for (const TiffTarget& target : targets) {
+      const auto sample = static_cast<uint16_t>(target.sample);
+      read_blocks(file_, page, sample, 1, box, {{0, target.plane}}, handle);
     }
   }
 
@@ -285,8 +185,8 @@ class TiffImage final : public ImageReader {
 
   /// Plane `number` of a stack without compression behind one directory.
   void read_contiguous(std::size_t number,
-                       const Box& box,
-                       const std::vector<Target>& targets,
+                       const TiffBox& box,
+                       const std::vector<TiffTarget>& targets,
                        TiffFile::Handle& handle) const {
     const TiffPage& page = pages_.front();
     file_.go_to(page, handle);
@@ -305,7 +205,7 @@ class TiffImage final : public ImageReader {
       for (int64_t row = 0; row < some; ++row) {
         const unsigned char* from =
             handle.scratch.data() + static_cast<std::size_t>(row) * row_bytes;
-        for (const Target& target : targets)
+        for (const TiffTarget& target : targets)
           take_samples(file_.path(),
                        page,
                        from,
@@ -314,13 +214,12 @@ class TiffImage final : public ImageReader {
                        box.x,
                        box.width,
                        file_.is_swapped(),
-                       place(target, box, box.y + done + row, box.x));
+                       place(page, target, box, box.y + done + row, box.x));
       }
     }
   }
 
   static constexpr std::size_t kContiguousBytes = std::size_t{1} << 20;
-  static constexpr std::size_t kKeptScratch = std::size_t{16} << 20;
 
   std::shared_ptr<const TiffFile> open_file_;
   const TiffFile& file_;
@@ -342,7 +241,7 @@ bool is_tiff(const std::string& head, const std::string&) {
 
 std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection) {
   const auto file = std::make_shared<const TiffFile>(path);
-  const TiffLayout layout = tiff_layout(path, file->pages(), file->bytes(), selection.scene);
+  const TiffLayout layout = tiff_layout(*file, selection);
   return layout.files.empty() ? open_tiff_layout(file, layout, selection)
                               : open_ome_set(file, layout, selection);
 }

@@ -86,6 +86,22 @@ bool is_native(const TiffPage& page) {
   return !is_packed(page) && (is_float ? page.bits != 16 : page.bits != 64);
 }
 
+bool has_rows(const TiffPage& page) {
+  if (page.is_tiled) return false;
+  switch (page.compression) {
+    case COMPRESSION_NONE:
+    case COMPRESSION_LZW:
+    case COMPRESSION_PACKBITS:
+    case COMPRESSION_ADOBE_DEFLATE:
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_LZMA:
+    case COMPRESSION_ZSTD:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void take_samples(const std::string& path,
                   const TiffPage& page,
                   const unsigned char* row,

@@ -16,6 +16,8 @@ Dtype dtype_of(const TiffPage& page);
 bool is_packed(const TiffPage& page);
 /// Whether decoded samples are as we want them.
 bool is_native(const TiffPage& page);
+/// Whether its strips can be decoded row by row, instead of whole.
+bool has_rows(const TiffPage& page);
 /// Puts a sample of `count` pixels, from pixel `first` of a decoded row of `samples` per pixel,
 /// side by side as dtype_of(page). Throws: DataError as convert().
 void take_samples(const std::string& path,

@@ -158,6 +158,20 @@ ZarrArray ZarrReader::open_level(const OmeImage& image, const Selection& selecti
 void ZarrReader::set_shape(const Selection& selection,
                            const ZarrMeta& meta,
                            const std::vector<std::string>& names) {
+  if (!selection.axes.empty()) {
+    const auto end = meta.shape.begin() + static_cast<std::ptrdiff_t>(meta.rank);
+    axes_ = {};
+    int index = 0;
+    for (const char name : array_axes(path_, selection.axes, {meta.shape.begin(), end})) {
+      if (name != '-')
+        (name == 'T'   ? axes_.t
+         : name == 'C' ? axes_.c
+         : name == 'Z' ? axes_.z
+         : name == 'Y' ? axes_.y
+                       : axes_.x) = index;
+      ++index;
+    }
+  }
   const auto side_of = [&](int axis) {
     return axis < 0 ? int64_t{1} : meta.shape[static_cast<std::size_t>(axis)];
   };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include <tiffio.h>
 #include <zlib.h>
 
 #include "tests/io/fixture.h"
@@ -98,7 +99,7 @@ Source source_of(const std::string& path) {
 /// The golden files with these extensions.
 std::vector<Source> golden(const std::vector<std::string>& extensions,
                            const std::vector<std::string>& folders = {
-                               "images", "tiff", "ome_set"}) {
+                               "images", "tiff", "tiff_family", "ome_set"}) {
   std::vector<std::string> paths;
   for (const std::string& name : folders) {
     const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + name;
@@ -178,6 +179,33 @@ TEST(Mutants, Tiff) {
     }
   }
   run_mutants(sources, change_directory);
+}
+
+TEST(Mutants, TiffOfMicroscopes) {  // damage anywhere: much of them is description
+  run_mutants(golden({".lsm", ".stk"}, {"tiff_family"}), change_directory);
+}
+
+/// Of a large strip no more is kept than its compressed bytes.
+TEST(Memory, OfALargeTiffStrip) {
+  if (!heap::is_counted) GTEST_SKIP() << "allocations are not counted here";
+  const Folder folder;
+  const std::string path = folder / "strip.tif";
+  constexpr uint32_t kSide = 8000;
+  TIFF* tiff = TIFFOpen(path.c_str(), "w");
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, kSide);
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, kSide);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+  TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_ADOBE_DEFLATE);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+  TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, kSide);
+  std::vector<unsigned char> pixels(std::size_t{kSide} * kSide, 9);
+  TIFFWriteEncodedStrip(tiff, 0, pixels.data(), static_cast<tmsize_t>(pixels.size()));
+  TIFFClose(tiff);
+  const auto reader = open_image(path);
+  const heap::Peak peak;
+  EXPECT_EQ(reader->read({{0, 5000, 100}, {1, 512, 512}}).pixels,
+            std::vector<unsigned char>(512 * 512, 9));
+  EXPECT_LT(peak.bytes(), 4 << 20);  // decoded it is 64 MB
 }
 
 TEST(Mutants, TiffDescription) {  // OME-XML, ImageJ's, tifffile's

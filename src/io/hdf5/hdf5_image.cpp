@@ -19,6 +19,11 @@ class Hdf5Image final : public ImageReader {
       : path_(path), file_(path, set) {
     const std::vector<hsize_t>& shape = file_.shape();
     std::string axes = file_.axes();
+    if (!selection.axes.empty() && shape.size() >= 2 && shape.size() <= 5) {
+      axes.clear();
+      for (const char name : array_axes(path, selection.axes, {shape.begin(), shape.end()}))
+        axes += name == '-' ? '-' : static_cast<char>(name - 'A' + 'a');
+    }
     if (axes.empty() && shape.size() == 5) {
       throw DataError(path +
                       ": 5 dimensions without axistags, expected Y, X; Z, Y, X; C, Z, Y, X, or "

@@ -1,0 +1,36 @@
+// Units of length, by the names that OME-XML and ImageJ give them:
+// https://www.openmicroscopy.org/Schemas/Documentation/Generated/OME-2016-06/ome_xsd.html#UnitsLength
+#include <cmath>
+#include <map>
+
+#include "base/strings.h"
+#include "io/tiff_layout.h"
+
+namespace cytra::io {
+
+double micrometres(std::string unit) {
+  // Micro sign, Greek mu, and what ImageJ writes for it.
+  for (const char* micro : {"\xC2\xB5", "\xCE\xBC", "\xB5", "\\u00B5"}) {
+    if (starts_with(unit, micro)) unit = "u" + unit.substr(std::string(micro).size());
+  }
+  constexpr double kInch = 25400;
+  static const std::map<std::string, double> kUnits = {
+      {"um", 1},          {"micron", 1},      {"microns", 1},
+      {"micrometer", 1},  {"micrometre", 1},  {"fm", 1e-9},
+      {"pm", 1e-6},       {"nm", 1e-3},       {"mm", 1e3},
+      {"cm", 1e4},        {"dm", 1e5},        {"m", 1e6},
+      {"meter", 1e6},     {"dam", 1e7},       {"hm", 1e8},
+      {"km", 1e9},        {"\xC3\x85", 1e-4}, {"thou", kInch / 1000},
+      {"pt", kInch / 72}, {"li", kInch / 12}, {"in", kInch},
+      {"inch", kInch},    {"inches", kInch},  {"ft", kInch * 12},
+      {"yd", kInch * 36}};
+  const auto found = kUnits.find(unit);
+  return found == kUnits.end() ? 0 : found->second;
+}
+
+double spacing_of(double number, double unit) {
+  const double spacing = number * unit;
+  return std::isfinite(spacing) && spacing > 0 ? spacing : 0;
+}
+
+}  // namespace cytra::io
