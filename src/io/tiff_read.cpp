@@ -179,7 +179,10 @@ class TiffImage final : public ImageReader {
     const uint64_t start = TIFFGetStrileOffset(handle.tiff.get(), 0);
     const auto bytes = static_cast<double>(row_bytes_of(page)) * page.height *
                        static_cast<double>(layout_.pages.size());
-    if (start > file_.bytes() || bytes > static_cast<double>(file_.bytes() - start))
+    const bool holds_directory =
+        page.offset >= start && static_cast<double>(page.offset - start) < bytes;
+    if (holds_directory || start > file_.bytes() ||
+        bytes > static_cast<double>(file_.bytes() - start))
       page.fail(file_.path(), "planes behind one directory are cut off", "all of them");
   }
 

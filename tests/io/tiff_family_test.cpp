@@ -96,7 +96,7 @@ TEST(TiffFamily, AHostileDescriptionIsRefused) {
     const std::string message = imagej_error(folder, fields, samples);
     EXPECT_NE(message.find(part), std::string::npos) << fields << ": " << message;
   };
-  expect("images=3\nchannels=3\n", "stack of 3 images in 1 page");
+  expect("images=3\nchannels=3\n", "planes behind one directory are cut off");
   expect("images=5\nchannels=5\n", "stack of 5 images in 1 page", 3);
   expect("channels=3\nslices=2000000000\nframes=2000000000\n", "stack of 4e+18 images", 3);
   expect("channels=2000000000\nslices=2000000000\nframes=2000000000\n", "expected one page");
