@@ -1,11 +1,15 @@
 #include "base/files.h"
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 
 #include <fcntl.h>
-#include <signal.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,18 +44,77 @@ void sync_folder(const std::string& folder) {
     throw_errno("can't be flushed to the disk", folder, error_number);
 }
 
+constexpr std::size_t kStamp = 8 + 1 + 16;      // BOOT-RANDOM
+constexpr std::size_t kLongestName = 255 - 40;  // what a file system takes, less the rest
+constexpr const char* kMark = ".tmp.";
+
+/// Nobody can know it before it is there, and plant a link.
 std::string temporary_of(const std::string& path) {
-  static std::atomic<unsigned> serial{0};
-  return parent_of(path) + "/." + fs::path(path).filename().string() + ".tmp." +
-         std::to_string(::getpid()) + "." + std::to_string(serial++);
+  uint64_t random = 0;
+  while (::getrandom(&random, sizeof random, 0) != sizeof random) {
+  }
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(random));
+  return parent_of(path) + "/." + fs::path(path).filename().string().substr(0, kLongestName) +
+         kMark + boot_id() + "-" + digits;
+}
+
+/// "" where `name` is none of temporary_of(), else the boot in it.
+std::string boot_of(const std::string& name) {
+  const std::size_t before = kStamp + std::string_view(kMark).size();
+  if (name.size() <= before + 1 || name[0] != '.') return "";
+  const std::string stamp = name.substr(name.size() - kStamp);
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const bool is_stamp = stamp[8] == '-' && std::all_of(stamp.begin(), stamp.begin() + 8, is_hex) &&
+                        std::all_of(stamp.begin() + 9, stamp.end(), is_hex);
+  const bool is_marked = name.compare(name.size() - before, before - kStamp, kMark) == 0;
+  return is_stamp && is_marked ? stamp.substr(0, 8) : "";
+}
+
+bool lock(int descriptor) {
+  return retried([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) == 0;
+}
+
+/// Locks a new temporary. False: who looked for stale ones came before, and removes it. (A file
+/// system without locks is no hindrance: there, none is ever found to be stale.)
+bool keep(int descriptor, const std::string& temporary) {
+  if (!lock(descriptor) && errno == EWOULDBLOCK) return false;
+  return ::access(temporary.c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+/// The temporary `path` of a process that is gone, and its folder.
+void remove_if_stale(const std::string& path, const std::string& boot) {
+  constexpr std::time_t kUntouchedS = 3600;
+  const int descriptor =
+      retried([&] { return ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); });
+  if (descriptor < 0) return;
+  struct stat status {};
+  const bool is_ours =
+      ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  const bool is_seen = boot == boot_id() || std::time(nullptr) - status.st_mtime > kUntouchedS;
+  if (is_ours && is_seen && lock(descriptor)) {
+    struct stat inside {};
+    std::error_code ignored;
+    const std::string folder = path + ".d";
+    if (::lstat(folder.c_str(), &inside) == 0 && S_ISDIR(inside.st_mode) &&
+        inside.st_uid == ::geteuid())
+      fs::remove_all(folder, ignored);
+    ::unlink(path.c_str());
+  }
+  ::close(descriptor);
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_of(path_)) {
-  descriptor_ = retried(
-      [&] { return ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
-  if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  do {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    temporary_ = temporary_of(path_);
+    descriptor_ = retried([&] {
+      return ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    });
+    if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
+  } while (!keep(descriptor_, temporary_));
 }
 
 AtomicFile::~AtomicFile() {
@@ -107,16 +170,23 @@ void write_file(const std::string& path, std::string_view text) {
 
 void link_file(const std::string& from, const std::string& to) {
   const std::string temporary = temporary_of(to);
+  // The temporary name is of a file that nobody writes any more: the lock keeps it.
+  const int descriptor = retried([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (descriptor < 0) throw_errno("can't be read", from, errno);
+  lock(descriptor);
+  const auto end = [&](int result) {
+    const int error_number = result == 0 ? 0 : errno;
+    ::close(descriptor);
+    return error_number;
+  };
   if (retried([&] { return ::link(from.c_str(), temporary.c_str()); }) != 0) {
+    end(0);
     write_file(to, read_file(from, std::size_t{1} << 62));
     return;
   }
-  if (retried([&] { return ::rename(temporary.c_str(), to.c_str()); }) != 0) {
-    const int error_number = errno;
-    ::unlink(temporary.c_str());
-    throw_errno("can't be put in place", to, error_number);
-  }
+  const int error_number = end(retried([&] { return ::rename(temporary.c_str(), to.c_str()); }));
   ::unlink(temporary.c_str());  // rename() leaves it when both were the same file already
+  if (error_number != 0) throw_errno("can't be put in place", to, error_number);
   sync_folder(parent_of(to));
 }
 
@@ -145,13 +215,23 @@ std::string make_run_folder(const std::string& path) {
 void remove_stale_temporaries(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t mark = name.rfind(".tmp.");
-    if (name.empty() || name[0] != '.' || mark == std::string::npos) continue;
-    const int process = std::atoi(name.c_str() + mark + 5);
-    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
-      fs::remove_all(entry.path(), ignored);
+    const std::string boot = boot_of(entry.path().filename().string());
+    if (!boot.empty()) remove_if_stale(entry.path().string(), boot);
   }
+}
+
+std::string boot_id() {
+  static const std::string id = [] {
+    try {
+      return read_file("/proc/sys/kernel/random/boot_id", 100).substr(0, 8);
+    } catch (const Error&) {  // a sandbox without: of the machine's name
+    }
+    char name[256] = "", digits[9];
+    ::gethostname(name, sizeof name - 1);
+    std::snprintf(digits, sizeof digits, "%08zx", std::hash<std::string>()(name) & 0xffffffff);
+    return std::string(digits);
+  }();
+  return id;
 }
 
 std::string program_folder() {

@@ -6,8 +6,9 @@
 
 namespace cytra {
 
-/// Writes `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and renames it over
-/// `path`. Without a commit the destructor removes it, so an error leaves the old file as it was.
+/// Writes `.NAME.tmp.BOOT-RANDOM` beside `path`, a new file that it holds a lock (flock) on;
+/// commit() flushes it to the disk and renames it over `path`. Without a commit the destructor
+/// removes it, so an error leaves the old file as it was.
 /// Throws: ConfigError (folder missing or not writable), IoError (disk full, failing device).
 class AtomicFile {
  public:
@@ -20,6 +21,9 @@ class AtomicFile {
   /// For a library that writes by itself (libtiff): the open descriptor, and the temporary's path.
   int descriptor() const { return descriptor_; }
   const std::string& temporary() const { return temporary_; }
+  /// For an output of many files: the name of a folder that the caller makes, and removes with
+  /// this; of a killed process it goes with the temporary.
+  std::string temporary_folder() const { return temporary_ + ".d"; }
   /// `durable`: on the disk when this returns; else a power cut may leave a damaged file.
   void commit(bool durable = true);
 
@@ -40,8 +44,13 @@ void link_file(const std::string& from, const std::string& to);
 std::string make_run_folder(const std::string& path);
 /// mkdir -p. Throws as AtomicFile.
 void make_folders(const std::string& path);
-/// Removes temporaries (of AtomicFile, and folders so named) in `folder` whose process is gone.
+/// Removes what killed processes left of AtomicFile in `folder`: this user's own files of exactly
+/// such names that nobody holds the lock of. A lock held on another machine may not be seen here:
+/// those of another boot (of this machine, or another's) are left for an hour after their last
+/// change.
 void remove_stale_temporaries(const std::string& folder);
+/// Of the running kernel, in all of its containers: 8 hexadecimal digits.
+std::string boot_id();
 
 /// The folder of the running program, and the built-in configs beside it (build tree or
 /// installation).

@@ -1,6 +1,5 @@
 #include "io/zarr_folder.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -16,18 +15,22 @@
 namespace cytra::io {
 namespace fs = std::filesystem;
 
-ZarrFolder::ZarrFolder(std::string path) : path_(std::move(path)) {
-  static std::atomic<unsigned> serial{0};
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+namespace {
+
+std::string replaceable(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code ignored;
-  if (fs::exists(path_, ignored) && !(fs::is_directory(path_, ignored) && is_zarr("", path_)) &&
-      !fs::is_empty(path_, ignored)) {
-    throw ConfigError(path_ +
-                      ": is there and no Zarr image, expected a new name or one to replace");
+  if (fs::exists(path, ignored) && !(fs::is_directory(path, ignored) && is_zarr("", path)) &&
+      !fs::is_empty(path, ignored)) {
+    throw ConfigError(path + ": is there and no Zarr image, expected a new name or one to replace");
   }
-  const std::string parent = fs::path(path_).parent_path().string();
-  temporary_ = (parent.empty() ? "." : parent) + "/." + fs::path(path_).filename().string() +
-               ".tmp." + std::to_string(::getpid()) + "." + std::to_string(serial++);
+  return path;
+}
+
+}  // namespace
+
+ZarrFolder::ZarrFolder(std::string path)
+    : path_(replaceable(std::move(path))), mark_(path_), temporary_(mark_.temporary_folder()) {
   if (::mkdir(temporary_.c_str(), 0777) != 0) throw_errno("can't be written", path_, errno);
 }
 
@@ -75,7 +78,7 @@ void ZarrFolder::commit() {
   if (is_swapped) return;  // the destructor removes the old one, which is at temporary_ now
   std::error_code ignored;
   if (errno != ENOENT) {  // a file system that can't swap: for a moment there is neither
-    const std::string old = temporary_ + ".old";
+    const std::string old = mark_.temporary() + ".old";
     if (::rename(path_.c_str(), old.c_str()) == 0 &&
         ::rename(temporary_.c_str(), path_.c_str()) == 0) {
       temporary_ = old;

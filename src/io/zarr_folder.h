@@ -2,10 +2,13 @@
 // A Zarr folder that appears whole or not at all; for zarr*.cpp alone.
 #include <string>
 
+#include "base/files.h"
+
 namespace cytra::io {
 
-/// Written as `.NAME.tmp.PID.N` beside `path`; commit() flushes it to the disk and puts it in
-/// place of a Zarr folder that is there. Without a commit the destructor removes it.
+/// Written beside `path`, in the folder of an AtomicFile's temporary; commit() flushes it to the
+/// disk and puts it in place of a Zarr folder that is there. Without a commit the destructor
+/// removes it.
 class ZarrFolder {
  public:
   /// Throws: ConfigError (there is something else at `path`; parent missing or not writable).
@@ -23,7 +26,9 @@ class ZarrFolder {
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_;
+  AtomicFile mark_;  // never committed: as long as it is locked, nobody takes the folder for stale
+  std::string temporary_;
 };
 
 }  // namespace cytra::io

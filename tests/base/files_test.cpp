@@ -1,12 +1,15 @@
 #include "base/files.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -55,18 +58,109 @@ TEST(MakeRunFolder, GivesEachCallerItsOwn) {
   EXPECT_EQ(std::unique(made.begin(), made.end()), made.end());
 }
 
+/// What a process leaves in `folder` that is killed while it writes a file, and a folder.
+void write_and_die(const std::string& folder) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder + "/a.ckpt"), mark(folder + "/b.zarr");
+    file.write("half");
+    make_folders(mark.temporary_folder() + "/0");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+std::size_t count_in(const std::string& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
 TEST(RemoveStaleTemporaries, LeavesThoseOfLivingProcesses) {
   const test::TmpDir dir;
-  const std::string own = dir / (".a.tmp." + std::to_string(::getpid()) + ".0"),
-                    dead = dir / ".a.tmp.999999999.0";
-  for (const std::string& name : {own, dead, dir / "a"}) std::ofstream(name) << "x";
-  const std::string folder = dir / ".b.zarr.tmp.999999999.1";
-  fs::create_directories(folder + "/0");
+  write_file(dir / "a", "x");
+  write_and_die(dir.path());
+  AtomicFile own(dir / "a"), mark(dir / "c.zarr");
+  make_folders(mark.temporary_folder());
+  EXPECT_EQ(count_in(dir.path()), 7U);
   remove_stale_temporaries(dir.path());
-  EXPECT_FALSE(fs::exists(folder));
-  EXPECT_TRUE(fs::exists(own));
-  EXPECT_TRUE(fs::exists(dir / "a"));
-  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_EQ(count_in(dir.path()), 4U);
+  EXPECT_TRUE(fs::exists(own.temporary()) && fs::exists(mark.temporary()) &&
+              fs::exists(mark.temporary_folder()));
+  own.write("y");
+  own.commit();
+  EXPECT_EQ(read_file(dir / "a"), "y");
+}
+
+TEST(RemoveStaleTemporaries, LeavesWhatIsNotOurs) {
+  const test::TmpDir dir;
+  const std::string stamp = boot_id() + "-0123456789abcdef";
+  make_folders(dir / ".notes.tmp.2024-10-01");
+  make_folders(dir / (".a.tmp." + stamp));
+  make_folders(dir / (".b.tmp." + stamp + ".d"));
+  for (const std::string& name : {std::string(".notes.tmp.2024-10-01/x"),
+                                  std::string(".c.tmp.999999999.0"),
+                                  ".c.tmp." + stamp + ".bak",
+                                  "c.tmp." + stamp,
+                                  ".tmp." + stamp,
+                                  ".c.temp." + stamp,
+                                  ".c.tmp." + boot_id() + "-0123456789abcdeg",
+                                  std::string("target")})
+    std::ofstream(dir / name) << "x";
+  fs::create_symlink(dir / "target", dir / (".link.tmp." + stamp));
+  const std::size_t before = count_in(dir.path());
+  remove_stale_temporaries(dir.path());
+  EXPECT_EQ(count_in(dir.path()), before);
+  EXPECT_TRUE(fs::exists(dir / ".notes.tmp.2024-10-01/x"));
+}
+
+TEST(RemoveStaleTemporaries, WaitsWhereAnotherMachineMayWrite) {
+  const test::TmpDir dir;
+  const std::string path = dir / ".a.tmp.fedcba98-0123456789abcdef";
+  ASSERT_NE(boot_id(), "fedcba98");
+  std::ofstream(path) << "x";
+  remove_stale_temporaries(dir.path());
+  EXPECT_TRUE(fs::exists(path));
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  remove_stale_temporaries(dir.path());
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(RemoveStaleTemporaries, TakesNoNameThatIsBeingLinked) {
+  const test::TmpDir dir;
+  write_file(dir / "a", "x");
+  std::atomic<bool> is_done{false};
+  std::thread sweeper([&] {
+    while (!is_done) remove_stale_temporaries(dir.path());
+  });
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_NO_THROW(link_file(dir / "a", dir / "last"));
+    EXPECT_NO_THROW(write_file(dir / "a", std::to_string(i)));
+  }
+  is_done = true;
+  sweeper.join();
+  EXPECT_EQ(read_file(dir / "a"), "199");
+  EXPECT_EQ(count_in(dir.path()), 2U);
+}
+
+TEST(AtomicFile, FollowsNoPlantedLink) {
+  const test::TmpDir dir;
+  write_file(dir / "victim", "untouched");
+  const std::string before = dir / (".a.tmp." + std::to_string(::getpid()) + ".");
+  for (int i = 0; i < 400; ++i) fs::create_symlink(dir / "victim", before + std::to_string(i));
+  fs::create_symlink(dir / "victim", dir / "a");
+  write_file(dir / "a", "x");
+  EXPECT_EQ(read_file(dir / "victim"), "untouched");
+  EXPECT_FALSE(fs::is_symlink(dir / "a"));
+  const AtomicFile one(dir / "a"), other(dir / "a");
+  EXPECT_NE(one.temporary().substr(one.temporary().size() - 16),
+            other.temporary().substr(other.temporary().size() - 16));
+}
+
+TEST(AtomicFile, TakesTheLongestName) {
+  const test::TmpDir dir;
+  write_file(dir / std::string(255, 'n'), "x");
+  EXPECT_EQ(read_file(dir / std::string(255, 'n')), "x");
+  EXPECT_EQ(count_in(dir.path()), 1U);
 }
 
 }  // namespace

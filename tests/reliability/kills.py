@@ -11,13 +11,13 @@ from runs import (SIGNALS, Skipped, expect, expect_same, is_gone, run, run_folde
 
 
 def wait_for_save(process, output, known, until):
-    """Until a file of this process is half written; False when there was none in time."""
+    """Until a file in the folder of this process is half written; False when there was none in time."""
     folder = None
     while time.monotonic() < until and process.poll() is None:
         if folder is None:
             folders = run_folders(output)
             folder = folders[-1] / "checkpoints" if len(folders) > known else None
-        elif folder.exists() and any(f".tmp.{process.pid}." in name for name in os.listdir(folder)):
+        elif folder.exists() and any(".tmp." in name for name in os.listdir(folder)):
             return True
     return False
 
@@ -46,6 +46,7 @@ def killed(programs, full, count, random):
             known = len(run_folders(output))
             newest = max((state(path)["step"] for folder in run_folders(output)
                           for path in folder.glob("checkpoints/*.ckpt")), default=0)
+            before = temporaries(output.parent)
             with open(programs.folder / "stderr", "w+") as messages:
                 process = start(programs.train(output, epochs, "checkpoint.autoresume=true"),
                                 stdout=subprocess.DEVNULL, stderr=messages)
@@ -71,7 +72,7 @@ def killed(programs, full, count, random):
                 place = next((number for number, line in enumerate(lines) if "; run folder " in line), len(lines))
                 if newest > 0 and place + 1 < len(lines):  # else it was killed before it could tell
                     expect(f"step {newest}" in lines[place + 1], f"not from step {newest}: {said}")
-                left = temporaries(output.parent, but=process.pid)
+                left = before & temporaries(output.parent)
                 expect(not left, f"left behind: {left}")
             if code == 0:
                 break

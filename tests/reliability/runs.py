@@ -131,10 +131,9 @@ def expect_same(folders, whole):
     return len(expected)
 
 
-def temporaries(folder, but=None):
-    """Files half written, of processes but `but`."""
-    found = [path for path in Path(folder).rglob(".*.tmp.*")]
-    return [path for path in found if path.name.split(".tmp.")[1].split(".")[0] != str(but)]
+def temporaries(folder):
+    """Files half written."""
+    return set(Path(folder).rglob(".*.tmp.*"))
 
 
 def hint(process):
