@@ -64,6 +64,12 @@ std::string open_run_folder(cli::Run& run) {
   if (folder != wanted) {
     config::move_output(run.composed, folder);
     run.config = config::job_config(run.composed);
+    // Of runs that were killed, and are made again.
+    std::string earlier = wanted;
+    for (int number = 1; earlier != folder; ++number) {
+      remove_stale_temporaries(earlier);
+      earlier = fmt::format("{}-{}", wanted, number);
+    }
   }
   std::error_code error;
   config::save_run_config(folder,

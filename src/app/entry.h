@@ -73,7 +73,8 @@ bool add_program(const char* name) {
 
 /// Makes the run's folder (a number is appended when it is taken, and every value that names the
 /// folder follows), saves the configuration in its .hydra folder, and sends the log to
-/// <program>.log there. Returns the folder.
+/// <program>.log there. `run.config` may be made anew from `run.composed`: change it afterwards.
+/// Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
 /// A command line that starts another of our programs, ready to paste.
