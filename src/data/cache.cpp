@@ -254,11 +254,17 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
     const std::lock_guard lock(mutex_);
     verified_.insert(path);
     return entry;
-  } catch (const std::exception& error) {  // truncated, of another version: made anew
+  } catch (const DataError& error) {  // truncated: made anew
     log::debug("disk cache: {}", error.what());
     ::unlink(path.c_str());
-    return std::nullopt;
+  } catch (const std::out_of_range&) {  // of another version
+    ::unlink(path.c_str());
+  } catch (const MemoryError&) {
+    throw;
+  } catch (const Error& error) {  // removed in the meantime, say
+    log::debug("disk cache: {}", error.what());
   }
+  return std::nullopt;
 }
 
 void CacheManager::write(const std::string& key, const CacheEntry& entry) {
@@ -292,7 +298,7 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
 /// Back below the limit, with some room; one process at a time.
 void CacheManager::shrink() {
   const std::string lock_path = limits_.cache_dir + "/.lock";
-  const int descriptor = ::open(lock_path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  const int descriptor = ::open(lock_path.c_str(), O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0 || ::flock(descriptor, LOCK_EX) != 0) {
     if (descriptor >= 0) ::close(descriptor);
     return;

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +122,40 @@ TEST(Cache, ADamagedFileIsMadeAnew) {
   EXPECT_EQ(data::CacheManager(limits).get("key"), nullptr);
   write_file(whole, good);
   EXPECT_NE(data::CacheManager(limits).get("key"), nullptr);
+}
+
+TEST(Cache, WithoutMemoryAGoodFileStays) {
+  const test::TmpDir dir;
+  const data::CacheLimits limits{0, dir / "cache", 1, /*compress=*/true};
+  data::CacheManager(limits).put("key", entry_of(0.5, 8000));  // 256 MB once it is unpacked
+  ASSERT_EQ(files_in(dir / "cache"), 1U);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    data::CacheManager cache(limits);
+    std::ifstream file("/proc/self/statm");
+    std::size_t pages = 0;
+    file >> pages;
+    const rlim_t limit = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (64U << 20U);
+    const rlimit limits_of_child{limit, limit};
+    ::setrlimit(RLIMIT_AS, &limits_of_child);
+    try {
+      cache.get("key");
+    } catch (const std::exception&) {
+      ::_exit(files_in(dir / "cache") == 1 ? 0 : 3);
+    }
+    ::_exit(files_in(dir / "cache") == 1 ? 4 : 3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);  // 3: it was removed, 4: the memory was enough
+}
+
+TEST(Cache, LeavesOtherPeoplesFiles) {
+  const test::TmpDir dir;
+  make_folders(dir / "cache/.notes.tmp.2024-10-01");
+  write_file(dir / "cache/.notes.tmp.2024-10-01/x", "kept");
+  const data::CacheManager cache({0, dir / "cache", 1, false});
+  EXPECT_TRUE(fs::exists(dir / "cache/.notes.tmp.2024-10-01/x"));
 }
 
 TEST(Cache, TheDiskLimitTakesTheOldest) {
