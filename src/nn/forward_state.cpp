@@ -4,6 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
+#include "base/log.h"
+
 namespace cytra::nn {
 
 ForwardState::ForwardState(torch::nn::Module& module) {
@@ -39,6 +41,15 @@ void ForwardState::restore() const {
   }
   const at::NoGradGuard no_grad;
   for (const auto& [buffer, values] : buffers_) buffer.copy_(values);
+}
+
+KeepForwardState::~KeepForwardState() noexcept(false) {
+  try {
+    state_.restore();
+  } catch (const std::exception& error) {
+    if (std::uncaught_exceptions() == errors_) throw;
+    log::warn("the state of random generators and buffers could not be put back: {}", error.what());
+  }
 }
 
 }  // namespace cytra::nn

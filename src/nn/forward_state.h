@@ -1,5 +1,6 @@
 #pragma once
 // Include only from .cpp files, as nn/model.h.
+#include <exception>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -27,16 +28,18 @@ class ForwardState {
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  // a buffer, its values
 };
 
-/// Puts the state of its construction back at the end of its scope.
+/// Puts the state of its construction back at the end of its scope. Throws what that throws, unless
+/// an error is under way, which matters more.
 class KeepForwardState {
  public:
   explicit KeepForwardState(torch::nn::Module& module) : state_(module) {}
-  ~KeepForwardState() { state_.restore(); }
+  ~KeepForwardState() noexcept(false);
   KeepForwardState(const KeepForwardState&) = delete;
   KeepForwardState& operator=(const KeepForwardState&) = delete;
 
  private:
   ForwardState state_;
+  int errors_ = std::uncaught_exceptions();
 };
 
 }  // namespace cytra::nn
