@@ -65,6 +65,7 @@ std::string checkpoint_of(const std::string& ckpt_path, bool autoresume, const c
   const bool is_named = ckpt_path == "last" || ckpt_path == "best";
   if (!is_named && (!ckpt_path.empty() || !autoresume)) return ckpt_path;
   const std::string output = config::output_dir(run.composed);
+  if (!is_named) training::expect_ended(output);
   const std::string found = training::find_checkpoint(is_named ? ckpt_path : "last", output);
   if (found.empty() && is_named) {
     throw ConfigError(fmt::format(

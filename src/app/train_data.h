@@ -38,7 +38,8 @@ int64_t choose_batch_size(const data::DataModule& module,
 
 /// The checkpoint to begin with, or "": what checkpoint.ckpt_path names ("last" and "best" of
 /// earlier runs with this one's name); with autoresume the last of these, if any. Throws:
-/// ConfigError when there is none of that name.
+/// ConfigError when there is none of that name, or one of these runs is alive; as
+/// find_checkpoint().
 std::string checkpoint_of(const std::string& ckpt_path, bool autoresume, const cli::Run& run);
 
 /// A checkpoint's place in its epoch counts batches of each process; the order of images follows

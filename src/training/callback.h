@@ -13,6 +13,7 @@
 namespace cytra::training {
 
 class Optimizer;
+struct Callback;
 
 /// Where a training stands: plain data, all of it in every checkpoint.
 struct TrainState {
@@ -50,8 +51,11 @@ struct Context {
   Metrics logged;                    // goes to the loggers and into state.metrics
   std::vector<std::string> save_to;  // paths of one checkpoint of the present state
   std::vector<std::string> remove;   // checkpoints to remove once that one is on the disk
-  std::function<void()> undo_save;   // set: a save that fails is a warning, and this is called
-  bool stop = false;                 // after min_epochs and min_steps
+  /// One for each of `save_to` whose failure is to be a warning: when all of them have one, a save
+  /// that fails is, and these are called, the last first.
+  std::vector<std::function<void()>> undo_saves;
+  const Callback* best_of = nullptr;  // whose best checkpoint state.best_* tell: the first's
+  bool stop = false;                  // after min_epochs and min_steps
 
   /// Whether the trainer logs the step that just ended.
   bool is_logged_step() const { return state.step == 1 || state.step % log_every_n_steps == 0; }
@@ -90,9 +94,9 @@ struct Callback {
   virtual void load(const config::Node& /*state*/) {}
   /// Around every use of the weights that is not training (evaluation, a checkpoint): puts the
   /// weights to be used into the model, and those in training back, the last callback first (weight
-  /// averages).
+  /// averages). A training whose weights can't be put back must not go on: swap_out() never fails.
   virtual void swap_in(Task&) {}
-  virtual void swap_out(Task&) {}
+  virtual void swap_out(Task&) noexcept {}
 
   /// Under `callbacks`; names its part of a checkpoint. Without one the trainer gives "callback_0",
   /// by the place in its list.

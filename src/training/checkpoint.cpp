@@ -1,6 +1,7 @@
 #include "training/checkpoint.h"
 
 #include <cmath>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "config/json.h"
 #include "io/safetensors.h"
 #include "io/torch_file.h"
 #include "nn/model.h"
@@ -18,6 +20,7 @@
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
+#include "training/swapped_in.h"
 
 namespace cytra::training {
 namespace {
@@ -99,12 +102,6 @@ std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
   return all;
 }
 
-/// The other way round than swap_in(): where several average, each gets back what it gave.
-void swap_out(const Parts& parts) {
-  for (auto callback = parts.callbacks.rbegin(); callback != parts.callbacks.rend(); ++callback)
-    (*callback)->swap_out(parts.task);
-}
-
 constexpr const char
     *kWeightsHint = "for bare weights set checkpoint.weights_only=true",
     *kConfigHint =
@@ -122,19 +119,20 @@ io::SafetensorsFile open_checkpoint(const std::string& path, const char* hint) {
 Node read_metadata(const io::SafetensorsFile& file,
                    const std::string& path,
                    const char* key,
-                   const char* hint) {
+                   const char* hint,
+                   Node (*parse)(const std::string& text, const std::string& name)) {
   const auto entry = file.metadata().find(key);
   if (entry != file.metadata().end())
-    return config::parse_yaml(entry->second, fmt::format("{} ({})", path, key));
+    return config::from_utf8(parse(entry->second, fmt::format("{} ({})", path, key)));
   throw DataError(
       fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint));
 }
 
-/// Copies into tensors of the training. Throws: DataError when one is missing or does not fit.
-void copy_all(const io::SafetensorsFile& file,
-              const std::string& prefix,
-              const std::map<std::string, at::Tensor>& tensors,
-              const std::string& path) {
+/// Throws: DataError when one of the training's tensors is missing or does not fit.
+void expect_all(const io::SafetensorsFile& file,
+                const std::string& prefix,
+                const std::map<std::string, at::Tensor>& tensors,
+                const std::string& path) {
   for (const auto& [name, tensor] : tensors) {
     const auto stored = file.tensors().find(prefix + name);
     if (stored == file.tensors().end() || stored->second.shape != tensor.sizes().vec()) {
@@ -145,9 +143,33 @@ void copy_all(const io::SafetensorsFile& file,
                       prefix,
                       name));
     }
-    at::Tensor(tensor).copy_(nn::tensor_of(stored->second, name));
+    nn::scalar_type_of(stored->second, prefix + name);
   }
 }
+
+void copy_all(const io::SafetensorsFile& file,
+              const std::string& prefix,
+              const std::map<std::string, at::Tensor>& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    at::Tensor(tensor).copy_(nn::tensor_of(file.tensors().at(prefix + name), name));
+}
+
+/// The states of scheduler and callbacks as they are now, and back.
+class KeptStates {
+ public:
+  explicit KeptStates(const Parts& parts) : parts_(parts), scheduler_(parts.scheduler.state()) {
+    for (const auto& callback : parts.callbacks) callbacks_.push_back(callback->state());
+  }
+  void restore() const {
+    parts_.scheduler.load(scheduler_);
+    for (std::size_t c = 0; c < callbacks_.size(); ++c) parts_.callbacks[c]->load(callbacks_[c]);
+  }
+
+ private:
+  const Parts& parts_;
+  std::map<std::string, double> scheduler_;
+  std::vector<Node> callbacks_;
+};
 
 }  // namespace
 
@@ -158,7 +180,7 @@ Snapshot take_snapshot(const Parts& parts,
   RECORD_USER_SCOPE("checkpoint");
   const at::NoGradGuard no_grad;
   Snapshot snapshot;
-  for (const auto& callback : parts.callbacks) callback->swap_in(parts.task);
+  std::optional<SwappedIn> swapped(std::in_place, parts.callbacks, parts.task);
   const std::map<std::string, at::Tensor> present = tensors_of(parts);
   bool is_on_device = false;
   for (const auto& [name, tensor] : present) {
@@ -175,7 +197,7 @@ Snapshot take_snapshot(const Parts& parts,
     is_on_device = is_on_device || tensor.is_cuda();
   }
   if (is_on_device) perf::synchronize(parts.task.model().parameters().front().device());
-  swap_out(parts);
+  swapped.reset();
 
   Node all = to_node(state);
   all.set("scheduler", numbers(parts.scheduler.state()));
@@ -184,8 +206,8 @@ Snapshot take_snapshot(const Parts& parts,
   all.set("threads", Node::make_integer(at::get_num_threads()));
   snapshot.metadata = {{"format", "pt"},
                        {"cytra_version", version()},
-                       {"state", config::to_json(all)},
-                       {"config", config::to_yaml(config)}};
+                       {"state", config::to_json(config::to_utf8(std::move(all)))},
+                       {"config", config::to_yaml(config::to_utf8(config))}};
   return snapshot;
 }
 
@@ -197,27 +219,41 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot) {
 
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
   const io::SafetensorsFile file = open_checkpoint(path, kWeightsHint);
-  const Node saved = read_metadata(file, path, "state", kWeightsHint);
+  const Node saved = read_metadata(file, path, "state", kWeightsHint, config::parse_json);
   file.verify();
   const TrainState state = state_of(saved);
-  nn::load_state(parts.task.model(), file.tensors(), path, "model.", strict);
-  const at::NoGradGuard no_grad;
-  parts.scheduler.load(numbers_of(saved.at("scheduler")));
-  copy_all(file, "optimizer.", parts.optimizer.state(), path);
-  if (!parts.scaler.state().empty() && file.tensors().count("scaler.scale") > 0)
-    copy_all(file, "scaler.", parts.scaler.state(), path);
-  for (const auto& callback : parts.callbacks) {
-    const Node* node = saved.at("callbacks").find_direct(callback->name);
-    if (node == nullptr) {
-      if (!callback->state().map.empty())
-        log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
-      continue;
-    }
-    callback->load(*node);
-    copy_all(file, "callback." + callback->name + ".", callback->tensors(), path);
-  }
-  swap_out(parts);  // model.* are the weights to be used
   const auto threads = saved.get<int64_t>("threads");
+  const Node& callbacks = saved.at("callbacks");
+  std::map<std::string, std::map<std::string, at::Tensor>> tensors{
+      {"optimizer.", parts.optimizer.state()}};
+  if (!parts.scaler.state().empty() && file.tensors().count("scaler.scale") > 0)
+    tensors["scaler."] = parts.scaler.state();
+  for (const auto& callback : parts.callbacks) {
+    if (callbacks.find_direct(callback->name) != nullptr)
+      tensors["callback." + callback->name + "."] = callback->tensors();
+  }
+  for (const auto& [prefix, some] : tensors) expect_all(file, prefix, some, path);
+  const KeptStates before(parts);
+  try {
+    parts.scheduler.load(numbers_of(saved.at("scheduler")));
+    for (const auto& callback : parts.callbacks) {
+      const Node* node = callbacks.find_direct(callback->name);
+      if (node != nullptr) {
+        callback->load(*node);
+      } else if (!callback->state().map.empty()) {
+        log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
+      }
+    }
+    nn::load_state(parts.task.model(), file.tensors(), path, "model.", strict);
+  } catch (...) {
+    before.restore();
+    throw;
+  }
+  const at::NoGradGuard no_grad;
+  for (const auto& [prefix, some] : tensors) copy_all(file, prefix, some);
+  // model.* are the weights to be used
+  for (auto callback = parts.callbacks.rbegin(); callback != parts.callbacks.rend(); ++callback)
+    (*callback)->swap_out(parts.task);
   if (threads != at::get_num_threads()) {
     log::warn(
         "{}: trained with {} CPU threads, now {}: sums may round otherwise "
@@ -248,7 +284,7 @@ void load_weights(const std::string& path, nn::Model& model, bool strict) {
 
 Node checkpoint_config(const std::string& path) {
   const io::SafetensorsFile file = open_checkpoint(path, kConfigHint);
-  return read_metadata(file, path, "config", kConfigHint);
+  return read_metadata(file, path, "config", kConfigHint, config::parse_yaml);
 }
 
 }  // namespace cytra::training

@@ -47,7 +47,8 @@ Snapshot take_snapshot(const Parts& parts,
 void write_snapshot(const std::string& path, const Snapshot& snapshot);
 
 /// Restores everything but the place of the files. No code is ever executed on loading.
-/// Throws: DataError when the file is damaged, no checkpoint, or does not fit.
+/// Throws: DataError when the file is damaged, no checkpoint, or does not fit; then the training is
+/// as it was.
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
 
 /// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch (io/torch_file.h;
@@ -57,10 +58,14 @@ void load_weights(const std::string& path, nn::Model& model, bool strict);
 /// The configuration a checkpoint was trained with. Throws: DataError when it holds none.
 config::Node checkpoint_config(const std::string& path);
 
-/// What `ckpt_path` "last" or "best" means: the newest whole checkpoint of the runs that wrote to
-/// `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times beside it; the best
-/// one which that names. "" when there is none; damaged files are passed over with a warning. What
-/// killed ones of these runs left half written is removed.
+/// What `ckpt_path` "last" or "best" means: the newest (by step, then time) whole checkpoint of the
+/// runs that wrote to `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times
+/// beside it; the best one which that names. "" when there is none; damaged files are passed over
+/// with a warning. What killed ones of these runs left half written is removed.
+/// Throws: DataError when there are checkpoints, but none can be read.
 std::string find_checkpoint(const std::string& which, const std::string& output_dir);
+/// Throws: ConfigError when one of these runs is at work (base/run_lock.h), which would then be
+/// taken up a second time.
+void expect_ended(const std::string& output_dir);
 
 }  // namespace cytra::training

@@ -2,11 +2,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <tuple>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/run_lock.h"
 #include "base/strings.h"
+#include "config/json.h"
 #include "io/safetensors.h"
 #include "training/checkpoint.h"
 
@@ -47,41 +52,86 @@ void sweep(const fs::path& run) {
   std::for_each(folders.begin(), folders.end(), remove_stale_temporaries);
 }
 
-config::Node state_in(const std::string& path) {
-  const io::SafetensorsFile file(path);
-  file.verify();
+config::Node state_in(const io::SafetensorsFile& file, const std::string& path) {
   const auto state = file.metadata().find("state");
   if (state == file.metadata().end()) throw DataError(path + ": not a checkpoint of Cytra");
-  return config::parse_yaml(state->second, path + " (state)");
+  return config::from_utf8(config::parse_json(state->second, path + " (state)"));
 }
+
+struct Found {
+  int64_t step;
+  fs::file_time_type time;
+  std::string path;
+};
 
 }  // namespace
 
 std::string find_checkpoint(const std::string& which, const std::string& output_dir) {
-  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::vector<Found> found;
+  std::string problem;  // the first of all
+  int64_t files = 0;
+  const auto pass_over = [&](const Error& error) {
+    log::warn("passed over: {}", error.what());
+    if (problem.empty()) problem = error.what();
+  };
   std::error_code error;
   for (const fs::path& folder : folders_of(output_dir)) {
     sweep(folder);
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / "checkpoints", error)) {
       const fs::path& path = entry.path();
-      if (path.extension() == ".ckpt" && path.filename().string()[0] != '.')
-        found.emplace_back(entry.last_write_time(error), path.string());
+      if (path.extension() != ".ckpt" || path.filename().string()[0] == '.') continue;
+      ++files;
+      try {
+        const io::SafetensorsFile file(path.string());
+        found.push_back({state_in(file, path.string()).get<int64_t>("step"),
+                         entry.last_write_time(error),
+                         path.string()});
+      } catch (const Error& unreadable) {
+        pass_over(unreadable);
+      }
     }
   }
-  std::sort(found.rbegin(), found.rend());  // newest first; last.ckpt before epoch_*.ckpt
-  for (const auto& [time, path] : found) {
+  // Newest first; last.ckpt before epoch_*.ckpt.
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.step, a.time, a.path) > std::tie(b.step, b.time, b.path);
+  });
+  const auto read = [](const std::string& path) {
+    const io::SafetensorsFile file(path);
+    file.verify();
+    return state_in(file, path);
+  };
+  for (const Found& one : found) {
     try {
-      const config::Node state = state_in(path);
-      if (which == "last") return path;
+      const config::Node state = read(one.path);
+      if (which == "last") return one.path;
       const auto best = state.get<std::string>("best_path");
-      if (best.empty()) return path;
-      state_in(best);
+      if (best.empty()) return one.path;
+      read(best);
       return best;
-    } catch (const Error& problem) {
-      log::warn("passed over: {}", problem.what());
+    } catch (const Error& damaged) {
+      pass_over(damaged);
     }
   }
-  return "";
+  if (files == 0) return "";
+  throw DataError(fmt::format(
+      "{}: none of its {} checkpoints can be read ({}); mend or move them, or start afresh "
+      "without checkpoint.autoresume and ckpt_path",
+      output_dir,
+      files,
+      problem));
+}
+
+void expect_ended(const std::string& output_dir) {
+  for (const fs::path& folder : folders_of(output_dir)) {
+    const std::string holder = holder_of(folder.string());
+    if (holder.empty()) continue;
+    throw ConfigError(
+        fmt::format("{}: this run is alive ({}), checkpoint.autoresume would take it up a second "
+                    "time; wait for "
+                    "its end, or choose another run_name or paths.output_dir",
+                    folder.string(),
+                    holder));
+  }
 }
 
 }  // namespace cytra::training

@@ -10,33 +10,11 @@
 #include "training/processes.h"
 #include "training/scheduler.h"
 #include "training/step.h"
+#include "training/swapped_in.h"
 #include "training/trainer.h"
 #include "training/trainer_call.h"
 
 namespace cytra::training {
-namespace {
-
-/// The weights to be used are in the model while this lives.
-class SwappedIn {
- public:
-  SwappedIn(const std::vector<std::shared_ptr<Callback>>& callbacks, Task& task)
-      : callbacks_(callbacks), task_(task) {
-    for (const auto& callback : callbacks_) callback->swap_in(task_);
-  }
-  ~SwappedIn() {
-    for (auto callback = callbacks_.rbegin(); callback != callbacks_.rend(); ++callback)
-      (*callback)->swap_out(task_);
-  }
-  SwappedIn(const SwappedIn&) = delete;
-  SwappedIn& operator=(const SwappedIn&) = delete;
-
- private:
-  const std::vector<std::shared_ptr<Callback>>& callbacks_;
-  Task& task_;
-};
-
-}  // namespace
-
 /// After the step that just ended? Then one was due among its batches.
 bool Trainer::is_validation_due() const {
   if (state_.validated_at == state_.step) return false;

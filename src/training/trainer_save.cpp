@@ -41,23 +41,25 @@ void Trainer::write() {
   state_.seconds = seconds();
   std::vector<std::string> paths = std::exchange(context_.save_to, {}),
                            remove = std::exchange(context_.remove, {});
+  const auto undo = std::exchange(context_.undo_saves, {});
   if (paths.empty() || !processes_.is_first()) return;
+  const bool is_forgiven = undo.size() == paths.size();
   writer_.write(take_snapshot(parts(), state_, config_, writer_.reusable()),
                 std::move(paths),
                 std::move(remove));
-  if (const auto undo = std::exchange(context_.undo_save, nullptr)) {
-    try {
-      writer_.wait();
-    } catch (const Error& error) {
-      log::warn("{}; the training goes on without this checkpoint", error.what());
-      undo();
-    }
+  if (!is_forgiven) return;
+  try {
+    writer_.wait();
+  } catch (const Error& error) {
+    log::warn("{}; the training goes on without this checkpoint", error.what());
+    for (auto one = undo.rbegin(); one != undo.rend(); ++one) (*one)();
   }
 }
 
 /// The error under way matters, not those of its aftermath.
 void Trainer::on_exception(const std::string& what) {
   if (progress_) progress_->finish();
+  context_.batch = nullptr;  // a hook that failed has left it
   try {
     try {
       settle();  // the newest step's numbers, if they are still to be had

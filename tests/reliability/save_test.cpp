@@ -57,7 +57,11 @@ class Saves {
   }
   /// The number of the newest checkpoint that is found, as its tensors say; 0: none.
   int64_t found() const {
-    const std::string path = training::find_checkpoint("last", run_);
+    std::string path;
+    try {
+      path = training::find_checkpoint("last", run_);
+    } catch (const DataError&) {  // there are some, none is whole
+    }
     if (path.empty()) return 0;
     const io::SafetensorsFile file(path);
     file.verify();

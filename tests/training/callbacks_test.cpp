@@ -124,6 +124,57 @@ TEST(ModelCheckpoint, ScoresOfAnotherMetricDoNotCount) {
   EXPECT_EQ(series.state.best_path, dir / "epoch_002.ckpt");
 }
 
+TEST(ModelCheckpoint, EachHasABestOfItsOwn) {
+  const test::TmpDir dir;
+  const auto callbacks = [&](const std::string& more) {
+    return "{loss: {_target_: ModelCheckpoint, filename: 'loss_{epoch}', monitor: val/loss, mode: "
+           "min, dirpath: '" +
+           dir.path() + "'" + more +
+           "}, worst: {_target_: ModelCheckpoint, filename: 'worst_{epoch}', monitor: val/loss, "
+           "mode: max, dirpath: '" +
+           dir.path() + "'" + more +
+           "}, newest: {_target_: ModelCheckpoint, filename: 'newest_{epoch}', monitor: null, "
+           "dirpath: '" +
+           dir.path() + "'" + more + "}}";
+  };
+  const auto names = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const auto make = [&](const std::string& epochs, const std::string& more) {
+    return test::Tiny("max_epochs: " + epochs,
+                      callbacks(more),
+                      0,
+                      "{_target_: SGD, lr: 0.01}",
+                      "{_target_: ConstantLR, factor: 1.0}");
+  };
+  test::Tiny first = make("3", "");
+  first.fit();  // the loss falls
+  EXPECT_EQ(
+      names(),
+      (std::vector<std::string>{"last.ckpt", "loss_3.ckpt", "newest_3.ckpt", "worst_1.ckpt"}));
+  EXPECT_EQ(first.state().best_path, dir / "loss_3.ckpt") << "the first callback's";
+  EXPECT_EQ(first.state().best_score, first.state().metrics.at("val/loss"));
+  test::Tiny second = make("4", ", on_save_error: warn");
+  second.trainer->resume(dir / "last.ckpt");
+  std::filesystem::create_directories(dir / "newest_4.ckpt");  // in the way: no save of epoch 4
+  second.fit();
+  EXPECT_EQ(second.state().best_path, dir / "loss_3.ckpt") << "not one that is not there";
+}
+
+TEST(ModelCheckpoint, AWarningForOneIsAnErrorForAnother) {
+  const test::TmpDir dir;
+  std::filesystem::create_directories(dir / "b_1.ckpt");  // in the way
+  const std::string common = "_target_: ModelCheckpoint, monitor: null, dirpath: '" + dir.path();
+  test::Tiny tiny("max_epochs: 1",
+                  "{a: {" + common + "', filename: 'a_{epoch}', on_save_error: warn}, b: {" +
+                      common + "', filename: 'b_{epoch}'}}");
+  EXPECT_THROW(tiny.fit(), Error);
+}
+
 TEST(ModelCheckpoint, ASaveThatFailsEndsTheRunOrIsAWarning) {
   for (const bool warns : {false, true}) {
     const test::TmpDir dir;

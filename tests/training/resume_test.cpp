@@ -1,4 +1,5 @@
 // A training that was killed goes on bit for bit.
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -6,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/run_lock.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/checkpoint.h"
@@ -216,6 +219,131 @@ TEST(FindCheckpoint, TakesTheNewestThatIsWhole) {
   for (const auto& entry : std::filesystem::directory_iterator(newer + "/checkpoints"))
     std::filesystem::resize_file(entry.path(), 100);
   EXPECT_EQ(training::find_checkpoint("last", next), older + "/checkpoints/last.ckpt");
+}
+
+TEST(FindCheckpoint, TheNewestHasTheMostSteps) {
+  const test::TmpDir dir;
+  run(dir / "run/checkpoints", 7, "", 0);
+  run(dir / "run-1/checkpoints", 5, "", 0);
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "run-1/checkpoints"))
+    std::filesystem::last_write_time(
+        entry.path(), std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(training::find_checkpoint("last", dir / "run"), dir / "run/checkpoints/last.ckpt");
+}
+
+TEST(FindCheckpoint, WithoutAReadableOneNothingBegins) {
+  const test::TmpDir dir;
+  run(dir / "run/checkpoints", 5, "", 0);
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "run/checkpoints"))
+    std::filesystem::resize_file(entry.path(), 100);
+  const std::string message =
+      message_of<DataError>([&] { training::find_checkpoint("last", dir / "run"); });
+  EXPECT_NE(message.find("none of its"), std::string::npos) << message;
+  EXPECT_NE(message.find("truncated?"), std::string::npos) << message;
+}
+
+TEST(FindCheckpoint, ALivingRunIsNotTakenUp) {
+  const test::TmpDir dir;
+  make_folders(dir / "run-1");
+  training::expect_ended(dir / "run");
+  const RunLock lock(dir / "run-1");
+  const std::string message = message_of<ConfigError>([&] { training::expect_ended(dir / "run"); });
+  EXPECT_NE(message.find("run-1: this run is alive (process "), std::string::npos) << message;
+}
+
+TEST(Resume, GoesOnFromAnyPlace) {
+  const test::TmpDir dir;
+  for (const std::string& name : {std::string(130, 'L') + "/" + std::string(130, 'L'),
+                                  std::string("a, b: {c} \"d\" \xc3\xa4")}) {
+    const std::string folder = dir / name + "/checkpoints";
+    const Tiny first = run(folder, 7, "", 0);
+    const std::string last = training::find_checkpoint("last", dir / name);
+    ASSERT_EQ(last, folder + "/last.ckpt");
+    const Tiny second = run(folder + "b", 0, last, 0);
+    EXPECT_EQ(second.state().step, 12) << name;
+    EXPECT_EQ(second.state().best_path.substr(0, folder.size()), folder);
+    EXPECT_EQ(training::find_checkpoint("best", dir / name).substr(0, folder.size()), folder);
+  }
+}
+
+TEST(Resume, KeepsNoListOfAllCheckpoints) {
+  const test::TmpDir dir;
+  const auto train = [&](int epochs, const std::string& from) {
+    Tiny tiny(fmt::format("max_epochs: {}", epochs),
+              "{saver: {_target_: ModelCheckpoint, save_top_k: -1, dirpath: '" + dir.path() + "'}}",
+              0,
+              "{_target_: SGD, lr: 0.05}",
+              "{_target_: ConstantLR, factor: 1.0}");
+    if (!from.empty()) tiny.trainer->resume(from);
+    tiny.fit();
+    const io::SafetensorsFile file(dir / "last.ckpt");
+    return file.metadata().at("state").size();
+  };
+  const std::size_t few = train(2, "");
+  EXPECT_LT(train(30, dir / "last.ckpt"), few + 100);
+  EXPECT_TRUE(std::filesystem::exists(dir / "epoch_001.ckpt"));
+}
+
+/// A callback whose state can't be had, once.
+struct Failing final : training::Callback {
+  std::map<std::string, Tensor> tensors() const override {
+    if (!fails) return {};
+    fails = false;
+    throw std::runtime_error("no memory");
+  }
+  mutable bool fails = false;
+};
+
+TEST(Checkpoint, AfterACopyThatFailsTheWeightsAreThoseInTraining) {
+  const test::TmpDir dir;
+  Tiny tiny("max_epochs: 1");
+  const auto ema = make<training::Callback>("{_target_: EMAWeightAveraging, decay: 0.5}");
+  const auto failing = std::make_shared<Failing>();
+  training::Trainer trainer(
+      tiny.parsed, *tiny.task, *tiny.optimizer, *tiny.scheduler, {ema, failing});
+  data::DataLoader images = test::loader(10, 2, true), none({});
+  trainer.fit(images, none);
+  const std::vector<double> weights = tiny.weights();
+  failing->fails = true;
+  EXPECT_THROW(trainer.save(dir / "a.ckpt"), std::runtime_error);
+  EXPECT_FALSE(failing->fails);
+  EXPECT_EQ(tiny.weights(), weights);
+  trainer.save(dir / "a.ckpt");
+  EXPECT_EQ(tiny.weights(), weights);
+}
+
+TEST(Checkpoint, BeforeTheFirstAverageTheWeightsAreBoth) {
+  const test::TmpDir dir;
+  Tiny tiny("max_epochs: 1",
+            "{ema: {_target_: EMAWeightAveraging, decay: 0.5, update_starting_at_step: 1000}}");
+  tiny.fit();
+  tiny.trainer->save(dir / "a.ckpt");
+  const io::SafetensorsFile file(dir / "a.ckpt");
+  const auto value = [&](const std::string& name) {
+    return *static_cast<const float*>(file.tensors().at(name).data);
+  };
+  EXPECT_EQ(value("callback.ema.training.conv.weight"), value("model.conv.weight"));
+}
+
+TEST(Checkpoint, OneThatDoesNotFitChangesNothing) {
+  const test::TmpDir dir;
+  const std::string average = "{ema: {_target_: EMAWeightAveraging, decay: 0.5}}",
+                    schedule = "{_target_: CosineAnnealingLR, warmup_steps: 2}";
+  Tiny with_momentum("max_epochs: 1", average, 0, "{_target_: SGD, lr: 0.05, momentum: 0.9}");
+  with_momentum.fit();
+  with_momentum.trainer->save(dir / "a.ckpt");
+  Tiny other("max_epochs: 1", average, 0, "{_target_: AdamW, lr: 0.1}");
+  const std::vector<double> weights = other.weights();
+  const std::string message = message_of<DataError>([&] { other.trainer->resume(dir / "a.ckpt"); });
+  EXPECT_NE(message.find("does not fit (optimizer."), std::string::npos) << message;
+  EXPECT_EQ(other.weights(), weights);
+  // A callback of another type under the name.
+  Tiny third("max_epochs: 1",
+             "{ema: {_target_: ModelCheckpoint, monitor: null, dirpath: '" + dir.path() + "'}}",
+             0,
+             "{_target_: SGD, lr: 0.05, momentum: 0.9}");
+  EXPECT_THROW(third.trainer->resume(dir / "a.ckpt"), Error);
+  EXPECT_EQ(third.weights(), weights);
 }
 
 TEST(CheckpointWriter, OneFileUnderSeveralNames) {

@@ -197,6 +197,29 @@ TEST(Trainer, ACallbackThatThrowsIsNamed) {
   EXPECT_EQ(resumed.state().step, 4);
 }
 
+TEST(Trainer, AfterAHookThatFailsNoBatchIsLeft) {
+  struct Watch final : training::Callback {
+    void on_exception(training::Context& context, const std::string&) override {
+      was_called = true;
+      batch = context.batch;
+    }
+    bool was_called = false;
+    const data::Batch* batch = nullptr;
+  };
+  for (const bool is_in_validation : {false, true}) {
+    test::Tiny tiny("max_epochs: 1, num_sanity_val_steps: 0");
+    const auto fail = [](training::Context&) { throw std::runtime_error("failed"); };
+    (is_in_validation ? tiny.recorder->each_validation_batch : tiny.recorder->each_batch) = fail;
+    const auto watch = std::make_shared<Watch>();
+    training::Trainer trainer(
+        tiny.parsed, *tiny.task, *tiny.optimizer, *tiny.scheduler, {tiny.recorder, watch});
+    data::DataLoader images = test::loader(4, 2, true), valid = test::loader(2, 1, false);
+    EXPECT_THROW(trainer.fit(images, valid), std::runtime_error);
+    EXPECT_TRUE(watch->was_called);
+    EXPECT_EQ(watch->batch, nullptr);
+  }
+}
+
 TEST(Trainer, AMissingBatchTakesNoWeightAndNoValidation) {
   struct Broken final : data::Transform {
     void apply(data::Sample& sample, Rng&) const override {

@@ -96,11 +96,10 @@ class ModelCheckpoint final : public Callback {
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
 
   void on_fit_start(Context& context) override {
-    if (std::exchange(is_other_, false)) {
+    if (std::exchange(is_other_, false))
       log::warn("callbacks.{}: the best so far is by another metric and does not count", name);
-      context.state.best_score = 0;
-      context.state.best_path.clear();
-    }
+    if (context.best_of == nullptr && options_.save_top_k != 0) context.best_of = this;
+    tell_best(context);
     fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);
@@ -139,11 +138,14 @@ class ModelCheckpoint final : public Callback {
   Node state() const override {
     Node state = Node::make_map();
     Node& kept = state.set("kept", Node::make_map());
-    for (const auto& [score, path] : kept_) {
+    // Of all that are kept, none is ever compared with but the best.
+    const std::size_t count =
+        options_.save_top_k < 0 ? std::min<std::size_t>(1, kept_.size()) : kept_.size();
+    for (std::size_t k = 0; k < count; ++k) {
       Node value;
       value.kind = config::Kind::real;
-      value.real = score;
-      kept.set(path, value);
+      value.real = kept_[k].first;
+      kept.map.emplace_back(kept_[k].second, value);
     }
     state.set("watched", Node::make_string(watched()));
     return state;
@@ -160,27 +162,25 @@ class ModelCheckpoint final : public Callback {
 
  private:
   void save_last(Context& context) {
-    forgive(context);
     has_last_ = true;
-    save(context, options_.dirpath + "/last.ckpt");
+    save(context, options_.dirpath + "/last.ckpt", kept_);
   }
-  /// With on_save_error: warn. When the save fails, the best are still those that are on the disk.
-  void forgive(Context& context) {
-    if (options_.on_save_error != "warn" || context.undo_save) return;
-    context.undo_save = [this,
-                         &state = context.state,
-                         kept = kept_,
-                         score = context.state.best_score,
-                         path = context.state.best_path] {
-      kept_ = kept;
-      state.best_score = score;
-      state.best_path = path;
-    };
-  }
-  void save(Context& context, const std::string& path) {
+  /// `before`: with on_save_error: warn, what is still on the disk when the save fails.
+  void save(Context& context, const std::string& path, std::vector<Kept> before) {
     context.save_to.push_back(path);
     saved_at_ = Clock::now();
     saved_step_ = context.state.step;
+    if (options_.on_save_error != "warn") return;
+    context.undo_saves.push_back([this, &context, before = std::move(before)] {
+      kept_ = before;
+      tell_best(context);
+    });
+  }
+  void tell_best(Context& context) const {
+    if (context.best_of != this) return;
+    TrainState& state = context.state;
+    state.best_path = kept_.empty() ? "" : kept_.front().second;
+    state.best_score = kept_.empty() || !options_.monitor ? 0 : kept_.front().first;
   }
   /// With -v1, -v2 ... where a checkpoint that stays has the name already, as Lightning's.
   std::string path_of(const TrainState& state) const {
@@ -197,7 +197,7 @@ class ModelCheckpoint final : public Callback {
 
   void keep_newest(Context& context) {
     if (options_.save_top_k == 0) return;
-    forgive(context);
+    const std::vector<Kept> on_disk = kept_;
     const auto step = static_cast<double>(context.state.step);
     std::string before;  // of the same step: the validation that came after takes its place
     if (!kept_.empty() && kept_.front().first == step) {
@@ -207,14 +207,14 @@ class ModelCheckpoint final : public Callback {
     const std::string path = path_of(context.state);
     if (before != path && is_own(before)) context.remove.push_back(before);
     kept_.insert(kept_.begin(), {step, path});
-    context.state.best_path = path;
+    tell_best(context);
     drop_beyond_k(context, path);
-    save(context, path);
+    save(context, path, on_disk);
   }
 
   void rank(Context& context) {
-    forgive(context);
-    TrainState& state = context.state;
+    const std::vector<Kept> on_disk = kept_;
+    const TrainState& state = context.state;
     const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
       std::vector<std::string> names;
@@ -226,16 +226,13 @@ class ModelCheckpoint final : public Callback {
     const double score = metric->second;
     if (!std::isfinite(score)) return;
     const std::string path = path_of(state);
-    if (state.best_path.empty() || is_better(score, state.best_score)) {
-      state.best_score = score;
-      state.best_path = path;
-    }
     kept_.emplace_back(score, path);
     std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
       return is_better(a.first, b.first);
     });
+    tell_best(context);
     const auto dropped = drop_beyond_k(context, path);
-    if (!dropped || *dropped != Kept(score, path)) save(context, path);
+    if (!dropped || *dropped != Kept(score, path)) save(context, path, on_disk);
   }
   /// The one that is no longer among the best. Its file goes once its better is on the disk; those
   /// of the run that this one goes on with stay.

@@ -1,6 +1,8 @@
 // Averages of the weights over the training, used in evaluation and by whoever loads a checkpoint.
 // Source: torch.optim.swa_utils.AveragedModel; lightning.pytorch.callbacks.EMAWeightAveraging and
 // StochasticWeightAveraging.
+#include <utility>
+
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
@@ -25,8 +27,14 @@ class WeightAveraging : public Callback {
     for (const auto& item : task.model().named_buffers())
       add(item.key(), item.value(), use_buffers_ && item.value().is_floating_point());
   }
-  void swap_in(Task&) override { swap(); }
-  void swap_out(Task&) override { swap(); }
+  void swap_in(Task&) override {
+    if (averaged_ > 0) return swap();
+    const at::NoGradGuard no_grad;  // no average yet: the weights are both
+    for (std::size_t i = 0; i < names_.size(); ++i) others_[i].copy_(model_[i]);
+  }
+  void swap_out(Task&) noexcept override {
+    if (averaged_ > 0) swap();
+  }
 
   std::map<std::string, at::Tensor> tensors() const override {
     std::map<std::string, at::Tensor> tensors;
@@ -63,21 +71,22 @@ class WeightAveraging : public Callback {
     names_.push_back(name);
     model_.push_back(tensor);
     others_.push_back(tensor.detach().clone());
+    spare_.push_back(tensor.variable_data());
     is_averaged_.push_back(is_averaged);
   }
-  void swap() {
-    if (averaged_ == 0) return;
+  /// Without new tensors: there may be no memory for any.
+  void swap() noexcept {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      const at::Tensor present = model_[i].variable_data();
+      spare_[i].set_data(model_[i]);
       model_[i].set_data(others_[i]);
-      others_[i] = present;
+      std::swap(others_[i], spare_[i]);
     }
   }
   bool use_buffers_;
   int64_t averaged_ = 0;
   std::vector<std::string> names_;
-  std::vector<at::Tensor> model_, others_;
+  std::vector<at::Tensor> model_, others_, spare_;  // spare: what others_ was before a swap
   std::vector<bool> is_averaged_;
 };
 
