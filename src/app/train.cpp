@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -89,6 +90,13 @@ struct TrainConfig : CommonConfig {
   }
 };
 const bool added = add_program<TrainConfig>("train");
+
+/// The user's mistake leaves no folder behind.
+void discard(const std::string& folder) {
+  log::set_file("");
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
 
 /// The components listed under `callbacks` or `logger`; null entries are off.
 template <class Base>
@@ -179,10 +187,10 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   training::freeze_layers(run.config.find("callbacks"), model);
   optimizer->attach(model.named_parameters().pairs());
   data::LoaderOptions loading = module->loader();
-  if (loading.batch_size == 0) {
+  const bool is_auto = loading.batch_size == 0;
+  if (is_auto) {
     loading.batch_size =
         choose_batch_size(*module, settings, *task, precision, weights_only ? "" : checkpoint);
-    run.config.find("data")->set("batch_size", Node::make_integer(loading.batch_size));
   }
   const bool overfits = !options.overfit_batches.is_none();
   data::DataLoader train_loader = make_loader(
@@ -198,12 +206,14 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   perf::apply(config.performance, device);
   if (config.performance.num_threads == 0 && !processes.is_alone())
     at::set_num_threads(threads_of(place));
-  drop_callbacks(run, options, processes.is_first());
   const bool is_resumed = !checkpoint.empty() && !weights_only;
   if (weights_only && !checkpoint.empty())
     training::load_weights(checkpoint, model, config.checkpoint.strict);
-  if (processes.is_first()) common.folder = open_run_folder(run);
+  std::optional<RunLock> lock;
+  if (processes.is_first()) lock.emplace(common.folder = open_run_folder(run));
   const std::string& folder = common.folder;
+  if (is_auto) run.config.find("data")->set("batch_size", Node::make_integer(loading.batch_size));
+  drop_callbacks(run, options, processes.is_first());
   processes.send(text_of(common, run));
   const bool logs = processes.is_first() && options.fast_dev_run == 0;
   const Loggers loggers = make_all<training::Logger>(logs ? run.config.find("logger") : nullptr);
@@ -227,11 +237,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
     try {
       trainer.resume(checkpoint, config.checkpoint.strict);
       fit_position(trainer.state(), checkpoint, loading.batch_size, place.size, run.config);
-    } catch (...) {  // the user's mistake leaves no folder behind
-      if (!processes.is_first()) throw;
-      log::set_file("");
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
+    } catch (...) {
+      if (processes.is_first()) discard(folder);
       throw;
     }
   }
@@ -252,8 +259,11 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   open_loggers(loggers, run, folder, state.step, perf::describe(device));
   training::Metrics results, tested;
   int signal = 0;
+  const int64_t first_step = state.step;
+  bool is_trained = false;
   try {
     trainer.fit(train_loader, valid_loader);
+    is_trained = true;
     report_data(trainer.timing(), train_loader, valid_loader, settings, loading);
     signal = trainer.signal();
     if (signal != 0) {
@@ -272,6 +282,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
     if (!state.best_path.empty()) results["best/" + best_metric(run)] = state.best_score;
   } catch (const std::exception& error) {
     close_loggers(loggers, state, {}, "failed: " + split(error.what(), '\n').front());
+    is_trained = is_trained || state.step > first_step;
+    if (processes.is_first() && exit_code(error) == 2 && !is_trained) discard(folder);
     throw;
   }
   close_loggers(loggers, state, results, signal == 0 ? "finished" : "interrupted");

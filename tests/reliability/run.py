@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import Failed, Programs, Skipped  # noqa: E402
+import folders  # noqa: E402
 import kills  # noqa: E402
 import ranks  # noqa: E402
 import surroundings  # noqa: E402
@@ -50,6 +51,12 @@ CASES = {
     "R23": (surroundings.environment, "no home, no terminal, LANG=C, read-only working folder, no root, paths with spaces, many "
             "starts at once: folders of their own, no colour, no crash", "train and predict in each"),
     "R24": (surroundings.event_files, "kill -9: all records of the event file are readable", "TensorBoard's own reader"),
+    "R25": (folders.containers, "two containers on one run folder: a living run is not taken up a second time nor disturbed, a "
+            "killed one goes on bit-equal", "processes with a PID namespace each: killed, taken up, and started beside a living one"),
+    "R26": (folders.strangers, "nothing of others is removed or written to", "files, folders and links like our temporaries, in "
+            "the folders of run, checkpoints, logs and cache"),
+    "R27": (folders.names, "a run goes on from a folder of any name", "260 letters, bytes that are no UTF-8, a newline, quotes, commas: "
+            "stopped and taken up by checkpoint.autoresume"),
 }
 
 
