@@ -102,7 +102,7 @@ def strangers(programs, full, count, random):
 
 def names(programs, full, count, random):
     """Taken up from folders with names of all kinds."""
-    checked, epochs = 0, "trainer.max_epochs=3"
+    checked, epochs = 0, "trainer.max_epochs=6"
     long_name = "L" * 130
     all_names = [f"{long_name}/{long_name}".encode(), b"k\xe4se", b"a\nb", b"it's \"x\"", "\u00e4\U0001f52c".encode(), b"a, b={c}#"]
     whole = programs.folder / "whole"
@@ -110,13 +110,15 @@ def names(programs, full, count, random):
     expect(run(programs.train(whole, epochs, *keep)).returncode == 0, "the whole run")
     for name in all_names if full else all_names[:3]:
         output = programs.folder / os.fsdecode(name)
-        for stop in ("trainer.max_steps=4", epochs):
-            command = programs.train("OUTPUT", epochs, stop, *keep, "checkpoint.autoresume=true")
-            place = command.index("paths.output_dir=OUTPUT")
-            quoted = os.fsencode(str(output)).replace(b"\\", b"\\\\").replace(b"'", b"\\'")
-            command[place] = os.fsdecode(b"paths.output_dir='" + quoted + b"'")
-            process = subprocess.run([os.fsencode(str(word)) for word in command], capture_output=True)
-            expect(process.returncode == 0, f"{name}: {os.fsdecode(process.stderr)}")
+        quoted = os.fsencode(str(output)).replace(b"\\", b"\\\\").replace(b"'", b"\\'")
+        command = [os.fsencode(str(word)) for word in programs.train("OUTPUT", epochs, *keep, "checkpoint.autoresume=true")]
+        command[command.index(b"paths.output_dir=OUTPUT")] = b"paths.output_dir='" + quoted + b"'"
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        wait_until((output / "checkpoints/last.ckpt").exists, process, "checkpoint")
+        process.kill()
+        process.communicate()
+        process = subprocess.run(command, capture_output=True)
+        expect(process.returncode == 0, f"{name}: {os.fsdecode(process.stderr)}")
         folders = run_folders(output)
         expect(len(folders) == 2 and state(folders[1] / "checkpoints/last.ckpt")["step"] == state(
             whole / "checkpoints/last.ckpt")["step"], f"{name}: {folders}")

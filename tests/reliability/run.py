@@ -56,7 +56,7 @@ CASES = {
     "R26": (folders.strangers, "nothing of others is removed or written to", "files, folders and links like our temporaries, in "
             "the folders of run, checkpoints, logs and cache"),
     "R27": (folders.names, "a run goes on from a folder of any name", "260 letters, bytes that are no UTF-8, a newline, quotes, commas: "
-            "stopped and taken up by checkpoint.autoresume"),
+            "killed and taken up by checkpoint.autoresume"),
 }
 
 
