@@ -236,8 +236,10 @@ class ValueParser {
         --open;
       } else if (c == ',' || is_one_of(c, stops)) {
         break;
-      } else if (!stops.empty() && is_one_of(c, "[]{}")) {
-        fail(at_, std::string("a bare '") + c + "', expected quotes round text that has brackets");
+      } else if (is_one_of(c, "[]{}'\"")) {
+        fail(at_,
+             std::string("a stray ") + c +
+                 ", expected quotes round the whole text that has brackets or quotes");
       } else if (c == '(') {
         ++open;
       }

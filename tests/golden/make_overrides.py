@@ -2,7 +2,7 @@
 
 Left out on purpose, because we differ (docs/config.md):
 - blanks after a last `:`, which Hydra keeps; ${...} with uneven braces or quotes; sweeps in a map that a later key replaces;
-- unquoted `=`, `#`, `!`, `(`, `]`, UTF-8, line breaks and other signs, quotes inside words, blanks after quotes and calls,
+- unquoted `=`, `#`, `!`, `(`, UTF-8, line breaks and other signs, blanks after quotes and calls,
   nested ${...}; parentheses that are no call; quoted map keys; quoted text in sort() and in the lists of glob();
 - keys of letters beyond ASCII, words of a key that begin with a digit, `$` in a group; group=null;
 - an empty key (`=1`, `@x=1`), which no configuration has;
@@ -15,6 +15,7 @@ Left out on purpose, because we differ (docs/config.md):
 import json
 import math
 import pathlib
+import random
 import tempfile
 import warnings
 
@@ -91,6 +92,18 @@ SWEEPS = [
 ]  # fmt: skip
 
 
+def stray_words(count=500):
+    """Words of brackets, quotes, colons and commas in any order: most are wrong. Without blanks, parentheses and quoted map keys (above)."""
+    rng, words = random.Random(13), {}
+    while len(words) < count:
+        pieces = rng.choices(["[", "]", "{", "}", "'", '"', ":", ",", "x", "y/z", "7", "true", "\\", "${b}"], [2] * 6 + [3, 2, 4, 2, 2, 1, 0.5, 0.5],
+                             k=rng.randint(1, 8))  # fmt: skip
+        word = rng.choice(["a=", "+a=", "++a=", "a/b=", "a=[", "a={x:"]) + "".join(pieces)
+        if not any(quoted in word for quoted in ("{'", '{"', ",'", ',"')):
+            words[word] = None
+    return list(words)
+
+
 def plain(value):
     """Values as JSON has them; None for what later fails."""
     if isinstance(value, (Sweep, Glob)):
@@ -146,7 +159,7 @@ def swept(folder, params, overrides):
 
 def main():
     warnings.simplefilter("ignore")
-    words = [word for line in WORDS.strip("\n").split("\n") for word in line.split("|")]
+    words = [word for line in WORDS.strip("\n").split("\n") for word in line.split("|")] + stray_words()
     rows = [{"text": word, **described(word)} for word in words]
     with tempfile.TemporaryDirectory() as folder:
         for name, text in TREE.items():
