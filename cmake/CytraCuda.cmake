@@ -1,5 +1,7 @@
-# libcytra_cuda.so: everything that names CUDA, loaded when a CUDA device is asked for.
-if(CYTRA_CUDA STREQUAL "OFF")
+# libcytra_cuda.so: kernels of our own, loaded when a CUDA device is asked for. Without any, nothing needs nvcc.
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cpp)
+list(FILTER cuda_sources EXCLUDE REGEX "/nccl.cpp$")  # CytraNccl
+if(CYTRA_CUDA STREQUAL "OFF" OR NOT cuda_sources)
   return()
 endif()
 include(CheckLanguage)
@@ -17,11 +19,6 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
 endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
-file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cu ${CMAKE_SOURCE_DIR}/src/*/cuda/*.cpp)
-list(FILTER cuda_sources EXCLUDE REGEX "/nccl.cpp$")  # CytraNccl
-if(NOT cuda_sources)
-  return()
-endif()
 add_library(cytra_cuda SHARED ${cuda_sources})
 target_include_directories(cytra_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(cytra_cuda PRIVATE cytra cytra_torch CUDA::cudart)
