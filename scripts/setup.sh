@@ -131,6 +131,16 @@ want_cuda() {
   esac
 }
 
+# The wheel's CUDA 13 with an older driver leaves the GPU idle: said while it can still be chosen.
+note_old_driver() {
+  local driver
+  driver=$(timeout 5 nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || true
+  if [[ $driver =~ ^[0-9]+\. ]] && version_below "$driver" 580; then
+    say "setup: the NVIDIA driver $driver is older than 580, which LibTorch $torch_version for CUDA 13 needs: update it, or" \
+        'give a LibTorch for CUDA 12 by CYTRA_TORCH=/path/to/torch; until then the CPU is used'
+  fi
+}
+
 # Sets `python`: one that the wheel exists for and that can make a virtual environment. Returns 1 without one.
 find_python() {
   local candidate seen=''
@@ -278,6 +288,7 @@ setup() {
     fi
     check_tools late
   fi
+  if [[ -n $torch_due && $flavour == cuda ]]; then note_old_driver; fi
   if [[ $(free_gb) -lt $need_gb ]]; then
     fail 2 "$root has $(free_gb) GB free; $need_gb GB are needed: free some, or move the checkout to a larger disk"
   fi

@@ -7,8 +7,10 @@ preset=${CYTRA_PRESET:-release}
 export CYTRA_FORMATS=${CYTRA_FORMATS:-ON}  # the tests of the formats with libraries of their own
 "$scripts/build.sh" "$preset"
 without=()
-if ! nvidia-smi -L >/dev/null 2>&1; then
+if [[ ${CYTRA_CUDA:-AUTO} == OFF ]] || ! nvidia-smi -L >/dev/null 2>&1; then
   echo 'test: no GPU here: the tests labelled cuda are left out' >&2
   without=(-LE cuda)
+else
+  export CYTRA_REQUIRE_GPU=${CYTRA_REQUIRE_GPU:-1}  # one that is not found is a failure, not a skip
 fi
 exec ctest --test-dir "$scripts/../build/$preset" --output-on-failure --no-tests=error -j2 "${without[@]}" "$@"
