@@ -65,6 +65,9 @@ void report(const cli::Run& run,
   if (!state.best_path.empty()) {
     results.add("best_metric", best_metric(run));
     results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
+    if (best_metric(run) != "step")
+      results.add("best_mode",
+                  run.config.get<std::string>("callbacks.model_checkpoint.mode", "min"));
     results.add("best_checkpoint", state.best_path);
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);

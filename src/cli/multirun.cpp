@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,6 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t max_output = std::size_t{16} << 20;  // bytes of a job's stdout that are kept
 
 struct State {
@@ -34,6 +37,8 @@ struct State {
   Clock::time_point start;
   double seconds = 0;
   std::string error;  // its last message when it failed
+  std::optional<double> score;
+  std::string metric, mode;  // of the score: "val/dice", "max"
 };
 
 /// Up to `bytes` of a file's end; "" when it can't be read.
@@ -54,6 +59,20 @@ std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   return text;
+}
+
+/// What a job printed, as one object: it is JSON, or lines of `key: value`.
+Json results_in(const std::string& output, bool json) {
+  if (json) return Json::parse(output, nullptr, false);
+  Json results = Json::object();
+  for (const std::string& line : split(output, '\n')) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string text = line.substr(colon + 2);
+    const Json number = Json::parse(text, nullptr, false);
+    results[line.substr(0, colon)] = number.is_number() ? number : Json(text);
+  }
+  return results;
 }
 
 /// The last error of a log, or its last line.
@@ -208,13 +227,33 @@ class Runner {
                                 ::strsignal(WTERMSIG(status)),
                                 state.error.empty() ? "" : "; " + state.error);
     }
-    keep_output(i);
+    const std::string output = read_tail(file_of(i, ".out"), max_output);
+    if (const Json results = results_in(output, options_.json);
+        results.is_object() && results.value("best_score", Json()).is_number()) {
+      state.score = results["best_score"].get<double>();
+      state.metric = results.value("best_metric", "");
+      state.mode = results.value("best_mode", "");
+    }
+    keep_output(i, output);
     report(i);
   }
 
+  /// The job with the best score; none when there are none, or their metrics differ.
+  std::optional<std::size_t> best_job() const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      const State& state = states_[i];
+      if (!state.score || state.mode.empty()) continue;
+      if (!best) best = i;
+      const State& other = states_[*best];
+      if (state.metric != other.metric || state.mode != other.mode) return {};
+      if (state.mode == "max" ? *state.score > *other.score : *state.score < *other.score) best = i;
+    }
+    return best;
+  }
+
   /// Results follow the messages in the log.
-  void keep_output(std::size_t i) const {
-    const std::string text = read_tail(file_of(i, ".out"), max_output);
+  void keep_output(std::size_t i, const std::string& text) const {
     if (std::FILE* log = std::fopen(file_of(i, ".log").c_str(), "abe")) {
       std::fwrite(text.data(), 1, text.size(), log);
       std::fclose(log);
@@ -244,17 +283,30 @@ class Runner {
     std::size_t width = 9;
     for (const Job& job : jobs_)
       width = std::max(width, std::min<std::size_t>(job.label.size(), 60));
-    std::string text = fmt::format(
-        "{:>5}  {:<{}}  {:>4}  {:>7}  error\n", "job", "overrides", width, "exit", "time");
+    const std::optional<std::size_t> best = best_job();
+    const std::string score =
+        best && !states_[*best].metric.empty() ? states_[*best].metric : "score";
+    const std::size_t score_width = std::max<std::size_t>(score.size(), 10);
+    std::string text = fmt::format("{:>5}  {:<{}}  {:>{}}  {:>4}  {:>7}  error\n",
+                                   "job",
+                                   "overrides",
+                                   width,
+                                   score,
+                                   score_width,
+                                   "exit",
+                                   "time");
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const State& state = states_[i];
-      text += fmt::format("{:>5}  {:<{}}  {:>4}  {:>7}  {}\n",
-                          jobs_[i].number,
-                          clipped(one_line(jobs_[i].label), 60),
-                          width,
-                          state.started ? std::to_string(state.exit_code) : "-",
-                          state.started ? format_seconds(state.seconds) : "-",
-                          state.started ? clipped(state.error, 100) : "not started");
+      text += fmt::format(
+          "{:>5}  {:<{}}  {:>{}}  {:>4}  {:>7}  {}\n",
+          jobs_[i].number,
+          clipped(one_line(jobs_[i].label), 60),
+          width,
+          state.score ? fmt::format("{}{:.6g}", best == i ? "*" : "", *state.score) : "-",
+          score_width,
+          state.started ? std::to_string(state.exit_code) : "-",
+          state.started ? format_seconds(state.seconds) : "-",
+          state.started ? clipped(state.error, 100) : "not started");
     }
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
@@ -276,11 +328,11 @@ class Runner {
       if (text.back() != '\n') text += '\n';
       std::fwrite(text.data(), 1, text.size(), stdout);
     }
+    if (const auto best = best_job()) std::printf("\nbest_job: %d\n", jobs_[*best].number);
     std::fflush(stdout);
   }
 
   void print_json() const {
-    using Json = nlohmann::ordered_json;
     std::fputs("{\"jobs\":[", stdout);
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const State& state = states_[i];
@@ -294,7 +346,11 @@ class Runner {
       const std::string text = row.dump(-1, ' ', false, Json::error_handler_t::replace);
       std::fprintf(stdout, "%s%s", i == 0 ? "" : ",", text.c_str());
     }
-    std::fputs("]}\n", stdout);
+    if (const auto best = best_job()) {
+      std::printf("],\"best_job\":%d}\n", jobs_[*best].number);
+    } else {
+      std::fputs("]}\n", stdout);
+    }
     std::fflush(stdout);
   }
 

@@ -57,6 +57,39 @@ TEST_F(Multirun, GathersResults) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "0.out"));
 }
 
+TEST_F(Multirun, MarksTheBestScore) {
+  for (const char* score : {"0.5", "0.75", "0.625"}) {
+    add(std::string("echo best_metric: val/dice; echo best_score: ") + score +
+        "; echo best_mode: max");
+  }
+  add("exit 3");
+  run(1, false);
+  EXPECT_NE(err_.find("  val/dice  exit"), std::string::npos) << err_;
+  EXPECT_NE(err_.find("         0.5     0 "), std::string::npos) << err_;
+  EXPECT_NE(err_.find("       *0.75     0 "), std::string::npos) << err_;
+  EXPECT_NE(err_.find("           -     3 "), std::string::npos) << err_;
+  EXPECT_NE(out_.find("\nbest_job: 1\n"), std::string::npos) << out_;
+}
+
+TEST_F(Multirun, TheLowestIsBestWhereTheModeIsMin) {
+  for (const char* score : {"2", "-1", "0"}) {
+    add(std::string("echo '{\"best_metric\": \"val/loss\", \"best_score\": ") + score +
+        ", \"best_mode\": \"min\"}'");
+  }
+  run(2);
+  EXPECT_NE(err_.find(" *-1 "), std::string::npos) << err_;
+  EXPECT_EQ(Json::parse(out_)["best_job"], 1);
+}
+
+TEST_F(Multirun, ScoresOfDifferentMetricsHaveNoBest) {
+  add("echo best_metric: val/dice; echo best_score: 0.5; echo best_mode: max");
+  add("echo best_metric: val/loss; echo best_score: 0.25; echo best_mode: min");
+  run(1, false);
+  EXPECT_NE(err_.find("       score  exit"), std::string::npos) << err_;
+  EXPECT_EQ(err_.find('*'), std::string::npos) << err_;
+  EXPECT_EQ(out_.find("best_job"), std::string::npos) << out_;
+}
+
 TEST_F(Multirun, WritesTextWithoutJson) {
   add("echo 'dice: 0.5'");
   add("exit 3");
