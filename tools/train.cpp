@@ -5,14 +5,14 @@ int main(int argc, char** argv) {
   return cytra::cli::run(
       {"train",
        "train a model on images",
-       "  train experiment=im2im/segmentation data.path=my_manifests\n"
-       "  train experiment=im2im/segmentation trainer=gpu_optimized model.channels_last=True\n"
-       "  train experiment=im2im/segmentation checkpoint.ckpt_path=logs/.../last.ckpt    # go on "
-       "with a run\n"
-       "  train experiment=im2im/segmentation --cfg job                                  # show "
-       "the configuration\n"
-       "  train experiment=im2im/segmentation data.path=my_manifests --check-data        # show "
-       "what the data holds",
+       "  train experiment=im2im/segmentation data.path=my_data\n"
+       "  train experiment=im2im/segmentation data.path=my_data --check-data     # what it holds\n"
+       "  train experiment=im2im/segmentation data.path=my_data trainer=gpu_optimized "
+       "model.channels_last=True\n"
+       "  train experiment=im2im/segmentation data.path=my_data checkpoint.ckpt_path=last  # go on "
+       "with the newest run\n"
+       "  train experiment=im2im/segmentation --cfg job                             # show the "
+       "configuration",
        "train",
        "cytra_train",
        {},

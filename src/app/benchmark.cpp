@@ -46,20 +46,22 @@ struct BenchmarkConfig : CommonConfig {
     std::optional<std::string> ckpt_path;
     template <class V>
     void visit(V& v) {
-      v("ckpt_path", ckpt_path, "checkpoint to measure; brings its own config");
+      v("ckpt_path", ckpt_path, "weights to measure; without --config their own configuration");
     }
   };
   std::optional<std::string> config, output;
+  std::vector<std::string> overrides;
   Checkpoint checkpoint;
-  std::vector<int64_t> input_shape{1, 1, 256, 256}, batch_sizes;
+  std::vector<int64_t> input_shape, batch_sizes;
   bool compare_opts = false, train_step = false;
   int64_t warmup = 3, repeats = 10;
   perf::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
-    v("config", config, "an experiment, or a run's config.yaml, that describes the model");
+    v("config", config, "an experiment, or a run's folder, that describes the model");
+    v("overrides", overrides, "of the experiment");
     v("checkpoint", checkpoint, "the model to measure");
-    v("input_shape", input_shape, "N C [D] H W");
+    v("input_shape", input_shape, "N C [D] H W; empty: one image, 256^2 or 64^3");
     v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
     v("compare_opts", compare_opts, "measure every option, not the eager baseline alone");
     v("train_step", train_step, "measure a training step, too");
@@ -251,34 +253,101 @@ Node measure_train_step(const Setup& setup) {
   return node;
 }
 
+/// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" for the path of a run.
+std::string experiment_of(std::string name) {
+  if (ends_with(name, ".yaml")) name.erase(name.size() - 5);
+  constexpr std::string_view kGroup = "experiment/";
+  const std::size_t group = ("/" + name).rfind("/" + std::string(kGroup));
+  if (group != std::string::npos) return name.substr(group + kGroup.size());
+  std::error_code error;
+  return std::filesystem::exists(name, error) || std::filesystem::exists(name + ".yaml", error)
+             ? ""
+             : name;
+}
+
 Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
-  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
-  if (!checkpoint.empty()) return training::checkpoint_config(checkpoint);
+  std::vector<std::string> overrides = config.overrides;
   const std::string name = config.config.value_or("");
-  if (name.empty())
-    throw ConfigError("nothing to measure: give --ckpt CHECKPOINT or --config EXPERIMENT");
-  if (std::filesystem::exists(name)) return config::load_run_config(name, true);
-  return config::Composer(run.config_folders).compose("train", {"experiment=" + name});
+  const bool has_experiment = std::any_of(overrides.begin(), overrides.end(), [](const auto& word) {
+    return starts_with(word, "experiment=");
+  });
+  if (name.empty() && !has_experiment) {
+    if (!overrides.empty()) {
+      throw ConfigError(fmt::format(
+          "{}: no key of benchmark_performance; those of an experiment go with --config EXPERIMENT",
+          overrides.front()));
+    }
+    const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
+    if (!checkpoint.empty()) return training::checkpoint_config(checkpoint);
+    throw ConfigError("nothing to measure: give --config EXPERIMENT or --ckpt CHECKPOINT");
+  }
+  const std::string experiment = experiment_of(name);
+  if (!name.empty() && experiment.empty()) {
+    if (overrides.empty()) return config::load_run_config(name, true);
+    throw ConfigError(fmt::format(
+        "{}: overrides go with an experiment, and --config {} is a run", overrides.front(), name));
+  }
+  const std::string word = "experiment=" + experiment;
+  if (!name.empty()) overrides.insert(overrides.begin(), word);
+  try {
+    return config::Composer(run.config_folders).compose("train", overrides);
+  } catch (const ConfigError& error) {
+    std::string what = error.what();
+    const std::string typed = "command line '" + word + "'";
+    if (name.empty() || !starts_with(what, typed)) throw;
+    throw ConfigError("--config " + name + what.substr(typed.size()));
+  }
+}
+
+/// What the model takes: `shape`, or one image of usual size. Throws: ConfigError.
+std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> shape) {
+  const int64_t channels = model.in_channels(), dims = model.spatial_dims();
+  if (shape.empty()) {
+    shape = {1, channels};
+    shape.resize(static_cast<std::size_t>(2 + dims), dims == 2 ? 256 : 64);
+  }
+  const std::string typed = fmt::format("--input-shape {}", fmt::join(shape, " "));
+  if (static_cast<int64_t>(shape.size()) != 2 + dims) {
+    throw ConfigError(fmt::format("{}: the model takes {}D images, expected {}",
+                                  typed,
+                                  dims,
+                                  dims == 2 ? "N C H W" : "N C D H W"));
+  }
+  if (*std::min_element(shape.begin(), shape.end()) < 1)
+    throw ConfigError(typed + ": every size must be at least 1");
+  if (shape[1] != channels) {
+    throw ConfigError(
+        fmt::format("{}: {} channels, the model takes {}", typed, shape[1], channels));
+  }
+  const std::vector<int64_t> divisor = model.divisor();
+  for (std::size_t i = 0; i < divisor.size(); ++i) {
+    if (shape[2 + i] % divisor[i] == 0) continue;
+    throw ConfigError(fmt::format(
+        "{}: the model takes sizes that are multiples of {}", typed, fmt::join(divisor, " ")));
+  }
+  return shape;
+}
+
+/// That of the program; where it is auto, that of the experiment.
+std::string accelerator_of(const BenchmarkConfig& config, const Node& tree) {
+  if (config.trainer.accelerator != "auto" || !config.checkpoint.ckpt_path.value_or("").empty())
+    return config.trainer.accelerator;
+  return tree.get<std::string>("trainer.accelerator", "auto");
 }
 
 int benchmark(cli::Run run, const BenchmarkConfig& config) {
   Setup setup;
   setup.config = model_config(run, config);
   setup.checkpoint = config.checkpoint.ckpt_path.value_or("");
-  setup.device = perf::choose_device(config.trainer.accelerator);
-  setup.shape = config.input_shape;
+  perf::prepare(config.performance);
+  setup.device = perf::choose_device(accelerator_of(config, setup.config));
+  setup.shape = input_shape(*make_variant_model(setup, false), config.input_shape);
   setup.warmup = config.warmup;
   setup.repeats = config.repeats;
-  if (setup.shape.size() != 4 && setup.shape.size() != 5) {
-    throw ConfigError(fmt::format("input_shape: expected N C H W or N C D H W, got {} numbers",
-                                  setup.shape.size()));
-  }
-  if (*std::min_element(setup.shape.begin(), setup.shape.end()) < 1)
-    throw ConfigError("input_shape: every size must be at least 1");
   std::vector<int64_t> batches = config.batch_sizes;
   if (batches.empty()) batches.push_back(setup.shape[0]);
   if (*std::min_element(batches.begin(), batches.end()) < 1)
-    throw ConfigError("batch_sizes: every size must be at least 1");
+    throw ConfigError("--batch-sizes: every size must be at least 1");
   perf::apply(config.performance, setup.device);
   log::info("{} on {}, input ({})",
             setup.config.get<std::string>("model._target_"),

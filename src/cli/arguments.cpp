@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/overrides.h"
 
 namespace cytra::cli {
 namespace {
@@ -46,7 +47,12 @@ void add_flag_override(const Flag& flag,
   if (flag.takes == Flag::Takes::nothing) {
     overrides.push_back(fmt::format("{}=true", flag.key));
   } else if (flag.takes == Flag::Takes::one) {
-    overrides.push_back(fmt::format("{}={}", flag.key, words.back()));
+    const std::string& word = words.back();  // a path may hold signs of the grammar
+    const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
+    overrides.push_back(
+        fmt::format("{}={}",
+                    flag.key,
+                    is_plain ? word : config::override_text(config::Node::make_string(word))));
   } else {
     overrides.push_back(fmt::format("{}=[{}]", flag.key, join(values, ",")));
   }

@@ -21,6 +21,7 @@
 #include "cli/inspect.h"
 #include "cli/sweep.h"
 #include "config/composer.h"
+#include "config/overrides.h"
 #include "config/run_config.h"
 #include "config/variables.h"
 
@@ -47,6 +48,45 @@ void print_help(const Program& program, const config::Composer& composer) {
       "input,\n"
       "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// For who starts the program without a word: its two commonest lines.
+void print_short_help(const Program& program) {
+  const std::vector<std::string> examples = split(program.examples, '\n');
+  std::fputs(
+      fmt::format("{} - {}\n\n{}\n{}\n\n{} --help shows its configuration groups and flags\n",
+                  program.name,
+                  program.summary,
+                  examples.at(0),
+                  examples.at(1),
+                  program.name)
+          .c_str(),
+      stderr);
+}
+
+/// Gathers the overrides of keys that `primary` has not in the list `program.rest`.
+std::vector<std::string> with_rest(const Program& program,
+                                   const config::Composer& composer,
+                                   const std::string& primary,
+                                   std::vector<std::string> overrides) {
+  const config::Composition own = composer.load(primary, {});
+  const auto is_own = [&](const std::string& word) {
+    const config::Override override = config::parse_override(word);
+    const Node* value = own.root.find(override.key);
+    return override.is_hydra() || (value != nullptr && !value->is_map()) ||
+           std::any_of(own.choices.begin(), own.choices.end(), [&](const auto& choice) {
+             return choice.first == override.full_key();
+           });
+  };
+  const auto others = std::stable_partition(overrides.begin(), overrides.end(), is_own);
+  Node rest;
+  rest.kind = config::Kind::list;
+  for (auto word = others; word != overrides.end(); ++word)
+    rest.list.push_back(Node::make_string(*word));
+  overrides.erase(others, overrides.end());
+  if (!rest.list.empty())
+    overrides.push_back(fmt::format("{}={}", program.rest, config::override_text(rest)));
+  return overrides;
 }
 
 /// A function of the engine by its name.
@@ -132,7 +172,11 @@ bool is_multirun(const Arguments& arguments, const config::Composition& composit
 }
 
 int run_throwing(const Program& program, int argc, char** argv) {
-  const Arguments arguments = parse_arguments(program, argc, argv);
+  if (argc == 1) {
+    print_short_help(program);
+    return 2;
+  }
+  Arguments arguments = parse_arguments(program, argc, argv);
   if (arguments.version) {
     std::printf("%s %s\n", program.name, version());
     return 0;
@@ -159,6 +203,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(request.text);
     return 0;
   }
+  if (program.rest != nullptr)
+    arguments.overrides = with_rest(program, composer, primary, std::move(arguments.overrides));
   if (!arguments.explain.empty()) {
     print(explain_text(composer, primary, overrides, arguments.explain));
     return 0;

@@ -27,11 +27,13 @@ struct Mode {
 struct Program {
   const char* name;
   const char* summary;
-  const char* examples;
-  const char* primary;  // the primary config: "train" is configs/train.yaml
-  const char* entry;    // the function in libcytra.so: extern "C" int entry(const cytra::cli::Run&)
+  const char* examples;  // a line each, the commonest first
+  const char* primary;   // the primary config: "train" is configs/train.yaml
+  const char* entry;  // the function in libcytra.so: extern "C" int entry(const cytra::cli::Run&)
   std::vector<Flag> flags;
   std::vector<Mode> modes = {};
+  const char* rest =
+      nullptr;  // key of a list that takes the overrides of keys that are not its own
 };
 
 /// What the engine gets.

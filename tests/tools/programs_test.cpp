@@ -223,7 +223,7 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake(train("optimizer.lr=1e30 "), {"optimizer.lr"});
   expect_mistake(train("raw_im_channels=2 data.num_workers=0"),
                  {"1 channels, the model expects 2", "raw"});
-  expect_mistake("\"$BIN/predict\"", {"checkpoint.ckpt_path", "data.path"});
+  expect_mistake("\"$BIN/predict\" --check", {"checkpoint.ckpt_path", "data.path"});
   expect_mistake("\"$BIN/benchmark_performance\" --input-shape 1 1 32", {"--config"});
   expect_mistake(train("patch_shape=[30,30] data.num_workers=0"), {"multiples of (4,4)"});
   expect_mistake(train("trainer.accelerator=gpu_of_the_future"), {"trainer.accelerator"});
