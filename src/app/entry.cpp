@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::app {
 namespace {
@@ -38,6 +39,7 @@ int guarded(const std::function<int()>& work) {
       throw_memory_error(format_bytes(std::atof(message.c_str() + asked + kAsked.size())) +
                          " more were needed");
     }
+    perf::throw_device_error(error.what_without_backtrace());
     if (message.find("Class values must be") != std::string::npos) {
       throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " +
                       message);

@@ -64,9 +64,10 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
   options.max_steps = steps;
   options.devices = 1;
   options.on_nonfinite = "skip";  // the test ends there
-  perf::prepare(section<perf::PerformanceOptions>(run.config, "performance"),
-                options.deterministic_mode);
+  const auto performance = section<perf::PerformanceOptions>(run.config, "performance");
+  perf::prepare(performance, options.deterministic_mode);
   const c10::Device device = perf::choose_device(options.accelerator);
+  perf::apply(performance, device);  // before anything is measured
   const auto seed = run.config.get<int64_t>("seed", 0);
   at::manual_seed(static_cast<uint64_t>(seed));
   const auto module = make<data::DataModule>(run.config.at("data"));
@@ -95,7 +96,6 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
                                         settings,
                                         options.limit_train_batches,
                                         !options.overfit_batches.is_none());
-  perf::apply(section<perf::PerformanceOptions>(run.config, "performance"), device);
   training::Trainer trainer(
       options, *task, *optimizer, finder, {std::make_shared<Recorder>(finder, device.is_cuda())});
   data::DataLoader none({});

@@ -280,6 +280,7 @@ struct Predictor {
 int predict(cli::Run run, const PredictConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
   watch_signals();
+  perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   const std::string& path = config.data.path;
   const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");

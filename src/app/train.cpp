@@ -162,6 +162,9 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   training::TrainerOptions options = config.trainer;
   const int64_t seed = config.seed.value_or(0);
   at::manual_seed(static_cast<uint64_t>(seed));
+  perf::apply(config.performance, device);  // before anything is measured
+  if (config.performance.num_threads == 0 && !processes.is_alone())
+    at::set_num_threads(threads_of(place));
   // The user's mistakes show before the run folder is made.
   const auto module = make<data::DataModule>(config.data);
   const auto task = make<training::Task>(config.task);
@@ -203,9 +206,6 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
       config.test
           ? make_loader(*module, data::Split::test, loading, settings, options.limit_test_batches)
           : data::DataLoader({});
-  perf::apply(config.performance, device);
-  if (config.performance.num_threads == 0 && !processes.is_alone())
-    at::set_num_threads(threads_of(place));
   const bool is_resumed = !checkpoint.empty() && !weights_only;
   if (weights_only && !checkpoint.empty())
     training::load_weights(checkpoint, model, config.checkpoint.strict);

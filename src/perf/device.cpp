@@ -1,13 +1,13 @@
 #include "perf/device.h"
 
+#include <cstdlib>
 #include <fstream>
-#include <new>
+#include <typeinfo>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -15,17 +15,25 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "perf/cuda_driver.h"
 
 namespace cytra::perf {
 namespace {
 
-constexpr const char* kNoDriver = "no NVIDIA driver is loaded";
+constexpr const char* kNoDriver = "no NVIDIA driver is there (libcuda.so.1)";
+constexpr const char* kNoGpu = "the NVIDIA driver shows no GPU";
 
 /// Why there is no CUDA device, or "" when there is one.
 std::string load_cuda() {
   static const std::string problem = []() -> std::string {
-    std::ifstream driver("/proc/driver/nvidia/version");
-    if (!driver) return kNoDriver;
+    const CudaDriver driver = cuda_driver();
+    if (!driver.is_found) return kNoDriver;
+    if (!driver.problem.empty()) return driver.problem;
+    if (driver.devices == 0) {
+      const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+      return visible == nullptr ? kNoGpu
+                                : fmt::format("{} (CUDA_VISIBLE_DEVICES={})", kNoGpu, visible);
+    }
     // Registers torch's CUDA backend; must come before the first question about devices.
     if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
       return fmt::format(
@@ -33,9 +41,17 @@ std::string load_cuda() {
           "them",
           dlerror());
     }
-    return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0
+    const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
+    if (typeid(hooks) == typeid(at::CUDAHooksInterface)) {  // chosen once, at the first question
+      return "torch was asked about CUDA before its CUDA libraries were loaded, and answers no "
+             "from then on; call perf::choose_device() before at::manual_seed() and the like";
+    }
+    if (std::string problem = too_old(driver, static_cast<int>(hooks.versionCUDART()));
+        !problem.empty())
+      return problem;
+    return hooks.hasCUDA() && hooks.deviceCount() > 0
                ? ""
-               : "the driver shows no GPU";
+               : fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices);
   }();
   return problem;
 }
@@ -58,18 +74,25 @@ c10::Device choose_device(const std::string& accelerator) {
     throw ConfigError(fmt::format(
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
   }
-  // Without a driver the CPU is what is meant; with one, a GPU lies idle.
-  log::write(problem == kNoDriver ? log::Level::debug : log::Level::warn,
-             "using the CPU: " + problem);
+  // Without a GPU the CPU is what is meant; with one, it lies idle.
+  const bool is_meant = problem == kNoDriver || starts_with(problem, kNoGpu);
+  log::write(is_meant ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
   return c10::kCPU;
 }
 
 void prepare(const PerformanceOptions& options, const std::string& deterministic) {
+  if (options.max_split_size_mb > 0 && options.max_split_size_mb < 20) {  // torch's own limit
+    throw ConfigError(fmt::format("performance.max_split_size_mb: expected 0 or at least 20, got {}",
+                                  options.max_split_size_mb));
+  }
   std::vector<std::string> settings;
   if (options.max_split_size_mb > 0)
     settings.push_back(fmt::format("max_split_size_mb:{}", options.max_split_size_mb));
   if (options.expandable_segments) settings.emplace_back("expandable_segments:True");
-  if (!settings.empty()) setenv("PYTORCH_CUDA_ALLOC_CONF", join(settings, ",").c_str(), 0);
+  // Both are names that torch knows; the first wins there.
+  const bool is_set = std::getenv("PYTORCH_ALLOC_CONF") != nullptr ||
+                      std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr;
+  if (!settings.empty() && !is_set) setenv("PYTORCH_ALLOC_CONF", join(settings, ",").c_str(), 1);
   if (deterministic == "false") return;
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   at::Context& context = at::globalContext();
@@ -131,15 +154,6 @@ void reset_peak_memory(c10::Device device) {
 
 void synchronize(c10::Device device) {
   if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
-}
-
-bool is_out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-      dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr)
-    return true;
-  const std::string what = error.what();
-  return what.find("can't allocate memory") != std::string::npos ||  // torch's CPU allocator
-         starts_with(what, "could not create a primitive");          // oneDNN, which says no more
 }
 
 std::string describe(c10::Device device) {

@@ -2,18 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <vector>
 
 #include <ATen/ATen.h>
 
-#include "base/files.h"
 #include "base/log.h"
 #include "data/batch.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_memory.h"
 #include "training/precision.h"
 
 namespace cytra::training {
@@ -21,11 +20,12 @@ namespace {
 
 constexpr double kTie = 0.95;  // of the best rate: as good, with less memory
 
-/// Bytes that programs can still take, by /proc/meminfo.
-double free_memory() {
-  const std::string text = read_file("/proc/meminfo");
-  const std::size_t place = text.find("MemAvailable:");
-  return place == std::string::npos ? 0 : 1024.0 * std::atof(text.c_str() + place + 13);
+/// Whether twice as much fits beside what a training takes besides: the batch that is loaded
+/// ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
+bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
+  const auto free = static_cast<double>(perf::free_memory(device));
+  if (device.is_cpu()) return 2.0 * static_cast<double>(peak) > free / 2;
+  return 2.0 * static_cast<double>(peak) > 0.85 * (static_cast<double>(used) + free);
 }
 
 data::Batch repeated(const data::Batch& one, int64_t times, c10::Device device) {
@@ -87,10 +87,10 @@ int64_t find_batch_size(Task& task,
     rates.emplace_back(size, rate);
     no_better = rate * kTie < best ? no_better + 1 : 0;
     best = std::max(best, rate);
-    const auto peak = static_cast<double>(perf::peak_memory(device));
-    if (device.is_cpu() && 2 * peak > free_memory() / 2) break;
+    if (is_double_too_much(perf::peak_memory(device), perf::used_memory(device), device)) break;
   }
   model.zero_grad();
+  perf::empty_cache(device);
   const auto chosen = std::find_if(
       rates.begin(), rates.end(), [&](const auto& entry) { return entry.second >= kTie * best; });
   log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen->first, chosen->second);

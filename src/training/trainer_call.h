@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
 
@@ -28,6 +29,7 @@ void Trainer::call(const char* name, Hook hook) {
     } catch (const std::exception& error) {
       if (perf::is_out_of_memory(error)) throw;  // has advice of its own
       const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+      if (of_torch != nullptr) perf::throw_device_error(of_torch->what_without_backtrace());
       fail(of_torch != nullptr ? of_torch->what_without_backtrace() : error.what());
     }
   }

@@ -1,4 +1,6 @@
-// The same on a GPU as on the CPU. Skipped without one.
+// The same on a GPU as on the CPU. Skipped without one; with CYTRA_REQUIRE_GPU=1 that is a failure.
+#include <cstdlib>
+
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
@@ -24,19 +26,25 @@ class Cuda : public ::testing::Test {
     try {
       perf::choose_device("gpu");
     } catch (const ConfigError& error) {
+      if (const char* required = std::getenv("CYTRA_REQUIRE_GPU");
+          required != nullptr && std::string(required) == "1")
+        FAIL() << error.what();
       GTEST_SKIP() << error.what();
     }
+    use_tf32(false);  // torch's default for convolutions; its 10 bits would hide what is compared
   }
-};
+  static void use_tf32(bool use) {
+    at::globalContext().setFloat32MatmulPrecision(use ? "high" : "highest");
+    at::globalContext().setAllowTF32CuDNN(use);
+  }
 
-TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
-  for (const char* topic : {"dynunet_2d", "dynunet_3d"}) {
+  /// The largest difference from the CPU's logits of a whole image.
+  static double logits_difference(const char* topic) {
     const test::Golden golden(topic);
     const test::GoldenCase& image = golden.at("image");
     config::Node options = config::Node::make_map();
-    for (const char* key : {"spatial_dims", "in_channels", "out_channels", "filters"}) {
+    for (const char* key : {"spatial_dims", "in_channels", "out_channels", "filters"})
       options.set(key, golden.at("forward").options().at(key));
-    }
     const auto model = nn::make_model(test::component("DynUNet", options));
     nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
     model->eval();
@@ -47,9 +55,40 @@ TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
         image.tensor("image").to(at::kCUDA),
         [&](const at::Tensor& x) { return (*model)(x); },
         window);
-    EXPECT_LT(test::max_difference(logits.cpu(), image.tensor("image_logits")), 1e-3)
-        << topic;  // cuDNN sums in another order
+    return test::max_difference(logits.cpu(), image.tensor("image_logits"));
   }
+};
+
+TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
+  for (const char* topic : {"dynunet_2d", "dynunet_3d"})
+    EXPECT_LT(logits_difference(topic), 1e-3) << topic;  // cuDNN sums in another order
+}
+
+TEST_F(Cuda, WithTf32LogitsAreNear) {
+  use_tf32(true);
+  for (const char* topic : {"dynunet_2d", "dynunet_3d"})
+    EXPECT_LT(logits_difference(topic), 0.1) << topic;  // a product is right to 2^-11
+}
+
+TEST_F(Cuda, SeveralClassesTrainDeterministically) {
+  perf::prepare({}, "true");
+  const config::Node node = config::parse_yaml(
+      "{_target_: SegmentationTask, model: {_target_: DynUNet, out_channels: 3}, loss: {_target_: "
+      "DiceCELoss, softmax: true, to_onehot_y: true}, inference_args: {}}",
+      "test");
+  std::vector<at::Tensor> gradients;
+  for (int run = 0; run < 2; ++run) {
+    at::manual_seed(0);
+    const auto task = make<training::Task>(node);
+    data::Batch batch;
+    batch.tensors["raw"] = at::randn({2, 1, 32, 32}).to(at::kCUDA);
+    batch.tensors["seg"] = at::randint(3, {2, 1, 32, 32}).to(at::kFloat).to(at::kCUDA);
+    task->model().to(at::kCUDA);
+    task->training_step(batch).backward();
+    gradients.push_back(task->model().parameters().front().grad().cpu());
+  }
+  at::globalContext().setDeterministicAlgorithms(false, false);
+  EXPECT_TRUE(gradients[0].equal(gradients[1]));
 }
 
 TEST_F(Cuda, ATrainingStepEqualsTheCpus) {

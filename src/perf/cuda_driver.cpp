@@ -1,0 +1,79 @@
+#include "perf/cuda_driver.h"
+
+#include <fstream>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace cytra::perf {
+namespace {
+
+// Of cuda.h, which needs no toolkit so. Source: CUDA Driver API.
+constexpr int kNoDevice = 100;
+using Init = int (*)(unsigned flags);
+using Number = int (*)(int* result);
+using ErrorText = int (*)(int error, const char** text);
+
+template <class Function>
+Function symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+/// "550.54.14"; "" where the kernel does not tell.
+std::string driver_number() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string number;
+  std::getline(file, number);
+  return number;
+}
+
+std::string cuda_number(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+}  // namespace
+
+CudaDriver cuda_driver() {
+  CudaDriver driver;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);  // stays: torch needs it next
+  if (library == nullptr) return driver;
+  driver.is_found = true;
+  const auto init = symbol<Init>(library, "cuInit");
+  const auto count = symbol<Number>(library, "cuDeviceGetCount");
+  const auto version = symbol<Number>(library, "cuDriverGetVersion");
+  const auto text = symbol<ErrorText>(library, "cuGetErrorString");
+  if (init == nullptr || count == nullptr || version == nullptr || text == nullptr) {
+    driver.problem = "libcuda.so.1 is no NVIDIA driver";
+    return driver;
+  }
+  version(&driver.cuda);
+  int error = init(0);
+  if (error == 0) error = count(&driver.devices);
+  if (error == 0 || error == kNoDevice) return driver;
+  driver.devices = 0;
+  const char* reason = nullptr;
+  text(error, &reason);
+  driver.problem =
+      fmt::format("the NVIDIA driver does not start: {} (error {}); nvidia-smi may tell more",
+                  reason == nullptr ? "unknown" : reason,
+                  error);
+  return driver;
+}
+
+std::string too_old(const CudaDriver& driver, int needed) {
+  if (driver.cuda / 1000 >= needed / 1000) return "";  // any driver of the same major version does
+  const std::string number = driver_number();
+  const int major = needed / 1000;
+  const int first = major >= 13 ? 580 : major == 12 ? 525 : 450;  // CUDA's release notes
+  return fmt::format(
+      "the NVIDIA driver{} is too old: it knows CUDA {}, LibTorch's libraries are of CUDA {} and "
+      "need "
+      "driver {} or newer; update it, or build with a LibTorch for CUDA {} (CYTRA_TORCH)",
+      number.empty() ? "" : " " + number,
+      cuda_number(driver.cuda),
+      cuda_number(needed),
+      first,
+      driver.cuda / 1000);
+}
+
+}  // namespace cytra::perf
