@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""command_lines.py BIN: runs every command line of README.md, docs/*.md (```sh blocks, and `train ...` in the text) and the
+programs' --help as a reader would type it, in a scratch folder with small generated images. Each must end with 0.
+
+What stands for the reader's own is filled in (PLACES), and trainings are cut short (small()). Lines that can't run in a test are in
+LEFT_OUT; an entry there that no line needs is a failure, too.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ("train", "predict", "benchmark_performance", "export_model", "generate_samples")
+LEFT_OUT = {
+    r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
+    r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
+    r"torchrun |srun |#SBATCH|#!/bin/bash": "needs a cluster; tests/tools/ddp_test.cpp has the launcher's environment",
+    r"nvidia-smi|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
+    r"tensorboard |tail -f": "programs of others that do not end",
+    r"train model=tiny": "a model that the reader writes",
+    r"checkpoint\.ckpt_path=weights\.pth": "weights of PyTorch; tests/nn and tests/tools have them",
+}  # fmt: skip
+
+
+def lines_of(path):
+    """(line number, command) of each command line, continuation lines joined."""
+    text = path.read_text()
+    for block in re.finditer(r"```sh\n(.*?)```", text, re.DOTALL):
+        first = text[: block.start()].count("\n") + 2
+        body = re.sub(r"\\\n *", lambda m: "\0", block[1])
+        for number, line in enumerate(body.split("\n"), first):
+            if line.strip():
+                yield number, line.replace("\0", "")
+    prose = re.sub(r"```.*?```", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+    for span in re.finditer(r"`((?:%s) [^`]*)`" % "|".join(PROGRAMS), prose):
+        yield prose[: span.start()].count("\n") + 1, span[1]
+
+
+def help_lines(run):
+    for program in PROGRAMS:
+        examples = run(f"{program} --help").stdout.partition("Examples:\n")[2].partition("\n\n")[0]
+        for line in examples.split("\n"):
+            if line.strip():
+                yield program, line.strip()
+
+
+def places(best, folder):
+    """What a reader puts in for the documents' dots and names."""
+    return [
+        ("logs/.../best.ckpt", best), ("logs/.../run", folder), ("data.path=folder", "data.path=my_folders/raw"),
+        ("data.path=test.csv", "data.path=my_data/test.csv"), ("experiment=...", "experiment=im2im/segmentation data.path=my_data"),
+        ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"), ("/tmp/kept", "kept"),
+    ]  # fmt: skip
+
+
+def small(line):
+    """The line with limits appended, where it would train or measure for long."""
+    command = re.sub(r"\s+#\s.*", "", line)
+    if re.search(r" (--cfg|--explain|--check|--describe|--schema|--help|-sc)\b(?!-)", command):
+        return command
+    if command.startswith("train "):
+        patch = "[8,16,16]" if "_3d" in command else "[16,16]"
+        command += f" trainer.accelerator=cpu 'model.filters=[4,4,8]' 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
+    elif command.startswith(("predict ", "benchmark_performance ")):
+        command += " trainer.accelerator=cpu"
+    if command.startswith("benchmark_performance "):
+        command += " warmup=0 repeats=1"
+    return command
+
+
+def make_data(run, scratch):
+    run("generate_samples --output my_data --train 6 --valid 2 --test 1 --size 48")
+    run("generate_samples --output my_stacks --train 1 --valid 1 --test 0 --size 32 --spatial-dims 3 --depth 16")
+    (scratch / "data").mkdir()
+    (scratch / "data/samples").symlink_to(scratch / "my_data")
+    for name in ("my_folders/raw", "my_folders/seg", "my_pairs"):
+        (scratch / name).mkdir(parents=True)
+    rows = (scratch / "my_data/train.csv").read_text().split("\n")
+    columns = rows[0].split(",")
+    for i, row in enumerate(rows[1:]):
+        for column, path in zip(columns, row.split(",")):
+            if path and column in ("raw", "seg"):
+                shutil.copy(scratch / "my_data" / path, scratch / f"my_folders/{column}/{i}.tif")
+                shutil.copy(scratch / "my_data" / path, scratch / f"my_pairs/{i}_{column}.tif")
+    shutil.copy(scratch / "my_folders/raw/0.tif", scratch / "image.tif")
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "HOME": "/nonexistent"}
+    failures, count, unused = [], 0, dict(LEFT_OUT)
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+
+        def run(command):
+            return subprocess.run(["bash", "-c", command], cwd=scratch, env=env, capture_output=True, text=True, timeout=120)
+
+        make_data(run, scratch)
+        trained = run(small("train experiment=im2im/segmentation data.path=my_data"))
+        results = dict(line.split(": ", 1) for line in trained.stdout.split("\n") if ": " in line)
+        if trained.returncode != 0:
+            sys.exit(f"no training to begin with:\n{trained.stderr}")
+        filled = places(results["best_checkpoint"], results["output_dir"])
+        documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        lines = [(f"{path.relative_to(ROOT)}:{number}", line) for path in documents for number, line in lines_of(path)]
+        lines += [(f"{program} --help", line) for program, line in help_lines(run)]
+        for place, line in lines:
+            reasons = [pattern for pattern in LEFT_OUT if re.search(pattern, line)]
+            for pattern in reasons:
+                unused.pop(pattern, None)
+            if reasons:
+                continue
+            for name, value in filled:
+                line = line.replace(name, value)
+            begin = time.monotonic()
+            done = run(small(line))
+            count += 1
+            print(f"{time.monotonic() - begin:6.2f} s  {done.returncode}  {place}  {small(line)}", flush=True)
+            if done.returncode != 0:
+                failures.append(f"{place}: exit code {done.returncode}: {small(line)}\n{done.stderr[-1500:]}")
+    failures += [f"LEFT_OUT: no line fits '{pattern}'" for pattern in unused]
+    print("\n".join(failures), file=sys.stderr)
+    print(f"{count} command lines, {len(failures)} failures")
+    sys.exit(1 if failures or count < 40 else 0)
+
+
+if __name__ == "__main__":
+    main()
