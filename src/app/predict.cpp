@@ -52,6 +52,7 @@ struct InputOptions {
   std::string path;
   bool with_target = false;
   std::vector<double> spacing_um;
+  std::optional<std::string> axes;
   template <class V>
   void visit(V& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
@@ -61,8 +62,13 @@ struct InputOptions {
       "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
       0,
       1e9);
+    v("axes",
+      axes,
+      "the files' axes where they don't say or are wrong, the slowest first: TYX, ZCYX, ...; null: "
+      "as the checkpoint's LoadImaged");
   }
   void check() const {
+    if (axes) io::check_axes(*axes);
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
   }
 };
@@ -108,7 +114,8 @@ const bool added = add_program<PredictConfig>("predict");
 /// `key`.
 std::vector<data::Sample> list_inputs(const std::string& path,
                                       const std::string& key,
-                                      const std::vector<std::string>& extra) {
+                                      const std::vector<std::string>& extra,
+                                      const std::string& axes) {
   std::error_code ignored;  // a name too long
   if (fs::is_directory(path, ignored)) return data::list_folder(path, key);
   if (!fs::exists(path, ignored))
@@ -116,7 +123,7 @@ std::vector<data::Sample> list_inputs(const std::string& path,
   if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
     std::vector<std::string> columns{key};
     columns.insert(columns.end(), extra.begin(), extra.end());
-    return data::read_manifest(path, columns);
+    return data::read_manifest(path, columns, axes);
   }
   data::Sample sample;
   sample.id = path;
@@ -299,7 +306,11 @@ int predict(cli::Run run, const PredictConfig& config) {
   predictor.transforms = input_transforms(trained, predictor.with_target);
   std::vector<std::string> target;
   if (predictor.with_target) target.push_back(trained.y_key);
-  std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target);
+  const std::string axes = config.data.axes.value_or("");
+  std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target, axes);
+  for (data::Sample& sample : inputs) {
+    for (auto& [key, source] : sample.sources) source.selection.axes = axes;
+  }
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   nn::place_model(*trained.model, trained.config.at("task.model"), device);

@@ -15,6 +15,15 @@ const char* name_of(Split split) {
   return names[static_cast<int>(split)];
 }
 
+std::vector<Sample> items_of(const DataModule& module, Split split) {
+  std::vector<Sample> samples = module.items(split);
+  for (Sample& sample : samples) {
+    for (auto& [key, source] : sample.sources)
+      source.selection.axes = module.loader().axes.value_or("");
+  }
+  return samples;
+}
+
 Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   const config::Node& test = transforms.test.is_null() ? transforms.valid : transforms.test;
   const config::Node* lists[] = {&transforms.train, &transforms.valid, &test, &transforms.predict};
@@ -36,7 +45,7 @@ BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
 
 DataLoaderSpec loader_spec(const DataModule& module, Split split) {
   DataLoaderSpec spec;
-  spec.items = module.items(split);
+  spec.items = items_of(module, split);
   spec.options = module.loader();
   spec.transforms = make_transforms(spec.options.transforms, split);
   if (split == Split::train) {

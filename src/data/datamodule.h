@@ -23,6 +23,8 @@ struct DataModule {
   virtual const LoaderOptions& loader() const = 0;
 };
 
+/// items() whose files have the axes that the options say.
+std::vector<Sample> items_of(const DataModule& module, Split split);
 /// The transforms listed for a split (null: none). Throws: ConfigError.
 Transforms make_transforms(const SplitTransforms& transforms, Split split);
 /// Those of training batches.
@@ -32,7 +34,9 @@ BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 DataLoaderSpec loader_spec(const DataModule& module, Split split);
 
 /// All rows of a manifest, see manifest.h.
-std::vector<Sample> read_manifest(const std::string& path, const std::vector<std::string>& columns);
+std::vector<Sample> read_manifest(const std::string& path,
+                                  const std::vector<std::string>& columns,
+                                  const std::string& axes = "");
 /// Images in a folder, sorted, under one key.
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key);
 /// True for a path there is something at; false, too, for one the system refuses.

@@ -38,7 +38,10 @@ at::ScalarType scalar_type(io::Dtype dtype) {
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path) {
   if (spatial_dims == 3 || planes == 1) return;
   throw DataError(fmt::format(
-      "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3", path, planes));
+      "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3, or axes=TYX when they "
+      "are time points",
+      path,
+      planes));
 }
 
 void check_finite(const at::Tensor& tensor, const std::string& path) {

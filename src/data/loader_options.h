@@ -35,11 +35,16 @@ struct LoaderOptions {
   std::string collate = "stack", on_error = "fail";
   double timeout = 0, timeout_warning = 30;
   double ram_cache_gb = 2, disk_cache_gb = 50;
-  std::optional<std::string> cache_dir;
+  std::optional<std::string> cache_dir, axes;
   std::string cache_compression = "none";
   SplitTransforms transforms;
   template <class V>
   void visit(V& v) {
+    v("axes",
+      axes,
+      "the files' axes where they don't say or are wrong, the slowest first: TYX, ZCYX, ...; of "
+      "TIFF, "
+      "NumPy, HDF5 and Zarr");
     v("batch_size",
       batch_size,
       "images per batch, each giving num_samples crops; AUTO: the fastest that fits is tried out",
@@ -70,6 +75,9 @@ struct LoaderOptions {
     visit_weights(v);
     visit_cache(v);
     v("transforms", transforms, "what is done to images, by split");
+  }
+  void check() const {
+    if (axes) io::check_axes(*axes);
   }
 
  private:

@@ -34,8 +34,9 @@ int64_t whole_number(std::string text) {
 Manifest::Manifest(const std::string& path,
                    const std::vector<std::string>& columns,
                    const std::string& weight_column,
-                   bool leave_out)
-    : table_(io::read_table(path)), leave_out_(leave_out), weight_(kNone) {
+                   bool leave_out,
+                   const std::string& axes)
+    : table_(io::read_table(path)), leave_out_(leave_out), axes_(axes), weight_(kNone) {
   if (!weight_column.empty()) weight_ = table_.column(weight_column);
   std::vector<std::string> names = columns;
   if (columns.empty()) {
@@ -181,6 +182,7 @@ std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column
                                 printable(source.path, 300)));
   }
   const Selectors& selectors = column.selectors;
+  source.selection.axes = axes_;
   source.selection.channels = numbers(row, selectors.channel);
   source.selection.level = number(row, selectors.level, 0);
   source.has_level = !numbers(row, selectors.level).empty();
@@ -259,8 +261,9 @@ std::vector<Sample> Manifest::samples() const {
 }
 
 std::vector<Sample> read_manifest(const std::string& path,
-                                  const std::vector<std::string>& columns) {
-  return Manifest(path, columns).samples();
+                                  const std::vector<std::string>& columns,
+                                  const std::string& axes) {
+  return Manifest(path, columns, "", /*leave_out=*/false, axes).samples();
 }
 
 }  // namespace cytra::data

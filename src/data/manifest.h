@@ -25,7 +25,8 @@ class Manifest {
   Manifest(const std::string& path,
            const std::vector<std::string>& columns,
            const std::string& weight_column = "",
-           bool leave_out = false);
+           bool leave_out = false,
+           const std::string& axes = "");
   std::size_t rows() const { return table_.rows.size(); }
   /// Throws: DataError with the nearest column.
   std::size_t column(const std::string& name) const { return table_.column(name); }
@@ -66,6 +67,7 @@ class Manifest {
 
   io::Table table_;
   bool leave_out_;
+  std::string axes_;
   std::vector<ImageColumn> images_;
   std::vector<std::size_t> texts_;
   std::size_t weight_;

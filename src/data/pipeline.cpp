@@ -83,7 +83,7 @@ std::string Pipeline::make_key(std::size_t index) const {
   for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;
-    text += fmt::format("\n{} {} {} {} {}:{} {} {}",
+    text += fmt::format("\n{} {} {} {} {}:{} {} {} {}",
                         key,
                         source.path,
                         content_stamp(io::file_of(source.path)),
@@ -91,6 +91,7 @@ std::string Pipeline::make_key(std::size_t index) const {
                         chosen.level,
                         source.has_level,
                         chosen.timepoint,
+                        chosen.axes,
                         source.time_is_channel);
     for (const int64_t channel : chosen.channels) text += fmt::format(" {}", channel);
     for (const std::string& path : source.more) text += " " + content_stamp(path);

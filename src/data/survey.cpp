@@ -103,10 +103,11 @@ std::string identity_of(const Source& source) {
   const auto whole = std::filesystem::canonical(source.path, error);
   const std::string text = error ? source.path : whole.string();
   const io::Selection& selection = source.selection;
-  return text + fmt::format("\n{} {} {} {}",
+  return text + fmt::format("\n{} {} {} {} {}",
                             selection.scene,
                             selection.level,
                             selection.timepoint,
+                            selection.axes,
                             fmt::join(selection.channels, ","));
 }
 
@@ -286,7 +287,7 @@ Survey survey(const DataModule& module,
     SplitFacts facts;
     facts.split = split;
     try {
-      const std::vector<Sample> items = module.items(split);
+      const std::vector<Sample> items = items_of(module, split);
       read_split(items, module.loader().transforms, threads, progress, facts);
     } catch (const DataError& error) {
       facts.error = error.what();

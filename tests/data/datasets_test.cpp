@@ -283,6 +283,35 @@ TEST(Decathlon, HoldsOutTheEndAndTakesTimeForChannels) {
             (Pair{1, 5}));
 }
 
+TEST(LoadImaged, AxesThatTheUserNames) {
+  const test::TmpDir dir;
+  io::Image stack;
+  stack.shape = {1, 3, 2, 2};  // slices that are time points
+  for (int i = 0; i < 12; ++i) stack.pixels.push_back(static_cast<unsigned char>(i / 4));
+  io::write_ome_tiff(dir / "a.ome.tif", stack);
+  std::ofstream(dir / "m.csv") << "raw,start\na.ome.tif,0\n";
+  const std::string manifest =
+      "{_target_: DataframeDatamodule, just_inference: true, path: '" + dir / "m.csv" + "'";
+  const auto module = make<data::DataModule>(manifest + ", axes: TYX}");
+  const auto items = data::items_of(*module, data::Split::test);
+  ASSERT_EQ(items.size(), 3U);  // counted by the axes
+  for (int t = 0; t < 3; ++t) {
+    const at::Tensor image =
+        load(items[static_cast<std::size_t>(t)], "keys: raw, spatial_dims: 2").tensors.at("raw");
+    EXPECT_TRUE(image.equal(at::full({1, 2, 2}, t, at::kByte))) << t;
+  }
+  data::Sample sample;
+  sample.sources["raw"].path = dir / "a.ome.tif";
+  EXPECT_TRUE(load(sample, "keys: raw, axes: TYX, timepoint: 2")
+                  .tensors.at("raw")
+                  .equal(at::full({1, 2, 2}, 2, at::kByte)));
+  EXPECT_EQ(load(sample, "keys: raw, axes: CYX").tensors.at("raw").size(0), 3);
+  EXPECT_MESSAGE("or axes=TYX when they are time points", load(sample, "keys: raw"));
+  EXPECT_MESSAGE("axes: TZYX names 2", load(sample, "keys: raw, axes: TZYX"));
+  EXPECT_MESSAGE("axes: 'XYT', expected those of the file", load(sample, "keys: raw, axes: XYT"));
+  EXPECT_MESSAGE("axes: 'time', expected", make<data::DataModule>(manifest + ", axes: time}"));
+}
+
 TEST(ArrayDatamodule, GivesBatchesWithoutFiles) {
   const at::Tensor image = at::arange(32, at::kFloat).reshape({1, 4, 8});
   data::LoaderOptions options;

@@ -93,6 +93,7 @@ class DataframeDatamodule final : public DataModule {
       v("smartcache_args", Unused{{"null"}}, "images are kept by ram_cache_gb and cache_dir");
     }
     void check() const {
+      LoaderOptions::check();
       if (refresh_subsample) {
         throw ConfigError(
             "refresh_subsample: true is not supported; trainer.limit_train_batches takes other "
@@ -136,7 +137,8 @@ class DataframeDatamodule final : public DataModule {
     return {path,
             options_.columns,
             options_.weight_column.value_or(""),
-            /*leave_out=*/options_.on_error != "fail"};
+            /*leave_out=*/options_.on_error != "fail",
+            options_.axes.value_or("")};
   }
 
   /// DIR/train.csv and the like. All of them to predict, where there is no predict.csv.

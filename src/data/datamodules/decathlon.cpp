@@ -37,6 +37,7 @@ class DecathlonDatamodule final : public DataModule {
       LoaderOptions::visit(v);
     }
     void check() const {
+      LoaderOptions::check();
       if (columns.size() != 2) throw ConfigError("columns: expected two: of image and label");
     }
   };

@@ -67,6 +67,7 @@ class FolderDatamodule final : public DataModule {
       LoaderOptions::visit(v);
     }
     void check() {
+      LoaderOptions::check();
       if (folders.empty()) folders = columns;
       if (folders.size() != columns.size()) {
         throw ConfigError(fmt::format(

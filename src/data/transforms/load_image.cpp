@@ -43,6 +43,7 @@ struct LoadOptions {
   bool allow_missing_keys = false, time_as_channels = false, lazy = false;
   std::vector<int64_t> channel;
   std::optional<int64_t> scene, resolution, timepoint;
+  std::optional<std::string> axes;
   config::Node reader;
   template <class V>
   void visit(V& v) {
@@ -53,6 +54,7 @@ struct LoadOptions {
     v("scene", scene, "image of a file that holds several; null: the first", 0, 1e9);
     v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
     v("timepoint", timepoint, "null: the only one", 0, 1e9);
+    v("axes", axes, "of the files, as data.axes, which comes before it; null: they say");
     v("time_as_channels", time_as_channels, "time points are channels, as in 4D NIfTI of MONAI");
     v("lazy",
       lazy,
@@ -76,6 +78,7 @@ struct LoadOptions {
     v("expanduser", Unused{}, "paths are taken as they are");
   }
   void check() {
+    if (axes) io::check_axes(*axes);
     if (reader.kind != config::Kind::list) return take(reader);
     for (const config::Node& one : reader.list) take(one);
   }
@@ -195,6 +198,7 @@ class LoadImaged final : public Transform {
     if (!source.has_level && selection.level == 0)
       selection.level = options_.resolution.value_or(0);
     if (selection.timepoint < 0) selection.timepoint = options_.timepoint.value_or(-1);
+    if (selection.axes.empty()) selection.axes = options_.axes.value_or("");
     return selection;
   }
 
