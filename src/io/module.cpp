@@ -50,10 +50,47 @@ ModuleEntry load(const std::string& path, const Module& module) {
 
 bool is_dicom(const std::string& head, const std::string& path) {
   const auto has_magic = [](const std::string& bytes, const std::string& name) {
+DicomElements begins_with_elements(std::string_view bytes) {
+  const auto number = [&](std::size_t at, std::size_t size, bool is_big) {
+    uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      value = value << 8 | static_cast<unsigned char>(bytes[at + (is_big ? i : size - 1 - i)]);
+    return value;
+  };
+  const auto is_letter = [&](std::size_t at) { return bytes[at] >= 'A' && bytes[at] <= 'Z'; };
+  if (bytes.size() < 32) return DicomElements::none;
+  const bool is_big = bytes[0] == 0, is_explicit = is_letter(4) && is_letter(5);
+  const uint32_t first = number(0, 2, is_big);
+  if ((first != 2 && first != 8) || (is_big && (first == 2 || !is_explicit)))
+    return DicomElements::none;
+  // Three elements in order, each of a size that the first ones of a file have
+  uint32_t last = 0;
+  std::size_t at = 0;
+  for (int count = 0; count < 3; ++count) {
+    if (at + 12 > bytes.size()) return DicomElements::none;
+    const uint32_t tag = number(at, 2, is_big) << 16 | number(at + 2, 2, is_big);
+    const std::string_view type = bytes.substr(at + 4, 2);
+    const bool is_long = type == "OB" || type == "UN" || type == "UT" || type == "SQ";
+    if (tag >> 16 > 0x10 || (count > 0 && tag <= last) ||
+        (is_explicit && (!is_letter(at + 4) || !is_letter(at + 5))))
+      return DicomElements::none;
+    const uint32_t length = !is_explicit ? number(at + 4, 4, is_big)
+                            : is_long    ? number(at + 8, 4, is_big)
+                                         : number(at + 6, 2, is_big);
+    if (length > 256) return DicomElements::none;
+    at += (is_explicit && is_long ? 12 : 8) + length;
+    last = tag;
+  }
+  return is_big        ? DicomElements::explicit_big
+         : is_explicit ? DicomElements::explicit_little
+                       : DicomElements::implicit_little;
+}
+
     // Slides may be TIFF at the same time; other files carry a TIFF's first bytes and no more
     const bool is_tiff_too =
         is_tiff(bytes, name) && (ends_with(name, ".tif") || ends_with(name, ".tiff"));
-    return bytes.size() > 132 && bytes.compare(128, 4, "DICM") == 0 && !is_tiff_too;
+    const bool is_plain = bytes.size() > 132 && bytes.compare(128, 4, "DICM") == 0;
+    return (is_plain && !is_tiff_too) || begins_with_elements(bytes) != DicomElements::none;
   };
   if (!head.empty()) return has_magic(head, path);
   // A folder: its first files tell; there may be a text beside them.
@@ -69,13 +106,14 @@ bool is_dicom(const std::string& head, const std::string& path) {
     ++looked;
     try {
       const InputFile file(entry->path().string());
-      char bytes[133];
+      char bytes[kHeadBytes];
       const int64_t count = file.read_at(0, bytes, sizeof bytes);
       if (has_magic({bytes, static_cast<std::size_t>(std::max<int64_t>(count, 0))}, name))
         return true;
     } catch (const ConfigError&) {  // not readable
     }
   }
+    } catch (const DataError&) {    // no file
   return false;
 }
 

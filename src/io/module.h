@@ -3,6 +3,7 @@
 // the first file of such a format. For reader.cpp and the modules.
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "io/reader.h"
 
@@ -15,6 +16,10 @@ bool is_video(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection);
 bool is_hdf5(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection);
+
+/// Of a DICOM file without a preamble: whether it begins with elements, and how they are written.
+enum class DicomElements { none, implicit_little, explicit_little, explicit_big };
+DicomElements begins_with_elements(std::string_view bytes);
 
 /// What each libcytra_NAME.so exports as kModuleEntry; gives away the reader.
 using ModuleEntry = ImageReader* (*)(const std::string& path, const Selection& selection);

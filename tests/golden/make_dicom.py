@@ -17,7 +17,10 @@ import numpy as np
 import pydicom
 from monai.data import PydicomReader
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+from pydicom.dataelem import DataElement
 from pydicom.encaps import encapsulate
+from pydicom.filebase import DicomBytesIO
+from pydicom.filewriter import write_data_element
 from pydicom.pixels import apply_modality_lut
 from pydicom.sequence import Sequence
 from pydicom.uid import (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian,
@@ -228,7 +231,7 @@ def series():
                  scene=int(series[-1]) - 1, scenes=2, **(more | {"timepoint": t} if more else {}))
 
 
-def enhanced():
+def enhanced_dataset():
     volume = values("u2", (4, 6, 5), 4000)
     ds = dataset(volume)
     del ds.SeriesDescription
@@ -246,13 +249,101 @@ def enhanced():
         frame.PlanePositionSequence, frame.PixelValueTransformationSequence = Sequence([position]), Sequence([scale])
         frames.append(frame)
     ds.SharedFunctionalGroupsSequence, ds.PerFrameFunctionalGroupsSequence = Sequence([shared]), Sequence(frames)
+    return ds, volume, order
+
+
+def enhanced_case(name, ds, volume, order, syntax):
+    o = ORIENTATION["oblique"]
+    read = pydicom.dcmread(save(name, ds, volume, syntax)).pixel_array
+    sorted_ = np.stack([read[order.index(z)] * 0.5 + z for z in range(4)]).astype("f4")[None]
+    rows, columns = np.array(o[:3]) * 0.4, np.array(o[3:]) * 0.3
+    affine = np.diag([-1.0, -1, 1]) @ np.column_stack([rows, columns, 1.5 * np.cross(o[:3], o[3:]), [1, 2, 3]])
+    case(name, sorted_, affine, [1.5, 0.3, 0.4])
+
+
+def enhanced():
+    ds, volume, order = enhanced_dataset()
     for short, syntax in (("explicit", ExplicitVRLittleEndian), ("implicit", ImplicitVRLittleEndian)):
-        path = save(f"enhanced_{short}.dcm", ds, volume, syntax)
-        read = pydicom.dcmread(path).pixel_array
-        sorted_ = np.stack([read[order.index(z)] * 0.5 + z for z in range(4)]).astype("f4")[None]
-        rows, columns = np.array(o[:3]) * 0.4, np.array(o[3:]) * 0.3
-        affine = np.diag([-1.0, -1, 1]) @ np.column_stack([rows, columns, 1.5 * normal, [1, 2, 3]])
-        case(f"enhanced_{short}.dcm", sorted_, affine, [1.5, 0.3, 0.4])
+        enhanced_case(f"enhanced_{short}.dcm", ds, volume, order, syntax)
+
+
+def as_unknown(ds, *keywords, undefined=False):
+    """The type UN, as a program writes what it does not know: the value as in implicit VR, little-endian."""
+    for keyword in keywords:
+        if keyword not in ds:
+            continue
+        buffer = DicomBytesIO()
+        buffer.is_little_endian, buffer.is_implicit_VR = True, True
+        write_data_element(buffer, ds[keyword])
+        pydicom.config.replace_un_with_known_vr = False
+        ds[keyword] = DataElement(ds[keyword].tag, "UN", buffer.getvalue()[8:])
+        pydicom.config.replace_un_with_known_vr = True
+        ds[keyword].is_undefined_length = undefined
+    return ds
+
+
+PLACE = ("RescaleSlope", "RescaleIntercept", "PixelSpacing", "ImagePositionPatient", "ImageOrientationPatient", "SliceThickness")
+
+
+def unknown():
+    array, o = values("i2", (11, 14), 3000) - 900, ORIENTATION["oblique"]
+    normal = np.cross(o[:3], o[3:])
+    affine = np.diag([-1.0, -1, 1]) @ np.column_stack([np.array(o[:3]) * 0.5, np.array(o[3:]) * 0.7, 3 * normal, [1, 2, 3]])
+    facts = {"RescaleSlope": "2", "RescaleIntercept": "-1000", "PixelSpacing": [0.7, 0.5], "SliceThickness": "3",
+             "ImageOrientationPatient": o, "ImagePositionPatient": [1, 2, 3]}
+    for name, syntax, more in [("un", ExplicitVRLittleEndian, ("Rows", "Columns", "BitsStored", "NumberOfFrames")),
+                               ("un_big", ExplicitVRBigEndian, ()), ("un_deflated", DeflatedExplicitVRLittleEndian, ())]:
+        single(f"{name}.dcm", array, as_unknown(dataset(array, **facts), *PLACE, *more), syntax, affine=affine,
+               spacing=[3, 0.7, 0.5])
+    ds = as_unknown(dataset(array, **facts), *PLACE)
+    ds.PixelData = array.tobytes()
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    ds.file_meta.MediaStorageSOPClassUID, ds.file_meta.MediaStorageSOPInstanceUID = CT, ds.SOPInstanceUID
+    ds.compress(RLELossless, generate_instance_uid=False)
+    ds.save_as(FOLDER / "un_rle.dcm", enforce_file_format=True)
+    read = pydicom.dcmread(FOLDER / "un_rle.dcm")
+    case("un_rle.dcm", czyx(read, scaled(read, read.pixel_array)), affine, [3, 0.7, 0.5])
+    for length in ("defined", "undefined"):
+        ds, volume, order = enhanced_dataset()
+        as_unknown(ds, "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence", undefined=length == "undefined")
+        enhanced_case(f"un_enhanced_{length}.dcm", ds, volume, order, ExplicitVRLittleEndian)
+
+
+def doses():
+    """Frames that lie where GridFrameOffsetVector says, relative to the first one or at their z."""
+    volume = values("u4", (5, 4, 6)) * 1000
+    for name, o, offsets in [("dose_relative", ORIENTATION["oblique"], [0, 3, 6, 9, 12]),
+                             ("dose_down", ORIENTATION["axial"], [0, -2.5, -5, -7.5, -10]),
+                             ("dose_absolute", ORIENTATION["axial"], [-40, -37.5, -35, -32.5, -30])]:
+        position = np.array([1.0, 2, -40])
+        step = np.cross(o[:3], o[3:]) if offsets[0] == 0 else np.array([0, 0, 1.0])
+        ds = dataset(volume, PixelSpacing=[0.7, 0.5], ImageOrientationPatient=o, ImagePositionPatient=position.tolist(),
+                     GridFrameOffsetVector=offsets, FrameIncrementPointer=0x3004000C, DoseGridScaling="0.001")
+        save(f"{name}.dcm", ds, volume)
+        read = pydicom.dcmread(FOLDER / f"{name}.dcm").pixel_array
+        along = np.sign(offsets[1] - offsets[0])
+        first = position + step * (min(offsets) - offsets[0])
+        gap = abs(offsets[1] - offsets[0])
+        affine = np.diag([-1.0, -1, 1]) @ np.column_stack([np.array(o[:3]) * 0.5, np.array(o[3:]) * 0.7, gap * step, first])
+        case(f"{name}.dcm", read[::int(along)][None], affine, [gap, 0.7, 0.5])
+
+
+def bare():
+    """Without a preamble, and without file meta information, too; nothing but pydicom's force reads these."""
+    array = values("i2", (11, 14), 3000) - 900
+    for name, implicit, little in [("implicit", True, True), ("explicit", False, True), ("big", False, False)]:
+        ds = dataset(array, RescaleSlope="1", RescaleIntercept="-1024")
+        ds.PixelData = array.astype("<i2" if little else ">i2").tobytes()
+        ds["PixelData"].VR = "OW"
+        ds.save_as(FOLDER / f"bare_{name}.dcm", enforce_file_format=False, implicit_vr=implicit, little_endian=little)
+        read = pydicom.dcmread(FOLDER / f"bare_{name}.dcm", force=True)
+        read.file_meta.TransferSyntaxUID = [ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian][implicit + little]
+        case(f"bare_{name}.dcm", czyx(read, scaled(read, read.pixel_array)))
+    whole = (FOLDER / "explicit.dcm").read_bytes()
+    (FOLDER / "no_preamble.dcm").write_bytes(whole[132:])
+    read = pydicom.dcmread(FOLDER / "no_preamble.dcm", force=True)
+    case("no_preamble.dcm", czyx(read, scaled(read, read.pixel_array)))
 
 
 def real(folder):
@@ -271,6 +362,9 @@ def main():
     compressed()
     series()
     enhanced()
+    unknown()
+    doses()
+    bare()
     if len(sys.argv) > 1:
         real(sys.argv[1])
     lines = ",\n".join(json.dumps(entry) for entry in cases)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "io/dicom/dicom_setup.h"
 #include "io/format.h"
 
@@ -70,6 +71,32 @@ void read_groups(DcmItem& item, DicomFrame& frame) {
   }
 }
 
+/// Where the frames of a dose lie (PS3.3, C.8.8.3.2): as far along the normal from the first one as
+/// GridFrameOffsetVector says, or at its z when it does not begin with 0. Without it nowhere.
+void place_frames(DcmItem& item, std::vector<DicomFrame>& frames) {
+  std::vector<double> offsets;
+  OFString text;
+  if (item.findAndGetOFStringArray(DCM_GridFrameOffsetVector, text).good() && !text.empty()) {
+    for (const std::string& part : split(std::string_view(text.c_str(), text.size()), '\\')) {
+      OFBool is_number = OFFalse;
+      offsets.push_back(OFStandard::atof(part.c_str(), &is_number));
+      if (!is_number || !std::isfinite(offsets.back())) offsets.back() = NAN;
+    }
+  }
+  const auto& o = frames[0].orientation;
+  const bool is_relative = !offsets.empty() && offsets[0] == 0;
+  const std::array<double, 3> normal{
+      o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5], o[0] * o[4] - o[1] * o[3]};
+  const std::array<double, 3> step = is_relative ? normal : std::array<double, 3>{0, 0, 1};
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    DicomFrame& frame = frames[i];
+    const double offset = offsets.size() == frames.size() ? offsets[i] - offsets[0] : NAN;
+    frame.has_position = frame.has_position && frame.has_orientation && std::isfinite(offset);
+    for (std::size_t axis = 0; axis < 3 && frame.has_position; ++axis)
+      frame.position[axis] += offset * step[axis];
+  }
+}
+
 }  // namespace
 
 void DicomFile::fail(const std::string& what, const std::string& expected) const {
@@ -79,10 +106,14 @@ void DicomFile::fail(const std::string& what, const std::string& expected) const
 DicomFile::~DicomFile() = default;
 
 DicomFile::DicomFile(const std::string& path) : path_(path) {
-  file_bytes_ = check_structure(path);
+  const DicomStart start = check_structure(path);
+  file_bytes_ = start.bytes;
   file_ = std::make_unique<DcmFileFormat>();
-  const OFCondition result =
-      file_->loadFile(path.c_str(), EXS_Unknown, EGL_noChange, kLargestElement, ERM_fileOnly);
+  const OFCondition result = file_->loadFile(path.c_str(),
+                                             start.syntax,
+                                             EGL_noChange,
+                                             kLargestElement,
+                                             start.is_bare ? ERM_dataset : ERM_fileOnly);
   if (result.bad()) {
     fail(fmt::format("the DICOM file can't be read ({})", result.text()),
          "a complete file; it may be truncated or damaged: copy it again");
@@ -160,7 +191,7 @@ void DicomFile::read_frames(DcmItem& item) {
       if (auto* group = dynamic_cast<DcmItem*>(next)) read_groups(*group, frame);
     }
   } else if (count > 1) {  // one position of the first frame, or of all
-    for (DicomFrame& frame : header_.frames) frame.has_position = false;
+    place_frames(item, header_.frames);
   }
   const DcmTagKey pointer = [&] {
     DcmElement* element = nullptr;

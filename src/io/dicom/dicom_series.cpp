@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
 
@@ -67,10 +68,10 @@ std::vector<std::string> files_of(const std::string& path) {
     const std::string name = entry.path().filename().string();
     if (name[0] == '.' || name == "DICOMDIR" || !entry.is_regular_file(error)) continue;
     const InputFile file(entry.path().string());
-    char head[133];
+    char head[kHeadBytes];
     const int64_t count = file.read_at(0, head, sizeof head);
     // Licences and lists lie beside images
-    if (count == sizeof head && is_dicom({head, sizeof head}, name))
+    if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
       files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/module.h"
 
 namespace cytra::io {
 namespace {
@@ -25,7 +26,8 @@ constexpr uint32_t kUndefined = 0xffffffff, kItem = 0xfffee000, kItemEnd = 0xfff
 constexpr int kDeepest = 32;
 constexpr int64_t kMostElements = 1000000;  // DCMTK takes 3 us and 300 bytes for each
 
-/// What implicit VR leaves to a dictionary. DCMTK's own is a file that may not be there.
+/// What implicit VR and the type UN leave to a dictionary. DCMTK's own is a file that may not be
+/// there.
 struct Attribute {
   DcmTagKey tag;
   DcmEVR type;
@@ -41,6 +43,7 @@ const std::vector<Attribute>& attributes() {
                                           {DCM_PixelSpacing, EVR_DS},
                                           {DCM_SliceThickness, EVR_DS},
                                           {DCM_SpacingBetweenSlices, EVR_DS},
+                                          {DCM_GridFrameOffsetVector, EVR_DS},
                                           {DCM_SamplesPerPixel, EVR_US},
                                           {DCM_PhotometricInterpretation, EVR_CS},
                                           {DCM_PlanarConfiguration, EVR_US},
@@ -108,8 +111,8 @@ class Walker {
           fail(at, "an element of a type that DICOM does not have");
         if (is_long && at + 12 > end) fail(at, "an element that is cut off");
         length = is_long ? number(at + 8, 4) : number(at + 6, 2);
-        is_items = type == "SQ" || length == kUndefined;
-        is_implicit = type == "UN";
+        is_implicit = type == "UN";  // then also little-endian (PS3.5, 6.2.2)
+        is_items = type == "SQ" || length == kUndefined || (is_implicit && is_sequence(tag));
         at += is_long ? 12 : 8;
       }
       if (length != kUndefined && length > end - at)
@@ -118,10 +121,12 @@ class Walker {
       if (is_items && tag == kPixelData) {
         at = fragments(at, last);
       } else if (is_items) {
-        const bool was_explicit = is_explicit_;
+        const bool was_explicit = is_explicit_, was_big = is_big_;
+        is_big_ = is_big_ && !is_implicit;
         is_explicit_ = !is_implicit;
         at = items(at, last, depth + 1);
         is_explicit_ = was_explicit;
+        is_big_ = was_big;
       } else {
         at = last;
       }
@@ -210,6 +215,7 @@ std::string inflate_all(const std::string& path, std::string_view packed) {
 struct Codecs {
   Codecs() {
     OFLog::configure(OFLogger::OFF_LOG_LEVEL);
+    dcmEnableUnknownVRConversion.set(OFTrue);  // by the dictionary, as pydicom
     DcmDataDictionary& dictionary = dcmDataDict.wrlock();
     dictionary.clear();
     for (const Attribute& attribute : attributes()) {
@@ -234,33 +240,14 @@ struct Codecs {
   }
 };
 
-}  // namespace
-
-void set_up_dcmtk() {
-  static const Codecs codecs;  // and the dictionary
-}
-
-std::string printable(const std::string& text) {
-  std::string safe = text.substr(0, 64);
-  for (char& letter : safe) {
-    if (letter < ' ' || letter > '~') letter = '?';
-  }
-  return safe;
-}
-
-std::size_t check_structure(const std::string& path) {
-  set_up_dcmtk();
-  InputFile file(path);
-  const auto size = static_cast<std::size_t>(file.bytes());
+DicomStart check_elements(const std::string& path, std::string_view bytes) {
+  const std::size_t size = bytes.size();
   const auto fail = [&](const std::string& what, const char* expected) {
     throw DataError(fmt::format("{}: {}, expected {}", path, what, expected));
   };
   if (size < 144) fail(fmt::format("a file of {} bytes", size), "a complete DICOM file");
-  file.map();
-  const std::string_view bytes(reinterpret_cast<const char*>(file.mapped()), size);
-  if (bytes.substr(128, 4) != "DICM") fail("no DICOM file", "one");
   // The elements of group 2 are explicit, little-endian, and short but for OB
-  std::size_t at = 132;
+  std::size_t at = bytes.substr(128, 4) == "DICM" ? 132 : 0;
   std::string syntax;
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i]));
@@ -277,6 +264,18 @@ std::size_t check_structure(const std::string& path) {
     at = begin + length;
   }
   while (!syntax.empty() && (syntax.back() == '\0' || syntax.back() == ' ')) syntax.pop_back();
+  DicomStart start;
+  start.bytes = size;
+  start.is_bare = at == 0;
+  if (start.is_bare) {
+    const DicomElements guess = begins_with_elements(bytes);
+    if (guess == DicomElements::none) fail("no DICOM file", "one");
+    start.syntax = guess == DicomElements::implicit_little   ? EXS_LittleEndianImplicit
+                   : guess == DicomElements::explicit_little ? EXS_LittleEndianExplicit
+                                                             : EXS_BigEndianExplicit;
+    syntax = DcmXfer(start.syntax).getXferID();
+  }
+  if (syntax.empty()) fail("no transfer syntax", "one of the list in docs/data.md");
   const DcmXfer known(syntax.c_str());
   if (known.getXfer() == EXS_Unknown)
     fail("the transfer syntax '" + printable(syntax) + "'", "one of the list in docs/data.md");
@@ -287,7 +286,30 @@ std::size_t check_structure(const std::string& path) {
     const std::string all = inflate_all(path, bytes.substr(at));
     Walker(path, all, is_explicit, is_big).elements(0, all.size(), 0);
   }
-  return size;
+  return start;
+}
+
+}  // namespace
+
+void set_up_dcmtk() {
+  static const Codecs codecs;  // and the dictionary
+}
+
+std::string printable(const std::string& text) {
+  std::string safe = text.substr(0, 64);
+  for (char& letter : safe) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return safe;
+}
+
+DicomStart check_structure(const std::string& path) {
+  set_up_dcmtk();
+  InputFile file(path);
+  file.map();
+  return file.read_mapped([&](const unsigned char* data) {
+    return check_elements(path, {reinterpret_cast<const char*>(data), file.bytes()});
+  });
 }
 
 }  // namespace cytra::io
