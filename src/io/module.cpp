@@ -136,8 +136,20 @@ std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
-bool is_hdf5(const std::string& head, const std::string&) {
-  return head.compare(0, 8, "\x89HDF\r\n\x1a\n") == 0;
+bool is_hdf5(const std::string& head, const std::string& path) {
+  constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n";
+  // Behind a user block, of 512 bytes (MATLAB's) or that times a power of two
+  if (head.compare(0, 8, kMagic) == 0 || (head.size() >= 520 && head.compare(512, 8, kMagic) == 0))
+    return true;
+  const std::string file = file_of(path);
+  if (head.size() < kHeadBytes || (!ends_with(file, ".h5") && !ends_with(file, ".hdf5")))
+    return false;
+  const InputFile input(file);
+  for (uint64_t at = 1024; at + 8 <= input.bytes(); at *= 2) {
+    char bytes[8];
+    if (input.read_at(at, bytes, 8) == 8 && std::string_view(bytes, 8) == kMagic) return true;
+  }
+  return false;
 }
 
 std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection) {

@@ -39,6 +39,37 @@ def czyx(array, axes):
     return array.transpose([axes.index(a) for a in "tczyx"])
 
 
+def axistags(axes):
+    return json.dumps({"axes": [{"key": a, "typeFlags": 2, "resolution": 0, "description": ""} for a in axes]})
+
+
+def versions():
+    """Files of newer versions of the format, and behind a user block."""
+    array = values("u2", (9, 8, 3))
+    for name, libver, order in [("v108", "v108", False), ("v110_ordered", "v110", True)]:
+        with h5py.File(FOLDER / f"{name}.h5", "w", libver=(libver, libver), track_order=order) as file:
+            data = file.create_dataset("raw", data=array, chunks=(4, 4, 3), compression="gzip", track_order=order)
+            data.attrs["element_size_um"] = [0.5, 0.25, 0.125]
+            data.attrs["note"] = "a" * 1000
+            data.attrs["axistags"] = axistags("yxc")
+        case(f"{name}.h5", czyx(array, "yxc")[0], [0.5, 0.25, 0.125])
+    for block in (512, 2048):
+        with h5py.File(FOLDER / f"user_block_{block}.h5", "w", userblock_size=block) as file:
+            data = file.create_dataset("raw", data=array, chunks=(4, 4, 3), compression="gzip")
+            data.attrs["axistags"] = axistags("yxc")
+            file.create_dataset("volume/plain", data=values("u1", (3, 9, 8)))
+        for place, found in (("raw", czyx(array, "yxc")[0]), ("volume/plain", values("u1", (3, 9, 8))[None])):
+            case(f"user_block_{block}.h5/{place}", found)
+    # Not read by libraries of those years; and attributes that do not lie in the object's header
+    with h5py.File(FOLDER / "latest.h5", "w", libver="latest") as file:
+        file.create_dataset("raw", data=array, chunks=(4, 4, 3), compression="gzip")
+    with h5py.File(FOLDER / "attributes.h5", "w", libver=("v108", "v108")) as file:
+        data = file.create_dataset("raw", data=array)
+        for i in range(12):
+            data.attrs[f"a{i}"] = i
+        data.attrs["axistags"] = axistags("yxc")
+
+
 def main():
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
@@ -74,11 +105,11 @@ def main():
         array = values("u2", [sizes[a] for a in axes])
         with h5py.File(FOLDER / f"ilastik_{axes}.h5", "w") as file:
             data = file.create_dataset("exported_data", data=array, chunks=tuple(max(1, sizes[a] // 2) for a in axes))
-            data.attrs["axistags"] = json.dumps({"axes": [{"key": a, "typeFlags": 2, "resolution": 0, "description": ""}
-                                                          for a in axes]})
+            data.attrs["axistags"] = axistags(axes)
         whole = czyx(array, axes)
         for t in range(len(whole)):
             case(f"ilastik_{axes}.h5", whole[t], **({"timepoint": t, "timepoints": 2} if len(whole) > 1 else {}))
+    versions()
     if len(sys.argv) > 1:
         for path in sorted(Path(sys.argv[1]).rglob("*.h5")):
             with h5py.File(path) as file:

@@ -106,7 +106,32 @@ TEST(Hdf5, NothingOutsideOfTheFileIsRead) {
   EXPECT_NE(error_of(golden("sets.hdf5/lzf")).find("filter 32000 (lzf)"), std::string::npos);
 }
 
-// Damage within libhdf5's own structures is not tried: docs/data.md says why.
+TEST(Hdf5, WhatThisVersionCannotReadIsSaid) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  const std::string message = error_of(golden("latest.h5"));  // "" where the library is as new
+  EXPECT_TRUE(message.empty() || message.find("libver='latest'") != std::string::npos) << message;
+  EXPECT_NE(error_of(golden("attributes.h5")).find("axistags"), std::string::npos);
+}
+
+TEST(Hdf5, DamagedTextsAreErrors) {  // libhdf5 crashes on them
+  SKIP_WITHOUT_MODULE("hdf5");
+  const Folder folder;
+  const std::string path = folder / "a.h5", bytes = bytes_of(golden("ilastik_yxc.h5"));
+  const std::size_t heap = bytes.find("GCOL"), text = bytes.find("{\"axes\"");
+  ASSERT_NE(heap, std::string::npos);
+  ASSERT_GT(text, heap);
+  for (std::size_t at = heap; at < text; ++at) {
+    for (const char value : {'\0', '\x7f', '\xff'}) {
+      std::string damaged = bytes;
+      damaged[at] = value;
+      put(path, damaged);
+      const std::string message = error_of(path);
+      EXPECT_TRUE(message.empty() || message.find("axistags") != std::string::npos) << message;
+    }
+  }
+}
+
+// Damage within libhdf5's own structures is tried in mutants_test.cpp.
 TEST(Hdf5, CutFilesAndDamagedChunksAreErrors) {
   SKIP_WITHOUT_MODULE("hdf5");
   const Folder folder;

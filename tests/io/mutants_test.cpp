@@ -447,6 +447,10 @@ TEST(Mutants, Dicom) {
   SKIP_WITHOUT_MODULE("dicom");
   run_mutants(golden({".dcm"}, {"dicom"}), {});
 }
+TEST(Mutants, Hdf5) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  run_mutants(golden({".h5", ".hdf5"}, {"hdf5"}), {});
+}
 TEST(Mutants, Video) {
   SKIP_WITHOUT_MODULE("video");
   run_mutants(golden({".avi", ".mp4", ".mkv", ".webm", ".mov"}, {"video"}), {});

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/format.h"
+#include "io/hdf5/hdf5_text.h"
 
 namespace cytra::io {
 namespace {
@@ -24,14 +25,17 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 /// Data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
 struct Found {
   std::size_t objects = 0;
-  std::vector<std::string> paths, shapes;
+  std::vector<std::string> paths, shapes, closed;  // closed: libhdf5 does not open them
 };
 herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data) {
   auto& found = *static_cast<Found*>(data);
   if (++found.objects > kMostObjects) return 1;
   if (info->type != H5O_TYPE_DATASET) return 0;
   const Hdf5Id set(H5Dopen2(root, name, H5P_DEFAULT), H5Dclose);
-  if (!set) return 0;
+  if (!set) {
+    found.closed.emplace_back(name);
+    return 0;
+  }
   const Hdf5Id space(H5Dget_space(set.get()), H5Sclose), type(H5Dget_type(set.get()), H5Tclose);
   const int axes = space ? H5Sget_simple_extent_ndims(space.get()) : 0;
   const H5T_class_t kind = type ? H5Tget_class(type.get()) : H5T_NO_CLASS;
@@ -42,28 +46,6 @@ herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data)
   found.paths.emplace_back(name);
   found.shapes.push_back(fmt::format("{}", fmt::join(sides, sides + axes, " x ")));
   return 0;
-}
-
-std::string text_of(hid_t set, const char* name) {
-  if (H5Aexists(set, name) <= 0) return "";
-  const Hdf5Id attribute(H5Aopen(set, name, H5P_DEFAULT), H5Aclose);
-  const Hdf5Id type(attribute ? H5Aget_type(attribute.get()) : -1, H5Tclose);
-  const Hdf5Id space(attribute ? H5Aget_space(attribute.get()) : -1, H5Sclose);
-  if (!type || !space || H5Tget_class(type.get()) != H5T_STRING ||
-      H5Sget_simple_extent_npoints(space.get()) != 1)
-    return "";
-  if (H5Tis_variable_str(type.get()) > 0) {
-    char* text = nullptr;
-    if (H5Aread(attribute.get(), type.get(), &text) < 0 || text == nullptr) return "";
-    std::string copy(text, strnlen(text, 1U << 16));
-    H5free_memory(text);
-    return copy;
-  }
-  std::string text(std::min<std::size_t>(H5Tget_size(type.get()), 1U << 16), '\0');
-  if (H5Tget_size(type.get()) != text.size() ||
-      H5Aread(attribute.get(), type.get(), text.data()) < 0)
-    return "";
-  return text.c_str();
 }
 
 void unshuffle(std::vector<unsigned char>& values, std::size_t size) {
@@ -99,6 +81,9 @@ Hdf5File::Hdf5File(const std::string& path, const std::string& set) : path_(path
         "the HDF5 file can't be opened",
         "a complete file that no program writes to; it may be truncated or damaged: copy it again");
   }
+  const Hdf5Id creation(H5Fget_create_plist(file_.get()), H5Pclose);
+  hsize_t user_block = 0;
+  if (creation && H5Pget_userblock(creation.get(), &user_block) >= 0) user_block_ = user_block;
   try {
     open_set(set);
     read_type();
@@ -129,6 +114,20 @@ void Hdf5File::open_set(const std::string& set) {
   for (std::size_t i = 0; i < found.paths.size() && i < 20; ++i)
     list += fmt::format("{}{} ({})", i == 0 ? "" : ", ", found.paths[i], found.shapes[i]);
   if (found.paths.empty()) list = "none of 2 to 5 dimensions";
+  const bool is_closed = name.empty()
+                             ? found.paths.empty() && !found.closed.empty()
+                             : std::count(found.closed.begin(), found.closed.end(), name) > 0;
+  if (is_closed) {
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    fail(fmt::format("HDF5 {}.{}.{} can't open its data set '{}'; a newer version wrote it "
+                     "(h5py's libver='latest'?), or it is damaged",
+                     major,
+                     minor,
+                     release,
+                     printable(name.empty() ? found.closed[0] : name)),
+         "a file written without libver='latest'; to convert it: h5repack --high=0 IN.h5 OUT.h5");
+  }
   if (name.empty()) {
     fail(fmt::format("{} data sets that may be images", found.paths.size()),
          fmt::format("one, or its place behind the name: {}/DATASET; data sets: {}", path_, list));
@@ -223,8 +222,34 @@ void Hdf5File::read_layout() {
     fill_.assign(size, 0);
 }
 
+std::string Hdf5File::text_of(const char* name) const {
+  if (H5Aexists(set_.get(), name) <= 0) return "";
+  const Hdf5Id attribute(H5Aopen(set_.get(), name, H5P_DEFAULT), H5Aclose);
+  const Hdf5Id type(attribute ? H5Aget_type(attribute.get()) : -1, H5Tclose);
+  const Hdf5Id space(attribute ? H5Aget_space(attribute.get()) : -1, H5Sclose);
+  if (!type || !space || H5Tget_class(type.get()) != H5T_STRING ||
+      H5Sget_simple_extent_npoints(space.get()) != 1)
+    return "";
+  if (H5Tis_variable_str(type.get()) > 0) {
+    H5O_info_t info{};
+    std::optional<std::string> text;
+    if (H5Oget_info2(set_.get(), &info, H5O_INFO_BASIC) >= 0)
+      text = hdf5_text(input_, user_block_, info.addr, name);
+    if (!text) {
+      fail(fmt::format("its attribute {} can't be read", name),
+           "a complete file whose data set has at most 8 attributes");
+    }
+    return *text;
+  }
+  std::string text(std::min<std::size_t>(H5Tget_size(type.get()), 1U << 16), '\0');
+  if (H5Tget_size(type.get()) != text.size() ||
+      H5Aread(attribute.get(), type.get(), text.data()) < 0)
+    return "";
+  return text.c_str();
+}
+
 void Hdf5File::read_axes() {
-  const std::string tags = text_of(set_.get(), "axistags");  // ilastik's, in VIGRA's JSON
+  const std::string tags = text_of("axistags");  // ilastik's, in VIGRA's JSON
   if (!tags.empty()) {
     const nlohmann::json parsed = nlohmann::json::parse(tags, nullptr, false);
     if (parsed.is_object() && parsed.contains("axes") && parsed["axes"].is_array()) {
@@ -267,7 +292,7 @@ void Hdf5File::read_chunk(const std::vector<hsize_t>& at,
     return;
   }
   std::vector<unsigned char> packed;
-  unsigned skipped = 0;
+  uint32_t skipped = 0;
   haddr_t address = HADDR_UNDEF;
   hsize_t bytes = 0;
   {
@@ -279,7 +304,11 @@ void Hdf5File::read_chunk(const std::vector<hsize_t>& at,
     if (bytes > bytes_ || address > bytes_ - bytes)
       fail("a chunk lies beyond the end of the file", "a complete file; it may be truncated");
     packed.resize(bytes);
-    if (input_.read_at(address, packed.data(), packed.size()) != static_cast<int64_t>(bytes))
+    if (user_block_ > 0) {  // its versions differ in whether addresses count it
+      const std::lock_guard<std::mutex> lock(hdf5_mutex());
+      if (H5Dread_chunk(set_.get(), H5P_DEFAULT, at.data(), &skipped, packed.data()) < 0)
+        fail("a chunk can't be read", "a complete file");
+    } else if (input_.read_at(address, packed.data(), packed.size()) != static_cast<int64_t>(bytes))
       fail("a chunk can't be read", "a complete file");
   }
   if (packed.empty()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#define H5_USE_110_API  // later versions keep it
 #include <hdf5.h>
 
 #include "io/input_file.h"
@@ -61,6 +62,7 @@ class Hdf5File {
   void read_type();
   void read_layout();
   void read_axes();
+  std::string text_of(const char* name) const;
   bool decode(unsigned skipped,
               std::vector<unsigned char> packed,
               std::vector<unsigned char>& values) const;
@@ -69,6 +71,7 @@ class Hdf5File {
   std::string path_;
   InputFile input_;
   std::size_t bytes_ = 0;
+  std::size_t user_block_ = 0;  // bytes before the HDF5 file itself
   Hdf5Id file_, set_, stored_;  // closed in the opposite order
   StoredType type_;
   std::vector<hsize_t> shape_, chunk_;
