@@ -4,8 +4,9 @@
 #include <cerrno>
 
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -22,15 +23,20 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   struct stat status {};
   const bool is_file =
       descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  if (!is_file) {
+  struct statfs system {};
+  const bool is_of_kernel = is_file && ::fstatfs(descriptor_, &system) == 0 &&
+                            (system.f_type == PROC_SUPER_MAGIC || system.f_type == SYSFS_MAGIC);
+  if (!is_file || is_of_kernel) {
     if (descriptor_ >= 0) ::close(descriptor_);
-    throw DataError(path + ": a folder, pipe, socket or device, expected a regular file");
+    throw DataError(path +
+                    (is_of_kernel ? ": a file of the system (/proc, /sys)"
+                                  : ": a folder, pipe, socket or device") +
+                    ", expected a regular file");
   }
   bytes_ = static_cast<uint64_t>(status.st_size);
 }
 
 InputFile::~InputFile() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -51,17 +57,14 @@ int64_t InputFile::read_at(uint64_t offset, void* into, std::size_t count) const
 }
 
 void InputFile::map() {
-  if (data_ != nullptr || bytes_ == 0) return;
-  void* data = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor_, 0);
-  if (data == MAP_FAILED) throw_errno("can't be mapped into memory", path_, errno);
-  data_ = data;
+  if (bytes_ == 0) throw DataError(path_ + ": an empty file, expected a complete one");
+  if (map_ == nullptr) map_ = std::make_unique<MappedFile>(path_, descriptor_, bytes_);
 }
 
-const unsigned char* InputFile::mapped() const {
-  struct stat status {};  // beyond the end of a mapped file lies SIGBUS
+void InputFile::check_size() const {
+  struct stat status {};  // within its last page no fault tells
   if (::fstat(descriptor_, &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes_)
     throw DataError(path_ + ": became shorter while it was open, expected a file at rest");
-  return static_cast<const unsigned char*>(data_);
 }
 
 std::string read_input(const std::string& path, uint64_t most) {

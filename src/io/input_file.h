@@ -2,7 +2,10 @@
 // A file that is open for reading at any place, by several threads; for the formats alone.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "io/mapped_file.h"
 
 namespace cytra::io {
 
@@ -17,17 +20,28 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   /// Up to `count` bytes; fewer at the end of the file, -1 with errno when the device fails.
   int64_t read_at(uint64_t offset, void* into, std::size_t count) const;
-  /// The whole file in memory, mapped at the first call of map() (not thread-safe), which must
-  /// come before any mapped(). Throws: IoError, MemoryError.
+  /// Maps the file, which must not be empty, into memory at the first call (not thread-safe), which
+  /// must come before mapped(). Throws: IoError, MemoryError, DataError when it is empty.
   void map();
-  /// Throws: DataError when the file has become shorter since.
-  const unsigned char* mapped() const;
+  const MappedFile& mapped() const { return *map_; }
+  /// What `action` makes of the file's first byte in memory. Throws: DataError when the file has
+  /// become shorter since it was opened.
+  template <class Action>
+  auto read_mapped(const Action& action) const {
+    check_size();
+    const MappedFile::Reading reading(*map_);
+    auto result = action(map_->data());
+    reading.check();
+    check_size();
+    return result;
+  }
 
  private:
+  void check_size() const;
   std::string path_;
   int descriptor_ = -1;
   uint64_t bytes_ = 0;
-  void* data_ = nullptr;
+  std::unique_ptr<MappedFile> map_;
 };
 
 /// A whole regular file. Throws: as InputFile; DataError when it is larger than `most`; IoError.

@@ -135,7 +135,9 @@ class NiftiImage final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
-    if (!is_gzip_) return read_from(file_->mapped(), part);
+    if (!is_gzip_) {
+      return file_->read_mapped([&](const unsigned char* data) { return read_from(data, part); });
+    }
     const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
                           part.size[2] == info_.shape[3];
     if (is_whole && !is_decoded_)  // not kept: who has it all won't ask again

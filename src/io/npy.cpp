@@ -124,13 +124,10 @@ class NpyImage final : public ImageReader {
   }
 
   Image read(const Region& region) const override {
-    return read_samples(path_,
-                        info_,
-                        samples_,
-                        file_.mapped(),
-                        chosen_.channels,
-                        within(region, info_.shape, path_),
-                        file_.bytes());
+    const Region part = within(region, info_.shape, path_);
+    return file_.read_mapped([&](const unsigned char* data) {
+      return read_samples(path_, info_, samples_, data, chosen_.channels, part, file_.bytes());
+    });
   }
 
  private:

@@ -1,21 +1,18 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <unordered_set>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "io/input_file.h"
 
 namespace cytra::io {
 
@@ -37,29 +34,48 @@ constexpr std::size_t kMaxHeader = 100'000'000;
                   ", expected a complete safetensors file; copy or save it again");
 }
 
-/// Parses the header; refuses duplicate names (nlohmann would keep the last) and nesting beyond
-/// what the format has.
-Json parse_header(const std::string& path, const char* begin, std::size_t size) {
-  std::vector<std::vector<std::string>> seen;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > 4) refuse(path, "the header is nested too deep");
-    if (event == Json::parse_event_t::object_start) {
-      seen.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      std::sort(seen.back().begin(), seen.back().end());
-      const auto twice = std::adjacent_find(seen.back().begin(), seen.back().end());
-      if (twice != seen.back().end()) refuse(path, "'" + *twice + "' occurs twice");
-      seen.pop_back();
-    } else if (event == Json::parse_event_t::key) {
-      seen.back().push_back(value.get<std::string>());
-    }
+/// Refuses duplicate names (nlohmann would keep the last) and nesting beyond what the format has.
+/// Before the parser: its callbacks take time by the square of a map's size.
+class HeaderCheck final : public Json::json_sax_t {
+ public:
+  explicit HeaderCheck(const std::string& path) : path_(path) {}
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool key(std::string& name) override {
+    if (!names_.back().insert(name).second) refuse(path_, "'" + name + "' occurs twice");
     return true;
-  };
-  try {
-    return Json::parse(begin, begin + size, check);
-  } catch (const Json::exception& error) {
-    refuse(path, std::string("the header is no JSON (") + error.what() + ")");
   }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    refuse(path_, std::string("the header is no JSON (") + error.what() + ")");
+  }
+
+ private:
+  bool open() {
+    if (names_.size() == 4) refuse(path_, "the header is nested too deep");
+    names_.emplace_back();
+    return true;
+  }
+  bool close() {
+    names_.pop_back();
+    return true;
+  }
+  const std::string& path_;
+  std::vector<std::unordered_set<std::string>> names_;  // of each map that is open
+};
+
+Json parse_header(const std::string& path, const std::string& text) {
+  HeaderCheck check(path);
+  Json::sax_parse(text, &check);
+  return Json::parse(text);
 }
 
 /// Of a whole file, with zeros in the place of the checksum.
@@ -84,29 +100,16 @@ class Checksum {
 
 struct SafetensorsFile::Impl {
   explicit Impl(const std::string& path) : path(path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0 && errno == ENXIO) refuse(path, "a socket");
-    if (descriptor < 0) throw_errno("can't be read", path, errno);
-    struct stat status {};
-    ::fstat(descriptor, &status);
-    size = static_cast<std::size_t>(status.st_size);
-    if (!S_ISREG(status.st_mode) || size < 8) {
-      ::close(descriptor);
-      refuse(path, "no regular file of at least 8 bytes");
-    }
-    map = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    ::close(descriptor);
-    if (map == MAP_FAILED) throw_errno("can't be mapped", path, errno);
-  }
-  ~Impl() {
-    if (map != MAP_FAILED) ::munmap(map, size);
+    const InputFile file(path);
+    if (file.bytes() < 8) refuse(path, "no file of at least 8 bytes");
+    map = std::make_unique<MappedFile>(path, file.descriptor(), file.bytes());
   }
   void parse();
   void add(const std::string& name, const Json& entry, const char* data, std::size_t data_size);
+  const char* bytes() const { return reinterpret_cast<const char*>(map->data()); }
 
   std::string path;
-  void* map = MAP_FAILED;
-  std::size_t size = 0;
+  std::unique_ptr<MappedFile> map;
   TensorViews tensors;
   std::map<std::string, std::string> metadata;
 };
@@ -149,15 +152,17 @@ void SafetensorsFile::Impl::add(const std::string& name,
 }
 
 void SafetensorsFile::Impl::parse() {
-  const char* bytes = static_cast<const char*>(map);
+  const MappedFile::Reading reading(*map);
+  const std::size_t size = map->size();
   uint64_t header = 0;
-  std::memcpy(&header, bytes, 8);
+  std::memcpy(&header, bytes(), 8);
   if (header > kMaxHeader || header > size - 8)
     refuse(path, "the header's length does not fit the file (truncated?)");
-  if (header == 0 || bytes[8] != '{') refuse(path, "the header does not begin with {");
-  const char* data = bytes + 8 + header;
+  if (header == 0 || bytes()[8] != '{') refuse(path, "the header does not begin with {");
+  const char* data = bytes() + 8 + header;
   const std::size_t data_size = size - 8 - header;
-  const Json root = parse_header(path, bytes + 8, header);
+  const Json root = parse_header(path, std::string(bytes() + 8, header));
+  reading.check();
   for (const auto& [name, entry] : root.items()) {
     if (name != "__metadata__") {
       add(name, entry, data, data_size);
@@ -191,6 +196,9 @@ SafetensorsFile::~SafetensorsFile() = default;
 const TensorViews& SafetensorsFile::tensors() const {
   return impl_->tensors;
 }
+MappedFile::Reading SafetensorsFile::reading() const {
+  return MappedFile::Reading(*impl_->map);
+}
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
   return impl_->metadata;
 }
@@ -198,7 +206,8 @@ const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
 void SafetensorsFile::verify() const {
   const auto entry = impl_->metadata.find(kChecksum);
   if (entry == impl_->metadata.end()) return;
-  const char* bytes = static_cast<const char*>(impl_->map);
+  const MappedFile::Reading reading(*impl_->map);
+  const char* bytes = impl_->bytes();
   uint64_t length = 0;
   std::memcpy(&length, bytes, 8);
   std::string header(bytes + 8, length);
@@ -207,7 +216,8 @@ void SafetensorsFile::verify() const {
     header.replace(place, checksum_entry(kNoChecksum).size(), checksum_entry(kNoChecksum));
   Checksum checksum;
   checksum.add(header.data(), header.size());
-  checksum.add(bytes + 8 + length, impl_->size - 8 - length);
+  checksum.add(bytes + 8 + length, impl_->map->size() - 8 - length);
+  reading.check();
   if (place == std::string::npos || checksum.text() != entry->second)
     refuse(impl_->path, "its checksum differs: it was damaged or changed");
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "io/mapped_file.h"
+
 namespace cytra::io {
 
 struct TensorView {
@@ -30,6 +32,8 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
   const TensorViews& tensors() const;
+  /// To live while the tensors are read, and to be checked behind it: others may shorten the file.
+  MappedFile::Reading reading() const;
   const std::map<std::string, std::string>& metadata() const;
   /// Compares everything with the checksum that write_safetensors() puts in the metadata, where
   /// there is one. Throws: DataError when the file was changed or damaged.

@@ -358,7 +358,8 @@ bool is_torch_file(const std::string& path) {
 struct TorchFile::Impl {
   explicit Impl(const std::string& path) : file(path) {
     file.map();
-    const std::string_view bytes(reinterpret_cast<const char*>(file.mapped()), file.bytes());
+    const MappedFile::Reading reading(file.mapped());
+    const std::string_view bytes(reinterpret_cast<const char*>(file.mapped().data()), file.bytes());
     Saved saved;
     if (starts_with(bytes, kZip)) {
       saved = read_zip(path, bytes);
@@ -372,6 +373,7 @@ struct TorchFile::Impl {
     tensors = std::move(reader.tensors);
     copies = std::move(reader.copies);
     place = std::move(reader.place);
+    reading.check();
   }
   InputFile file;
   TensorViews tensors;
@@ -383,6 +385,9 @@ TorchFile::TorchFile(const std::string& path) : impl_(std::make_unique<Impl>(pat
 TorchFile::~TorchFile() = default;
 const TensorViews& TorchFile::tensors() const {
   return impl_->tensors;
+}
+MappedFile::Reading TorchFile::reading() const {
+  return MappedFile::Reading(impl_->file.mapped());
 }
 const std::string& TorchFile::place() const {
   return impl_->place;

@@ -27,6 +27,8 @@ class TorchFile {
   TorchFile(const TorchFile&) = delete;
   TorchFile& operator=(const TorchFile&) = delete;
   const TensorViews& tensors() const;
+  /// To live while the tensors are read, and to be checked behind it: others may shorten the file.
+  MappedFile::Reading reading() const;
   /// Where the state dict was found: "state_dict", "model.state_dict"; "" is the whole file.
   const std::string& place() const;
 

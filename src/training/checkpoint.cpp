@@ -220,6 +220,7 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot) {
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
   const io::SafetensorsFile file = open_checkpoint(path, kWeightsHint);
   const Node saved = read_metadata(file, path, "state", kWeightsHint, config::parse_json);
+  const auto reading = file.reading();
   file.verify();
   const TrainState state = state_of(saved);
   const auto threads = saved.get<int64_t>("threads");
@@ -251,6 +252,7 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
   }
   const at::NoGradGuard no_grad;
   for (const auto& [prefix, some] : tensors) copy_all(file, prefix, some);
+  reading.check();
   // model.* are the weights to be used
   for (auto callback = parts.callbacks.rbegin(); callback != parts.callbacks.rend(); ++callback)
     (*callback)->swap_out(parts.task);
@@ -269,17 +271,21 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
 void load_weights(const std::string& path, nn::Model& model, bool strict) {
   if (io::is_torch_file(path)) {
     const io::TorchFile file(path);
+    const auto reading = file.reading();
     if (!file.place().empty()) log::info("{}: weights from '{}'", path, file.place());
     nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
+    reading.check();
     return;
   }
   const io::SafetensorsFile file(path);
+  const auto reading = file.reading();
   file.verify();
   if (file.metadata().count("state") != 0) {  // a checkpoint of ours
     nn::load_state(model, file.tensors(), path, "model.", strict);
   } else {
     nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
   }
+  reading.check();
 }
 
 Node checkpoint_config(const std::string& path) {

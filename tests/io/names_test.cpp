@@ -34,11 +34,12 @@ std::vector<std::string> make_traps(const std::string& folder) {
   for (const auto& [name, to] : {std::pair{"zero", "/dev/zero"},
                                  {"null", "/dev/null"},
                                  {"terminal", "/dev/tty"},
+                                 {"memory", "/proc/self/mem"},
                                  {"loop", "loop"},
                                  {"dangling", "nowhere"}})
     fs::create_symlink(to, folder + "/" + name);
   fs::create_directory(folder + "/folder");
-  return {"fifo", "socket", "zero", "null", "terminal", "loop", "dangling", "folder"};
+  return {"fifo", "socket", "zero", "null", "terminal", "memory", "loop", "dangling", "folder"};
 }
 
 /// Whether an action ends in an error that is the user's to mend, at once.

@@ -159,6 +159,34 @@ TEST(Safetensors, RefusesEverythingElse) {
   EXPECT_THROW(SafetensorsFile(folder / "none"), ConfigError);
 }
 
+TEST(Safetensors, ManyTensorsTakeNoTimeByTheirSquare) {  // 40 s once
+  const Folder folder;
+  std::string header = "{";
+  for (int i = 0; i < 40000; ++i) {
+    header += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
+              R"(":{"dtype":"U8","shape":[1],"data_offsets":[)" + std::to_string(i) + "," +
+              std::to_string(i + 1) + "]}";
+  }
+  put(folder / "a", file_of(header + "}", 40000));
+  EXPECT_EQ(SafetensorsFile(folder / "a").tensors().size(), 40000U);
+}
+
+TEST(Safetensors, ShortenedWhileItIsReadIsADataError) {  // SIGBUS once
+  const Folder folder;
+  const std::vector<unsigned char> values(1 << 16, 7);
+  write_safetensors(folder / "a", {{"a", {"U8", {1 << 16}, values.data(), values.size()}}}, {});
+  const SafetensorsFile file(folder / "a");
+  const TensorView& view = file.tensors().at("a");
+  const auto* bytes = static_cast<const unsigned char*>(view.data);
+  const auto reading = file.reading();
+  reading.check();
+  std::filesystem::resize_file(folder / "a", 100);
+  EXPECT_EQ(bytes[view.bytes - 1], 0);
+  EXPECT_NE(message_of<DataError>([&] { reading.check(); }).find("became shorter"),
+            std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] { file.verify(); }).find("expected"), std::string::npos);
+}
+
 TEST(Safetensors, TruncatedAnywhereIsADataError) {
   const Folder folder;
   const float floats[] = {1, 2, 3, 4, 5, 6};
