@@ -144,8 +144,14 @@ void AtomicFile::commit(bool durable) {
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw_errno("can't be read", path, errno);
+  // A pipe must not block
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0 && errno != ENXIO) throw_errno("can't be read", path, errno);  // a socket
+  struct stat status {};
+  if (descriptor < 0 || (::fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode))) {
+    if (descriptor >= 0) ::close(descriptor);
+    throw ConfigError(path + ": a folder, pipe, socket or device, expected a regular file");
+  }
   std::string text;
   char buffer[1 << 16];
   ssize_t count;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
@@ -161,6 +162,15 @@ TEST(AtomicFile, TakesTheLongestName) {
   write_file(dir / std::string(255, 'n'), "x");
   EXPECT_EQ(read_file(dir / std::string(255, 'n')), "x");
   EXPECT_EQ(count_in(dir.path()), 1U);
+}
+
+TEST(ReadFile, WhatIsNoFileIsRefusedAtOnce) {  // a pipe without a writer hung
+  const test::TmpDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe.yaml").c_str(), 0666), 0);
+  for (const std::string& path : {dir / "pipe.yaml", dir.path(), std::string("/dev/zero")}) {
+    const std::string message = message_of<ConfigError>([&] { read_file(path); });
+    EXPECT_NE(message.find("expected a regular file"), std::string::npos) << path << message;
+  }
 }
 
 }  // namespace
