@@ -96,6 +96,9 @@ bool read_rows(Decoder& decoder) {
 ImageInfo info_of(const std::string& path, const std::string& bytes, Decoder& decoder) {
   if (!read_header(decoder, bytes)) fail(path, decoder);
   const auto& jpeg = decoder.jpeg;
+  if (jpeg.num_components == 4) {  // and mostly inverted; which colours they are, a profile says
+    throw DataError(path + ": a JPEG in colours of print (CMYK), expected grey or RGB; convert it");
+  }
   ImageInfo info;
   info.shape = {jpeg.output_components, 1, jpeg.output_height, jpeg.output_width};
   // Of several scans libjpeg keeps all coefficients, of 16 bit. Each block of 8 x 8 takes a bit.

@@ -293,6 +293,15 @@ Geometry nifti_geometry(const NiftiHeader& header) {
       is_unset = is_unset && (sides[i] == 1 || sides[i] == 0);
     }
     if (is_unset) sides = {};  // 1 without a unit is what programs write for an unknown spacing
+    const bool is_spacing = std::all_of(sides.begin(), sides.end(), [](double v) { return v > 0; });
+    if (is_spacing && header.sform == 0 && header.qform == 0) {
+      // As nibabel: x runs to the left, and the middle of the image is the world's origin
+      for (std::size_t i = 0; i < 3; ++i) {
+        const double step = i == 0 ? -sides[i] : sides[i];
+        affine[5 * i] = step;
+        affine[4 * i + 3] = -step * static_cast<double>(header.dim[i + 1] - 1) / 2;
+      }
+    }
   }
   for (std::size_t i = 0; i < 3; ++i) geometry.spacing_um[2 - i] = sides[i] * 1000;
   return geometry;

@@ -254,6 +254,11 @@ def make_jpeg():
         case(name, read[None, None] if read.ndim == 2 else read.transpose(2, 0, 1)[:, None])
 
 
+def make_cmyk():
+    """Refused: what its colours are, a profile says, and Adobe's are inverted."""
+    Image.fromarray(values("u1", 1, 4, 1, 16, 24)[0, :, 0].transpose(1, 2, 0).copy(), "CMYK").save(FOLDER / "cmyk.jpg")
+
+
 def make_jpeg2000():
     for name, array in (("grey.jp2", values("u1", 1, 1, 1, 33, 45)[0]), ("grey16.j2k", values("u2", 1, 1, 1, 33, 45)[0] * 250),
                         ("rgb.jp2", values("u1", 1, 3, 1, 33, 45)[0]), ("rgb16.jp2", values("u2", 1, 3, 1, 33, 45)[0] * 250),
@@ -266,7 +271,7 @@ def make_jpeg2000():
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_jpeg2000):
+    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000):
         make()
     lines = ",\n".join(json.dumps(entry) for entry in cases)
     (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")

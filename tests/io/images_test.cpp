@@ -102,6 +102,25 @@ TEST(Images, AreReadAsTheirWritersMeant) {
   EXPECT_GT(count, 150);
 }
 
+TEST(Images, NiftiWithoutFormsLiesAsNibabelPutsIt) {
+  const Folder folder;
+  Image image = make_image(Dtype::u8, {1, 7, 5, 3});
+  image.geometry.spacing_um = {1000, 2000, 3000};  // and no affine: neither sform nor qform
+  write_nifti(folder / "a.nii", image);
+  // The example of nibabel's get_base_affine
+  const std::array<double, 12> expected{-3, 0, 0, 3, 0, 2, 0, -4, 0, 0, 1, -3};
+  EXPECT_EQ(open_image(folder / "a.nii")->info().geometry.affine, expected);
+  image.geometry.spacing_um = {};
+  write_nifti(folder / "b.nii", image);
+  const std::array<double, 12> unknown{};
+  EXPECT_EQ(open_image(folder / "b.nii")->info().geometry.affine, unknown);
+}
+
+TEST(Images, ColoursOfPrintAreRefused) {
+  const std::string message = message_of<DataError>([] { read_image(golden("cmyk.jpg")); });
+  EXPECT_NE(message.find("CMYK"), std::string::npos) << message;
+}
+
 TEST(Images, RegionsAreThePartsOfTheWhole) {
   uint32_t state = 7;
   for (const json& entry : cases()) {
