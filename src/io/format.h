@@ -40,8 +40,10 @@ std::size_t check_shape(const std::string& path,
                         const std::array<int64_t, 4>& shape,
                         Dtype dtype,
                         std::size_t file_bytes);
+/// Throws: MemoryError when `bytes`, more than 64 MiB, are not at hand; `what` takes them.
+void check_memory(const std::string& path, const std::string& what, double bytes);
 /// Sets shape and allocates zeroed pixels for a header that claims these sizes, each >= 0.
-/// Throws: as check_shape.
+/// Throws: as check_shape; MemoryError when they and their values as float32 are not at hand.
 void allocate(const std::string& path,
               std::array<int64_t, 4> shape,
               std::size_t file_bytes,

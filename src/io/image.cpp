@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/strings.h"
 #include "io/format.h"
 
@@ -90,6 +91,20 @@ std::size_t check_shape(const std::string& path,
   return bytes;
 }
 
+void check_memory(const std::string& path, const std::string& what, double bytes) {
+  if (bytes <= static_cast<double>(kSmall)) return;
+  const AvailableMemory memory = available_memory();
+  if (bytes <= static_cast<double>(memory.bytes)) return;
+  throw MemoryError(
+      fmt::format("{}: {} take {}, expected at most the {} that are left ({}); an OME-Zarr is read "
+                  "in parts",
+                  path,
+                  what,
+                  format_bytes(bytes),
+                  format_bytes(static_cast<double>(memory.bytes)),
+                  memory.limit));
+}
+
 void allocate(const std::string& path,
               std::array<int64_t, 4> shape,
               std::size_t file_bytes,
@@ -107,6 +122,16 @@ void allocate(const std::string& path,
                     format_bytes(static_cast<double>(bytes)),
                     format_bytes(static_cast<double>(kLargest))));
   }
+  // What reads an image makes float32 of it
+  check_memory(
+      path,
+      fmt::format("{} x {} x {} x {} (C, Z, Y, X) pixels of {} and their values as float32",
+                  shape[0],
+                  shape[1],
+                  shape[2],
+                  shape[3],
+                  name_of(image.dtype)),
+      static_cast<double>(bytes) * (1 + 4.0 / static_cast<double>(size_of(image.dtype))));
   image.shape = shape;
   image.pixels.assign(bytes, 0);
 }

@@ -173,6 +173,7 @@ class NiftiImage final : public ImageReader {
       if (file.read(bytes.data(), some) != some) fail_truncated(path_, "no voxels");
       left -= some;
     }
+    check_memory(path_, "its voxels, decompressed,", static_cast<double>(bytes_));
     bytes.resize(bytes_);
     const std::size_t got = file.read(bytes.data(), bytes_);
     if (got != bytes_) fail_truncated(path_, fmt::format("{} of {} bytes of voxels", got, bytes_));

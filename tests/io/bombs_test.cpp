@@ -311,6 +311,41 @@ TEST(Bombs, Png) {
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSlower);
 }
 
+TEST(Bombs, MoreThanTheMemoryAtHand) {  // within 2000 times the file
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "no limit under a sanitizer";
+#endif
+  const Folder folder;
+  constexpr std::size_t kSide = 12000;  // 144 MB, and 576 MB as float32
+  std::string header(13, '\0');
+  put_number(header, 0, 4, true, kSide);
+  put_number(header, 4, 4, true, kSide);
+  header[8] = 8;
+  std::string file = "\x89PNG\r\n\x1a\n";
+  write_png_part(file, "IHDR", header);
+  write_png_part(file, "IDAT", deflate_zeros(kSide * (kSide + 1), MAX_WBITS));
+  write_png_part(file, "IEND", "");
+  put(folder / "a.png", file);
+  TiffBomb tiff{kSide, kSide};
+  tiff.block = deflate_zeros(kSide * kSide, MAX_WBITS);
+  tiff.write(folder / "a.tif");
+  Image image = make_image(Dtype::u8, {1, 1, 4, 4});
+  write_nifti(folder / "b.nii", image);
+  std::string head = bytes_of(folder / "b.nii").substr(0, 352);
+  for (std::size_t i = 0; i < 2; ++i) put_number(head, 42 + 2 * i, 2, false, kSide);
+  gzFile packed = ::gzopen((folder / "a.nii.gz").c_str(), "wb1");
+  ::gzwrite(packed, head.data(), static_cast<unsigned>(head.size()));
+  ::gzclose(packed);
+  put(folder / "a.nii.gz",
+      bytes_of(folder / "a.nii.gz") + deflate_zeros(kSide * kSide, 16 + MAX_WBITS));
+  const MemoryLimit limit(kMuch);
+  for (const char* name : {"a.png", "a.tif", "a.nii.gz"}) {
+    const std::string message = message_of<MemoryError>([&] { read_image(folder / name); });
+    EXPECT_NE(message.find("12000 x 12000"), std::string::npos) << name << ": " << message;
+    EXPECT_NE(message.find("ulimit -v"), std::string::npos) << name << ": " << message;
+  }
+}
+
 TEST(Bombs, JpegOfManyScans) {
   const Folder folder;
   jpeg_compress_struct jpeg{};
