@@ -82,6 +82,27 @@ TEST(Video, AskedForWithoutAFrameItIsAnError) {
   EXPECT_TRUE(is_image_path("a.MP4"));
 }
 
+TEST(Video, FramesThatAnEditListLeavesOutAreNotCounted) {
+  SKIP_WITHOUT_MODULE("video");
+  const Folder folder;
+  for (const json& entry : cases()) {
+    const std::string name = entry["file"];
+    std::string bytes = bytes_of(golden(name));
+    const std::size_t list = bytes.find("elst");
+    if (list == std::string::npos || bytes[list + 4] != 0) continue;
+    SCOPED_TRACE(name);
+    // Its one entry's duration: 400 of 1000 ms, which are 10 of 25 frames
+    ASSERT_EQ(bytes.substr(list + 8, 8), std::string("\0\0\0\1\0\0\x03\xe8", 8));
+    bytes.replace(list + 12, 4, std::string("\0\0\x01\x90", 4));
+    put(folder / name, bytes);
+    Selection last;
+    last.timepoint = 9;
+    const auto reader = open_image(folder / name, last);
+    EXPECT_EQ(reader->info().timepoints, 10);
+    EXPECT_EQ(crc_of(reader->read({})), entry["crc32"][9].get<uint32_t>());
+  }
+}
+
 TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
   SKIP_WITHOUT_MODULE("video");
   const Folder folder;

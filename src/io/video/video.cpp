@@ -15,6 +15,7 @@
 #include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
+#include "io/video/edit_list.h"
 
 namespace cytra::io {
 namespace {
@@ -73,10 +74,11 @@ cv::VideoCapture open_capture(const std::string& path) {
   return video;
 }
 
-/// Of a container that states only how long it lasts: its packets, which are not decoded.
-int64_t count_packets(const std::string& path) {
+/// Of a container that states only how long it lasts: its packets, which are not decoded. Where an
+/// edit list leaves some out, only decoding tells.
+int64_t count_frames(const std::string& path, bool is_decoding) {
   cv::VideoCapture video = open_capture(path);
-  if (!video.set(cv::CAP_PROP_FORMAT, -1)) return 0;
+  if (!is_decoding && !video.set(cv::CAP_PROP_FORMAT, -1)) return 0;
   int64_t count = 0;
   while (video.grab()) ++count;
   return count;
@@ -95,7 +97,9 @@ std::unique_ptr<Capture> open_video_file(const Version& version) {
               static_cast<std::size_t>(version.bytes));
   const double claimed = capture->video.get(cv::CAP_PROP_FRAME_COUNT);
   if (!(claimed <= kMostFrames)) fail(path, fmt::format("a video of {:.0f} frames", claimed));
-  capture->frames = is_matroska(path) ? count_packets(path) : static_cast<int64_t>(claimed);
+  capture->frames = is_matroska(path) ? count_frames(path, false)
+                    : has_edits(path) ? count_frames(path, true)
+                                      : static_cast<int64_t>(claimed);
   if (capture->frames < 1) fail(path, "a video without frames");
   return capture;
 }
