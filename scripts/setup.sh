@@ -3,7 +3,8 @@
 # say(), headline(), fail() and quietly() are then there, too. Safe to repeat and to interrupt; done work is kept.
 #   CYTRA_TORCH=/path/to/torch    use that LibTorch (the folder that holds include/ and lib/) instead of the wheel
 #   CYTRA_CUDA=ON|OFF             with or without the CUDA libraries (default: with, when there is an NVIDIA GPU)
-#   CYTRA_FORMATS=ON              with the libraries that read DICOM, video and HDF5 (default: without)
+#   CYTRA_FORMATS=ON|OFF|dicom,hdf5,video  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
+#                                 install them; OpenCV's for video bring 250 packages)
 #   CYTRA_PYTHON=/path/to/python  the Python whose pip fetches the wheel; Cytra itself runs without Python
 #   HTTPS_PROXY, PIP_INDEX_URL    proxy or mirror, as pip and apt-get know them
 set -euo pipefail
@@ -13,9 +14,8 @@ torch_pins=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cup
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
           libblosc-dev libzstd-dev liblz4-dev libxxhash-dev pkg-config libgtest-dev libgloo-dev)
-# The libraries of DICOM, video and HDF5: large, and only needed for such files
-if [[ ${CYTRA_FORMATS:-OFF} == ON ]]; then packages+=(libdcmtk-dev libopencv-videoio-dev libhdf5-dev); fi
-faster=(ccache mold)  # only make a build faster: left out where the distribution lacks them
+optional=(ccache mold)  # left out where the distribution lacks them: these only make a build faster
+declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev)
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -94,6 +94,22 @@ check_tools() {
     fail 2 'no cmake: install cmake 3.22 or newer'
   fi
   if ! has ninja && [[ -n ${1:-} ]]; then fail 2 'no ninja: install ninja (ninja-build)'; fi
+}
+
+# Which libraries of formats are wanted, and which may be left out.
+choose_formats() {
+  local name
+  case ${CYTRA_FORMATS:-AUTO} in
+    AUTO) optional+=("${formats[dicom]}" "${formats[hdf5]}") ;;
+    OFF) ;;
+    ON) packages+=("${formats[@]}") ;;
+    *)
+      for name in ${CYTRA_FORMATS//,/ }; do
+        [[ -n ${formats[$name]:-} ]] || fail 2 "CYTRA_FORMATS=$CYTRA_FORMATS: choices are ON, OFF, or some of dicom,hdf5,video"
+        packages+=("${formats[$name]}")
+      done
+      ;;
+  esac
 }
 
 # missing_packages NAME...: those of them that dpkg doesn't have.
@@ -180,16 +196,16 @@ install_packages() {
       admin=(sudo)
     elif [[ ${#missing[@]} -gt 0 ]]; then
       fail 2 "packages are missing and only an administrator can install them. Run this, then try again:
-  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]} ${missing_faster[*]}"
+  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${missing[*]} ${missing_optional[*]}"
     else
       return 0
     fi
   fi
-  say "setup: installing packages with apt-get (compiler, image and YAML libraries): ${missing[*]} ${missing_faster[*]}"
+  say "setup: installing packages with apt-get (compiler, image and YAML libraries): ${missing[*]} ${missing_optional[*]}"
   local options=(-q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=1 -o Acquire::http::Timeout=10
                  -o Acquire::https::Timeout=10)
   quietly "$state/apt.log" "${admin[@]}" apt-get "${options[@]}" update || apt_failed
-  for name in "${missing_faster[@]}"; do
+  for name in "${missing_optional[@]}"; do
     if [[ -n $(apt-cache show "$name" 2>/dev/null) ]]; then names+=("$name"); fi
   done
   if [[ ${#names[@]} -gt 0 ]]; then
@@ -201,6 +217,10 @@ install_packages() {
 }
 
 apt_failed() {
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    say "setup: apt-get could not install ${missing_optional[*]}: going on without (log: $state/apt.log)"
+    return
+  fi
   fail 4 "apt-get could not install the packages: $(grep -E '^(E|Err|W):' "$state/apt.log" | head -n 2 | tr '\n' ' ')
   Without direct network access set http_proxy and https_proxy, or a mirror in /etc/apt/sources.list; or have these
   installed by hand: ${missing[*]}
@@ -253,12 +273,12 @@ torch_folder() {
 
 # What is there and what is due.
 look() {
-  debian='' packages_due='' torch_due='' stamp='' torch='' note='' missing=() missing_faster=() need_gb=1
+  debian='' packages_due='' torch_due='' stamp='' torch='' note='' missing=() missing_optional=() need_gb=1
   if has dpkg-query && has apt-get; then
     debian=1
     mapfile -t missing < <(missing_packages "${packages[@]}")
-    mapfile -t missing_faster < <(missing_packages "${faster[@]}")
-    if [[ ${#missing[@]} -gt 0 || ( ${#missing_faster[@]} -gt 0 && ! -e $state/packages ) ]]; then packages_due=1; fi
+    mapfile -t missing_optional < <(missing_packages "${optional[@]}")
+    if [[ ${#missing[@]} -gt 0 || ( ${#missing_optional[@]} -gt 0 && ! -e $state/packages ) ]]; then packages_due=1; fi
   fi
   find_named_torch
   if [[ -n $torch ]]; then return; fi
@@ -276,8 +296,9 @@ look() {
 }
 
 setup() {
-  local debian packages_due torch_due stamp note missing missing_faster need_gb flavour wanted python='' python_seen=''
+  local debian packages_due torch_due stamp note missing missing_optional need_gb flavour wanted python='' python_seen=''
   check_machine
+  choose_formats
   look
   if [[ -n $debian ]]; then
     check_tools

@@ -34,8 +34,10 @@ ModuleEntry load(const std::string& path, const Module& module) {
   if (!fs::exists(library, error)) {
     fail(path,
          module,
-         fmt::format("this build has no {} support; install {} and build again",
+         fmt::format("this build has no {0} support; in the folder of Cytra's source run: "
+                     "CYTRA_FORMATS={1} scripts/build.sh (it installs {2})",
                      module.format,
+                     module.name,
                      module.package));
   }
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -48,8 +50,6 @@ ModuleEntry load(const std::string& path, const Module& module) {
 
 }  // namespace
 
-bool is_dicom(const std::string& head, const std::string& path) {
-  const auto has_magic = [](const std::string& bytes, const std::string& name) {
 DicomElements begins_with_elements(std::string_view bytes) {
   const auto number = [&](std::size_t at, std::size_t size, bool is_big) {
     uint32_t value = 0;
@@ -86,6 +86,8 @@ DicomElements begins_with_elements(std::string_view bytes) {
                        : DicomElements::implicit_little;
 }
 
+bool is_dicom(const std::string& head, const std::string& path) {
+  const auto has_magic = [](const std::string& bytes, const std::string& name) {
     // Slides may be TIFF at the same time; other files carry a TIFF's first bytes and no more
     const bool is_tiff_too =
         is_tiff(bytes, name) && (ends_with(name, ".tif") || ends_with(name, ".tiff"));
@@ -111,9 +113,9 @@ DicomElements begins_with_elements(std::string_view bytes) {
       if (has_magic({bytes, static_cast<std::size_t>(std::max<int64_t>(count, 0))}, name))
         return true;
     } catch (const ConfigError&) {  // not readable
+    } catch (const DataError&) {    // no file
     }
   }
-    } catch (const DataError&) {    // no file
   return false;
 }
 
