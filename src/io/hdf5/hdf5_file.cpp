@@ -16,7 +16,7 @@
 namespace cytra::io {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{4} << 20, kMostObjects = 10000;
+constexpr std::size_t kPiece = std::size_t{4} << 20, kMostObjects = 10000, kMostMissing = 20000;
 
 herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
   return -1;
@@ -193,6 +193,12 @@ void Hdf5File::read_layout() {
     if (side < 1 || __builtin_mul_overflow(chunk_bytes_, side, &chunk_bytes_) ||
         !is_plausible(chunk_bytes_, bytes_))
       fail("its chunks have no plausible size", "at most what the file can hold");
+  }
+  std::size_t chunks = 1;  // each is looked for; those that are there take more than 16 bytes
+  for (std::size_t i = 0; is_chunked_ && i < chunk_.size(); ++i) {
+    const std::size_t along = shape_[i] / chunk_[i] + (shape_[i] % chunk_[i] == 0 ? 0 : 1);
+    if (__builtin_mul_overflow(chunks, along, &chunks) || chunks > kMostMissing + bytes_ / 16)
+      fail("its chunks are too many", "no more than the file can hold; it may be damaged");
   }
   const int filters = H5Pget_nfilters(creation.get());
   for (int i = 0; i < filters; ++i) {
