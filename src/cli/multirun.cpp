@@ -61,20 +61,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// What a job printed, as one object: it is JSON, or lines of `key: value`.
-Json results_in(const std::string& output, bool json) {
-  if (json) return Json::parse(output, nullptr, false);
-  Json results = Json::object();
-  for (const std::string& line : split(output, '\n')) {
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    const std::string text = line.substr(colon + 2);
-    const Json number = Json::parse(text, nullptr, false);
-    results[line.substr(0, colon)] = number.is_number() ? number : Json(text);
-  }
-  return results;
-}
-
 /// The last error of a log, or its last line.
 std::string reason_in(const std::string& log) {
   const std::string whole = trim(log);
@@ -228,8 +214,8 @@ class Runner {
                                 state.error.empty() ? "" : "; " + state.error);
     }
     const std::string output = read_tail(file_of(i, ".out"), max_output);
-    if (const Json results = results_in(output, options_.json);
-        results.is_object() && results.value("best_score", Json()).is_number()) {
+    const Json results = Json::parse(output, nullptr, false);
+    if (results.is_object() && results.value("best_score", Json()).is_number()) {
       state.score = results["best_score"].get<double>();
       state.metric = results.value("best_metric", "");
       state.mode = results.value("best_mode", "");

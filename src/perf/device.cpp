@@ -82,8 +82,9 @@ c10::Device choose_device(const std::string& accelerator) {
 
 void prepare(const PerformanceOptions& options, const std::string& deterministic) {
   if (options.max_split_size_mb > 0 && options.max_split_size_mb < 20) {  // torch's own limit
-    throw ConfigError(fmt::format("performance.max_split_size_mb: expected 0 or at least 20, got {}",
-                                  options.max_split_size_mb));
+    throw ConfigError(
+        fmt::format("performance.max_split_size_mb: expected 0 or at least 20, got {}",
+                    options.max_split_size_mb));
   }
   std::vector<std::string> settings;
   if (options.max_split_size_mb > 0)

@@ -57,11 +57,16 @@ TEST_F(Multirun, GathersResults) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "0.out"));
 }
 
+/// What `train` prints with --json, as every job is told to.
+std::string result(const std::string& metric, const std::string& score, const std::string& mode) {
+  return "echo '" +
+         Json{{"best_metric", metric}, {"best_score", std::stod(score)}, {"best_mode", mode}}
+             .dump() +
+         "'";
+}
+
 TEST_F(Multirun, MarksTheBestScore) {
-  for (const char* score : {"0.5", "0.75", "0.625"}) {
-    add(std::string("echo best_metric: val/dice; echo best_score: ") + score +
-        "; echo best_mode: max");
-  }
+  for (const char* score : {"0.5", "0.75", "0.625"}) add(result("val/dice", score, "max"));
   add("exit 3");
   run(1, false);
   EXPECT_NE(err_.find("  val/dice  exit"), std::string::npos) << err_;
@@ -72,18 +77,15 @@ TEST_F(Multirun, MarksTheBestScore) {
 }
 
 TEST_F(Multirun, TheLowestIsBestWhereTheModeIsMin) {
-  for (const char* score : {"2", "-1", "0"}) {
-    add(std::string("echo '{\"best_metric\": \"val/loss\", \"best_score\": ") + score +
-        ", \"best_mode\": \"min\"}'");
-  }
+  for (const char* score : {"2", "-1", "0"}) add(result("val/loss", score, "min"));
   run(2);
   EXPECT_NE(err_.find(" *-1 "), std::string::npos) << err_;
   EXPECT_EQ(Json::parse(out_)["best_job"], 1);
 }
 
 TEST_F(Multirun, ScoresOfDifferentMetricsHaveNoBest) {
-  add("echo best_metric: val/dice; echo best_score: 0.5; echo best_mode: max");
-  add("echo best_metric: val/loss; echo best_score: 0.25; echo best_mode: min");
+  add(result("val/dice", "0.5", "max"));
+  add(result("val/loss", "0.25", "min"));
   run(1, false);
   EXPECT_NE(err_.find("       score  exit"), std::string::npos) << err_;
   EXPECT_EQ(err_.find('*'), std::string::npos) << err_;

@@ -83,7 +83,8 @@ TEST_F(ConfigTools, ASweepRunsEveryJobAndGoesOnAfterAFailure) {
             ",/no/such' hydra.sweep.dir=sweep hydra/launcher=joblib hydra.launcher.n_jobs=2"));
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   ASSERT_NE(outcome.out, "") << outcome.err;
-  const auto jobs = nlohmann::json::parse(outcome.out)["jobs"];
+  const auto results = nlohmann::json::parse(outcome.out);
+  const auto& jobs = results["jobs"];
   ASSERT_EQ(jobs.size(), 4U) << outcome.out;
   for (int i = 0; i < 4; ++i) {
     const auto& job = jobs[static_cast<std::size_t>(i)];
@@ -94,7 +95,10 @@ TEST_F(ConfigTools, ASweepRunsEveryJobAndGoesOnAfterAFailure) {
     EXPECT_NE(read_file(at("sweep/" + std::to_string(i) + ".log")), "");
   }
   EXPECT_EQ(jobs[3]["overrides"], "data.path=/no/such seed=2");
-  EXPECT_TRUE(jobs[0]["result"].contains("best_score"));
+  const auto best = results["best_job"].get<std::size_t>();
+  ASSERT_LT(best, 2U);
+  EXPECT_GE(jobs[best]["result"]["best_score"], jobs[1 - best]["result"]["best_score"]);
+  EXPECT_NE(outcome.err.find("  val/dice  exit"), std::string::npos) << outcome.err;
   const unsigned threads = std::max(1U, std::thread::hardware_concurrency() / 2);
   EXPECT_NE(read_file(at("sweep/0.log")).find(", " + std::to_string(threads) + " threads)"),
             std::string::npos)
