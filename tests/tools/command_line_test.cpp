@@ -75,6 +75,7 @@ TEST(CommandLine, ABenchmarksMistakesSpeakOfItsFlags) {
   expect_mistake(benchmark(small + "--batch-sizes 0"), {"--batch-sizes"});
   expect_mistake(benchmark("--ckpt x.ckpt model.filters=[4]"),
                  {"model.filters=[4]", "--config EXPERIMENT"});
+  expect_mistake(benchmark("--ckpt \"it's, [1].ckpt\""), {"it's, [1].ckpt: "});
   expect_mistake(benchmark("warmpu=3"), {"warmpu=3", "no key of benchmark_performance"});
 }
 
