@@ -1,4 +1,5 @@
 // The part of the Trainer that ends a training and writes checkpoints.
+#include <algorithm>
 #include <csignal>
 
 #include <ATen/ATen.h>
@@ -44,6 +45,11 @@ void Trainer::write() {
   const auto undo = std::exchange(context_.undo_saves, {});
   if (paths.empty() || !processes_.is_first()) return;
   const bool is_forgiven = undo.size() == paths.size();
+  // last.ckpt, asked for by several callbacks, comes after all that its state names.
+  for (auto path = paths.begin(); path != paths.end();) {
+    const bool comes_again = std::find(path + 1, paths.end(), *path) != paths.end();
+    path = comes_again ? paths.erase(path) : path + 1;
+  }
   writer_.write(take_snapshot(parts(), state_, config_, writer_.reusable()),
                 std::move(paths),
                 std::move(remove));

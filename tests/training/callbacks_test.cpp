@@ -163,6 +163,9 @@ TEST(ModelCheckpoint, EachHasABestOfItsOwn) {
   std::filesystem::create_directories(dir / "newest_4.ckpt");  // in the way: no save of epoch 4
   second.fit();
   EXPECT_EQ(second.state().best_path, dir / "loss_3.ckpt") << "not one that is not there";
+  test::Tiny third = make("4", "");
+  third.trainer->resume(dir / "last.ckpt");
+  EXPECT_EQ(third.state().epoch, 3) << "last.ckpt names what is not there";
 }
 
 TEST(ModelCheckpoint, AWarningForOneIsAnErrorForAnother) {
