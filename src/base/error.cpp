@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/signals.h"
 #include "base/strings.h"
 
 namespace cytra {
@@ -31,6 +32,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 int exit_code(const std::exception& error) noexcept {
+  if (const auto* interrupted = dynamic_cast<const Interrupted*>(&error)) return interrupted->code;
   if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error)) return 2;
   if (dynamic_cast<const IoError*>(&error)) return 4;
   if (dynamic_cast<const MemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error))

@@ -1,8 +1,6 @@
 #include "base/signals.h"
 
-#include <csignal>
 #include <cstdlib>
-#include <initializer_list>
 
 namespace cytra {
 namespace {
@@ -11,7 +9,8 @@ volatile std::sig_atomic_t received = 0, is_ending = 0;
 
 void note(int signal) {
   if (received == 0) received = signal;
-  if (signal == SIGUSR1) return;  // a scheduler's SIGTERM follows, while the state is being saved
+  // A scheduler's or a shell's SIGTERM follows, while the state is being saved.
+  if (signal == SIGUSR1 || signal == SIGHUP) return;
   if (is_ending != 0) std::_Exit(128 + signal);
   is_ending = 1;
 }
@@ -22,11 +21,23 @@ void watch_signals() {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int signal : kEndSignals) {
+    sigaddset(&ours, signal);
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (signal != SIGHUP || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  sigprocmask(SIG_UNBLOCK, &ours, nullptr);  // what came while a parent had them blocked
 }
 
 int signal_received() {
   return received;
+}
+
+void note_signal(int signal) {
+  if (received == 0) received = signal;
 }
 
 int signal_exit_code(int signal) {

@@ -1,15 +1,32 @@
 #pragma once
 // Signals that ask a program to end: noted, and acted on where the work stands well.
+#include <array>
+#include <csignal>
+#include <string>
+
+#include "base/error.h"
 
 namespace cytra {
 
-/// From now on SIGINT, SIGTERM and SIGUSR1 are only noted. A second SIGINT or SIGTERM ends the
-/// process at once, with 128 + its number; what was being written is swept at the next start.
+constexpr std::array<int, 4> kEndSignals{SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+
+/// From now on these are only noted; a SIGHUP that is ignored (nohup)
+/// stays so. A second SIGINT or SIGTERM ends the process at once, with 128 + its number; what was
+/// being written is swept at the next start.
 void watch_signals();
 /// The first of these signals that came, or 0. A read of memory: cheap enough for every step.
 int signal_received();
-/// What the program ends with: 130 for SIGINT, 143 for SIGTERM, and 75 ("temporary failure: start
-/// me again", sysexits.h) for SIGUSR1, which schedulers send before they take a machine away.
+/// As if `signal` had come: it was sent to another process of the same training.
+void note_signal(int signal);
+/// What the program ends with: 128 + its number (130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP),
+/// and 75 ("temporary failure: start me again", sysexits.h) for SIGUSR1, which schedulers send
+/// before they take a machine away.
 int signal_exit_code(int signal);
+
+/// Work that a signal broke off, where it waited for something that may never come.
+struct Interrupted : Error {
+  Interrupted(const std::string& what, int exit_code) : Error(what), code(exit_code) {}
+  int code;
+};
 
 }  // namespace cytra

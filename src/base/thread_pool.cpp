@@ -15,6 +15,14 @@ struct ThreadPool::Impl {
   bool stop = false;
   std::vector<std::thread> threads;
 
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
   void run() {
     for (;;) {
       std::function<void()> job;
@@ -35,14 +43,7 @@ ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
     impl_->threads.emplace_back([impl = impl_.get()] { impl->run(); });
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stop = true;
-  }
-  impl_->wake.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::post(std::function<void()> job) {
   {

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/strings.h"
 #include "data/pipeline.h"
 
@@ -23,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kShutdown{2};
+constexpr std::chrono::milliseconds kListening{200},  // between two looks for a signal
+    kPatience{1000}, kPatienceOfMany{5000};           // with a batch, once there was one
 constexpr int kReplacements = 10;  // images tried in place of one that can't be loaded
 
 double seconds_since(Clock::time_point begin) {
@@ -84,6 +87,7 @@ struct DataLoader::Shared {
   std::vector<Drawn> draw(std::size_t index, const Slot& slot, Running& running) const;
   std::exception_ptr work(Slot& slot, Running& running);
   void note(const std::string& id, const std::string& why);
+  void end();
   // ---- with the lock
   void do_one(std::unique_lock<std::mutex>& lock, Running& running);
   void post();
@@ -289,52 +293,73 @@ void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   };
   const auto is_done = [&] { return slot.missing == 0; };
+  const auto waited = [&] {
+    return fmt::format("waiting for {} since {:.0f} s", under_way(&slot), seconds_since(begin));
+  };
+  // Other processes wait for this one's batch: without it, they lose more.
+  const auto patience = sampler.world_size > 1 ? kPatienceOfMany : kPatience;
+  Clock::time_point caught = Clock::time_point::max();
   const double limit = options.timeout;
   double warning = options.timeout_warning;
   while (!is_done()) {
     const bool is_last = limit > 0 && limit <= warning;
-    if (ready.wait_until(lock, after(is_last ? limit : warning), is_done)) return;
-    const std::string what =
-        fmt::format("waiting for {} since {:.0f} s", under_way(&slot), seconds_since(begin));
-    if (is_last) throw DataError(what + ", expected it within data.timeout");
-    log::warn("{}", what);
+    const auto until = after(is_last ? limit : warning);
+    if (ready.wait_until(lock, std::min(until, Clock::now() + kListening), is_done)) return;
+    if (const int signal = signal_received(); signal != 0) {
+      caught = std::min(caught, Clock::now());
+      if (Clock::now() - caught >= patience)
+        throw Interrupted("interrupted while " + waited(), signal_exit_code(signal));
+    }
+    if (Clock::now() < until) continue;
+    if (is_last) throw DataError(waited() + ", expected it within data.timeout");
+    log::warn("{}", waited());
     warning *= 2;
   }
 }
 
+void DataLoader::Shared::end() {
+  std::unique_lock lock(mutex);
+  stop = true;
+  work_there.notify_all();
+  if (!ended.wait_for(lock, kShutdown, [&] { return alive == 0; }))
+    log::warn("left behind while loading {}", under_way(nullptr));
+  const bool is_over = alive == 0;
+  std::vector<std::thread> left = std::move(threads);
+  lock.unlock();
+  for (std::thread& thread : left) is_over ? thread.join() : thread.detach();
+}
+
 DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(std::move(spec))) {
+  const auto work = [](const std::shared_ptr<Shared>& shared, std::size_t worker) {
+    at::internal::lazy_init_num_threads();  // else a parallel loop would undo the next line
+    omp_set_num_threads(1);                 // several teams at once would fight for the same cores
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;
+    std::unique_lock lock(shared->mutex);
+    for (;;) {
+      shared->work_there.wait(lock, [&] { return shared->stop || !shared->unclaimed.empty(); });
+      if (shared->stop) break;
+      shared->do_one(lock, shared->running[worker]);
+    }
+    --shared->alive;
+    shared->ended.notify_all();
+  };
   const auto workers = static_cast<std::size_t>(shared_->options.num_workers);
-  shared_->alive = workers;
-  for (std::size_t worker = 0; worker < workers; ++worker) {
-    shared_->threads.emplace_back([shared = shared_, worker] {
-      at::internal::lazy_init_num_threads();  // else a parallel loop would undo the next line
-      omp_set_num_threads(1);  // several teams at once would fight for the same cores
-      const at::AutoDispatchBelowADInplaceOrView no_gradients;
-      std::unique_lock lock(shared->mutex);
-      for (;;) {
-        shared->work_there.wait(lock, [&] { return shared->stop || !shared->unclaimed.empty(); });
-        if (shared->stop) break;
-        shared->do_one(lock, shared->running[worker]);
-      }
-      --shared->alive;
-      shared->ended.notify_all();
-    });
+  try {
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->threads.emplace_back(work, shared_, worker);
+      ++shared_->alive;
+    }
+  } catch (...) {  // no thread can be had: those that have begun end, too
+    shared_->end();
+    throw;
   }
 }
 
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 
 DataLoader::~DataLoader() {
-  if (!shared_) return;
-  std::unique_lock lock(shared_->mutex);
-  shared_->stop = true;
-  shared_->work_there.notify_all();
-  if (!shared_->ended.wait_for(lock, kShutdown, [&] { return shared_->alive == 0; }))
-    log::warn("left behind while loading {}", shared_->under_way(nullptr));
-  const bool is_over = shared_->alive == 0;
-  std::vector<std::thread> threads = std::move(shared_->threads);
-  lock.unlock();
-  for (std::thread& thread : threads) is_over ? thread.join() : thread.detach();
+  if (shared_) shared_->end();
 }
 
 int64_t DataLoader::size() const {

@@ -48,7 +48,8 @@ class DataLoader {
   /// when this one ends. Batches loaded ahead are used when they are of this epoch, else dropped.
   void start_epoch(int64_t epoch, int64_t first = 0, bool more = false);
   /// The next batch, or nothing at the end. Throws what a transform threw, e.g. DataError naming
-  /// the file and the transform; DataError after `timeout`.
+  /// the file and the transform; DataError after `timeout`; Interrupted when it has to wait long
+  /// after a signal (base/signals.h).
   std::optional<Batch> next();
   /// Whether next() would not wait.
   bool is_ready() const;

@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/strings.h"
+#include "config/run_config.h"
 #include "nn/model.h"
 #include "perf/device.h"
 #include "training/feeds.h"
@@ -115,6 +117,13 @@ void Trainer::fit(data::DataLoader& train, data::DataLoader& valid) {
   seconds_before_ = state_.seconds;
   try {
     processes_.guard([&] { run(feeds); });
+  } catch (const Interrupted& signal) {
+    if (!processes_.is_alone()) {  // the others could not be asked
+      on_exception(signal.what());
+      throw;
+    }
+    log::warn("{}", signal.what());
+    state_.batch = edge_;  // the batches of a step that was not made come again
   } catch (const std::exception& error) {
     on_exception(error.what());
     throw;
@@ -297,7 +306,9 @@ void Trainer::on_nonfinite(const Pending& step, const Outcome& outcome) {
   if (is_too_often)
     advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump") {
-    std::string folder = config_.get<std::string>("paths.output_dir", ".") + "/nonfinite";
+    config::Node own = config_;
+    config::fill_in_environment(own);
+    std::string folder = own.get<std::string>("paths.output_dir", ".") + "/nonfinite";
     if (!processes_.is_first()) folder += fmt::format(".rank{}", processes_.place().rank);
     advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}",
                          dump(step, parts(), config_, folder),

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "nn/model.h"
 #include "training/feeds.h"
 #include "training/processes.h"
@@ -102,7 +103,13 @@ Metrics Trainer::evaluate(data::DataLoader& loader,
   if (is_loaded) load_weights(checkpoint, task_.model(), true);
   data::DeviceFeed feed(loader, device_);
   Metrics metrics;
-  processes_.guard([&] { metrics = run_validation(feed, loader.size(), stage, false, is_loaded); });
+  try {
+    processes_.guard(
+        [&] { metrics = run_validation(feed, loader.size(), stage, false, is_loaded); });
+  } catch (const Interrupted& signal) {
+    if (!processes_.is_alone()) throw;
+    log::warn("{}", signal.what());
+  }
   if (signal() == 0) log(metrics);
   return metrics;
 }

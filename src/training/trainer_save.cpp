@@ -1,6 +1,6 @@
 // The part of the Trainer that ends a training and writes checkpoints.
 #include <algorithm>
-#include <csignal>
+#include <array>
 
 #include <ATen/ATen.h>
 
@@ -94,24 +94,22 @@ Trainer::Ending Trainer::own_ending() const {
 /// What any process asks for, all do, at the same edge of a step. Whether any wants to save.
 bool Trainer::agree(bool saves) {
   if (processes_.is_alone()) return saves;
-  constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+  constexpr std::size_t kCount = kEndSignals.size();
   const Ending own = own_ending();
-  const auto is = [](bool value) { return value ? 1.0 : 0.0; };
-  const at::Tensor votes = at::tensor({is(own.signal == kSignals[0]),
-                                       is(own.signal == kSignals[1]),
-                                       is(own.signal == kSignals[2]),
-                                       is(own.is_late),
-                                       is(own.is_asked),
-                                       is(saves)},
-                                      at::kDouble);
+  std::array<double, kCount + 3> all{};
+  for (std::size_t s = 0; s < kCount; ++s) all[s] = own.signal == kEndSignals[s] ? 1 : 0;
+  all[kCount] = own.is_late ? 1 : 0;
+  all[kCount + 1] = own.is_asked ? 1 : 0;
+  all[kCount + 2] = saves ? 1 : 0;
+  const at::Tensor votes = at::tensor(all, at::kDouble);
   processes_.sum({votes});
   const double* sums = votes.const_data_ptr<double>();
-  for (int s = 0; s < 3 && ending_.signal == 0; ++s) {
-    if (sums[s] > 0) ending_.signal = kSignals[s];
+  for (std::size_t s = 0; s < kCount && ending_.signal == 0; ++s) {
+    if (sums[s] > 0) ending_.signal = kEndSignals[s];
   }
-  ending_.is_late = sums[3] > 0;
-  ending_.is_asked = sums[4] > 0;
-  return sums[5] > 0;
+  ending_.is_late = sums[kCount] > 0;
+  ending_.is_asked = sums[kCount + 1] > 0;
+  return sums[kCount + 2] > 0;
 }
 
 int Trainer::signal() const {

@@ -31,5 +31,29 @@ TEST(Signals, TheSecondThatAsksToEndEndsAtOnce) {
   EXPECT_EQ(end_after({SIGTERM, SIGUSR1}), 143);
 }
 
+TEST(Signals, AClosedTerminalAsksToEndUnlessItIsIgnored) {
+  EXPECT_EQ(end_after({SIGHUP}), 129);
+  EXPECT_EQ(end_after({SIGHUP, SIGTERM}), 129) << "a shell's order: the state is being saved";
+  std::signal(SIGHUP, SIG_IGN);  // nohup
+  EXPECT_EQ(end_after({SIGHUP, SIGINT}), 130);
+  std::signal(SIGHUP, SIG_DFL);
+}
+
+TEST(Signals, ThoseBlockedByAParentAreHeard) {
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::sigprocmask(SIG_BLOCK, &term, nullptr);
+    ::raise(SIGTERM);
+    watch_signals();
+    ::_exit(signal_exit_code(signal_received()));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 143);
+}
+
 }  // namespace
 }  // namespace cytra

@@ -140,4 +140,4 @@ def hint(process):
     return (process.err.strip().splitlines() or ["(silent)"])[-1]
 
 
-SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGUSR1: 75}
+SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGUSR1: 75, signal.SIGHUP: 129}
