@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <random>
 #include <thread>
 
 #include <ATen/Context.h>
@@ -19,8 +20,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/strings.h"
 #include "config/options.h"
+#include "config/run_config.h"
 
 extern char** environ;
 
@@ -55,7 +58,19 @@ int64_t number_or(const char* name, int64_t otherwise, int64_t low, int64_t high
 }
 
 constexpr int64_t kMost = 1 << 20, kPorts = 65535;
-constexpr const char* kChild = "CYTRA_CHILD";  // set for what Children starts
+constexpr const char *kChild = "CYTRA_CHILD",  // set for what Children starts
+    *kToken = "CYTRA_TOKEN";                   // set by Children, or by who starts all processes
+
+/// 128 bits that nobody can guess.
+std::string make_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+/// Where all processes are on this machine, nothing of theirs is to be seen outside.
+void stay_inside(Place& place) {
+  if (place.local_size == place.size && !place.is_hosted) place.host = "127.0.0.1";
+}
 
 Place by_torchrun(const TrainerOptions& options) {
   Place place;
@@ -76,6 +91,9 @@ Place by_torchrun(const TrainerOptions& options) {
   if (!text_of("TORCHELASTIC_RESTART_COUNT").empty())
     place.attempt = text_of("TORCHELASTIC_RESTART_COUNT");
   place.is_child = text_of(kChild) == "1";
+  place.token = text_of(kToken);
+  if (place.token.empty()) place.token = text_of("TORCHELASTIC_RUN_ID");
+  stay_inside(place);
   return place;
 }
 
@@ -95,6 +113,8 @@ Place by_slurm(const TrainerOptions& options) {
                      1000 * (number_or("SLURM_STEP_ID", 0, 0, INT64_MAX) % 10);
   place.port = static_cast<uint16_t>(number_or("MASTER_PORT", 15000 + id % 10000, 1, kPorts));
   place.attempt = text_of("SLURM_RESTART_COUNT") + "/" + text_of("SLURM_STEP_ID");
+  place.token = text_of(kToken);
+  stay_inside(place);
   return place;
 }
 
@@ -118,7 +138,7 @@ void set_paths(config::Node& node, const std::string& prefix = "") {
 }  // namespace
 
 Place place_of(const TrainerOptions& options, c10::Device device) {
-  const int64_t gpus = device.is_cuda() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  const int64_t gpus = device.is_cuda() ? count_gpus() : 0;
   const bool is_torchrun = !text_of("RANK").empty() || !text_of("WORLD_SIZE").empty();
   Place place;
   if (is_torchrun || is_slurm_task()) {
@@ -144,19 +164,28 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
     }
     place.size = options.devices > 0 ? options.devices : std::max<int64_t>(1, gpus);
     place.local_size = place.size;
+    place.token = make_token();
   }
-  if (device.is_cuda() && place.local_rank >= gpus) {
-    throw ConfigError(fmt::format(
-        "trainer.devices: process {} of this machine would use GPU {}, but it has {} GPUs",
-        place.local_rank,
-        place.local_rank,
-        gpus));
-  }
+  if (device.is_cuda()) gpu_of(place, gpus);
   if (device.is_cuda() && starts_others(place) && place.size > gpus) {
     throw ConfigError(fmt::format(
         "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus));
   }
   return place;
+}
+
+int64_t count_gpus() {
+  return at::detail::getCUDAHooks().deviceCount();
+}
+
+int64_t gpu_of(const Place& place, int64_t gpus) {
+  if (gpus == 1) return 0;
+  if (place.local_rank < gpus) return place.local_rank;
+  throw ConfigError(fmt::format(
+      "trainer.devices: process {} of this machine would use GPU {}, but it has {} GPUs",
+      place.local_rank,
+      place.local_rank,
+      gpus));
 }
 
 bool starts_others(const Place& place) {
@@ -184,13 +213,16 @@ std::string text_of(const Common& common, const cli::Run& run) {
   config::Node node = config::Node::make_map();
   node.set("folder", config::Node::make_string(common.folder));
   node.set("checkpoint", config::Node::make_string(common.checkpoint));
-  node.set("config", config::Node::make_string(config::to_yaml(run.config)));
+  node.set("config",
+           config::Node::make_string(
+               config::to_yaml(config::keep_environment(run.config, run.composed))));
   return config::to_json(node);
 }
 
 Common take_common(const std::string& text, cli::Run& run) {
   const config::Node node = config::parse_yaml(text, "of rank 0");
   run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
+  config::fill_in_environment(run.config);
   set_paths(run.config);
   return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
 }
@@ -208,6 +240,7 @@ void Children::start(const Place& place) {
                                            {"LOCAL_WORLD_SIZE", std::to_string(place.size)},
                                            {"MASTER_ADDR", place.host},
                                            {"MASTER_PORT", std::to_string(place.port)},
+                                           {kToken, place.token},
                                            {kChild, "1"}};
     std::vector<std::string> variables;
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -222,12 +255,14 @@ void Children::start(const Place& place) {
       return all;
     };
     const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : kEndSignals) sigaddset(&ends, signal);
     const pid_t pid = ::fork();
     if (pid < 0) throw_errno("can't start", fmt::format("rank {}", rank), errno);
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (const int signal : {SIGINT, SIGTERM, SIGUSR1})  // until watch_signals()
-        ::signal(signal, SIG_IGN);
+      ::sigprocmask(SIG_BLOCK, &ends, nullptr);  // until watch_signals()
       if (::getppid() == parent) {
         const int nothing = ::open("/dev/null", O_RDONLY);
         ::dup2(nothing, STDIN_FILENO);

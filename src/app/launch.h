@@ -17,6 +17,11 @@ namespace cytra::app {
 /// (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError when
 /// environment and options contradict each other.
 training::Place place_of(const training::TrainerOptions& options, c10::Device device);
+/// How many GPUs this process sees.
+int64_t count_gpus();
+/// Which of the `gpus` that it sees a process uses: its own number, or the only one there is, since
+/// Slurm's --gpus-per-task=1 shows each task another. Throws: ConfigError when there are too few.
+int64_t gpu_of(const training::Place& place, int64_t gpus);
 /// Whether the first process has to start the others.
 bool starts_others(const training::Place& place);
 /// The first host of Slurm's list: "gpu[03-07,11],cpu1" -> "gpu03".

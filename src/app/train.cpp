@@ -227,7 +227,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
                             *scheduler,
                             std::move(callbacks),
                             loggers,
-                            run.config,
+                            config::keep_environment(run.config, run.composed),
                             &processes);
   const training::TrainState& state = trainer.state();
   if (is_resumed) {
@@ -245,7 +245,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   log::info("cytra {}, {}, seed {}", version(), perf::describe(device), seed);
   if (!processes.is_alone()) {
     if (starts_others(place)) company.children.start(place);
-    processes.join(device, folder + "/" + run.program);
+    if (const int code = processes.join(device, folder + "/" + run.program); code != 0) return code;
     log::info(
         "rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
   }
@@ -304,13 +304,20 @@ int train(cli::Run run, const TrainConfig& config) {
   c10::Device device = perf::choose_device(options.accelerator);
   const training::Place place = place_of(options, device);
   if (device.is_cuda() && place.size > 1) {
-    device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank));
+    device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus())));
     c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(device);
   }
   OwnLog own_log;
   Children children;
   training::Processes processes(
-      place, options.process_timeout_s, [&children] { return children.lost(); });
+      place,
+      options.process_timeout_s,
+      {[&children] { return children.lost(); },
+       [&](const std::string& message, int code) {  // of others, while this one is not to be had
+         if (processes.is_speaker()) own_log.restore();
+         log::write(log::Level::error, message);
+         std::_Exit(code);
+       }});
   Company company{device, processes, children, own_log};
   int code = 0;
   try {

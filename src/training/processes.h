@@ -23,6 +23,7 @@ struct Place {
   bool is_hosted = false;                  // the launcher keeps the store; else rank 0 does
   std::string attempt = "0";               // counts an elastic launcher's restarts
   bool is_child = false;                   // rank 0 started it, and decides on signals at the start
+  std::string token;  // a secret of this training's processes: what others write is not believed
 };
 
 /// The processes of a data-parallel training: each has the whole model and its share of the images.
@@ -31,12 +32,20 @@ struct Place {
 /// small, NCCL for gradients on a GPU.
 class Processes {
  public:
+  /// What a program does for its training; both are called in a thread.
+  struct Hooks {
+    /// What the launcher knows of processes that died, "" for nothing; twice a second.
+    std::function<std::string()> lost;
+    /// Ends the process: the training failed, but waits for a device or a disk. None: it waits on.
+    std::function<void(const std::string& message, int code)> end;
+  };
+
   Processes();
-  /// Meets the others at the store; from now on a thread tells that this process lives.
-  /// `timeout_s`: how long to wait for them, here and later. `lost`: what the launcher knows of
-  /// processes that died, "" for nothing; called twice a second in that thread.
-  /// Throws: IoError when rank 0 is not there in time.
-  Processes(Place place, double timeout_s, std::function<std::string()> lost = {});
+  /// Begins to look for the others at the store; from now on threads tell that this process lives,
+  /// and end the operations that wait for one that does not. `timeout_s`: how long to wait for the
+  /// others, here and later; one that gives no sign of life is waited for at most a minute. Ignores
+  /// SIGPIPE if nobody handles it. Throws: IoError when the store's port is taken.
+  Processes(Place place, double timeout_s, Hooks hooks = {});
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
@@ -49,13 +58,15 @@ class Processes {
   void send(const std::string& text);
   struct Received {
     std::string text;
-    int code = 0;  // > 0: a process failed before, and said why
+    int code = 0;  // > 0: ends with this: a process failed before, and said why; or a signal came
   };
+  /// Throws: IoError when rank 0 can't be reached or sends nothing in time.
   Received receive();
 
   /// Connects all. `logs`: where they write, for messages: <logs>.log, <logs>.rank1.log.
-  /// Throws: IoError naming who did not come.
-  void join(c10::Device device, const std::string& logs);
+  /// Returns 0, or the exit code of a signal that came meanwhile. Throws: IoError naming who did
+  /// not come.
+  int join(c10::Device device, const std::string& logs);
   /// All are done. Nothing may be called afterwards.
   void finish();
 
@@ -79,7 +90,7 @@ class Processes {
  private:
   struct Shared;
   Place place_;
-  std::unique_ptr<Shared> shared_;  // null: alone
+  std::shared_ptr<Shared> shared_;  // null: alone
 };
 
 }  // namespace cytra::training

@@ -23,6 +23,8 @@ Place place(const std::map<std::string, std::string>& variables,
                            "MASTER_ADDR",
                            "MASTER_PORT",
                            "TORCHELASTIC_USE_AGENT_STORE",
+                           "TORCHELASTIC_RUN_ID",
+                           "CYTRA_TOKEN",
                            "SLURM_PROCID",
                            "SLURM_NTASKS",
                            "SLURM_LOCALID",
@@ -112,6 +114,34 @@ TEST(Launch, ReadsSlurm) {
   EXPECT_EQ(app::threads_of(there), 6);
   variables["SLURM_STEP_ID"] = "4294967291";  // a batch script: what it starts stands alone
   EXPECT_EQ(place(variables).size, 1);
+}
+
+TEST(Launch, OwnProcessesMeetInsideWithASecret) {
+  const Place one = place({}, "{devices: 2}"), another = place({}, "{devices: 2}");
+  EXPECT_EQ(one.host, "127.0.0.1");
+  EXPECT_EQ(one.token.size(), 32U);
+  EXPECT_NE(one.token, another.token);
+  std::map<std::string, std::string> variables{{"RANK", "1"},
+                                               {"WORLD_SIZE", "2"},
+                                               {"LOCAL_WORLD_SIZE", "2"},
+                                               {"MASTER_ADDR", "node7"},
+                                               {"MASTER_PORT", "29500"},
+                                               {"TORCHELASTIC_RUN_ID", "of the launcher"}};
+  EXPECT_EQ(place(variables).host, "127.0.0.1");
+  EXPECT_EQ(place(variables).token, "of the launcher");
+  variables["CYTRA_TOKEN"] = "of the user";
+  EXPECT_EQ(place(variables).token, "of the user");
+  variables["LOCAL_WORLD_SIZE"] = "1";
+  EXPECT_EQ(place(variables, "{devices: 1, num_nodes: 2}").host, "node7");
+}
+
+TEST(Launch, AGpuForEachProcess) {
+  Place there;
+  there.local_rank = 3;
+  there.local_size = 4;
+  EXPECT_EQ(app::gpu_of(there, 4), 3);
+  EXPECT_EQ(app::gpu_of(there, 1), 0) << "Slurm shows each task its own";
+  EXPECT_THROW(app::gpu_of(there, 2), ConfigError);
 }
 
 TEST(Launch, OthersTakeTheConfigurationAsItIs) {

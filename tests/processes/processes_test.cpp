@@ -7,7 +7,11 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -26,7 +30,8 @@ using training::Processes;
 constexpr const char *kSgd = "{_target_: SGD, lr: 0.1, momentum: 0.9}",
                      *kConstant = "{_target_: ConstantLR, factor: 1.0}";
 
-/// What each rank's work returned, or the error it threw.
+/// What each rank's work returned, or the error it threw. Those that are stopped (SIGSTOP) go on
+/// when all others have ended.
 std::vector<std::string> together(const std::function<std::string(Processes&)>& work,
                                   double timeout_s = 60,
                                   int64_t size = 2) {
@@ -39,6 +44,7 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
     if (children.back() != 0) continue;
     std::string result;
     Place place{rank, size, rank, size};
+    place.token = "a secret";
     if (rank > 0 && ::read(port[0], &place.port, sizeof place.port) != sizeof place.port)
       std::_Exit(9);
     {
@@ -61,12 +67,19 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
     std::_Exit(0);
   }
   std::vector<std::string> results;
-  for (int64_t rank = 0; rank < size; ++rank) {
+  std::vector<pid_t> stopped;
+  for (const pid_t child : children) {
     int status = 0;
-    ::waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
+    ::waitpid(child, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) stopped.push_back(child);
+  }
+  for (const pid_t child : stopped) {
+    ::kill(child, SIGCONT);
+    ::waitpid(child, nullptr, 0);
+  }
+  for (int64_t rank = 0; rank < size; ++rank) {
     const std::string path = dir / std::to_string(rank);
-    results.push_back(std::filesystem::exists(path) ? read_file(path)
-                                                    : fmt::format("ended by {}", status));
+    results.push_back(std::filesystem::exists(path) ? read_file(path) : "ended by a signal");
   }
   ::close(port[0]);
   ::close(port[1]);
@@ -238,8 +251,7 @@ TEST(Processes, ASignalEndsTheWaitForOthers) {
     watch_signals();
     Processes processes(Place{0, 2, 0, 2}, 60);
     ::raise(SIGTERM);
-    processes.join(c10::kCPU, "logs");
-    std::_Exit(1);
+    std::_Exit(processes.join(c10::kCPU, "logs"));
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -259,6 +271,149 @@ TEST(Processes, NamesTheOneThatIsBusyElsewhere) {
       1);
   EXPECT_EQ(two[0].rfind("error 4: waited 1.0s (trainer.process_timeout) for rank 1 (", 0), 0U)
       << two[0];
+}
+
+// What is stopped keeps its connections: nothing but its silence tells.
+TEST(Processes, NameTheOneThatIsStopped) {
+  for (const int64_t which : {1, 0}) {
+    const std::vector<std::string> two = together(
+        [&](Processes& processes) {
+          Share share(&processes, "max_epochs: 5000");
+          share.tiny.recorder->each_step = [&](training::Context& context) {
+            if (processes.place().rank == which && context.state.step == 3) ::raise(SIGSTOP);
+          };
+          return share.fit(16, 2, 1).result();
+        },
+        3);
+    const std::string& told = two[which == 0 ? 1 : 0];
+    EXPECT_EQ(told.rfind(fmt::format("error 4: rank {} (", which), 0), 0U) << told;
+    EXPECT_NE(told.find("gave no sign of life for 3.0s: stopped"), std::string::npos) << told;
+  }
+}
+
+TEST(Processes, ASignalIsHeardWhileOneIsStopped) {
+  const std::vector<std::string> two = together([](Processes& processes) {
+    watch_signals();
+    Share share(&processes, "max_epochs: 5000");
+    share.tiny.recorder->each_step = [&](training::Context& context) {
+      if (context.state.step == 3) ::raise(processes.is_first() ? SIGTERM : SIGSTOP);
+    };
+    return share.fit(16, 2, 1).result();
+  });
+  EXPECT_EQ(two[0].rfind("error 143: interrupted; rank 1 (", 0), 0U) << two[0];
+}
+
+TEST(Processes, AStrangerIsNotBelieved) {
+  const std::vector<std::string> two = together([](Processes& processes) -> std::string {
+    if (processes.is_first()) {
+      const uint16_t port = processes.place().port;
+      bool is_inside = false;  // no other interface: of this machine's TCP sockets that listen
+      std::istringstream lines(read_file("/proc/self/net/tcp"));
+      for (std::string line; std::getline(lines, line);)
+        is_inside |= line.find(fmt::format("0100007F:{:04X} 00000000:0000 0A", port)) != line.npos;
+      if (!is_inside) return "listens outside";
+      c10d::TCPStoreOptions options;
+      options.port = port;
+      options.waitWorkers = false;
+      c10d::TCPStore stranger("127.0.0.1", options);
+      const std::vector<std::string> keys = stranger.listKeys();
+      c10d::Store& there = stranger;
+      there.set("cytra/0/end", std::string("2 a stranger's word"));
+      there.set("cytra/0/signal", std::string("15"));
+      if (keys.empty()) return "saw no key";
+      stranger.set("cytra/0/signal", stranger.get("cytra/0/life/1"));  // sealed, for another key
+    }
+    for (int step = 0; step < 15; ++step) {
+      processes.sum({at::zeros({1})});
+      ::usleep(100000);
+    }
+    return fmt::format("{}", processes.others_signal());
+  });
+  EXPECT_EQ(two, (std::vector<std::string>{"0", "0"}));
+}
+
+TEST(Processes, AListenerThatIsSilentEndsTheWait) {
+  const int silent = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(silent, 4), 0);
+  ::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Place place{1, 2, 1, 2};
+    place.port = ntohs(address.sin_port);
+    std::string said;
+    {
+      Processes processes(place, 1);
+      try {
+        processes.receive();
+      } catch (const IoError& error) {
+        said = error.what();
+      }
+    }
+    std::_Exit(said.find("who listens there does not answer") != said.npos ? 7 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  ::close(silent);
+}
+
+// An image is read for ever, and a signal comes: the step that lacks it is not made.
+TEST(Processes, ASignalIsHeardInAReadThatHangs) {
+  struct Hangs final : data::Transform {
+    void apply(data::Sample& sample, Rng&) const override {
+      if (sample.id != "5") return;
+      ::raise(SIGTERM);
+      ::sleep(20);
+    }
+  };
+  const std::string one = together(
+      [](Processes&) {
+        watch_signals();
+        Share share(nullptr, "max_epochs: 2, accumulate_grad_batches: 2");
+        share.edit = [](data::DataLoaderSpec& spec) {
+          spec.shuffle = false;
+          spec.options.num_workers = 1;
+          spec.transforms.push_back(std::make_shared<Hangs>());
+          spec.transforms.back()->name = "Hangs";
+        };
+        share.fit(12, 1, 0);
+        const training::TrainState& state = share.tiny.state();
+        return fmt::format("{} {} {}", state.step, state.batch, share.tiny.trainer->signal());
+      },
+      60,
+      1)[0];
+  EXPECT_EQ(one, fmt::format("2 4 {}", SIGTERM));
+}
+
+// The threads that could be started end with the constructor that fails.
+TEST(Processes, ALoaderWithoutRoomForThreadsLeavesNone) {
+  const std::string one = together(
+      [](Processes&) {
+        const auto threads = [] {
+          return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+        };
+        const auto before = threads();
+        rlimit space{};
+        std::istringstream statm(read_file("/proc/self/statm"));
+        statm >> space.rlim_cur;  // and 8 stacks of 8 MB
+        space.rlim_cur = space.rlim_cur * static_cast<rlim_t>(::getpagesize()) + (rlim_t{64} << 20);
+        space.rlim_max = space.rlim_cur;
+        ::setrlimit(RLIMIT_AS, &space);
+        try {
+          test::loader(4, 1, false, 500);
+        } catch (const std::exception&) {
+          return std::string(threads() == before ? "ended" : "left");
+        }
+        return std::string("all could be started");
+      },
+      60,
+      1)[0];
+  EXPECT_EQ(one, "ended");
 }
 
 TEST(Processes, ParametersWithoutAPartInTheLoss) {

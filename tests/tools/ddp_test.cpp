@@ -162,7 +162,7 @@ TEST_F(Ddp, ARankWithoutTheFirstSaysSo) {
   const Outcome outcome = shell("WORLD_SIZE=2 RANK=1 MASTER_ADDR=localhost MASTER_PORT=29511 " +
                                 train("alone", "trainer.devices=2 trainer.process_timeout=2"));
   EXPECT_EQ(outcome.code, 4) << outcome.err;
-  EXPECT_NE(outcome.err.find("rank 0 can't be reached at localhost:29511"), std::string::npos);
+  EXPECT_NE(outcome.err.find("rank 0 can't be reached at 127.0.0.1:29511"), std::string::npos);
   EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
 }
 
