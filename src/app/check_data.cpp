@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "app/entry.h"
+#include "base/escape.h"
 #include "base/progress.h"
 #include "config/registry.h"
 #include "data/survey.h"
@@ -196,7 +197,7 @@ std::string table_text(const data::Survey& survey) {
       text += key_text(data::name_of(split.split), key, facts);
   }
   const auto add = [&](const char* name, const std::vector<std::string>& lines) {
-    for (const std::string& line : lines) text += fmt::format("{}: {}\n", name, line);
+    for (const std::string& line : lines) text += fmt::format("{}: {}\n", name, escaped(line));
   };
   add("note", survey.notes);
   add("problem", survey.problems);

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/strings.h"
 
 namespace cytra::log {
@@ -16,9 +18,19 @@ namespace {
 std::atomic<Level> shown{Level::info};
 std::mutex mutex;
 std::FILE* file = nullptr;
+bool is_closed = false;  // stderr: nobody reads what it is a pipe to
 
 const char* prefix(Level level) {
   return level == Level::error ? "error: " : level == Level::warn ? "warning: " : "";
+}
+/// What a message holds of foreign names can't look like a message of ours.
+std::string fit(Level level, std::string_view line) {
+  std::string text = escaped_lines(line);
+  if (level != Level::warn) return text;  // the user's own words, tables
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) {
+    if (at + 1 < text.size() && text[at + 1] != ' ') text.insert(at + 1, "  ");
+  }
+  return text;
 }
 const char* colour(Level level) {
   return level == Level::error ? "\033[31m" : level == Level::warn ? "\033[33m" : "";
@@ -51,25 +63,26 @@ bool has_colour() {
 
 void write(Level level, std::string_view line) {
   const std::lock_guard lock(mutex);
-  if (file != nullptr) {
-    std::fprintf(file,
-                 "%s %s%.*s\n",
-                 format_time("%Y-%m-%d %H:%M:%S").c_str(),
-                 prefix(level),
-                 static_cast<int>(line.size()),
-                 line.data());
+  const std::string fitting = fit(level, line);
+  const auto to_file = [](Level at, const std::string& message) {
+    if (file == nullptr) return;
+    std::fprintf(
+        file, "%s %s%s\n", format_time("%Y-%m-%d %H:%M:%S").c_str(), prefix(at), message.c_str());
     std::fflush(file);
-  }
-  if (!shows(level)) return;
+  };
+  to_file(level, fitting);
+  if (!shows(level) || is_closed) return;
   const bool coloured = has_colour() && *colour(level) != 0;
   std::string text;
   if (has_colour()) text += "\r\033[K";  // a progress line may stand there
   text += coloured ? colour(level) : "";
   text += prefix(level);
   text += coloured ? "\033[0m" : "";
-  text += line;
+  text += fitting;
   text += '\n';
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (std::fwrite(text.data(), 1, text.size(), stderr) == text.size() || errno != EPIPE) return;
+  is_closed = true;
+  to_file(Level::warn, "nobody reads stderr any more; messages are only here");
 }
 
 }  // namespace cytra::log

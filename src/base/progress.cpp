@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -57,7 +58,7 @@ std::string ProgressLine::text(std::size_t width) const {
     const std::size_t filled = length * std::min(static_cast<std::size_t>(done), all) / all;
     bar = "[" + std::string(filled, '=') + std::string(length - filled, ' ') + "] ";
   }
-  const std::string line = label + " " + bar + rest;
+  const std::string line = escaped(label + " " + bar + rest);
   return width == 0 ? line : line.substr(0, width);
 }
 

@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
+
 namespace cytra {
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+std::string format_table(const std::vector<std::vector<std::string>>& given) {
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), escaped);
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));

@@ -8,9 +8,12 @@
 #include <filesystem>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -243,11 +246,25 @@ int run_throwing(const Program& program, int argc, char** argv) {
   return 0;
 }
 
+/// A closed stdin, stdout or stderr (`1>&- 2>&-`) is /dev/null: else the next file that is opened
+/// would get its number, and the messages.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int none = ::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    if (none < 0 || none == stream) continue;
+    ::dup2(none, stream);
+    ::close(none);
+  }
+}
+
 /// One line about what ends the program; its exit code.
 int report(const std::exception& error) {
   const int code = exit_code(error);
   std::string text = code == 1 ? fmt::format("internal: {} (please report this)", error.what())
                                : with_source(error.what());
+  // The configuration has a line for each problem; a name of a file never has one.
+  if (dynamic_cast<const ConfigError*>(&error) == nullptr) text = escaped(text);
   if (code == 5 && text.find(';') == std::string::npos) {
     text = fmt::format(
         "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size, "
@@ -280,6 +297,8 @@ std::string shell_quote(const std::string& word) {
 }
 
 void Results::add(const std::string& key, config::Node value) {
+  if (json_ && value.kind == config::Kind::string && !is_utf8(value.string))
+    value.string = escaped(value.string);
   entries_.emplace_back(key, std::move(value));
 }
 
@@ -304,8 +323,10 @@ void Results::print() const {
     text = config::to_json(object) + "\n";
   } else {
     for (const auto& [key, value] : entries_) {
-      text += key + ": " +
-              (value.kind == config::Kind::string ? value.string : config::to_json(value)) + "\n";
+      text +=
+          escaped(key + ": " +
+                  (value.kind == config::Kind::string ? value.string : config::to_json(value))) +
+          "\n";
     }
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -313,6 +334,8 @@ void Results::print() const {
 }
 
 int run(const Program& program, int argc, char** argv) {
+  occupy_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads on (`| head`): an error of write(), no death
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
   std::set_terminate(end_program);
   try {

@@ -1,0 +1,80 @@
+#include "base/escape.h"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace cytra {
+namespace {
+
+struct Letter {
+  uint32_t code = 0;
+  std::size_t bytes = 0;  // 0: no UTF-8
+};
+
+/// RFC 3629: no longer forms than needed, no surrogates, at most U+10FFFF.
+Letter letter_at(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t bytes = first < 0xc2   ? 0
+                            : first < 0xe0 ? 2
+                            : first < 0xf0 ? 3
+                            : first < 0xf5 ? 4
+                                           : 0;
+  if (bytes == 0 || text.size() < bytes) return {};
+  uint32_t code = first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kLeast[bytes] || is_surrogate || code > 0x10ffff ? Letter{} : Letter{code, bytes};
+}
+
+std::string escape(std::string_view text, bool keeps_lines) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const auto [code, bytes] = letter_at(text);
+    const bool is_mark = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+                         code == 0x200e || code == 0x200f;
+    if (bytes == 0) {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    } else if (is_mark) {
+      shown += fmt::format("\\u{:04x}", code);
+    } else if (keeps_lines && (code == '\n' || code == '\t')) {
+      shown += static_cast<char>(code);
+    } else if (code == '\n' || code == '\t' || code == '\r') {
+      shown += code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
+    } else if (code < ' ' || (code >= 0x7f && code < 0xa0)) {
+      shown += fmt::format("\\x{:02x}", code);
+    } else {
+      shown += text.substr(0, bytes);
+    }
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  return shown;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  return escape(text, false);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = letter_at(text).bytes;
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+std::string escaped_lines(std::string_view text) {
+  return escape(text, true);
+}
+
+}  // namespace cytra

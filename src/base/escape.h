@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace cytra {
+
+/// Foreign text (a file's name, a header's words) made fit for a terminal, a log or a line of
+/// results: control characters and what is no UTF-8 as \n, \t, \x1b, marks that turn the direction
+/// of writing or end a line as \u202e; all other letters as they are.
+std::string escaped(std::string_view text);
+/// Likewise for a message of several lines: keeps line ends and tabs.
+std::string escaped_lines(std::string_view text);
+
+/// Whether JSON and most readers would take it.
+bool is_utf8(std::string_view text);
+
+}  // namespace cytra
