@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/version.h"
+#include "config/run_config.h"
 
 namespace cytra::app {
 
@@ -21,7 +22,7 @@ void open_loggers(const Loggers& loggers,
                   int64_t step,
                   const std::string& device) {
   const training::RunInfo info{folder,
-                               run.config,
+                               config::keep_environment(run.config, run.composed),
                                step,
                                {{"command", run.command_line},
                                 {"folder", folder},

@@ -86,8 +86,9 @@ class Composer {
 /// functions refuse, and trees whose references copy too much.
 void resolve(Node& root);
 /// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
-/// ConfigError as resolve(), and when the key is missing or ???.
-Node evaluate(const Node& root, const std::string& key);
+/// ConfigError as resolve(), and when the key is missing or ???. `keeps_environment`: ${oc.env:...}
+/// stays as it is.
+Node evaluate(const Node& root, const std::string& key, bool keeps_environment = false);
 /// Sets Node::path through the whole tree.
 void set_paths(Node& node, const std::string& path = "");
 

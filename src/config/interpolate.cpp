@@ -294,9 +294,10 @@ void check_syntax(const Node& root) {
   for (const auto& [key, child] : root.map) check_syntax(child);
 }
 
-Node evaluate(const Node& root, const std::string& key) {
+Node evaluate(const Node& root, const std::string& key, bool keeps_environment) {
   check_syntax(root);
   Interpolator tree(root);
+  tree.keeps_environment = keeps_environment;
   const std::string source = "'" + key + "'";
   const Interpolator::Selection selection =
       tree.select_from(tree.root(), tree.root(), key, source, true);

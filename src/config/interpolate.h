@@ -20,6 +20,7 @@ class Interpolator {
  public:
   explicit Interpolator(const Node& root);
 
+  bool keeps_environment = false;  // ${oc.env:NAME} is its own value
   const Site& root() const { return *root_; }
   /// The value at a site with its own ${...} followed; a container stays one, its inside unread.
   Value read(const Site& site);

@@ -50,6 +50,20 @@ bool is_missing(const Value& value) {
 
 Value env(const Call& call) {
   const std::string& name = call.text(0);
+  if (call.tree.keeps_environment) {
+    std::string text = "${oc.env:" + name;
+    if (call.arguments.size() > 1) {
+      const Value& otherwise = call.arguments[1];
+      if (!otherwise.is_text()) {
+        text += "," + python_str(otherwise);
+      } else {
+        text += ",'";
+        for (const char c : otherwise.text) text += c == '\'' ? "\\'" : std::string(1, c);
+        text += "'";
+      }
+    }
+    return Value::make_text(text + "}");
+  }
   if (const char* value = std::getenv(name.c_str())) return Value::make_text(value);
   if (call.arguments.size() < 2) {
     call.fail("the environment variable " + quote(name) +

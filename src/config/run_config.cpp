@@ -18,7 +18,68 @@ Node* runtime_of(Node& root) {
   return runtime != nullptr && runtime->is_map() ? runtime : nullptr;
 }
 
+constexpr const char* kEnvironment = "${oc.env:";
+
+bool is_kept(const Node& node) {
+  return node.kind == Kind::string && node.string.find(kEnvironment) != std::string::npos;
+}
+
+bool names_environment(const Node& node) {
+  return (node.kind == Kind::string && node.string.find("oc.env") != std::string::npos) ||
+         std::any_of(node.list.begin(), node.list.end(), names_environment) ||
+         std::any_of(node.map.begin(), node.map.end(), [](const auto& entry) {
+           return names_environment(entry.second);
+         });
+}
+
+/// Texts of `kept` that name the environment, into the same places of `config`.
+void take_kept(Node& config, const Node& kept) {
+  if (is_kept(kept) && config.kind == Kind::string) config.string = kept.string;
+  for (auto& [key, child] : config.map) {
+    if (const Node* same = kept.find_direct(key)) take_kept(child, *same);
+  }
+  for (std::size_t i = 0; i < config.list.size() && i < kept.list.size(); ++i)
+    take_kept(config.list[i], kept.list[i]);
+}
+
+void keep(Node& config, const Node& composed, const Node& root) {
+  if (composed.kind == Kind::string && composed.string.find("${") != std::string::npos) {
+    try {
+      return take_kept(config, evaluate(root, composed.path, true));
+    } catch (const ConfigError&) {  // a function that can't do without the value
+      if (config.kind == Kind::string) config.string = composed.string;
+      return;
+    }
+  }
+  for (auto& [key, child] : config.map) {
+    if (const Node* same = composed.find_direct(key)) keep(child, *same, root);
+  }
+  for (std::size_t i = 0; i < config.list.size() && i < composed.list.size(); ++i)
+    keep(config.list[i], composed.list[i], root);
+}
+
 }  // namespace
+
+Node keep_environment(Node config, const Node& composed) {
+  if (!names_environment(composed)) return config;
+  Node root = composed;
+  set_paths(root);
+  keep(config, root, root);
+  return config;
+}
+
+void fill_in_environment(Node& config) {
+  if (is_kept(config)) {
+    Node alone = Node::make_map();
+    alone.set("value", config);
+    try {
+      config.string = evaluate(alone, "value").as<std::string>();
+    } catch (const ConfigError&) {  // whoever needs it will say so
+    }
+  }
+  for (auto& [key, child] : config.map) fill_in_environment(child);
+  for (Node& item : config.list) fill_in_environment(item);
+}
 
 Node without_hydra(Node root) {
   root.map.erase(std::remove_if(root.map.begin(),

@@ -10,6 +10,11 @@ namespace cytra::config {
 /// A composed tree as the program gets it: every ${...} resolved, and without `hydra`.
 Node job_config(Node root);
 Node without_hydra(Node root);
+/// A resolved configuration for others to read: what came from the environment (${oc.env:NAME}, a
+/// password as it may be) is again as `composed`, of which it was made, has it.
+Node keep_environment(Node config, const Node& composed);
+/// Undoes keep_environment(); a variable that is not set stays ${oc.env:NAME}.
+void fill_in_environment(Node& config);
 /// Sets ${hydra:runtime.output_dir} to the absolute form of hydra.run.dir, unless it is set.
 void set_output_dir(Node& root);
 /// The folder the run writes to: paths.output_dir where the tree has one, else

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "config/json.h"
+#include "config/run_config.h"
 #include "io/safetensors.h"
 #include "io/torch_file.h"
 #include "nn/model.h"
@@ -290,7 +291,9 @@ void load_weights(const std::string& path, nn::Model& model, bool strict) {
 
 Node checkpoint_config(const std::string& path) {
   const io::SafetensorsFile file = open_checkpoint(path, kConfigHint);
-  return read_metadata(file, path, "config", kConfigHint, config::parse_yaml);
+  Node config = read_metadata(file, path, "config", kConfigHint, config::parse_yaml);
+  config::fill_in_environment(config);
+  return config;
 }
 
 }  // namespace cytra::training
