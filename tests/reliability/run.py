@@ -23,6 +23,7 @@ from runs import Failed, Programs, Skipped  # noqa: E402
 import folders  # noqa: E402
 import kills  # noqa: E402
 import ranks  # noqa: E402
+import streams  # noqa: E402
 import surroundings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +41,8 @@ CASES = {
            "callbacks.model_checkpoint.on_save_error=warn", "a tmpfs with random room; RLIMIT_FSIZE"),
     "R5": (kills.resumed, "a resumed run is bit-equal to an uninterrupted one", "from the checkpoints of random steps, in 2D and "
            "3D, with 1 and 2 threads, in float32 and 16-mixed: every logged number, weight and byte of state"),
-    "R6": (kills.signalled, "SIGTERM, SIGINT, SIGUSR1: the state is saved, the command to go on printed, exit 143, 130, 75; "
-           "the finished run is bit-equal; a second Ctrl-C ends at once; no process stays", "random moments of train (half "
+    "R6": (kills.signalled, "SIGTERM, SIGINT, SIGUSR1, SIGHUP: the state is saved, the command to go on printed, exit 143, 130, 75, "
+           "129; the finished run is bit-equal; a second Ctrl-C ends at once; no process stays", "random moments of train (half "
            "of its time is validation) and predict; two ranks, to one or both"),
     "R7": (ranks.killed, "a training of several processes ends when one is killed, says which, and goes on from its checkpoint",
            "kill -9 of one of 2 or 4 Gloo ranks at any moment, taken up by checkpoint.autoresume"),
@@ -57,6 +58,13 @@ CASES = {
             "the folders of run, checkpoints, logs and cache"),
     "R27": (folders.names, "a run goes on from a folder of any name", "260 letters, bytes that are no UTF-8, a newline, quotes, commas: "
             "killed and taken up by checkpoint.autoresume"),
+    "R28": (streams.stopped, "a process that is stopped, or a listener that says nothing, ends the wait of the others in bounded "
+            "time, with its name; signals are heard meanwhile; the training goes on from its checkpoint", "SIGSTOP to one of 2 "
+            "ranks at any moment, with and without SIGTERM to the other; a silent listener at MASTER_PORT"),
+    "R29": (streams.strangers, "strangers neither see the processes of one machine from outside nor end their training", "what "
+            "each process listens at; c10d's own messages and garbage sent there"),
+    "R30": (streams.readers, "a reader of the messages that goes away, and closed or full streams, change nothing but what is "
+            "read", "train with stdin, stdout and stderr closed, into head, to a reader that has ended, to a full device"),
 }
 
 
@@ -86,7 +94,7 @@ def main():
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R7, R24)")
+    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R7, R24 to R27)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs side by side: threads that wait leave the core to others
