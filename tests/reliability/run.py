@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R7, R24 to R27)")
+    parser.add_argument("--count", type=int, help="instead of the case's own (R1, R5, R6, R7, R24 to R30)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs side by side: threads that wait leave the core to others
