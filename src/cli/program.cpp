@@ -303,10 +303,15 @@ void Results::print() const {
     }
     text = config::to_json(object) + "\n";
   } else {
-    for (const auto& [key, value] : entries_) {
-      text += key + ": " +
-              (value.kind == config::Kind::string ? value.string : config::to_json(value)) + "\n";
-    }
+    // A text with a line end (a file's name may have one) would make up results.
+    const auto is_plain = [](const Node& value) {
+      return value.kind == config::Kind::string &&
+             std::none_of(value.string.begin(), value.string.end(), [](unsigned char c) {
+               return c < ' ' || c == 0x7f;
+             });
+    };
+    for (const auto& [key, value] : entries_)
+      text += key + ": " + (is_plain(value) ? value.string : config::to_json(value)) + "\n";
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -316,7 +321,13 @@ int run(const Program& program, int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
   std::set_terminate(end_program);
   try {
-    return run_throwing(program, argc, argv);
+    const int code = run_throwing(program, argc, argv);
+    if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+      throw IoError(
+          "stdout: not all could be written: the disk is full, or its reader has gone; what was "
+          "made is in its place");
+    }
+    return code;
   } catch (const std::exception& error) {
     return report(error);
   }
