@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "perf/device_memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -54,15 +54,7 @@ ModelCost measure_cost(const Predictor& model, const Tensor& window) {
 }
 
 Room room_on(c10::Device device) {
-  if (device.is_cpu()) {
-    const AvailableMemory memory = available_memory();
-    return {memory.bytes, memory.limit};
-  }
-  auto* allocator = at::getDeviceAllocator(device.type());
-  const auto stats = allocator->getDeviceStats(device.index());
-  const auto kept = stats.reserved_bytes[0].current - stats.allocated_bytes[0].current;
-  return {static_cast<int64_t>(allocator->getMemoryInfo(device.index()).first) + kept,
-          "the device"};
+  return {perf::free_memory(device), device.is_cpu() ? available_memory().limit : "the device"};
 }
 
 double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
