@@ -54,6 +54,23 @@ void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) 
   }
 }
 
+/// Rows whose images are missing go to `leave_out`, unless `all` are wanted.
+std::vector<data::Sample> read_rows(const data::Manifest& manifest,
+                                    bool all,
+                                    const std::vector<std::string>& keys,
+                                    const LeaveOut& leave_out) {
+  if (all || manifest.rows() == 0) return manifest.samples();
+  std::vector<data::Sample> samples;
+  for (std::size_t row = 0; row < manifest.rows(); ++row) {
+    try {
+      for (data::Sample& sample : manifest.samples({row})) samples.push_back(std::move(sample));
+    } catch (const DataError& error) {
+      leave_out(manifest.cell(row, manifest.column(keys.front())), error);
+    }
+  }
+  return samples;
+}
+
 }  // namespace
 
 bool InputOptions::is_manifest() const {
@@ -64,28 +81,22 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
                                       const LeaveOut& leave_out) {
   const std::string& path = options.path;
-  std::error_code ignored;  // a name too long
+  const std::string axes = options.axes.value_or("");
   const std::string folder = path.substr(0, path.find_last_not_of('/') + 1);
-  if (fs::is_directory(path, ignored) && !ends_with(folder, ".zarr"))
-    return data::list_folder(path, keys.front());
-  if (!data::is_there(path))
-    throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
-  if (!options.is_manifest()) {
-    data::Sample sample;
-    sample.id = path;
-    sample.sources[keys.front()].path = path;
-    return {sample};
-  }
-  const data::Manifest manifest(path, keys);
-  if (options.on_error == "fail" || manifest.rows() == 0) return manifest.samples();
+  std::error_code ignored;  // a name too long
   std::vector<data::Sample> samples;
-  for (std::size_t row = 0; row < manifest.rows(); ++row) {
-    try {
-      for (data::Sample& sample : manifest.samples({row})) samples.push_back(std::move(sample));
-    } catch (const DataError& error) {
-      leave_out(manifest.cell(row, manifest.column(keys.front())), error);
-    }
+  if (fs::is_directory(path, ignored) && !ends_with(folder, ".zarr")) {
+    samples = data::list_folder(path, keys.front());
+  } else if (!data::is_there(path)) {
+    throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
+  } else if (options.is_manifest()) {
+    return read_rows({path, keys, "", false, axes}, options.on_error == "fail", keys, leave_out);
+  } else {
+    samples.resize(1);
+    samples[0].id = path;
+    samples[0].sources[keys.front()].path = path;
   }
+  for (data::Sample& sample : samples) sample.sources[keys.front()].selection.axes = axes;
   return samples;
 }
 
@@ -103,6 +114,10 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
           list->list.end());
     }
     choose_time_ = std::any_of(list->list.begin(), list->list.end(), chooses_time);
+    for (const Node& transform : list->list) {
+      const Node* axes = transform.find("axes");
+      if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;
+    }
   }
   transforms_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
 }
@@ -129,6 +144,7 @@ Input open_input(const data::Sample& sample,
   if (found == sample.sources.end()) return {{sample}, 0};
   const data::Source& source = found->second;
   io::Selection selection = source.selection;
+  if (selection.axes.empty()) selection.axes = transforms.axes();
   const bool is_chosen =
       selection.timepoint >= 0 || source.time_is_channel || transforms.choose_time();
   if (selection.timepoint < 0) selection.timepoint = 0;

@@ -1,6 +1,7 @@
 #pragma once
 // What `predict` works on: its `data` section.
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct InputOptions {
   std::string path, on_error = "skip";
   bool with_target = false;
   std::vector<double> spacing_um;
+  std::optional<std::string> axes;
   template <class V>
   void visit(V& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
@@ -26,8 +28,13 @@ struct InputOptions {
       "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
       0,
       1e9);
+    v("axes",
+      axes,
+      "the files' axes where they don't say or are wrong, the slowest first: TYX, ZCYX, ...; null: "
+      "as the checkpoint's LoadImaged");
   }
   void check() const {
+    if (axes) io::check_axes(*axes);
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
   }
   bool is_manifest() const;
@@ -57,10 +64,13 @@ class InputTransforms {
                    const std::vector<double>& spacing_um) const;
   /// They say which time points are loaded.
   bool choose_time() const { return choose_time_; }
+  /// The files' axes where data.axes does not say: LoadImaged's, or "".
+  const std::string& axes() const { return axes_; }
 
  private:
   data::Transforms transforms_;
   bool choose_time_ = false;
+  std::string axes_;
 };
 
 /// An input that was looked into.

@@ -85,6 +85,22 @@ TEST(PredictInputs, WhatWasChosenIsKept) {
             -1);
 }
 
+TEST(PredictInputs, AxesMakeAStackATimeLapse) {
+  const test::TmpDir dir;
+  io::Image stack = plane();
+  stack.shape = {1, 3, 6, 8};
+  stack.pixels.resize(stack.bytes(), 1);
+  io::write_npy(dir / "a.npy", stack);
+  app::InputOptions options;
+  options.path = dir / "a.npy";
+  options.axes = "TYX";
+  const std::vector<data::Sample> samples = app::list_inputs(options, {"raw"}, {});
+  EXPECT_EQ(app::open_input(samples[0], "raw", transforms()).frames.size(), 3U);
+  const data::Sample sample = sample_of(options.path);  // as the checkpoint's LoadImaged says
+  EXPECT_EQ(app::open_input(sample, "raw", transforms()).frames.size(), 1U);
+  EXPECT_EQ(app::open_input(sample, "raw", transforms(", axes: TYX")).frames.size(), 3U);
+}
+
 TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
   const test::TmpDir dir;
   io::Image image = plane();
