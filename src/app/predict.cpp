@@ -2,26 +2,30 @@
 // masks and overlays.
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <set>
+#include <mutex>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/entry.h"
+#include "app/predict_books.h"
+#include "app/predict_inputs.h"
+#include "app/predict_output.h"
 #include "app/trained.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/strings.h"
 #include "config/registry.h"
-#include "data/datamodule.h"
 #include "data/image_tensor.h"
 #include "inference/overlay.h"
 #include "inference/sliding_window.h"
+#include "inference/window_plan.h"
 #include "metrics/dice.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -30,46 +34,28 @@
 namespace cytra::app {
 namespace {
 
-namespace fs = std::filesystem;
 using config::Node;
 
-struct PredictOptions {
-  std::string save = "mask";
-  double threshold = 0.5;
-  bool overlay = true;
+/// `inference_args` of predict: changes to the checkpoint's.
+struct WindowOptions : inference::SlidingWindowOptions {
+  Node given_roi;
   template <class V>
   void visit(V& v) {
-    v("save",
-      save,
-      "mask: class numbers (uint8); probability or logits: one float32 channel per class",
-      {"mask", "probability", "logits"});
-    v("threshold", threshold, "of a one-channel model's probability", 0, 1);
-    v("overlay", overlay, "also write a PNG of the mask over the image");
+    v("roi_size",
+      given_roi,
+      "AUTO: twice the training patch where memory allows, no larger than the image; else voxels "
+      "of "
+      "the window, per spatial dimension, one number for all; <= 0: the image's size");
+    visit_others(v);
   }
-};
-
-struct InputOptions {
-  std::string path;
-  bool with_target = false;
-  std::vector<double> spacing_um;
-  std::optional<std::string> axes;
-  template <class V>
-  void visit(V& v) {
-    v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
-    v("with_target", with_target, "the manifest has the target's column, too: report Dice");
-    v("spacing_um",
-      spacing_um,
-      "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
-      0,
-      1e9);
-    v("axes",
-      axes,
-      "the files' axes where they don't say or are wrong, the slowest first: TYX, ZCYX, ...; null: "
-      "as the checkpoint's LoadImaged");
+  static bool is_auto(const Node& roi) {
+    return roi.kind == config::Kind::string && (roi.string == "AUTO" || roi.string == "auto");
   }
-  void check() const {
-    if (axes) io::check_axes(*axes);
-    if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
+  void check() {
+    SlidingWindowOptions::check();
+    if (given_roi.is_null() || is_auto(given_roi)) return;
+    if (given_roi.kind != config::Kind::list) given_roi.as<int64_t>();
+    for (const Node& side : given_roi.list) side.as<int64_t>();
   }
 };
 
@@ -101,7 +87,7 @@ struct PredictConfig : CommonConfig {
     v("inference_args",
       inference_args,
       "sliding window; null: as the checkpoint says",
-      config::changes<inference::SlidingWindowOptions>());
+      config::changes<WindowOptions>());
     v("trainer", trainer, "where to compute");
     CommonConfig::visit(v);
     v("seed", config::Unused{}, "nothing is random here");
@@ -110,85 +96,31 @@ struct PredictConfig : CommonConfig {
 };
 const bool added = add_program<PredictConfig>("predict");
 
-/// The inputs that data.path names: one image, a folder of images, or a manifest with the column
-/// `key`.
-std::vector<data::Sample> list_inputs(const std::string& path,
-                                      const std::string& key,
-                                      const std::vector<std::string>& extra,
-                                      const std::string& axes) {
-  std::error_code ignored;  // a name too long
-  if (fs::is_directory(path, ignored)) return data::list_folder(path, key);
-  if (!fs::exists(path, ignored))
-    throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
-  if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
-    std::vector<std::string> columns{key};
-    columns.insert(columns.end(), extra.begin(), extra.end());
-    return data::read_manifest(path, columns, axes);
-  }
-  data::Sample sample;
-  sample.id = path;
-  sample.sources[key].path = path;
-  return {sample};
-}
-
-/// A name per input: its stem, scene and time point where a manifest chose them, and a number when
-/// two inputs share it.
-std::string output_stem(const data::Source& source, std::set<std::string>& taken) {
-  std::string stem = fs::path(source.path).filename().string();
-  for (const char* extension : {".png", ".tif", ".tiff", ".ome"}) {
-    if (ends_with(stem, extension)) stem.resize(stem.size() - std::string(extension).size());
-    if (ends_with(stem, ".ome")) stem.resize(stem.size() - 4);
-  }
-  if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
-  if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
-  std::string unique = stem;
-  for (int number = 2; !taken.insert(unique).second; ++number)
-    unique = fmt::format("{}_{}", stem, number);
-  return unique;
-}
-
 /// What a checkpoint says about how its model is to be used.
 struct Trained : TrainedModel {
   Node window;
+  bool window_grows = false;
   std::string x_key, y_key;
 };
 
 Trained load_trained(const TrainedOptions& options, const Node& changes) {
-  Trained trained{load_model(options), {}, {}, {}};
+  Trained trained{load_model(options), {}, false, {}, {}};
   const Node& task = trained.config.at("task");
   trained.x_key = task.get<std::string>("x_key");
   trained.y_key = task.get<std::string>("y_key");
   trained.window = task.at("inference_args");
   for (const auto& [key, value] : changes.map) {
-    if (!value.is_null()) trained.window.set(key, value);
+    if (key == "roi_size" && WindowOptions::is_auto(value)) {
+      // Windows that the training gave a size of their own are kept.
+      const Node* patch = trained.config.find("patch_shape");
+      const Node* roi = trained.window.find_direct("roi_size");
+      trained.window_grows =
+          patch == nullptr || roi == nullptr || config::to_json(*patch) == config::to_json(*roi);
+    } else if (!value.is_null()) {
+      trained.window.set(key, value);
+    }
   }
   return trained;
-}
-
-/// Transforms of the checkpoint's predict list (or valid list), for the image alone or for image
-/// and target.
-data::Transforms input_transforms(const Trained& trained, bool with_target) {
-  Node transforms = trained.config.at("data.transforms");
-  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null()
-                                ? data::Split::predict
-                                : data::Split::valid;
-  Node* list = transforms.find(data::name_of(split));
-  if (list != nullptr && !with_target) {
-    const auto is_target = [&](const Node& key) {
-      return key.kind == config::Kind::string && key.string == trained.y_key;
-    };
-    const auto is_idle = [&](Node& transform) {  // nothing is left for it to work on
-      Node* keys = transform.find("keys");
-      if (keys == nullptr) return false;
-      if (keys->kind != config::Kind::list) return is_target(*keys);
-      keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_target),
-                       keys->list.end());
-      return keys->list.empty();
-    };
-    list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle),
-                     list->list.end());
-  }
-  return data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
 }
 
 at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
@@ -215,56 +147,151 @@ io::Image to_output(const at::Tensor& logits,
   return image;
 }
 
-/// Predicts one image after the other and keeps the books.
-struct Predictor {
-  PredictOptions options;
-  Trained trained;
-  inference::SlidingWindowOptions window;
-  data::Transforms transforms;
-  std::vector<double> spacing_um;  // [[z,] y,] x; empty: the file's
-  bool with_target;
-  c10::Device device;
-  std::string folder;
-  cli::Results& results;
-  metrics::Dice dice{/*include_background=*/false};
-  std::set<std::string> taken;
+/// Predicts one image after the other.
+class Predictor {
+ public:
+  Predictor(const PredictConfig& config,
+            const Trained& trained,
+            c10::Device device,
+            std::string folder,
+            Books& books)
+      : config_(config),
+        trained_(trained),
+        device_(device),
+        folder_(std::move(folder)),
+        books_(books),
+        transforms_(trained.config.at("data.transforms"),
+                    config.data.scores() ? "" : trained.y_key) {
+    plan_.options = config::parse<inference::SlidingWindowOptions>(trained.window);
+    plan_.options.progress = false;
+    plan_.grows = trained.window_grows;
+    plan_.divisor = trained.model->divisor();
+    std::vector<int64_t> window{1, trained.model->in_channels()};
+    for (const int64_t side : plan_.divisor) window.push_back((31 / side + 2) * side);
+    plan_.cost = inference::measure_cost(model(), at::zeros(window, at::device(device)));
+  }
 
-  void predict(data::Sample sample) {
-    const auto found = sample.sources.find(trained.x_key);
+  /// All frames of an input. `progress` follows the windows.
+  void predict(const data::Sample& sample, Progress& progress) {
+    Input input;
+    if (!attempt(sample.id, Part::reading, [&] { input = open(sample); })) return;
+    {
+      const std::lock_guard lock(books_.mutex);
+      books_.images += static_cast<int64_t>(input.frames.size()) - 1;
+    }
+    for (const data::Sample& frame : input.frames) {
+      Prediction made{frame, {}, {}, {}};
+      if (attempt(frame.id, Part::reading, [&] { load(made); }) &&
+          attempt(frame.id, Part::computing, [&] { compute(made, progress); }))
+        attempt(frame.id, Part::writing, [&] { write(made); });
+    }
+  }
+  double dice() const { return dice_.compute(); }
+
+ private:
+  struct Prediction {
+    data::Sample sample;
+    at::Tensor shown;  // for the overlay
+    at::Tensor logits, mask;
+  };
+  enum class Part { reading, computing, writing };
+
+  /// False when it failed: the image is left out then. Throws: what is no matter of this image (the
+  /// device fails, the disk is full), everything with data.on_error=fail.
+  template <class Work>
+  bool attempt(const std::string& id, Part part, Work work) {
+    try {
+      guarded([&] {
+        work();
+        return 0;
+      });
+      return true;
+    } catch (const std::exception& error) {
+      const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
+      const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
+      if (config_.data.on_error == "fail" || (part != Part::reading && is_io) ||
+          (part == Part::writing && is_config))
+        throw;
+      books_.leave_out(id, error);
+      return false;
+    }
+  }
+
+  Input open(const data::Sample& sample) const {
+    Input input = open_input(sample, trained_.x_key, transforms_);
+    const AvailableMemory memory = available_memory();
+    if (input.bytes <= memory.bytes) return input;
+    throw MemoryError(
+        fmt::format("{}: loading it takes {}, {} are left ({}); smaller images, or "
+                    "more memory, are needed",
+                    sample.id,
+                    format_bytes(static_cast<double>(input.bytes)),
+                    format_bytes(static_cast<double>(memory.bytes)),
+                    memory.limit));
+  }
+
+  void load(Prediction& made) const {
+    made.shown = transforms_.apply(made.sample, trained_.x_key, config_.data.spacing_um);
+    const at::Tensor& image = made.sample.at(trained_.x_key);
+    if (image.size(0) == trained_.model->in_channels()) return;
+    throw DataError(fmt::format("{}: {} channels, the model expects {}",
+                                made.sample.id,
+                                image.size(0),
+                                trained_.model->in_channels()));
+  }
+
+  void compute(Prediction& made, Progress& progress) {
+    const at::Tensor image = made.sample.at(trained_.x_key).unsqueeze(0);  // (1,C,[D,]H,W)
+    const inference::SlidingWindowOptions window =
+        plan_.plan(made.sample.id,
+                   image.sizes().slice(2).vec(),
+                   device_.is_cpu() ? 0 : static_cast<int64_t>(image.nbytes()),
+                   inference::room_on(device_));
+    tell(window.roi_size);
+    made.logits =
+        inference::sliding_window(image.to(device_), model(), window, [&](int64_t done, int64_t n) {
+          progress.show_part(made.sample.id + ", windows", done, n);
+        }).cpu();
+    expect_finite(made.logits, made.sample.id);
+    made.mask = to_mask(made.logits, config_.predict.threshold);  // ([D,]H,W)
+  }
+
+  void write(Prediction& made) {
+    const auto found = made.sample.sources.find(trained_.x_key);
     const data::Source source =  // transforms may drop it
-        found == sample.sources.end() ? data::Source() : found->second;
-    Rng unused(0);
-    at::Tensor shown;  // as it was loaded, or cropped: for the overlay
-    for (const auto& transform : transforms) {
-      transform->apply(sample, unused);
-      const at::Tensor& image = sample.at(trained.x_key);
-      if (!shown.defined() || shown.sizes() != image.sizes()) shown = image;
+        found == made.sample.sources.end() ? data::Source() : found->second;
+    const io::Image image =
+        to_output(made.logits, made.mask, config_.predict.save, made.sample, trained_.y_key);
+    const std::lock_guard lock(books_.mutex);
+    if (config_.data.scores()) {
+      score(
+          made.mask, made.sample.at(trained_.y_key)[0], std::max<int64_t>(2, made.logits.size(1)));
     }
-    for (std::size_t d = 0; d < spacing_um.size(); ++d)
-      sample.geometry.spacing_um[3 - spacing_um.size() + d] = spacing_um[d];
-    const at::Tensor image = sample.at(trained.x_key).unsqueeze(0);  // (1,C,[D,]H,W)
-    if (image.size(1) != trained.model->in_channels()) {
-      throw DataError(fmt::format("{}: {} channels, the model expects {}",
-                                  sample.id,
-                                  image.size(1),
-                                  trained.model->in_channels()));
+    const std::string stem = folder_ + "/" + names_.next(source);
+    books_.results.add("prediction", write_prediction(stem, source.path, image, config_.predict));
+    if (config_.predict.overlay) {
+      io::write_png(stem + "_overlay.png", inference::draw_overlay(made.shown, made.mask));
+      books_.results.add("overlay", stem + "_overlay.png");
     }
-    const auto model = [this](const at::Tensor& windows) { return (*trained.model)(windows); };
-    const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
-    expect_finite(logits, sample.id);
-    const at::Tensor mask = to_mask(logits, options.threshold);  // ([D,]H,W)
-    if (with_target) score(mask, sample.at(trained.y_key)[0], std::max<int64_t>(2, logits.size(1)));
-    const std::string stem = folder + "/" + output_stem(source, taken);
-    io::write_ome_tiff(stem + ".ome.tif",
-                       to_output(logits, mask, options.save, sample, trained.y_key));
-    results.add("prediction", stem + ".ome.tif");
-    if (!options.overlay) return;
-    io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
-    results.add("overlay", stem + "_overlay.png");
+    ++books_.done;
+  }
+
+  inference::Predictor model() const {
+    return [this](const at::Tensor& windows) { return (*trained_.model)(windows); };
+  }
+
+  /// Of the first image; of the others with -v.
+  void tell(const std::vector<int64_t>& roi) {
+    if (!plan_.grows) return;
+    log::write(std::exchange(told_, true) ? log::Level::debug : log::Level::info,
+               fmt::format("inference_args.roi_size=AUTO: windows of {} (the training's: {})",
+                           fmt::join(roi, "x"),
+                           fmt::join(plan_.options.roi_size, "x")));
   }
 
   /// A mask would hide it: a comparison with NaN is false.
   static void expect_finite(const at::Tensor& logits, const std::string& id) {
+    if (logits.sum().isfinite().item<bool>()) return;
     const int64_t bad = logits.isfinite().logical_not().sum().item<int64_t>();
     if (bad > 0) {
       throw DataError(
@@ -280,8 +307,19 @@ struct Predictor {
       const at::Tensor channels = at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0);
       return channels.unsqueeze(0).to(at::kFloat);
     };
-    dice.update(one_hot(mask), one_hot(truth));
+    dice_.update(one_hot(mask), one_hot(truth));
   }
+
+  const PredictConfig& config_;
+  const Trained& trained_;
+  c10::Device device_;
+  std::string folder_;
+  Books& books_;
+  InputTransforms transforms_;
+  inference::WindowPlanner plan_;
+  bool told_ = false;
+  metrics::Dice dice_{/*include_background=*/false};
+  OutputNames names_;
 };
 
 int predict(cli::Run run, const PredictConfig& config) {
@@ -289,63 +327,51 @@ int predict(cli::Run run, const PredictConfig& config) {
   watch_signals();
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  const std::string& path = config.data.path;
-  const bool is_manifest = ends_with(path, ".csv") || ends_with(path, ".tsv");
-  cli::Results results(run.json);
-  Predictor predictor{config.predict,
-                      load_trained(config.checkpoint, config.inference_args),
-                      {},
-                      {},
-                      config.data.spacing_um,
-                      is_manifest && config.data.with_target,
-                      device,
-                      "",
-                      results};
-  const Trained& trained = predictor.trained;
-  predictor.window = config::parse<inference::SlidingWindowOptions>(trained.window);
-  predictor.transforms = input_transforms(trained, predictor.with_target);
-  std::vector<std::string> target;
-  if (predictor.with_target) target.push_back(trained.y_key);
-  const std::string axes = config.data.axes.value_or("");
-  std::vector<data::Sample> inputs = list_inputs(path, trained.x_key, target, axes);
-  for (data::Sample& sample : inputs) {
-    for (auto& [key, source] : sample.sources) source.selection.axes = axes;
+  const Trained trained = load_trained(config.checkpoint, config.inference_args);
+  Books books(run.json);
+  std::vector<std::string> keys{trained.x_key};
+  if (config.data.scores()) keys.push_back(trained.y_key);
+  std::vector<data::Sample> inputs =
+      list_inputs(config.data, keys, [&](const std::string& id, const std::exception& error) {
+        books.leave_out(id, error);
+        ++books.images;
+      });
+  if (!inputs.empty()) {
+    inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
+        static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   }
-  inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
-      static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+  books.images += static_cast<int64_t>(inputs.size());
   nn::place_model(*trained.model, trained.config.at("task.model"), device);
-  predictor.folder = open_run_folder(run);
+  const std::string folder = open_run_folder(run);
   perf::apply(config.performance, device);
   log::info(
-      "{}: {} images on {}", config.checkpoint.ckpt_path, inputs.size(), perf::describe(device));
+      "{}: {} images on {}", config.checkpoint.ckpt_path, books.images, perf::describe(device));
 
   const c10::InferenceMode inference_mode;
-  Progress progress("predicting", static_cast<int64_t>(inputs.size()));
-  int64_t done = 0, failed = 0;
-  for (const data::Sample& sample : inputs) {
-    if (signal_received() != 0) break;
-    try {
-      predictor.predict(sample);
-    } catch (const DataError& error) {  // the others still count
-      log::write(log::Level::error, error.what());
-      results.add("failed", sample.id);
-      ++failed;
+  Predictor predictor(config, trained, device, folder, books);
+  const auto conclude = [&](int signal) {
+    if (config.data.scores()) books.results.add("dice", fmt::format("{:.4f}", predictor.dice()));
+    books.results.add("output_dir", folder);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    log::write(signal == 0 ? log::Level::info : log::Level::warn,
+               fmt::format("{}{} of {} images predicted in {}",
+                           signal == 0 ? "" : "interrupted: ",
+                           books.done,
+                           books.images,
+                           format_seconds(elapsed.count())));
+    books.results.print();
+  };
+  {
+    const EndOnSignal end_on_signal(books.mutex, conclude);
+    Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+    int64_t done = 0;
+    for (const data::Sample& sample : inputs) {
+      predictor.predict(sample, progress);
+      progress.update(++done);
     }
-    progress.update(++done);
   }
-  progress.finish();
-  if (predictor.with_target) results.add("dice", fmt::format("{:.4f}", predictor.dice.compute()));
-  results.add("output_dir", predictor.folder);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  const int signal = signal_received();
-  log::write(signal == 0 ? log::Level::info : log::Level::warn,
-             fmt::format("{}{} of {} images predicted in {}",
-                         signal == 0 ? "" : "interrupted: ",
-                         done - failed,
-                         inputs.size(),
-                         format_seconds(elapsed.count())));
-  results.print();
-  return signal != 0 ? signal_exit_code(signal) : failed == 0 ? 0 : 2;
+  conclude(0);
+  return books.code;
 }
 
 }  // namespace

@@ -339,7 +339,13 @@ int run(const Program& program, int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
   std::set_terminate(end_program);
   try {
-    return run_throwing(program, argc, argv);
+    const int code = run_throwing(program, argc, argv);
+    if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+      throw IoError(
+          "stdout: not all could be written: the disk is full, or its reader has gone; what was "
+          "made is in its place");
+    }
+    return code;
   } catch (const std::exception& error) {
     return report(error);
   }

@@ -60,11 +60,12 @@ struct Describe {
   std::string text;     // the answer
 };
 
-/// Parses, composes, and prints or runs. Returns the exit code; never throws.
+/// Parses, composes, and prints or runs. Returns the exit code (4 when stdout did not take all);
+/// never throws.
 int run(const Program& program, int argc, char** argv);
 
 /// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than
-/// once.
+/// once. A text with control characters is written as in JSON.
 class Results {
  public:
   explicit Results(bool json) : json_(json) {}

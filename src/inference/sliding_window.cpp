@@ -113,11 +113,19 @@ void SlidingWindowOptions::check() const {
     if (!(share >= 0 && share < 1))
       throw ConfigError(fmt::format("inference_args.overlap: expected [0, 1), got {}", share));
   }
+  if (cval != 0 && padding_mode != "constant") {
+    throw ConfigError(fmt::format(
+        "inference_args.cval={}: padding_mode={} takes its values from the image; leave "
+        "cval out, or set padding_mode=constant",
+        cval,
+        padding_mode));
+  }
 }
 
 Tensor sliding_window(const Tensor& image,
                       const Predictor& predictor,
-                      const SlidingWindowOptions& options) {
+                      const SlidingWindowOptions& options,
+                      const WindowProgress& progress) {
   options.check();
   const auto dims = static_cast<std::size_t>(image.dim() - 2);
   Sizes roi = per_dimension(options.roi_size, dims, "roi_size");
@@ -140,8 +148,8 @@ Tensor sliding_window(const Tensor& image,
   shape.insert(shape.end(), roi.begin(), roi.end());
   const at::Tensor buffer = at::empty(shape, input.options());  // (S,C,roi), reused by every batch
   at::Tensor output, weight;                                    // (N,K,size), (1,1,size)
-  std::optional<Progress> progress;
-  if (options.progress) progress.emplace("windows", total);
+  std::optional<Progress> shown;
+  if (options.progress) shown.emplace("windows", total);
   for (int64_t first = 0; first < total; first += shape[0]) {
     const int64_t count = std::min(shape[0], total - first);
     for (int64_t i = 0; i < count; ++i) {
@@ -169,7 +177,8 @@ Tensor sliding_window(const Tensor& image,
       if (first + i < per_image)
         box(weight, 0, start, roi).add_(importance);  // the same for every image
     }
-    if (progress) progress->update(first + count);
+    if (shown) shown->update(first + count);
+    if (progress) progress(first + count, total);
   }
   output.div_(weight);
   for (std::size_t d = 0; d < dims; ++d)

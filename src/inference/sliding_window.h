@@ -23,6 +23,10 @@ struct SlidingWindowOptions {
     v("roi_size",
       roi_size,
       "voxels of the window, per spatial dimension; one number for all; <= 0: the image's size");
+    visit_others(v);
+  }
+  template <class V>
+  void visit_others(V& v) {  // all but roi_size
     v("sw_batch_size", sw_batch_size, "windows per forward pass", 1, 1e6);
     v("overlap",
       overlap,
@@ -33,7 +37,7 @@ struct SlidingWindowOptions {
       padding_mode,
       "how an image smaller than the window is filled up",
       {"constant", "reflect", "replicate", "circular"});
-    v("cval", cval, "value of constant padding");
+    v("cval", cval, "value of padding_mode=constant");
     v("progress", progress, "show progress over windows");
   }
   void check() const;
@@ -41,6 +45,8 @@ struct SlidingWindowOptions {
 
 /// (S,C,roi...) -> (S,K,roi...)
 using Predictor = std::function<Tensor(const Tensor& windows)>;
+/// Is told after each pass how many windows are done, of how many.
+using WindowProgress = std::function<void(int64_t done, int64_t total)>;
 
 /// Predicts an image by overlapping windows and blends them.
 /// Shape: image (N,C,[D,]H,W) -> (N,K,[D,]H,W) float32, on the image's device.
@@ -49,7 +55,8 @@ using Predictor = std::function<Tensor(const Tensor& windows)>;
 /// image; DataError when the predictor's output has another spatial size than its windows.
 Tensor sliding_window(const Tensor& image,
                       const Predictor& predictor,
-                      const SlidingWindowOptions& options);
+                      const SlidingWindowOptions& options,
+                      const WindowProgress& progress = {});
 
 /// First index of each window along one dimension. Range: 0 <= overlap < 1.
 std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap);

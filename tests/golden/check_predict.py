@@ -1,6 +1,6 @@
 """Compares `predict` with PyTorch + MONAI for the same weights, image and windows.
 
-  predict checkpoint.ckpt_path=CKPT data.path=IMAGE predict.save=logits paths.output_dir=OUT
+  predict checkpoint.ckpt_path=CKPT data.path=IMAGE predict.save=logits inference_args.roi_size=null paths.output_dir=OUT
   python tests/golden/check_predict.py CKPT IMAGE OUT/NAME.ome.tif
 
 The checkpoint's weights go into monai.networks.nets.DynUNet as they are; its configuration says the rest.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -60,6 +61,33 @@ TEST(SlidingWindow, RefusesOptionsThatDoNotFit) {
                    },
                    options),
                DataError);
+}
+
+TEST(SlidingWindow, RefusesAConstantThatNothingUses) {
+  inference::SlidingWindowOptions options;
+  options.cval = 1;
+  EXPECT_NO_THROW(options.check());
+  for (const char* mode : {"reflect", "replicate", "circular"}) {
+    options.padding_mode = mode;
+    EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find(mode),
+              std::string::npos);
+  }
+  options.cval = 0;
+  EXPECT_NO_THROW(options.check());
+}
+
+TEST(SlidingWindow, TellsHowFarItIs) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8};
+  options.overlap = {0};
+  options.sw_batch_size = 4;
+  std::vector<std::pair<int64_t, int64_t>> told;
+  inference::sliding_window(
+      at::zeros({1, 1, 24, 24}),
+      [](const at::Tensor& x) { return x; },
+      options,
+      [&](int64_t done, int64_t total) { told.emplace_back(done, total); });
+  EXPECT_EQ(told, (std::vector<std::pair<int64_t, int64_t>>{{4, 9}, {8, 9}, {9, 9}}));
 }
 
 TEST(WindowStarts, FollowsThePeersRounding) {

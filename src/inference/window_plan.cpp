@@ -1,0 +1,119 @@
+#include "inference/window_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "perf/device_memory.h"
+
+namespace cytra::inference {
+namespace {
+
+// What a library takes for itself (oneDNN's copies in its own layouts) is not counted, and a
+// prediction should leave something: more is only taken when there is so much more.
+constexpr double kMargin = 2;
+// Per voxel, after the windows: class numbers (int64), mask, the image that is written, overlay.
+constexpr double kAfter = 12;
+
+class PeakMeter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void* /*address*/,
+                         int64_t bytes,
+                         std::size_t /*allocated*/,
+                         std::size_t /*reserved*/,
+                         c10::Device /*device*/) override {
+    now_ += bytes;
+    peak_ = std::max(peak_, now_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t now_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+ModelCost measure_cost(const Predictor& model, const Tensor& window) {
+  const auto meter = std::make_shared<PeakMeter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+  const at::Tensor output = model(window);
+  const auto voxels = static_cast<double>(window.numel() / window.size(1));
+  return {static_cast<double>(meter->peak()) / voxels + 4.0 * static_cast<double>(window.size(1)),
+          output.size(1)};
+}
+
+Room room_on(c10::Device device) {
+  return {perf::free_memory(device), device.is_cpu() ? available_memory().limit : "the device"};
+}
+
+double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
+                               const SlidingWindowOptions& chosen) const {
+  double image = 1, window = 1, count = 1;
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    const double side = static_cast<double>(size[d]);
+    const double roi = static_cast<double>(chosen.roi_size[d]);
+    image *= std::max(side, roi);
+    window *= roi;
+    count *= std::max(1.0, side / roi);  // at least: they overlap
+  }
+  const double windows =
+      std::min(static_cast<double>(chosen.sw_batch_size), std::ceil(count)) * window;
+  return 4 * image * static_cast<double>(cost.out_channels) +
+         std::max(4 * image + windows * cost.bytes_per_voxel, kAfter * image);
+}
+
+SlidingWindowOptions WindowPlanner::plan(const std::string& id,
+                                         const std::vector<int64_t>& size,
+                                         int64_t held_bytes,
+                                         const Room& room) const {
+  SlidingWindowOptions base = options;
+  if (base.roi_size.size() == 1) base.roi_size.resize(size.size(), base.roi_size[0]);
+  if (base.roi_size.size() != size.size()) return options;  // sliding_window() tells
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
+  }
+  const auto bytes = [&](const SlidingWindowOptions& chosen) {
+    return static_cast<double>(held_bytes) + bytes_of(size, chosen);
+  };
+  if (grows) {
+    SlidingWindowOptions larger = base;
+    for (std::size_t d = 0; d < size.size(); ++d) {
+      const int64_t whole = (size[d] + divisor[d] - 1) / divisor[d] * divisor[d];
+      larger.roi_size[d] = std::min(2 * base.roi_size[d], whole);
+      base.roi_size[d] = std::min(base.roi_size[d], whole);
+    }
+    for (const int64_t batch : {base.sw_batch_size, int64_t{1}}) {
+      larger.sw_batch_size = batch;
+      if (kMargin * bytes(larger) <= static_cast<double>(room.bytes)) return larger;
+    }
+    log::info("{}: windows of {} would take {} of the {} that are left ({}): the training's",
+              id,
+              fmt::join(larger.roi_size, "x"),
+              format_bytes(kMargin * bytes(larger)),
+              format_bytes(static_cast<double>(room.bytes)),
+              room.limit);
+  }
+  if (bytes(base) <= static_cast<double>(room.bytes)) return base;
+  throw MemoryError(fmt::format(
+      "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
+      "inference_args.roi_size, inference_args.sw_batch_size=1, smaller images, or more memory",
+      id,
+      fmt::join(size, "x"),
+      fmt::join(base.roi_size, "x"),
+      format_bytes(bytes(base)),
+      format_bytes(static_cast<double>(room.bytes)),
+      room.limit));
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,46 @@
+#pragma once
+// Which windows an image is predicted by, within the memory at hand.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "inference/sliding_window.h"
+
+namespace cytra::inference {
+
+/// What a pass of a model takes.
+struct ModelCost {
+  double bytes_per_voxel = 0;  // of the windows in it, at its peak
+  int64_t out_channels = 1;
+};
+/// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it.
+ModelCost measure_cost(const Predictor& model, const Tensor& window);
+
+/// Memory that tensors can still take.
+struct Room {
+  int64_t bytes;      // INT64_MAX: nothing tells
+  std::string limit;  // what ends it, for messages
+};
+Room room_on(c10::Device device);
+
+struct WindowPlanner {
+  SlidingWindowOptions options;
+  /// Windows are twice those of `options` in each dimension where memory allows, and follow an
+  /// image that is smaller, up to the next multiple of `divisor`; else they are as in `options`.
+  bool grows = false;
+  ModelCost cost;
+  std::vector<int64_t> divisor;  // of the model's windows, per dimension
+
+  /// The options for an image of `size` ([D,]H,W) that is named `id`, while `held_bytes` more are
+  /// in memory. Throws: MemoryError when the smallest windows need more than `room`.
+  SlidingWindowOptions plan(const std::string& id,
+                            const std::vector<int64_t>& size,
+                            int64_t held_bytes,
+                            const Room& room) const;
+  /// At the peak, of predicting an image of `size` by windows of `chosen`.
+  double bytes_of(const std::vector<int64_t>& size, const SlidingWindowOptions& chosen) const;
+};
+
+}  // namespace cytra::inference

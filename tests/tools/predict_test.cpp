@@ -1,0 +1,168 @@
+// `predict` as a user meets it.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "io/ome_tiff.h"
+#include "io/reader.h"
+#include "tests/support/program.h"
+
+namespace cytra {
+namespace {
+namespace fs = std::filesystem;
+using test::Outcome;
+using test::shell;
+
+/// A 2D model with patches of 32, trained once for a step.
+class Predict : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new test::TmpDir();
+    const Outcome made = shell("\"$BIN/generate_samples\" --output '" + at("samples") +
+                               "' --train 1 --valid 1 --test 1 --size 64 --seed 3");
+    ASSERT_EQ(made.code, 0) << made.err;
+    const Outcome trained = shell(
+        "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+        "trainer.max_steps=1 patch_shape=[32,32] model.filters=[4,8,8] 'data.path=" +
+        at("samples") + "' 'paths.output_dir=" + at("run") + "'");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  static std::string at(const std::string& name) { return *dir_ / name; }
+  static std::string command(const std::string& path, const std::string& more = "") {
+    return "\"$BIN/predict\" 'checkpoint.ckpt_path=" + at("run/checkpoints/last.ckpt") +
+           "' trainer.accelerator=cpu 'data.path=" + path + "' 'paths.output_dir=" + path +
+           ".out' " + more;
+  }
+  static std::vector<std::string> values_of(const std::string& text, const std::string& key) {
+    std::vector<std::string> values;
+    for (const std::string& line : split(text, '\n')) {
+      if (starts_with(line, key + ": ")) values.push_back(line.substr(key.size() + 2));
+    }
+    return values;
+  }
+  static io::Image noise(std::array<int64_t, 4> shape) {
+    io::Image image;
+    image.shape = shape;
+    image.pixels.resize(image.bytes());
+    uint32_t state = 1;
+    for (unsigned char& byte : image.pixels)
+      byte = static_cast<unsigned char>((state = state * 1664525 + 1013904223) >> 24);
+    return image;
+  }
+  static test::TmpDir* dir_;
+};
+test::TmpDir* Predict::dir_ = nullptr;
+
+TEST_F(Predict, NiftiInNiftiOut) {
+  io::Image image = noise({1, 1, 50, 70});
+  const double c = std::cos(0.7), s = std::sin(0.7);
+  image.geometry.affine = {0.5 * c, -0.75 * s, 0, -11.5, 0.5 * s, 0.75 * c, 0, 22, 0, 0, -2, 3};
+  image.geometry.spacing_um = {2000, 750, 500};
+  io::write_nifti(at("oblique.nii.gz"), image);
+  const Outcome outcome = shell(command(at("oblique.nii.gz")));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string path = at("oblique.nii.gz.out/oblique.nii.gz");
+  EXPECT_EQ(values_of(outcome.out, "prediction"), (std::vector<std::string>{path}));
+  const io::Image mask = io::read_image(path);
+  EXPECT_EQ(mask.shape, image.shape);
+  EXPECT_EQ(mask.dtype, io::Dtype::u8);
+  for (std::size_t i = 0; i < 12; ++i)
+    EXPECT_NEAR(mask.geometry.affine[i], image.geometry.affine[i], 1e-6) << i;
+}
+
+TEST_F(Predict, EveryFrameOfATimeLapse) {
+  io::ImageInfo info;
+  info.shape = {1, 1, 40, 40};
+  info.timepoints = 3;
+  {
+    io::OmeTiffWriter writer(at("lapse.ome.tif"), info);
+    for (int64_t t = 0; t < 3; ++t) writer.write({}, noise(info.shape), t);
+    writer.finish();
+  }
+  const Outcome outcome = shell(command(at("lapse.ome.tif"), "predict.overlay=false"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> expected;
+  for (const char* t : {"0", "1", "2"})
+    expected.push_back(at("lapse.ome.tif.out/lapse_t") + t + ".ome.tif");
+  EXPECT_EQ(values_of(outcome.out, "prediction"), expected);
+  EXPECT_EQ(io::open_image(expected[2])->info().timepoints, 1);
+  EXPECT_NE(outcome.err.find("3 of 3 images predicted"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
+  fs::create_directories(at("odd"));
+  io::write_ome_tiff(at("odd/1_stack.ome.tif"), noise({1, 3, 40, 40}));
+  io::write_ome_tiff(at("odd/2_channels.ome.tif"), noise({3, 1, 40, 40}));
+  std::ofstream(at("odd/3_text.tif")) << "no image";
+  fs::create_symlink(at("nothing"), at("odd/4_link.tif"));
+  io::write_ome_tiff(at("odd/5_good.ome.tif"), noise({1, 1, 40, 40}));
+  std::ofstream(at("odd.csv")) << "raw\nodd/1_stack.ome.tif\nodd/4_link.tif\nodd/3_text.tif\n"
+                                  "odd/2_channels.ome.tif\nodd/5_good.ome.tif\n";
+  const Outcome skipped = shell(command(at("odd.csv")));
+  EXPECT_EQ(skipped.code, 2) << skipped.err;
+  EXPECT_EQ(values_of(skipped.out, "failed").size(), 4U) << skipped.out;
+  EXPECT_EQ(values_of(skipped.out, "prediction"),
+            (std::vector<std::string>{at("odd.csv.out/5_good.ome.tif")}));
+  EXPECT_NE(skipped.err.find("1 of 5 images predicted"), std::string::npos) << skipped.err;
+  EXPECT_NE(skipped.err.find("3 channels, the model expects 1"), std::string::npos) << skipped.err;
+
+  const Outcome failed = shell(command(at("odd"), "data.on_error=fail"));
+  EXPECT_EQ(failed.code, 2) << failed.err;
+  EXPECT_NE(failed.err.find("1_stack.ome.tif"), std::string::npos) << failed.err;
+  EXPECT_FALSE(fs::exists(at("odd.out/5_good.ome.tif")));
+}
+
+TEST_F(Predict, WindowsAreTwiceThePatchUnlessToldOtherwise) {
+  io::write_ome_tiff(at("plane.ome.tif"), noise({1, 1, 100, 50}));
+  const auto log_of = [](const std::string& more) {
+    const Outcome outcome = shell(command(at("plane.ome.tif"), more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_NE(log_of("").find("windows of 64x52 (the training's: 32x32)"), std::string::npos);
+  EXPECT_EQ(log_of("inference_args.roi_size=null").find("AUTO"), std::string::npos);
+  EXPECT_EQ(log_of("inference_args.roi_size=[48,48]").find("AUTO"), std::string::npos);
+  const Outcome wrong = shell(command(at("plane.ome.tif"), "inference_args.roi_size=[a,b]"));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("roi_size"), std::string::npos) << wrong.err;
+}
+
+TEST_F(Predict, EndsWithinAnImageAtTheFirstSignal) {
+  io::write_ome_tiff(at("large.ome.tif"), noise({1, 1, 1500, 1500}));
+  const Outcome outcome =
+      shell(command(at("large.ome.tif"), "inference_args.overlap=0.95") +
+            " & pid=$!; while ! grep -q AUTO '" + at("large.ome.tif.out/predict.log") +
+            "' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(outcome.code, 143) << outcome.err;
+  EXPECT_NE(outcome.err.find("interrupted: 0 of 1 images predicted"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(values_of(outcome.out, "output_dir").size(), 1U) << outcome.out;
+  EXPECT_FALSE(fs::exists(at("large.ome.tif.out/large.ome.tif")));
+}
+
+TEST_F(Predict, AFullStdoutIsAnError) {
+  io::write_ome_tiff(at("small.ome.tif"), noise({1, 1, 40, 40}));
+  const Outcome outcome = shell(command(at("small.ome.tif")) + " > /dev/full");
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("stdout"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(fs::exists(at("small.ome.tif.out/small.ome.tif")));
+  for (const char* program : {"predict --help", "train --cfg job", "train --version"})
+    EXPECT_EQ(shell(std::string("\"$BIN\"/") + program + " > /dev/full").code, 4) << program;
+}
+
+TEST_F(Predict, ALineEndInANameMakesUpNoResults) {
+  const std::string name = "a\nbest_checkpoint: forged.ome.tif";
+  io::write_ome_tiff(at(name), noise({1, 1, 40, 40}));
+  const Outcome outcome = shell(command(at(name)));
+  EXPECT_EQ(values_of(outcome.out, "best_checkpoint").size(), 0U) << outcome.out;
+}
+
+}  // namespace
+}  // namespace cytra
