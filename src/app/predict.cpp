@@ -22,9 +22,9 @@
 #include "data/image_tensor.h"
 #include "inference/overlay.h"
 #include "inference/sliding_window.h"
-#include "metrics/dice.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "tasks/class_labels.h"
 #include "training/trainer_options.h"
 
 namespace cytra::app {
@@ -41,9 +41,10 @@ struct PredictOptions {
   void visit(V& v) {
     v("save",
       save,
-      "mask: class numbers (uint8); probability or logits: one float32 channel per class",
+      "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
+      "channel per class or mask",
       {"mask", "probability", "logits"});
-    v("threshold", threshold, "of a one-channel model's probability", 0, 1);
+    v("threshold", threshold, "of a mask's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
   }
 };
@@ -143,15 +144,17 @@ std::string output_stem(const data::Source& source, std::set<std::string>& taken
 /// What a checkpoint says about how its model is to be used.
 struct Trained : TrainedModel {
   Node window;
+  tasks::ClassLabels labels;
   std::string x_key, y_key;
 };
 
 Trained load_trained(const TrainedOptions& options, const Node& changes) {
-  Trained trained{load_model(options), {}, {}, {}};
+  Trained trained{load_model(options), {}, {}, {}, {}};
   const Node& task = trained.config.at("task");
   trained.x_key = task.get<std::string>("x_key");
   trained.y_key = task.get<std::string>("y_key");
   trained.window = task.at("inference_args");
+  trained.labels = tasks::class_labels_of(task);
   for (const auto& [key, value] : changes.map) {
     if (!value.is_null()) trained.window.set(key, value);
   }
@@ -181,29 +184,28 @@ data::Transforms input_transforms(const Trained& trained, bool with_target) {
     list->list.erase(std::remove_if(list->list.begin(), list->list.end(), is_idle),
                      list->list.end());
   }
-  return data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
-}
-
-at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
-  return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0))
-      .to(at::kByte);
+  const auto lists = config::parse<data::SplitTransforms>(transforms);
+  data::Transforms result = data::make_transforms(lists, split);
+  if (result.empty()) data::throw_no_transforms(lists, split);
+  return result;
 }
 
 io::Image to_output(const at::Tensor& logits,
                     const at::Tensor& mask,
+                    const tasks::ClassLabels& labels,
                     const std::string& save,
                     const data::Sample& sample,
                     const std::string& name) {
-  if (save == "mask") {
-    io::Image image = data::to_image(mask.unsqueeze(0), io::Dtype::u8, sample.geometry);
+  const at::Tensor values = save == "mask"          ? mask
+                            : save == "probability" ? labels.probabilities(logits)
+                                                    : logits;
+  io::Image image =
+      data::to_image(values[0], save == "mask" ? labels.dtype() : io::Dtype::f32, sample.geometry);
+  if (save == "mask" && values.size(1) == 1) {
     image.channel_names = {name};
     return image;
   }
-  at::Tensor values = logits[0];
-  if (save == "probability")
-    values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
-  io::Image image = data::to_image(values, io::Dtype::f32, sample.geometry);
-  for (int64_t k = 0; k < values.size(0); ++k)
+  for (int64_t k = 0; k < values.size(1); ++k)
     image.channel_names.push_back(fmt::format("{} {} {}", name, save, k));
   return image;
 }
@@ -219,7 +221,7 @@ struct Predictor {
   c10::Device device;
   std::string folder;
   cli::Results& results;
-  metrics::Dice dice{/*include_background=*/false};
+  metrics::Dice dice = trained.labels.dice();
   std::set<std::string> taken;
 
   void predict(data::Sample sample) {
@@ -242,17 +244,22 @@ struct Predictor {
                                   image.size(1),
                                   trained.model->in_channels()));
     }
+    at::Tensor truth;
+    if (with_target)
+      truth = trained.labels.target_of(sample, trained.y_key, trained.x_key).unsqueeze(0);
     const auto model = [this](const at::Tensor& windows) { return (*trained.model)(windows); };
     const at::Tensor logits = inference::sliding_window(image.to(device), model, window).cpu();
     expect_finite(logits, sample.id);
-    const at::Tensor mask = to_mask(logits, options.threshold);  // ([D,]H,W)
-    if (with_target) score(mask, sample.at(trained.y_key)[0], std::max<int64_t>(2, logits.size(1)));
+    const at::Tensor mask = trained.labels.predict(logits, options.threshold);
+    if (with_target) dice.update(trained.labels.one_hot(mask), trained.labels.one_hot(truth));
     const std::string stem = folder + "/" + output_stem(source, taken);
-    io::write_ome_tiff(stem + ".ome.tif",
-                       to_output(logits, mask, options.save, sample, trained.y_key));
+    io::write_ome_tiff(
+        stem + ".ome.tif",
+        to_output(logits, mask, trained.labels, options.save, sample, trained.y_key));
     results.add("prediction", stem + ".ome.tif");
     if (!options.overlay) return;
-    io::write_png(stem + "_overlay.png", inference::draw_overlay(shown, mask));
+    io::write_png(stem + "_overlay.png",
+                  inference::draw_overlay(shown, trained.labels.flattened(mask)[0][0]));
     results.add("overlay", stem + "_overlay.png");
   }
 
@@ -266,14 +273,6 @@ struct Predictor {
                       bad,
                       logits.numel()));
     }
-  }
-
-  void score(const at::Tensor& mask, const at::Tensor& truth, int64_t classes) {
-    const auto one_hot = [&](const at::Tensor& labels) {  // ([D,]H,W) -> (1,K,[D,]H,W)
-      const at::Tensor channels = at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0);
-      return channels.unsqueeze(0).to(at::kFloat);
-    };
-    dice.update(one_hot(mask), one_hot(truth));
   }
 };
 
@@ -323,7 +322,12 @@ int predict(cli::Run run, const PredictConfig& config) {
     progress.update(++done);
   }
   progress.finish();
-  if (predictor.with_target) results.add("dice", fmt::format("{:.4f}", predictor.dice.compute()));
+  if (predictor.with_target) {
+    for (const auto& [name, value] : trained.labels.scores(predictor.dice))
+      results.add(name, value);
+    const std::string missing = trained.labels.what_is_missing(predictor.dice);
+    if (!missing.empty()) log::warn("{}", missing);
+  }
   results.add("output_dir", predictor.folder);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   const int signal = signal_received();
