@@ -65,8 +65,8 @@ printf '%s\n' "$results" >&2
 cat <<END
 
 Done in $((SECONDS / 60)) min $((SECONDS % 60)) s
-  validation Dice  $dice
-  test Dice        $test_dice
+  validation Dice  $(LC_ALL=C printf '%.4f' "$dice")
+  test Dice        $(LC_ALL=C printf '%.4f' "$test_dice")
   prediction       $(seen "$prediction")
   overlay          $(seen "$overlay")
   performance      $(seen "$folder/report.json")

@@ -26,9 +26,9 @@
 #include "inference/overlay.h"
 #include "inference/sliding_window.h"
 #include "inference/window_plan.h"
-#include "metrics/dice.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "tasks/class_labels.h"
 #include "training/trainer_options.h"
 
 namespace cytra::app {
@@ -100,15 +100,17 @@ const bool added = add_program<PredictConfig>("predict");
 struct Trained : TrainedModel {
   Node window;
   bool window_grows = false;
+  tasks::ClassLabels labels;
   std::string x_key, y_key;
 };
 
 Trained load_trained(const TrainedOptions& options, const Node& changes) {
-  Trained trained{load_model(options), {}, false, {}, {}};
+  Trained trained{load_model(options), {}, false, {}, {}, {}};
   const Node& task = trained.config.at("task");
   trained.x_key = task.get<std::string>("x_key");
   trained.y_key = task.get<std::string>("y_key");
   trained.window = task.at("inference_args");
+  trained.labels = tasks::class_labels_of(task);
   for (const auto& [key, value] : changes.map) {
     if (key == "roi_size" && WindowOptions::is_auto(value)) {
       // Windows that the training gave a size of their own are kept.
@@ -123,26 +125,22 @@ Trained load_trained(const TrainedOptions& options, const Node& changes) {
   return trained;
 }
 
-at::Tensor to_mask(const at::Tensor& logits, double threshold) {  // (1,K,...) -> (...) uint8
-  return (logits.size(1) == 1 ? at::sigmoid(logits[0][0]).gt(threshold) : logits[0].argmax(0))
-      .to(at::kByte);
-}
-
 io::Image to_output(const at::Tensor& logits,
                     const at::Tensor& mask,
+                    const tasks::ClassLabels& labels,
                     const std::string& save,
                     const data::Sample& sample,
                     const std::string& name) {
-  if (save == "mask") {
-    io::Image image = data::to_image(mask.unsqueeze(0), io::Dtype::u8, sample.geometry);
+  const at::Tensor values = save == "mask"          ? mask
+                            : save == "probability" ? labels.probabilities(logits)
+                                                    : logits;
+  io::Image image =
+      data::to_image(values[0], save == "mask" ? labels.dtype() : io::Dtype::f32, sample.geometry);
+  if (save == "mask" && values.size(1) == 1) {
     image.channel_names = {name};
     return image;
   }
-  at::Tensor values = logits[0];
-  if (save == "probability")
-    values = logits.size(1) == 1 ? at::sigmoid(values) : at::softmax(values, 0);
-  io::Image image = data::to_image(values, io::Dtype::f32, sample.geometry);
-  for (int64_t k = 0; k < values.size(0); ++k)
+  for (int64_t k = 0; k < values.size(1); ++k)
     image.channel_names.push_back(fmt::format("{} {} {}", name, save, k));
   return image;
 }
@@ -186,7 +184,7 @@ class Predictor {
         attempt(frame.id, Part::writing, [&] { write(made); });
     }
   }
-  double dice() const { return dice_.compute(); }
+  const metrics::Dice& dice() const { return dice_; }
 
  private:
   struct Prediction {
@@ -253,24 +251,26 @@ class Predictor {
           progress.show_part(made.sample.id + ", windows", done, n);
         }).cpu();
     expect_finite(made.logits, made.sample.id);
-    made.mask = to_mask(made.logits, config_.predict.threshold);  // ([D,]H,W)
+    made.mask = trained_.labels.predict(made.logits, config_.predict.threshold);  // (1,K,...)
   }
 
   void write(Prediction& made) {
     const auto found = made.sample.sources.find(trained_.x_key);
     const data::Source source =  // transforms may drop it
         found == made.sample.sources.end() ? data::Source() : found->second;
-    const io::Image image =
-        to_output(made.logits, made.mask, config_.predict.save, made.sample, trained_.y_key);
+    const tasks::ClassLabels& labels = trained_.labels;
+    at::Tensor truth;
+    if (config_.data.scores())
+      truth = labels.target_of(made.sample, trained_.y_key, trained_.x_key).unsqueeze(0);
+    const io::Image image = to_output(
+        made.logits, made.mask, labels, config_.predict.save, made.sample, trained_.y_key);
     const std::lock_guard lock(books_.mutex);
-    if (config_.data.scores()) {
-      score(
-          made.mask, made.sample.at(trained_.y_key)[0], std::max<int64_t>(2, made.logits.size(1)));
-    }
+    if (truth.defined()) dice_.update(labels.one_hot(made.mask), labels.one_hot(truth));
     const std::string stem = folder_ + "/" + names_.next(source);
     books_.results.add("prediction", write_prediction(stem, source.path, image, config_.predict));
     if (config_.predict.overlay) {
-      io::write_png(stem + "_overlay.png", inference::draw_overlay(made.shown, made.mask));
+      io::write_png(stem + "_overlay.png",
+                    inference::draw_overlay(made.shown, labels.flattened(made.mask)[0][0]));
       books_.results.add("overlay", stem + "_overlay.png");
     }
     ++books_.done;
@@ -302,14 +302,6 @@ class Predictor {
     }
   }
 
-  void score(const at::Tensor& mask, const at::Tensor& truth, int64_t classes) {
-    const auto one_hot = [&](const at::Tensor& labels) {  // ([D,]H,W) -> (1,K,[D,]H,W)
-      const at::Tensor channels = at::one_hot(labels.to(at::kLong), classes).movedim(-1, 0);
-      return channels.unsqueeze(0).to(at::kFloat);
-    };
-    dice_.update(one_hot(mask), one_hot(truth));
-  }
-
   const PredictConfig& config_;
   const Trained& trained_;
   c10::Device device_;
@@ -318,7 +310,7 @@ class Predictor {
   InputTransforms transforms_;
   inference::WindowPlanner plan_;
   bool told_ = false;
-  metrics::Dice dice_{/*include_background=*/false};
+  metrics::Dice dice_ = trained_.labels.dice();
   OutputNames names_;
 };
 
@@ -350,7 +342,12 @@ int predict(cli::Run run, const PredictConfig& config) {
   const c10::InferenceMode inference_mode;
   Predictor predictor(config, trained, device, folder, books);
   const auto conclude = [&](int signal) {
-    if (config.data.scores()) books.results.add("dice", fmt::format("{:.4f}", predictor.dice()));
+    if (config.data.scores()) {
+      for (const auto& [name, value] : trained.labels.scores(predictor.dice()))
+        books.results.add(name, value);
+      const std::string missing = trained.labels.what_is_missing(predictor.dice());
+      if (!missing.empty()) log::warn("{}", missing);
+    }
     books.results.add("output_dir", folder);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     log::write(signal == 0 ? log::Level::info : log::Level::warn,

@@ -119,7 +119,9 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
       if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;
     }
   }
-  transforms_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
+  const auto lists = config::parse<data::SplitTransforms>(transforms);
+  transforms_ = data::make_transforms(lists, split);
+  if (transforms_.empty()) data::throw_no_transforms(lists, split);
 }
 
 at::Tensor InputTransforms::apply(data::Sample& sample,

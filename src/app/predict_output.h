@@ -18,13 +18,14 @@ struct PredictOptions {
   void visit(V& v) {
     v("save",
       save,
-      "mask: class numbers (uint8); probability or logits: one float32 channel per class",
+      "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
+      "channel per class or mask",
       {"mask", "probability", "logits"});
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
       {"auto", "ome_tiff", "nifti", "ome_zarr", "npy", "png"});
-    v("threshold", threshold, "of a one-channel model's probability", 0, 1);
+    v("threshold", threshold, "of a mask's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
   }
   void check() const;

@@ -179,6 +179,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
                                 device.is_cuda(),
                                 model.channels_last,
                                 data::make_cache(module->loader()),
+                                task->sample_transform(),
                                 place.rank,
                                 place.size};
   if (processes.is_first()) {

@@ -25,6 +25,7 @@ data::DataLoader make_loader(const data::DataModule& module,
                              const training::Amount& limit,
                              bool overfits) {
   data::DataLoaderSpec spec = data::loader_spec(module, split);
+  if (settings.last) spec.transforms.push_back(settings.last);
   if (split == data::Split::train) spec.options = options;
   spec.seed = settings.seed;
   spec.pin = settings.pin && spec.options.pin_memory;

@@ -17,6 +17,7 @@ struct LoaderSettings {
   uint64_t seed;
   bool pin, channels_last;
   std::shared_ptr<data::CacheManager> cache;
+  std::shared_ptr<data::Transform> last;  // of every sample's transforms: the task's; may be null
   int64_t rank = 0, processes = 1;
 };
 

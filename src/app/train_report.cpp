@@ -57,24 +57,21 @@ void report(const cli::Run& run,
   const std::string best = state.best_path.empty() ? last : state.best_path;
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
   cli::Results results(run.json);
-  const auto real = [](double value) {
-    Node node;
-    node.kind = config::Kind::real;
-    node.real = value;
-    return node;
-  };
   if (!state.best_path.empty()) {
     results.add("best_metric", best_metric(run));
-    results.add("best_score", real(std::round(state.best_score * 1e6) / 1e6));
+    results.add("best_score", state.best_score);
     if (best_metric(run) != "step")
       results.add("best_mode",
                   run.config.get<std::string>("callbacks.model_checkpoint.mode", "min"));
     results.add("best_checkpoint", state.best_path);
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
-  for (const auto& [name, value] : tested) results.add(name, real(std::round(value * 1e6) / 1e6));
+  for (const auto& [name, value] : state.metrics) {  // of the last validation
+    if (starts_with(name, "val/")) results.add(name, value);
+  }
+  for (const auto& [name, value] : tested) results.add(name, value);
   results.add("steps", Node::make_integer(state.step));
-  results.add("seconds", real(std::round(seconds * 1e3) / 1e3));
+  results.add("seconds", std::round(seconds * 1e3) / 1e3);
   results.add("output_dir", folder);
   log::info("done in {}: {} steps{}",
             format_seconds(seconds),

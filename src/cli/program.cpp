@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -300,6 +301,16 @@ void Results::add(const std::string& key, config::Node value) {
   if (json_ && value.kind == config::Kind::string && !is_utf8(value.string))
     value.string = escaped(value.string);
   entries_.emplace_back(key, std::move(value));
+}
+
+void Results::add(const std::string& key, double value) {
+  Node node = Node::make_string(fmt::format("{}", value));  // JSON has no word for nan
+  if (std::isfinite(value)) {
+    node = Node();
+    node.kind = config::Kind::real;
+    node.real = value;
+  }
+  add(key, std::move(node));
 }
 
 void Results::print() const {

@@ -73,6 +73,8 @@ class Results {
   void add(const std::string& key, const std::string& value) {
     add(key, config::Node::make_string(value));
   }
+  /// All digits of it.
+  void add(const std::string& key, double value);
   void print() const;
 
  private:

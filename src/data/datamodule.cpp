@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "data/loader.h"
 #include "io/reader.h"
@@ -36,6 +38,19 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   return result;
 }
 
+void throw_no_transforms(const SplitTransforms& transforms, Split split) {
+  const config::Node& list = split == Split::train     ? transforms.train
+                             : split == Split::predict ? transforms.predict
+                                                       : transforms.valid;
+  throw ConfigError(fmt::format(
+      "{}: no transforms, so nothing loads the images of '{}': expected a list of transforms{}",
+      list.path.empty() ? fmt::format("data.transforms.{}", name_of(split)) : list.where(),
+      name_of(split),
+      split == Split::valid
+          ? " that begins with LoadImaged (or no validation: trainer.limit_val_batches=0)"
+          : " that begins with LoadImaged"));
+}
+
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
   BatchTransforms result;
   for (const config::Node& node : transforms.batch.list)
@@ -48,6 +63,8 @@ DataLoaderSpec loader_spec(const DataModule& module, Split split) {
   spec.items = items_of(module, split);
   spec.options = module.loader();
   spec.transforms = make_transforms(spec.options.transforms, split);
+  const bool has_files = !spec.items.empty() && spec.items.front().tensors.empty();
+  if (has_files && spec.transforms.empty()) throw_no_transforms(spec.options.transforms, split);
   if (split == Split::train) {
     spec.batch_transforms = make_batch_transforms(spec.options.transforms);
     spec.shuffle = true;

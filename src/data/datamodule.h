@@ -27,6 +27,8 @@ struct DataModule {
 std::vector<Sample> items_of(const DataModule& module, Split split);
 /// The transforms listed for a split (null: none). Throws: ConfigError.
 Transforms make_transforms(const SplitTransforms& transforms, Split split);
+/// ConfigError for a split of files whose list of transforms is empty.
+[[noreturn]] void throw_no_transforms(const SplitTransforms& transforms, Split split);
 /// Those of training batches.
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 /// What a DataLoader needs to load a split: shuffled for training, else whole images of any size,

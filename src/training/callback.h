@@ -42,6 +42,7 @@ struct Context {
   int64_t total_steps = 0;             // of the whole training; -1: unknown
   int64_t total_epochs = 0;            // ... -1: unknown
   int64_t batches = 0;                 // of an epoch
+  bool has_validation = false;         // else on_validation_... are not called
   const data::Batch* batch = nullptr;  // in on_batch_start and on_validation_batch
   double lr = 0, momentum = 0;         // of the newest step; the rate before groups' lr_scale
   double loss = 0, grad_norm = 0;      // of the newest step whose numbers are known

@@ -9,7 +9,8 @@
 
 namespace cytra::data {
 struct Batch;
-}
+struct Transform;
+}  // namespace cytra::data
 namespace cytra::nn {
 struct Model;
 }
@@ -21,6 +22,9 @@ struct Task {
   static constexpr const char* kKind = "task";
   virtual ~Task() = default;
   virtual nn::Model& model() = 0;
+  /// What a loader does last with every sample, in its threads: the task's targets are made and
+  /// checked there. Null: nothing.
+  virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.

@@ -96,6 +96,7 @@ void Trainer::plan(data::DataLoader& train, data::DataLoader& valid) {
   if (options_.max_steps >= 0)
     total = total < 0 ? options_.max_steps : std::min(total, options_.max_steps);
   context_.batches = batches;
+  context_.has_validation = has_validation_;
   context_.log_every_n_steps = options_.log_every_n_steps;
   context_.grad_scale = &scaler_.factor();
   context_.total_steps = total;

@@ -108,6 +108,17 @@ TEST(DataframeDatamodule, NamesOfImagesMayLeadAnywhereButToWhatIsNoFile) {
   }
 }
 
+TEST(DataModules, ASplitOfFilesNeedsTransforms) {
+  const test::TmpDir dir;
+  touch(dir / "a.tif");
+  touch(dir / "valid.csv", "raw\na.tif\n");
+  const auto module = make("_target_: DataframeDatamodule\npath: '" + dir.path() +
+                           "'\ncolumns: [raw]\ntransforms:\n  valid: null\n");
+  const std::string message = message_of([&] { data::loader_spec(*module, data::Split::valid); });
+  EXPECT_NE(message.find("transforms.valid"), std::string::npos) << message;
+  EXPECT_NE(message.find("limit_val_batches=0"), std::string::npos) << message;
+}
+
 TEST(DataModules, PathsThatAreNoFoldersAreRefused) {
   const test::TmpDir dir;
   fs::create_symlink("loop", dir / "loop");

@@ -1,11 +1,14 @@
+#include <cmath>
 #include <set>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -76,6 +79,20 @@ TEST(SpatialCropd, ClipsAndRefuses) {
   EXPECT_THROW(make("{_target_: SpatialCropd, keys: c, roi_start: [0, 0], roi_end: [9, 9]}")
                    ->apply(sample, rng),
                DataError);
+}
+
+TEST(AsDiscreted, NamesValuesThatAreNoClass) {
+  const auto one_hot = make("{_target_: AsDiscreted, keys: seg, to_onehot: 3}");
+  for (const double value : {3.0, -1.0, 0.5, std::nan("")}) {
+    data::Sample sample;
+    sample.id = "seg_1.tif";
+    sample.tensors["seg"] = at::ones({1, 2, 2});
+    sample.tensors["seg"][0][0][0] = value;
+    Rng rng(0);
+    const std::string message = message_of<DataError>([&] { one_hot->apply(sample, rng); });
+    EXPECT_EQ(message.rfind(fmt::format("seg_1.tif: 'seg': 1 values (such as {:g})", value), 0), 0U)
+        << message;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -75,8 +76,25 @@ def small(line):
     return command
 
 
+def write_npy(path, shape, values):
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(values))
+
+
+def add_targets(data, side):
+    """Columns `classes` (0, 1, 2) and `masks` (two channels) in the tables."""
+    square = side * side
+    write_npy(data / "classes.npy", (side, side), [3 * i // square for i in range(square)])
+    write_npy(data / "masks.npy", (2, 1, side, side), [i % 2 for i in range(2 * square)])
+    for table in data.glob("*.csv"):
+        first, *rows = table.read_text().strip().split("\n")
+        lines = [f"{first},classes,masks", *(f"{row},classes.npy,masks.npy" for row in rows)]
+        table.write_text("\n".join(lines) + "\n")
+
+
 def make_data(run, scratch):
     run("generate_samples --output my_data --train 6 --valid 2 --test 1 --size 48")
+    add_targets(scratch / "my_data", 48)
     run("generate_samples --output my_stacks --train 1 --valid 1 --test 0 --size 32 --spatial-dims 3 --depth 16")
     (scratch / "data").mkdir()
     (scratch / "data/samples").symlink_to(scratch / "my_data")

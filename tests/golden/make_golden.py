@@ -17,7 +17,7 @@ import torch
 from monai.data.utils import dense_patch_slices
 from monai.inferers import sliding_window_inference
 from monai.inferers.utils import _get_scan_interval
-from monai.losses import DiceCELoss
+from monai.losses import DiceCELoss, DiceLoss
 from monai.metrics import DiceMetric
 from monai.networks.nets import DynUNet
 from monai.utils import fall_back_tuple
@@ -269,6 +269,15 @@ def dice_ce():
         loss = DiceCELoss(**options | {"weight": torch.tensor(weight) if weight else None})(x, g.tensors[target])
         loss.backward()
         g.add(name, options, {"input": key, "target": target, "loss": loss, "grad": x.grad})
+    # Masks that may overlap, which MONAI's DiceCELoss has no word for: its parts.
+    more = {"lambda_dice": 0.3, "lambda_ce": 1.7, "batch": True, "include_background": False}
+    for name, options in (("multilabel", {}), ("multilabel_lambda", more)):
+        x = g.tensors[classes].clone().requires_grad_()
+        dice = DiceLoss(sigmoid=True, **{k: v for k, v in options.items() if not k.startswith("lambda")})
+        loss = options.get("lambda_dice", 1) * dice(x, g.tensors[multi])
+        loss = loss + options.get("lambda_ce", 1) * torch.nn.BCEWithLogitsLoss()(x, g.tensors[multi])
+        loss.backward()
+        g.add(name, sigmoid | {"multilabel": True} | options, {"input": classes, "target": multi, "loss": loss, "grad": x.grad})
     return [g]
 
 

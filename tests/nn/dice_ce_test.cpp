@@ -10,7 +10,7 @@ namespace {
 
 TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
   const test::Golden golden("dice_ce");
-  ASSERT_GE(golden.cases.size(), 10U);
+  ASSERT_GE(golden.cases.size(), 21U);
   for (const test::GoldenCase& entry : golden.cases) {
     SCOPED_TRACE(entry.name);
     if (entry.options().has("weight")) continue;  // class weights are not there yet
@@ -20,6 +20,25 @@ TEST(DiceCELoss, ValuesAndGradientsEqualMonai) {
     const at::Tensor value = (*loss)(logits, entry.tensor("target"));
     value.backward();
     EXPECT_LT(std::abs(value.item<double>() - entry.tensor("loss").item<double>()), 1e-5);
+    EXPECT_LT(test::max_difference(logits.grad(), entry.tensor("grad")), 1e-5);
+  }
+}
+
+/// CUDA has a deterministic cross-entropy for probabilities alone.
+TEST(DiceCELoss, IsTheSameWithDeterministicAlgorithms) {
+  const test::Golden golden("dice_ce");
+  for (const char* name : {"softmax", "softmax_3d", "softmax_sum", "softmax_label_smoothing"}) {
+    SCOPED_TRACE(name);
+    const test::GoldenCase& entry = golden.at(name);
+    const auto loss = make<nn::Loss>(test::component("DiceCELoss", entry.options()));
+    at::Tensor logits = entry.tensor("input");
+    logits.requires_grad_(true);
+    at::globalContext().setDeterministicAlgorithms(true, false);
+    const at::Tensor value = (*loss)(logits, entry.tensor("target"));
+    at::globalContext().setDeterministicAlgorithms(false, false);
+    value.backward();
+    const double expected = entry.tensor("loss").item<double>();
+    EXPECT_NEAR(value.item<double>(), expected, 1e-5 * std::max(1.0, std::abs(expected)));
     EXPECT_LT(test::max_difference(logits.grad(), entry.tensor("grad")), 1e-5);
   }
 }

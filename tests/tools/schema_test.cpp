@@ -122,7 +122,13 @@ TEST(Check, TellsAllAndMakesNothing) {
   const test::TmpDir dir;
   cli::Run run;
   run.check = true;
-  run.variables = {"source_col", "target_col", "spatial_dims", "raw_im_channels", "patch_shape"};
+  run.variables = {"source_col",
+                   "target_col",
+                   "spatial_dims",
+                   "raw_im_channels",
+                   "num_classes",
+                   "multilabel",
+                   "patch_shape"};
   const config::Composer composer({CYTRA_SOURCE_DIR "/configs"});
   const std::vector<std::string> overrides{"data.path=/no/such",
                                            "paths.output_dir=" + (dir / "run")};

@@ -47,6 +47,26 @@ struct Series {
   }
 };
 
+TEST(ModelCheckpoint, SaysThatWithoutValidationThereIsNoBest) {
+  const test::TmpDir dir;
+  const auto said = [&](const std::string& options, bool has_validation) {
+    const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" +
+                                                   dir.path() + "', " + options + "}");
+    callback->name = "model_checkpoint";
+    Series series;
+    training::Context context{series.state, series.task, *series.optimizer, series.loggers};
+    context.has_validation = has_validation;
+    testing::internal::CaptureStderr();
+    callback->on_fit_start(context);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said("monitor: val/dice, every_n_train_steps: 5", false).find("'val/dice'"),
+            std::string::npos);
+  EXPECT_EQ(said("monitor: val/dice", true), "");
+  EXPECT_EQ(said("monitor: null", false), "");
+  EXPECT_EQ(said("monitor: val/dice, save_top_k: 0", false), "");
+}
+
 TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
   const test::TmpDir dir;
   const auto callback =

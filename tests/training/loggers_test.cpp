@@ -183,7 +183,9 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
                 0,
                 step);
   }
-  logger->log({{"val/loss", 0.5}}, 1, 5000);
+  for (const int64_t step : {2500, 5000})
+    logger->log({{"val/loss", 0.5}, {"val/dice", 0.7}, {"val/dice_class_1", 0.25}}, 1, step);
+  logger->log({{"test/dice", 0.625}}, 1, 5000);
   logger->log_image("a \"sample\"", picture(7), 1);
   logger->log_image("a \"sample\"", picture(9), 2);
   logger->log_text("outcome", "failed: <script>", 5000);
@@ -196,7 +198,9 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
     return found;
   };
   EXPECT_LT(html.size(), 200'000U);
-  EXPECT_EQ(count("<svg"), 3) << "losses, seconds per batch, learning rate";
+  EXPECT_EQ(count("<svg"), 4) << "losses, Dice, seconds per batch, learning rate";
+  EXPECT_EQ(count("<small>last val/dice_class_1</small><b>0.25</b>"), 1);
+  EXPECT_EQ(count("<small>test/dice</small><b>0.625</b>"), 1);
   EXPECT_EQ(count("src=\"data:image/png;base64,iVBORw0KGgo"), 1) << "the newest of each name";
   EXPECT_EQ(count("src="), 1) << "nothing from elsewhere";
   EXPECT_EQ(count("href"), 0);

@@ -68,9 +68,18 @@ class AsDiscreted final : public Transform {
   static at::Tensor one_hot(const at::Tensor& labels, int64_t classes) {
     if (labels.size(0) != 1)
       throw DataError(fmt::format("{} channels, expected 1 of classes", labels.size(0)));
-    const at::Tensor beyond = labels.lt(0).logical_or_(labels.ge(classes));
-    if (beyond.any().item<bool>())
-      throw DataError(fmt::format("classes beyond 0..{}, as to_onehot expects", classes - 1));
+    const at::Tensor wrong = labels.ge(0)
+                                 .logical_and_(labels.lt(classes))
+                                 .logical_and_(labels.eq(labels.floor()))
+                                 .logical_not_();
+    if (wrong.any().item<bool>()) {
+      const at::Tensor values = labels.masked_select(wrong);
+      throw DataError(
+          fmt::format("{} values (such as {:g}) are no class of 0..{}, as to_onehot expects",
+                      values.numel(),
+                      values[0].item<double>(),
+                      classes - 1));
+    }
     const at::Tensor numbers = at::arange(classes, at::kLong);
     std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
     shape[0] = classes;

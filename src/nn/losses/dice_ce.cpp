@@ -1,5 +1,6 @@
 // DiceCELoss: Dice plus cross-entropy. Arguments and values follow monai.losses.DiceCELoss
-// (reduction mean or sum).
+// (reduction mean or sum), `multilabel` apart: MONAI's cross-entropy over several channels is
+// always that of classes which exclude each other.
 #include <ATen/ATen.h>
 #include <ATen/core/Reduction.h>
 #include <fmt/format.h>
@@ -15,16 +16,20 @@ namespace {
 class DiceCELoss final : public Loss {
  public:
   struct Options {
-    bool include_background = true, to_onehot_y = false, sigmoid = false, softmax = false;
+    bool include_background = true;
+    std::optional<bool> to_onehot_y, sigmoid, softmax, multilabel;
     bool squared_pred = false, jaccard = false, batch = false;
     std::string reduction = "mean";
     double smooth_nr = 1e-5, smooth_dr = 1e-5, lambda_dice = 1, lambda_ce = 1, label_smoothing = 0;
     template <class V>
     void visit(V& v) {
       v("include_background", include_background, "count channel 0 in the Dice part");
-      v("to_onehot_y", to_onehot_y, "target holds class numbers");
-      v("sigmoid", sigmoid, "Dice of each channel's logistic function");
-      v("softmax", softmax, "Dice of the softmax over channels");
+      v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
+      v("sigmoid", sigmoid, "Dice of each channel's logistic function; null: as the task says");
+      v("softmax", softmax, "Dice of the softmax over channels; null: as the task says");
+      v("multilabel",
+        multilabel,
+        "channels are masks of their own: binary cross-entropy of each; null: as the task says");
       v("squared_pred", squared_pred, "squares in the denominator");
       v("jaccard", jaccard, "Jaccard instead of Dice");
       v("batch", batch, "one Dice over the batch instead of one per image");
@@ -36,18 +41,26 @@ class DiceCELoss final : public Loss {
       v("lambda_ce", lambda_ce, "weight of the cross-entropy", 0, 1e9);
     }
     void check() const {
-      if (sigmoid && softmax) throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
+      if (sigmoid.value_or(false) && softmax.value_or(false))
+        throw ConfigError("DiceCELoss: choose sigmoid or softmax, not both");
+      if (multilabel.value_or(false) && (softmax.value_or(false) || to_onehot_y.value_or(false)))
+        throw ConfigError("DiceCELoss: multilabel goes with sigmoid, not softmax or to_onehot_y");
     }
   };
-  explicit DiceCELoss(const Options& options) : options_(options) {}
+  explicit DiceCELoss(const Options& options)
+      : options_(options),
+        to_onehot_y_(options.to_onehot_y.value_or(false)),
+        sigmoid_(options.sigmoid.value_or(false)),
+        softmax_(options.softmax.value_or(false)),
+        multilabel_(options.multilabel.value_or(false)) {}
 
   at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const override {
     const int64_t classes = logits.size(1);
     at::Tensor truth = target;  // (N,K,...)
-    if (options_.to_onehot_y && classes > 1) {
-      truth = at::one_hot(target.squeeze(1).to(at::kLong), classes)
-                  .movedim(-1, 1)
-                  .to(logits.scalar_type());
+    if (to_onehot_y_ && classes > 1 && target.size(1) == 1) {
+      std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
+      shape[1] = classes;
+      truth = target.eq(at::arange(classes, target.options()).view(shape)).to(logits.scalar_type());
     }
     if (truth.sizes() != logits.sizes()) {
       throw DataError(
@@ -62,9 +75,9 @@ class DiceCELoss final : public Loss {
 
  private:
   at::Tensor dice(const at::Tensor& logits, at::Tensor truth) const {
-    at::Tensor p = options_.sigmoid                         ? at::sigmoid(logits)
-                   : options_.softmax && logits.size(1) > 1 ? at::softmax(logits, 1)
-                                                            : logits;
+    at::Tensor p = sigmoid_                         ? at::sigmoid(logits)
+                   : softmax_ && logits.size(1) > 1 ? at::softmax(logits, 1)
+                                                    : logits;
     if (!options_.include_background && p.size(1) > 1) {
       p = p.narrow(1, 1, p.size(1) - 1);
       truth = truth.narrow(1, 1, truth.size(1) - 1);
@@ -84,15 +97,18 @@ class DiceCELoss final : public Loss {
                            const at::Tensor& truth,
                            const at::Tensor& target) const {
     const auto reduction = options_.reduction == "mean" ? at::Reduction::Mean : at::Reduction::Sum;
-    if (logits.size(1) == 1)
+    if (logits.size(1) == 1 || multilabel_)
       return at::binary_cross_entropy_with_logits(
           logits, truth.to(logits.scalar_type()), {}, {}, reduction);
-    // Class numbers, or one probability per class.
+    // Class numbers, or one probability per class: with class numbers CUDA has no deterministic
+    // kernel.
+    const bool has_numbers = target.size(1) == 1 && !at::globalContext().deterministicAlgorithms();
     const at::Tensor classes =
-        target.size(1) == 1 ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
+        has_numbers ? target.squeeze(1).to(at::kLong) : truth.to(logits.scalar_type());
     return at::cross_entropy_loss(logits, classes, {}, reduction, -100, options_.label_smoothing);
   }
   Options options_;
+  bool to_onehot_y_, sigmoid_, softmax_, multilabel_;
 };
 CYTRA_REGISTER(Loss, DiceCELoss, "DiceCELoss");
 

@@ -100,6 +100,13 @@ class ModelCheckpoint final : public Callback {
       log::warn("callbacks.{}: the best so far is by another metric and does not count", name);
     if (context.best_of == nullptr && options_.save_top_k != 0) context.best_of = this;
     tell_best(context);
+    if (options_.monitor && options_.save_top_k != 0 && !context.has_validation) {
+      log::warn(
+          "callbacks.{}: without validation there is no '{}', so {}; monitor=null keeps the newest",
+          name,
+          *options_.monitor,
+          options_.save_last ? "last.ckpt alone is kept" : "no best checkpoint is kept");
+    }
     fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);

@@ -38,7 +38,7 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-/// Metrics of one plot: "loss" of train/loss_step and val/loss.
+/// Metrics of one plot: "loss" of train/loss_step and val/loss, "dice" of val/dice_class_1.
 std::string topic_of(const std::string& name) {
   if (ends_with(name, "_time")) return "seconds per batch";
   std::string topic = name;
@@ -48,6 +48,7 @@ std::string topic_of(const std::string& name) {
   for (const std::string_view ending : {"_step", "_epoch"}) {
     if (ends_with(topic, ending)) topic.resize(topic.size() - ending.size());
   }
+  topic = topic.substr(0, topic.find("_class_"));  // beside the mean of all
   const bool is_other = ends_with(topic, "-momentum") || ends_with(topic, "-weight_decay");
   if (topic == "lr" || (starts_with(topic, "lr-") && !is_other)) return "learning rate";
   if (starts_with(topic, "grad_2.0_norm")) return "norms of gradients";
@@ -161,6 +162,7 @@ class HtmlReport final : public Logger {
     }
     for (const auto& [name, curve] : curves_) {
       if (starts_with(name, "val/")) html += tile("last " + name, number(curve.last()));
+      if (starts_with(name, "test/")) html += tile(name, number(curve.last()));
     }
     html += tile("epochs", std::to_string(epoch_));
     html += tile("steps", std::to_string(step_));

@@ -1,0 +1,136 @@
+#include "tasks/class_labels.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "data/sample.h"
+#include "tests/support/message_of.h"
+
+namespace cytra {
+namespace {
+
+using tasks::ClassLabels;
+
+const ClassLabels kMask{1, false}, kClasses{3, false}, kMasks{3, true};
+
+at::Tensor image(const std::vector<double>& values, int64_t channels = 1) {
+  return at::tensor(values, at::kFloat).view({channels, 1, -1});
+}
+
+void expect_refused(const ClassLabels& labels,
+                    const at::Tensor& values,
+                    const std::vector<std::string>& parts) {
+  const std::string message = message_of<DataError>([&] { labels.target(values); });
+  for (const std::string& part : parts)
+    EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
+}
+
+TEST(ClassLabels, AMaskIsAllThatIsNot0) {
+  EXPECT_TRUE(kMask.target(image({0, 255, 0, 255})).equal(image({0, 1, 0, 1})));
+  EXPECT_TRUE(kMask.target(image({0, 7, 70000, 1})).equal(image({0, 1, 1, 1})));
+  EXPECT_TRUE(kMasks.target(image({0, 255, 2, 0, 1, 1}, 3)).equal(image({0, 1, 1, 0, 1, 1}, 3)));
+  const at::Tensor values = image({0, 255});
+  kMask.target(values);
+  EXPECT_TRUE(values.equal(image({0, 255}))) << "a cache may hold the values";
+}
+
+TEST(ClassLabels, ClassesKeepTheirNumbers) {
+  const at::Tensor numbers = image({0, 1, 2, 1});
+  EXPECT_TRUE(kClasses.target(numbers.to(at::kByte)).equal(numbers));
+}
+
+TEST(ClassLabels, RefusesWhatIsNoLabel) {
+  expect_refused(kClasses, image({0, 3, 2, 255}), {"2 of 4 values", "3", "255", "0..2"});
+  expect_refused(kClasses, image({0, 0.5, 1, 1}), {"1 of 4 values", "0.5", "num_classes=3"});
+  expect_refused(kClasses, image({0, -1}), {"-1"});
+  expect_refused(kMask, image({0.25, 0.5, 1}), {"2 of 3 values", "0.25", "whole numbers"});
+  expect_refused(kMask, image({NAN, 1}), {"nan"});
+  expect_refused(kMask, image({INFINITY, 1}), {"inf"});
+  expect_refused(kMasks, image({0, 0.5, 1}, 3), {"0.5"});
+}
+
+TEST(ClassLabels, RefusesOtherNumbersOfChannels) {
+  expect_refused(kMask, image({0, 1, 0}, 3), {"3 channels", "num_classes=3 multilabel=true"});
+  expect_refused(kClasses, image({0, 1, 0}, 3), {"one channel", "multilabel=true"});
+  expect_refused(kMasks, image({0, 1}), {"1 channels", "takes 3"});
+}
+
+TEST(ClassLabels, NamesTheFileOfATarget) {
+  data::Sample sample;
+  sample.id = "cells/raw_07.tif";
+  sample.sources["seg"].path = "cells/seg_07.tif";
+  sample.tensors = {{"raw", image({0, 1})}, {"seg", image({0, 7})}};
+  const auto read = [&] { kClasses.target_of(sample, "seg", "raw"); };
+  const std::string message = message_of<DataError>(read);
+  EXPECT_EQ(message.rfind("cells/seg_07.tif: ", 0), 0U) << message;
+  sample.tensors["seg"] = image({0, 1, 2});
+  EXPECT_NE(message_of<DataError>(read).find("(1,3), its image has (1,2)"), std::string::npos)
+      << message_of<DataError>(read);
+}
+
+TEST(ClassLabels, PredictsByLargestLogitOrThreshold) {
+  const at::Tensor logits = at::tensor({-1.0, 2.0, 0.1, 1.0, 3.0, -4.0}).view({1, 3, 1, 2});
+  EXPECT_TRUE(kClasses.predict(logits).equal(at::tensor({2, 0}, at::kLong).view({1, 1, 1, 2})));
+  const at::Tensor masks = kMasks.predict(logits);
+  EXPECT_TRUE(masks.equal(logits.gt(0)));
+  EXPECT_TRUE(kMasks.predict(logits, 0.8).equal(at::sigmoid(logits).gt(0.8)));
+  EXPECT_FALSE(kMasks.predict(logits, 1).any().item<bool>());
+  EXPECT_TRUE(kMasks.predict(logits, 0).all().item<bool>());
+  EXPECT_TRUE(kMasks.probabilities(logits).equal(at::sigmoid(logits)));
+  EXPECT_TRUE(kClasses.probabilities(logits).equal(at::softmax(logits, 1)));
+}
+
+TEST(ClassLabels, OneHotAndFlattened) {
+  const at::Tensor numbers = at::tensor({0.0, 2.0}).view({1, 1, 1, 2});
+  const at::Tensor channels = kClasses.one_hot(numbers);
+  EXPECT_EQ(channels.sizes(), (std::vector<int64_t>{1, 3, 1, 2}));
+  EXPECT_TRUE(channels.to(at::kLong).argmax(1, true).equal(numbers.to(at::kLong)));
+  EXPECT_TRUE(kClasses.flattened(numbers).equal(numbers));
+  const at::Tensor masks = at::tensor({1, 0, 1, 0, 0, 0}).view({1, 3, 1, 2});
+  EXPECT_TRUE(kMasks.flattened(masks).equal(at::tensor({2, 0}, at::kLong).view({1, 1, 1, 2})));
+}
+
+TEST(ClassLabels, MoreThan256ClassesNeed16Bits) {
+  EXPECT_EQ((ClassLabels{256, false}.dtype()), io::Dtype::u8);
+  EXPECT_EQ((ClassLabels{257, false}.dtype()), io::Dtype::u16);
+  EXPECT_EQ((ClassLabels{300, true}.dtype()), io::Dtype::u8) << "each mask is 0 and 1";
+}
+
+TEST(ClassLabels, ScoresByClassWithoutTheBackground) {
+  metrics::Dice dice = kClasses.dice();
+  const at::Tensor truth = at::tensor({0.0, 1.0, 1.0, 0.0}).view({1, 1, 2, 2}),
+                   guess = at::tensor({0.0, 1.0, 0.0, 0.0}).view({1, 1, 2, 2});
+  dice.update(kClasses.one_hot(guess), kClasses.one_hot(truth));
+  const auto scores = kClasses.scores(dice);
+  ASSERT_EQ(scores.size(), 3U);
+  EXPECT_DOUBLE_EQ(scores.at("dice"), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.at("dice_class_1"), 2.0 / 3);
+  EXPECT_TRUE(std::isnan(scores.at("dice_class_2")));
+  EXPECT_EQ(kClasses.what_is_missing(dice), "no target of 1 images has class 2");
+  dice.update(kClasses.one_hot(guess), kClasses.one_hot(at::zeros_like(truth)));
+  EXPECT_EQ(kClasses.what_is_missing(dice),
+            "1 of 2 images have a target without foreground and do not count in dice; no target of "
+            "2 images has class 2");
+  EXPECT_EQ(kMask.scores(kMask.dice()).size(), 1U);
+  EXPECT_EQ(kMasks.scores(kMasks.dice()).count("dice_class_0"), 1U);
+}
+
+TEST(ClassLabels, OfAConfiguration) {
+  const auto labels_of = [](const std::string& yaml) {
+    return tasks::class_labels_of(config::parse_yaml(yaml, "task.yaml"));
+  };
+  EXPECT_EQ(labels_of("{model: {}}").num_classes, 1);
+  EXPECT_EQ(labels_of("{model: {out_channels: 4}}").num_classes, 4) << "before num_classes";
+  EXPECT_TRUE(labels_of("{model: {out_channels: 4}}").are_exclusive());
+  EXPECT_TRUE(labels_of("{num_classes: 2, multilabel: true, model: {}}").multilabel);
+  const std::string message =
+      message_of<ConfigError>([&] { labels_of("num_classes: 1\nmodel:\n  out_channels: 3\n"); });
+  EXPECT_EQ(message.rfind("task.yaml:3:17", 0), 0U) << message;
+  EXPECT_NE(message.find("num_classes=3"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cytra
