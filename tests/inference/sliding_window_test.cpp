@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -60,6 +61,35 @@ TEST(SlidingWindow, RefusesOptionsThatDoNotFit) {
                    },
                    options),
                DataError);
+}
+
+TEST(SlidingWindow, OptionsSetInCppAreChecked) {
+  const auto error_of = [](void (*change)(inference::SlidingWindowOptions&)) {
+    inference::SlidingWindowOptions options;
+    change(options);
+    return message_of<ConfigError>([&] {
+      inference::sliding_window(
+          at::zeros({1, 1, 8, 8}), [](const at::Tensor& x) { return x; }, options);
+    });
+  };
+  EXPECT_EQ(error_of([](inference::SlidingWindowOptions& o) {
+              o.sw_batch_size = 0;
+            }).find("inference_args.sw_batch_size: expected a value from 1"),
+            0U);  // it looped for ever
+  EXPECT_EQ(error_of([](inference::SlidingWindowOptions& o) {
+              o.mode = "nonsense";
+            }).find("inference_args.mode: expected one of constant, gaussian"),
+            0U);
+  EXPECT_NE(error_of([](inference::SlidingWindowOptions& o) { o.sigma_scale = {0}; }), "");
+}
+
+TEST(ImportanceMap, TakesOneScaleForAllDimensions) {
+  EXPECT_TRUE(inference::importance_map({8, 6}, "gaussian", {0.125})
+                  .equal(inference::importance_map({8, 6}, "gaussian", {0.125, 0.125})));
+  EXPECT_THROW(inference::importance_map({8, 6, 4}, "gaussian", {0.1, 0.2}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 6}, "gaussian", {0}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 6}, "triangle", {0.125}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 0}, "constant", {0.125}), ConfigError);
 }
 
 TEST(WindowStarts, FollowsThePeersRounding) {
