@@ -83,7 +83,10 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,
-                                data::make_cache(module->loader())};
+                                data::make_cache(module->loader()),
+                                0,
+                                1,
+                                expected_channels(run.config.at("task"))};
   training::freeze_layers(run.config.find("callbacks"), model);
   optimizer->attach(model.named_parameters().pairs());
   data::LoaderOptions loading = module->loader();

@@ -177,7 +177,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
                                 model.channels_last,
                                 data::make_cache(module->loader()),
                                 place.rank,
-                                place.size};
+                                place.size,
+                                expected_channels(config.task)};
   if (processes.is_first()) {
     common.checkpoint =
         checkpoint_of(config.checkpoint.ckpt_path.value_or(""), config.checkpoint.autoresume, run);

@@ -1,5 +1,6 @@
 #pragma once
 // The data side of `train`: loaders, and what is said about them.
+#include <map>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,11 @@ struct LoaderSettings {
   bool pin, channels_last;
   std::shared_ptr<data::CacheManager> cache;
   int64_t rank = 0, processes = 1;
+  std::map<std::string, int64_t> channels = {};  // DataLoaderSpec's
 };
+
+/// What a task's model takes of its images, where its config says so.
+std::map<std::string, int64_t> expected_channels(const config::Node& task);
 
 /// `limit`: of its batches. `overfits`: the same batches in the same order, epoch by epoch.
 data::DataLoader make_loader(const data::DataModule& module,
