@@ -1,5 +1,5 @@
-// `train --check-data`: reads every image of the data set once, and tells what is there and what is
-// wrong.
+// `train --check-data`: reads every image of the data set once, tries the first batches, and tells
+// what is there and what is wrong.
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "app/entry.h"
+#include "app/try_batches.h"
 #include "base/escape.h"
 #include "base/progress.h"
 #include "config/registry.h"
@@ -212,7 +213,7 @@ int check_data(const cli::Run& run) {
   if (run.check) return 0;
   const auto module = make<data::DataModule>(run.config.at("data"));
   std::unique_ptr<Progress> progress;
-  const data::Survey survey = data::survey(
+  data::Survey survey = data::survey(
       *module, module->loader().num_workers, [&](data::Split split, int64_t done, int64_t all) {
         if (!progress)
           progress =
@@ -222,6 +223,7 @@ int check_data(const cli::Run& run) {
         progress->finish();
         progress.reset();
       });
+  try_batches(run.config, *module, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

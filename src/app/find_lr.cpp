@@ -85,7 +85,10 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
                                 device.is_cuda(),
                                 model.channels_last,
                                 data::make_cache(module->loader()),
-                                task->sample_transform()};
+                                task->sample_transform(),
+                                0,
+                                1,
+                                expected_channels(run.config.at("task"))};
   training::freeze_layers(run.config.find("callbacks"), model);
   optimizer->attach(model.named_parameters().pairs());
   data::LoaderOptions loading = module->loader();

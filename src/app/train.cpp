@@ -181,7 +181,8 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
                                 data::make_cache(module->loader()),
                                 task->sample_transform(),
                                 place.rank,
-                                place.size};
+                                place.size,
+                                expected_channels(config.task)};
   if (processes.is_first()) {
     common.checkpoint =
         checkpoint_of(config.checkpoint.ckpt_path.value_or(""), config.checkpoint.autoresume, run);

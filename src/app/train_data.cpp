@@ -18,6 +18,15 @@ namespace cytra::app {
 
 using config::Node;
 
+std::map<std::string, int64_t> expected_channels(const Node& task) {
+  const Node* key = task.find("x_key");
+  const Node* channels = task.find("model.in_channels");
+  if (key == nullptr || channels == nullptr || key->kind != config::Kind::string ||
+      channels->kind != config::Kind::integer)
+    return {};
+  return {{key->string, channels->integer}};
+}
+
 data::DataLoader make_loader(const data::DataModule& module,
                              data::Split split,
                              const data::LoaderOptions& options,
@@ -31,6 +40,7 @@ data::DataLoader make_loader(const data::DataModule& module,
   spec.pin = settings.pin && spec.options.pin_memory;
   spec.channels_last = settings.channels_last;
   spec.cache = settings.cache;
+  spec.channels = settings.channels;
   spec.rank = settings.rank;
   spec.world_size = settings.processes;
   spec.pad = split == data::Split::train;  // equally many steps, but each result once

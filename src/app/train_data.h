@@ -1,5 +1,6 @@
 #pragma once
 // The data side of `train`: loaders, and what is said about them.
+#include <map>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,11 @@ struct LoaderSettings {
   std::shared_ptr<data::CacheManager> cache;
   std::shared_ptr<data::Transform> last;  // of every sample's transforms: the task's; may be null
   int64_t rank = 0, processes = 1;
+  std::map<std::string, int64_t> channels = {};  // DataLoaderSpec's
 };
+
+/// What a task's model takes of its images, where its config says so.
+std::map<std::string, int64_t> expected_channels(const config::Node& task);
 
 /// `limit`: of its batches. `overfits`: the same batches in the same order, epoch by epoch.
 data::DataLoader make_loader(const data::DataModule& module,

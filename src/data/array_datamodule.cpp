@@ -5,11 +5,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "config/checked.h"
 
 namespace cytra::data {
 
 ArrayDatamodule::ArrayDatamodule(std::map<Split, std::vector<Arrays>> arrays, LoaderOptions options)
-    : options_(std::move(options)) {
+    : options_(config::checked(std::move(options), "data")) {
   for (auto& [split, list] : arrays) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       Sample& sample = samples_[split].emplace_back();

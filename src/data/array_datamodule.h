@@ -15,7 +15,7 @@ class ArrayDatamodule final : public DataModule {
   /// One sample: key -> (C,[D,]H,W) on the CPU, any type of real numbers. Its memory is shared, and
   /// never written.
   using Arrays = std::map<std::string, at::Tensor>;
-  /// Throws: DataError for a tensor that is none of these.
+  /// Throws: DataError for a tensor that is none of these; ConfigError for options out of range.
   explicit ArrayDatamodule(std::map<Split, std::vector<Arrays>> arrays, LoaderOptions options = {});
   /// Throws: ConfigError for a split without samples.
   std::vector<Sample> items(Split split) const override;

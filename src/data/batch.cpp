@@ -23,26 +23,29 @@ at::MemoryFormat format_of(std::size_t dims, const BatchLayout& layout) {
 [[noreturn]] void throw_differs(const std::string& id,
                                 const std::string& key,
                                 at::IntArrayRef sizes,
+                                const std::string& other,
                                 at::IntArrayRef others) {
+  const bool is_size = sizes.size() == others.size() && sizes[0] == others[0];
   throw DataError(
-      fmt::format("{}: '{}' is {}, others of the same batch are {}; crop to one size, or set "
-                  "data.batch_size=1 or data.collate=pad",
+      fmt::format("{}: '{}' is {}, that of {} in the same batch is {}; {}",
                   id,
                   key,
                   fmt::join(sizes, "x"),
-                  fmt::join(others, "x")));
+                  other,
+                  fmt::join(others, "x"),
+                  is_size ? "crop to one size, or set data.batch_size=1 or data.collate=pad"
+                          : "expected the same channels and dimensions: leave one of them out"));
 }
 
 /// The images padded with 0 to the largest of them.
-std::vector<at::Tensor> padded(std::vector<at::Tensor> images, const std::string& key) {
+std::vector<at::Tensor> padded(std::vector<at::Tensor> images,
+                               const std::string& key,
+                               const std::vector<std::string>& ids) {
   std::vector<int64_t> most = images.front().sizes().vec();
-  for (const at::Tensor& image : images) {
-    if (image.dim() != images.front().dim() || image.size(0) != most[0]) {
-      throw DataError(fmt::format("'{}': {} and {} in one batch; expected the same channels",
-                                  key,
-                                  fmt::join(images.front().sizes(), "x"),
-                                  fmt::join(image.sizes(), "x")));
-    }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const at::Tensor& image = images[i];
+    if (image.dim() != images.front().dim() || image.size(0) != most[0])
+      throw_differs(ids[i], key, image.sizes(), ids.front(), images.front().sizes());
     for (std::size_t d = 0; d < most.size(); ++d)
       most[d] = std::max(most[d], image.size(static_cast<int64_t>(d)));
   }
@@ -80,6 +83,7 @@ at::Tensor BatchMemory::take(at::IntArrayRef sizes, const BatchLayout& layout) {
 /// What is known of a row beside its images.
 struct BatchBuilder::Row {
   bool is_set = false;
+  bool is_first = false;  // its image gave the batch its sizes; guarded by the mutex
   std::string id;
   io::Geometry geometry;
   uint64_t key = 0;
@@ -104,28 +108,33 @@ void BatchBuilder::set(int64_t row, Sample sample, uint64_t key) {
 }
 
 void BatchBuilder::copy(int64_t row, Sample& sample) {
+  std::string first;  // the image that the others must fit
   {
     const std::lock_guard lock(mutex_);
     if (tensors_.empty()) {
+      rows_[static_cast<std::size_t>(row)].is_first = true;
       for (const auto& [key, image] : sample.tensors) {
         std::vector<int64_t> sizes = image.sizes().vec();
         sizes.insert(sizes.begin(), static_cast<int64_t>(rows_.size()));
         tensors_[key] = memory_.take(sizes, layout_);
       }
     }
+    for (const Row& other : rows_) {
+      if (other.is_first) first = other.id;
+    }
   }
   if (sample.tensors.size() != tensors_.size()) {
     throw DataError(
-        fmt::format("{}: {} images, others of the same batch have {}; expected the "
-                    "same keys",
+        fmt::format("{}: {} images, {} of the same batch has {}; expected the same keys",
                     sample.id,
                     sample.tensors.size(),
+                    first,
                     tensors_.size()));
   }
   for (const auto& [key, rows] : tensors_) {
     const at::Tensor& image = sample.stored(key);
     if (image.sizes() != rows.sizes().slice(1))
-      throw_differs(sample.id, key, image.sizes(), rows.sizes().slice(1));
+      throw_differs(sample.id, key, image.sizes(), first, rows.sizes().slice(1));
     if (image.scalar_type() == at::kFloat && image.is_contiguous() && rows.is_contiguous()) {
       const std::size_t bytes = image.nbytes();
       std::memcpy(static_cast<char*>(rows.data_ptr()) + static_cast<std::size_t>(row) * bytes,
@@ -155,7 +164,7 @@ void BatchBuilder::gather(Batch& batch) {
       batch.lists[key] = std::move(list);
       continue;
     }
-    list = padded(std::move(list), key);
+    list = padded(std::move(list), key, batch.ids);
     at::Tensor rows = list.size() == 1 ? list[0].unsqueeze(0) : at::stack(list);
     rows = rows.contiguous(format_of(static_cast<std::size_t>(rows.dim()), layout_));
     batch.tensors[key] = layout_.pin ? rows.pin_memory() : rows;

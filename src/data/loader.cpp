@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/strings.h"
+#include "config/checked.h"
 #include "data/pipeline.h"
 
 namespace cytra::data {
@@ -69,15 +70,6 @@ Collate collate_of(const std::string& name) {
   return name == "pad" ? Collate::pad : name == "list" ? Collate::list : Collate::stack;
 }
 
-/// None when all images weigh the same.
-std::vector<double> weights_of(const std::vector<Sample>& items) {
-  std::vector<double> weights;
-  for (const Sample& item : items) weights.push_back(item.weight);
-  const bool are_equal =
-      std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; });
-  return are_equal ? std::vector<double>{} : weights;
-}
-
 }  // namespace
 
 struct DataLoader::Shared {
@@ -98,6 +90,7 @@ struct DataLoader::Shared {
   const LoaderOptions options;
   const uint64_t seed;
   const BatchTransforms batch_transforms;
+  const std::map<std::string, int64_t> channels;
   const Pipeline pipeline;
   SamplerSpec sampler;
   BatchLayout layout;
@@ -119,9 +112,10 @@ struct DataLoader::Shared {
 };
 
 DataLoader::Shared::Shared(DataLoaderSpec given)
-    : options(given.options),
+    : options(config::checked(given.options, "data")),
       seed(given.seed),
       batch_transforms(std::move(given.batch_transforms)),
+      channels(std::move(given.channels)),
       pipeline(std::move(given.items),
                std::move(given.transforms),
                std::move(given.cache),
@@ -130,7 +124,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
       running(static_cast<std::size_t>(std::max<int64_t>(1, options.num_workers))) {
   sampler.items = pipeline.items().size();
   sampler.shuffle = given.shuffle;
-  if (given.shuffle) sampler.weights = weights_of(pipeline.items());
+  if (given.shuffle) sampler.weights = pipeline.weights();
   sampler.num_samples = options.num_samples.value_or(-1);
   sampler.replacement = options.replacement;
   sampler.rank = given.rank;
@@ -165,6 +159,7 @@ std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
             static_cast<uint64_t>(slot.epoch),
             image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
     pipeline.transform(sample, rng, at.stage);
+    check_channels(sample, channels);
     drawn.push_back({std::move(sample), rng.next()});
   }
   return drawn;

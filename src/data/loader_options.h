@@ -74,6 +74,7 @@ struct LoaderOptions {
       1e6);
     visit_weights(v);
     visit_cache(v);
+    visit_unused(v);
     v("transforms", transforms, "what is done to images, by split");
   }
   void check() const {
@@ -101,6 +102,24 @@ struct LoaderOptions {
       cache_compression,
       "of cache_dir; zstd takes less space and more time",
       {"none", "zstd"});
+  }
+  /// What torch's DataLoader, MONAI's data sets and CytoDL take.
+  template <class V>
+  void visit_unused(V& v) {
+    using config::Unused;
+    v("persistent_workers", Unused{{"true"}}, "workers always live as long as the training");
+    v("shuffle", Unused{{"true"}}, "training images are shuffled, others never");
+    v("multiprocessing_context", Unused{{"null"}}, "workers are threads");
+    v("worker_init_fn", Unused{{"null"}}, "`seed` decides every draw, whatever the workers");
+    v("generator", Unused{{"null"}}, "`seed` decides every draw");
+    v("sampler", Unused{{"null"}}, "a data module's weight_column makes images come more often");
+    v("batch_sampler", Unused{{"null"}}, "use batch_size and drop_last");
+    v("collate_fn", Unused{{"null"}}, "use collate");
+    v("pin_memory_device", Unused{{"null", ""}}, "use trainer.accelerator");
+    v("in_order", Unused{{"true"}}, "batches always come in order");
+    v("cache_rate", Unused{{"1.0", "1"}}, "use ram_cache_gb");
+    v("cache_num", Unused{{"null"}}, "use ram_cache_gb");
+    v("smartcache_args", Unused{{"null"}}, "images are kept by ram_cache_gb and cache_dir");
   }
 };
 

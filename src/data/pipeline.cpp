@@ -1,5 +1,7 @@
 #include "data/pipeline.h"
 
+#include <algorithm>
+
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -15,6 +17,13 @@ template <class Error>
   throw Error(std::string(error.what()) + " (in " + transform.name + ")");
 }
 
+/// Tells this pipeline from every other of the process, in a cache that they share. (An address may
+/// come again.)
+std::string serial() {
+  static std::atomic<uint64_t> count{0};
+  return std::to_string(count++);
+}
+
 }  // namespace
 
 std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
@@ -23,6 +32,20 @@ std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
                                                     options.cache_dir.value_or(""),
                                                     options.disk_cache_gb,
                                                     options.cache_compression == "zstd"});
+}
+
+void check_channels(const Sample& sample, const std::map<std::string, int64_t>& expected) {
+  for (const auto& [key, channels] : expected) {
+    const auto image = sample.tensors.find(key);
+    if (image == sample.tensors.end() || image->second.size(0) == channels) continue;
+    throw DataError(fmt::format(
+        "{}: '{}' has {} channels, the model expects {} (set raw_im_channels, or choose "
+        "some with LoadImaged's channel)",
+        sample.id,
+        key,
+        image->second.size(0),
+        channels));
+  }
 }
 
 Pipeline::Pipeline(std::vector<Sample> items,
@@ -42,7 +65,15 @@ Pipeline::Pipeline(std::vector<Sample> items,
     if (t < random_from_) text += "\n" + transform.text;
     draws_ *= transform.num_samples();
   }
-  prefix_ = is_shared_ ? fingerprint(text) : fmt::format("{}", fmt::ptr(this));
+  prefix_ = is_shared_ ? fingerprint(text) : serial();
+}
+
+std::vector<double> Pipeline::weights() const {
+  std::vector<double> weights;
+  for (const Sample& item : items_) weights.push_back(item.weight);
+  const bool are_equal =
+      std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; });
+  return are_equal ? std::vector<double>{} : weights;
 }
 
 void Pipeline::apply(
@@ -121,6 +152,7 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
 
 void Pipeline::transform(Sample& loaded, Rng& rng, Stage& stage) const {
   apply(random_from_, transforms_.size(), loaded, rng, stage);
+  while (!loaded.unread.empty()) loaded.stored(std::string(loaded.unread.begin()->first));
 }
 
 }  // namespace cytra::data

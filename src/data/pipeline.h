@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,9 @@ struct LoaderOptions;
 /// The cache that the options ask for; null: none.
 std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
 
+/// Throws: DataError when an image has other channels than are expected of its key.
+void check_channels(const Sample& sample, const std::map<std::string, int64_t>& expected);
+
 /// From an item of a data set to a sample: what comes before the first random transform is done
 /// once per image and kept in the cache, the rest at each draw. Thread-safe. What a transform
 /// throws gets its name.
@@ -30,7 +34,10 @@ class Pipeline {
            bool is_shared);
   const std::vector<Sample>& items() const { return items_; }
   int64_t draws() const { return draws_; }  // of one image
+  /// Of the items; empty when all weigh the same.
+  std::vector<double> weights() const;
   Sample load(std::size_t index, Stage& stage) const;
+  /// Reads what LoadImaged left for later and no transform asked for, too.
   void transform(Sample& loaded, Rng& rng, Stage& stage) const;
 
  private:

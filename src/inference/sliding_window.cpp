@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "config/checked.h"
 
 namespace cytra::inference {
 namespace {
@@ -97,10 +98,19 @@ std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap) {
 Tensor importance_map(const std::vector<int64_t>& roi,
                       const std::string& mode,
                       const std::vector<double>& sigma_scale) {
+  SlidingWindowOptions options;
+  options.roi_size = roi;
+  options.mode = mode;
+  options.sigma_scale = sigma_scale;
+  config::checked(options, "importance_map");
+  for (const int64_t size : roi) {
+    if (size < 1) throw ConfigError(fmt::format("importance_map: a window of {} voxels", size));
+  }
   if (mode == "constant") return at::ones(roi);
+  const std::vector<double> scales = per_dimension(sigma_scale, roi.size(), "sigma_scale");
   at::Tensor map;
   for (std::size_t d = 0; d < roi.size(); ++d) {
-    const double sigma = static_cast<double>(roi[d]) * sigma_scale[d];
+    const double sigma = static_cast<double>(roi[d]) * scales[d];
     const at::Tensor x = at::arange(roi[d], at::kFloat) - static_cast<double>(roi[d] - 1) / 2;
     const at::Tensor line = at::exp(x.square() / (-2 * sigma * sigma));
     map = d == 0 ? line : map.unsqueeze(-1) * line;
@@ -120,13 +130,19 @@ void SlidingWindowOptions::check() const {
         cval,
         padding_mode));
   }
+  for (const double scale : sigma_scale) {
+    if (!(scale > 0 && std::isfinite(scale))) {
+      throw ConfigError(
+          fmt::format("inference_args.sigma_scale: expected a number above 0, got {}", scale));
+    }
+  }
 }
 
 Tensor sliding_window(const Tensor& image,
                       const Predictor& predictor,
-                      const SlidingWindowOptions& options,
+                      const SlidingWindowOptions& given,
                       const WindowProgress& progress) {
-  options.check();
+  const SlidingWindowOptions options = config::checked(given, "inference_args");
   const auto dims = static_cast<std::size_t>(image.dim() - 2);
   Sizes roi = per_dimension(options.roi_size, dims, "roi_size");
   const std::vector<double> overlap = per_dimension(options.overlap, dims, "overlap");

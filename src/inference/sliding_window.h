@@ -61,6 +61,7 @@ Tensor sliding_window(const Tensor& image,
 /// First index of each window along one dimension. Range: 0 <= overlap < 1.
 std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap);
 /// Weights of a window: ones, or a product of gaussians clamped from below at 1e-3. Shape: roi.
+/// sigma_scale: one number or one per dimension. Throws: ConfigError.
 Tensor importance_map(const std::vector<int64_t>& roi,
                       const std::string& mode,
                       const std::vector<double>& sigma_scale);

@@ -123,11 +123,14 @@ torch::autograd::Engine& engine() {
   return instance;
 }
 
-// Before the first backward pass: there must be one engine in a process.
-[[maybe_unused]] const bool is_installed = [] {
-  torch::autograd::set_default_engine_stub(&engine);
-  return true;
-}();
+/// A program that checkpoints nothing keeps torch's own engine.
+void install_engine() {
+  static const bool is_installed = [] {
+    torch::autograd::set_default_engine_stub(&engine);
+    return true;
+  }();
+  (void)is_installed;
+}
 
 }  // namespace
 
@@ -135,6 +138,7 @@ at::Tensor checkpoint(torch::nn::Module& block,
                       const std::function<at::Tensor()>& first,
                       std::function<at::Tensor()> again) {
   if (!at::GradMode::is_enabled() || recording != nullptr) return first();
+  install_engine();
   return std::make_shared<Frame>(block, std::move(again))->record(first);
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "config/checked.h"
 #include "base/log.h"
 
 namespace cytra::training {
@@ -23,13 +24,15 @@ Optimizer::Optimizer(const OptimizerOptions& options,
                      std::vector<Slot> slots,
                      Count count,
                      bool has_fused)
-    : options_(options),
+    : options_(config::checked(options, "optimizer")),
       slots_(std::move(slots)),
       count_(count),
       implementation_(options.foreach.value_or(false)             ? Implementation::foreach
                       : has_fused && options.fused.value_or(true) ? Implementation::fused
                       : options.foreach.value_or(true)            ? Implementation::foreach
-                                                                  : Implementation::plain) {}
+                                                                  : Implementation::plain) {
+  options_.check(has_fused);
+}
 
 void Optimizer::attach(const NamedParameters& parameters) {
   const std::vector<ParameterSettings> settings =

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/checked.h"
 
 namespace cytra::training {
 
@@ -16,6 +17,9 @@ double WarmupOptions::factor(int64_t step) const {
   if (warmup == "cosine") part = (1 - std::cos(M_PI * part)) / 2;
   return warmup_start_factor + (1 - warmup_start_factor) * part;
 }
+
+Schedule::Schedule(const ScheduleOptions& options)
+    : options_(config::checked(options, "scheduler")) {}
 
 Rates Schedule::at(double base_lr, const Position& position) const {
   const bool per_epoch = options_.interval == "epoch";

@@ -79,7 +79,8 @@ class Schedule : public Scheduler {
   virtual Rates value(double base_lr, int64_t index, int64_t total) const = 0;
 
  protected:
-  explicit Schedule(ScheduleOptions options) : options_(std::move(options)) {}
+  /// Throws: ConfigError.
+  explicit Schedule(const ScheduleOptions& options);
 
  private:
   ScheduleOptions options_;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/strings.h"
+#include "config/checked.h"
 #include "config/run_config.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -43,7 +44,7 @@ Trainer::Trainer(TrainerOptions options,
                  std::vector<std::shared_ptr<Logger>> loggers,
                  config::Node config,
                  Processes* processes)
-    : options_(std::move(options)),
+    : options_(config::checked(std::move(options), "trainer")),
       alone_(processes == nullptr ? std::make_unique<Processes>() : nullptr),
       processes_(processes == nullptr ? *alone_ : *processes),
       task_(task),
@@ -56,6 +57,12 @@ Trainer::Trainer(TrainerOptions options,
       device_(device_of(task.model())),
       scaler_(options_.grad_scaler, precision_.needs_scaling(), device_),
       context_{state_, task_, optimizer_, loggers_} {
+  if (device_.is_cpu() && precision_.compute == at::kHalf) {
+    log::warn(
+        "trainer.precision={}: most CPUs compute float16 many times slower than float32; use "
+        "bf16-mixed or 32 there",
+        options_.precision);
+  }
   for (std::size_t c = 0; c < callbacks_.size(); ++c) {
     if (callbacks_[c]->name.empty()) callbacks_[c]->name = fmt::format("callback_{}", c);
     callbacks_[c]->attach(task_);

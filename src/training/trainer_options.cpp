@@ -68,8 +68,23 @@ void TrainerOptions::check() {
   limit_test_batches = amount_of(given_.limit_test_batches, limit_test_batches);
   overfit_batches = amount_of(given_.overfit_batches, overfit_batches);
   val_check_interval = amount_of(given_.val_check_interval, val_check_interval);
-  if (val_check_interval.is_none())
-    config::throw_bad_value(given_.val_check_interval, "batches from 1 on, or a share above 0.0");
+  for (const auto& [key, amount] : {std::pair("limit_train_batches", limit_train_batches),
+                                    std::pair("limit_val_batches", limit_val_batches),
+                                    std::pair("limit_test_batches", limit_test_batches),
+                                    std::pair("overfit_batches", overfit_batches),
+                                    std::pair("val_check_interval", val_check_interval)}) {
+    if (amount.count < 0 && !(amount.share >= 0 && amount.share <= 1))
+      throw ConfigError(fmt::format(
+          "trainer.{}: expected a number of batches or a share from 0 to 1 of them, got {}",
+          key,
+          amount.share));
+  }
+  if (val_check_interval.is_none()) {
+    const std::string expected = "batches from 1 on, or a share above 0.0";
+    if (given_.val_check_interval.is_null())
+      throw ConfigError("trainer.val_check_interval: expected " + expected + ", got 0");
+    config::throw_bad_value(given_.val_check_interval, expected);
+  }
   if (!check_val_every_n_epoch && val_check_interval.count < 0) {
     throw ConfigError(
         "check_val_every_n_epoch: null counts batches over epochs; expected val_check_interval as "
@@ -110,6 +125,12 @@ void TrainerOptions::check() {
   } else if (!fast.is_null()) {
     config::throw_bad_value(fast, "true, false or a number of batches");
   }
+  if (devices < 0 || fast_dev_run < 0)
+    throw ConfigError("trainer.devices, trainer.fast_dev_run: expected numbers of at least 0");
+  if (deterministic_mode != "true" && deterministic_mode != "false" && deterministic_mode != "warn")
+    throw ConfigError("trainer.deterministic: expected true, false or warn, got '" +
+                      deterministic_mode + "'");
+  given_ = {};             // what is set from here on counts
   if (fast_dev_run > 0) {  // as Lightning's
     limit_train_batches = limit_val_batches = limit_test_batches = {fast_dev_run, 0};
     max_steps = fast_dev_run;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/sample.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -22,8 +23,17 @@ TEST(Collate, NamesTheSampleThatDiffers) {
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "b: 'x' is 1x4x5, others of the same batch are 1x4x4; crop to one size, or set "
+              "b: 'x' is 1x4x5, that of a in the same batch is 1x4x4; crop to one size, or set "
               "data.batch_size=1 or data.collate=pad");
+  }
+  for (const data::Collate collate : {data::Collate::stack, data::Collate::pad}) {
+    EXPECT_EQ(message_of<DataError>([&] {
+                data::collate(
+                    {sample_of("a", at::zeros({1, 4, 4})), sample_of("b", at::zeros({3, 4, 4}))},
+                    {collate, false, false});
+              }),
+              "b: 'x' is 3x4x4, that of a in the same batch is 1x4x4; expected the same channels "
+              "and dimensions: leave one of them out");
   }
   data::Sample other = sample_of("b", at::zeros({1, 4, 4}));
   other.tensors["y"] = at::zeros({1, 4, 4});

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/image_tensor.h"
+#include "data/loader.h"
 #include "data/pipeline.h"
 #include "io/image.h"
 #include "tests/support/tmp_dir.h"
@@ -95,6 +96,54 @@ TEST_F(Lazy, IsNotKeptByTheCacheAndGivesTheSameDraws) {
   lazy.transform(part, rng, stage);
   eager.transform(whole, same, stage);
   EXPECT_TRUE(part.at("raw").equal(whole.at("raw")));
+}
+
+TEST_F(Lazy, WhatNoTransformReadsIsInTheBatch) {
+  for (const char* next : {"", "{_target_: RandFlipd, keys: [raw], prob: 0.5}"}) {
+    data::DataLoaderSpec spec;
+    spec.items.assign(6, sample_of(dir_ / "a.ome.tif"));
+    spec.transforms = {
+        make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")};
+    if (*next != 0) spec.transforms.push_back(make(next));
+    spec.options.batch_size = 3;
+    spec.options.num_workers = 2;
+    data::DataLoader loader(std::move(spec));
+    loader.start_epoch(0);
+    int64_t batches = 0;
+    while (const auto batch = loader.next()) {
+      ++batches;
+      for (const char* key : {"raw", "seg"})
+        EXPECT_EQ(batch->at(key).sizes(), (std::vector<int64_t>{3, 2, 6, 64, 80})) << key;
+    }
+    EXPECT_EQ(batches, 2);
+  }
+}
+
+TEST_F(Lazy, PaddingReadsNothingWhereNothingIsMissing) {
+  data::Sample sample = sample_of(dir_ / "a.ome.tif");
+  Rng rng(0);
+  make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")->apply(sample, rng);
+  make("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [4, 64, 16]}")->apply(sample, rng);
+  EXPECT_EQ(sample.unread.size(), 2U);
+  make("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [8, 64, 16]}")->apply(sample, rng);
+  EXPECT_EQ(sample.at("seg").sizes(), (std::vector<int64_t>{2, 8, 64, 80}));
+}
+
+// One pipeline after another may lie at the same address.
+TEST_F(Lazy, ACacheTellsPipelinesApart) {
+  const auto cache = std::make_shared<data::CacheManager>(data::CacheLimits{1, "", 0, false});
+  std::optional<data::Pipeline> pipeline;
+  data::Stage stage{nullptr};
+  for (const int64_t size : {8, 12}) {
+    data::Transforms transforms{make("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}"),
+                                make("{_target_: CenterSpatialCropd, keys: [raw], roi_size: " +
+                                     std::to_string(size) + "}")};
+    pipeline.emplace(std::vector<data::Sample>{sample_of(dir_ / "a.ome.tif")},
+                     std::move(transforms),
+                     cache,
+                     false);
+    EXPECT_EQ(pipeline->load(0, stage).at("raw").size(2), size);
+  }
 }
 
 TEST_F(Lazy, AStackIsNoPlane) {

@@ -9,7 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/composer.h"
 #include "config/registry.h"
+#include "data/array_datamodule.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -196,6 +199,71 @@ TEST(DataLoader, ImagesThatDoNotFitTogetherAreAnErrorWhateverTheLuck) {
   spec.transforms.push_back(std::make_shared<Odd>());
   data::DataLoader loader(std::move(spec));
   for (const int64_t epoch : {0, 1, 2}) EXPECT_THROW(stream(loader, epoch), DataError);
+}
+
+TEST(DataLoader, AnImageWithOtherChannelsIsOneThatCannotBeLoaded) {
+  auto spec = spec_of(4, 2);
+  spec.shuffle = false;
+  spec.channels = {{"x", 1}};
+  spec.items[2].tensors["x"] = at::zeros({3, 8, 8});
+  spec.transforms = {};
+  for (data::Sample& item : spec.items) {
+    if (item.tensors.empty()) item.tensors["x"] = at::zeros({1, 8, 8});
+  }
+  auto skips = spec;
+  skips.options.on_error = "skip";
+  data::DataLoader loader(std::move(skips));
+  loader.start_epoch(0);
+  std::vector<std::string> ids;
+  while (const auto batch = loader.next())
+    ids.insert(ids.end(), batch->ids.begin(), batch->ids.end());
+  EXPECT_EQ(ids, (std::vector<std::string>{"0", "1", "3"}));
+  EXPECT_EQ(loader.stats().broken.at("2"),
+            "2: 'x' has 3 channels, the model expects 1 (set raw_im_channels, or choose some with "
+            "LoadImaged's channel)");
+  data::DataLoader fails(std::move(spec));
+  fails.start_epoch(0);
+  EXPECT_THROW(fails.next(), DataError);
+}
+
+TEST(DataLoader, OptionsSetInCppAreChecked) {
+  const auto error_of = [](void (*change)(data::LoaderOptions&)) {
+    auto spec = spec_of(4, 0);
+    change(spec.options);
+    return message_of<ConfigError>([&] { data::DataLoader loader(std::move(spec)); });
+  };
+  EXPECT_EQ(error_of([](data::LoaderOptions& o) { o.collate = "nonsense"; }),
+            "data.collate: expected one of stack, pad, list, got 'nonsense'.");
+  EXPECT_EQ(error_of([](data::LoaderOptions& o) {
+              o.prefetch_factor = 0;
+            }).find("data.prefetch_factor: expected a value from 1"),
+            0U);
+  EXPECT_EQ(error_of([](data::LoaderOptions& o) {
+              o.num_workers = -1;
+            }).find("data.num_workers: expected a value from 0"),
+            0U);
+  data::LoaderOptions options;
+  options.on_error = "ignore";
+  EXPECT_THROW(data::ArrayDatamodule({}, options), ConfigError);
+}
+
+TEST(LoaderOptions, TakesTheKeysOfOtherLoaders) {
+  const auto notes_of = [](const std::string& text) {
+    config::Problems problems;
+    config::Node node = config::parse_yaml(text, "a.yaml");
+    config::set_paths(node, "data");
+    config::read_options<data::LoaderOptions>(node, problems);
+    problems.throw_if_any();
+    return problems.notes();
+  };
+  EXPECT_TRUE(notes_of("{persistent_workers: true, shuffle: true, sampler: null, "
+                       "multiprocessing_context: null, worker_init_fn: null}")
+                  .empty());
+  EXPECT_EQ(notes_of("{persistent_workers: false}"),
+            (std::vector<std::string>{"data.persistent_workers: false has no effect here (workers "
+                                      "always live as long as the training)"}));
+  EXPECT_EQ(notes_of("{shuffle: false, cache_rate: 0.5, multiprocessing_context: spawn}").size(),
+            3U);
 }
 
 TEST(DataLoader, AutoIsNoBatchSize) {

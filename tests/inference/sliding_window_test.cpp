@@ -90,6 +90,35 @@ TEST(SlidingWindow, TellsHowFarItIs) {
   EXPECT_EQ(told, (std::vector<std::pair<int64_t, int64_t>>{{4, 9}, {8, 9}, {9, 9}}));
 }
 
+TEST(SlidingWindow, OptionsSetInCppAreChecked) {
+  const auto error_of = [](void (*change)(inference::SlidingWindowOptions&)) {
+    inference::SlidingWindowOptions options;
+    change(options);
+    return message_of<ConfigError>([&] {
+      inference::sliding_window(
+          at::zeros({1, 1, 8, 8}), [](const at::Tensor& x) { return x; }, options);
+    });
+  };
+  EXPECT_EQ(error_of([](inference::SlidingWindowOptions& o) {
+              o.sw_batch_size = 0;
+            }).find("inference_args.sw_batch_size: expected a value from 1"),
+            0U);  // it looped for ever
+  EXPECT_EQ(error_of([](inference::SlidingWindowOptions& o) {
+              o.mode = "nonsense";
+            }).find("inference_args.mode: expected one of constant, gaussian"),
+            0U);
+  EXPECT_NE(error_of([](inference::SlidingWindowOptions& o) { o.sigma_scale = {0}; }), "");
+}
+
+TEST(ImportanceMap, TakesOneScaleForAllDimensions) {
+  EXPECT_TRUE(inference::importance_map({8, 6}, "gaussian", {0.125})
+                  .equal(inference::importance_map({8, 6}, "gaussian", {0.125, 0.125})));
+  EXPECT_THROW(inference::importance_map({8, 6, 4}, "gaussian", {0.1, 0.2}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 6}, "gaussian", {0}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 6}, "triangle", {0.125}), ConfigError);
+  EXPECT_THROW(inference::importance_map({8, 0}, "constant", {0.125}), ConfigError);
+}
+
 TEST(WindowStarts, FollowsThePeersRounding) {
   EXPECT_EQ(inference::window_starts(109, 100, 0.9),
             (std::vector<int64_t>{0, 9}));  // not 10: 100 * (1 - 0.9) < 10

@@ -6,6 +6,7 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/nn/modules/batchnorm.h>
 
 #include "nn/model.h"
@@ -51,6 +52,25 @@ std::vector<at::Tensor> results(Model& model, const std::vector<int64_t>& shape,
 void expect_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+}
+
+TEST(CheckpointDeathTest, ReplacesTorchsEngineAtTheFirstCheckpointAlone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a new process, where nothing ran before
+  const auto is_torchs = [] {
+    torch::autograd::Engine& engine = torch::autograd::Engine::get_default_engine();
+    return typeid(engine) == typeid(torch::autograd::Engine);
+  };
+  EXPECT_EXIT(
+      {
+        const bool before = is_torchs();
+        const at::Tensor image = at::randn({1, 1, 16, 16});
+        (*model_of("filters: [4, 6, 8]", false))(image).sum().backward();
+        const bool plain = is_torchs();
+        (*model_of("filters: [4, 6, 8]", true))(image).sum().backward();
+        std::exit(before && plain && !is_torchs() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0),
+      "");
 }
 
 TEST(Checkpoint, IsBitEqualToThePlainPath) {

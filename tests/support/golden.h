@@ -51,6 +51,14 @@ inline double max_difference(const at::Tensor& a, const at::Tensor& b) {
   return a.numel() == 0 ? 0 : (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
+/// max_difference() as a share of the largest expected value; of 1 where that is smaller.
+inline double relative_difference(const at::Tensor& a, const at::Tensor& expected) {
+  const double scale = expected.numel() == 0
+                           ? 1
+                           : std::max(1.0, expected.to(at::kDouble).abs().max().item<double>());
+  return max_difference(a, expected) / scale;
+}
+
 /// A config node with `_target_` and the case's options.
 inline config::Node component(const std::string& target, const config::Node& options) {
   config::Node node = config::Node::make_map();

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 
@@ -264,6 +265,66 @@ TEST(Trainer, AnIntervalBeyondTheEpochNeedsToCountOverEpochs) {
   EXPECT_THROW(Tiny("max_epochs: 2, val_check_interval: 6").fit(), ConfigError);  // 5 batches
   Tiny tiny("max_epochs: 2, val_check_interval: 6, check_val_every_n_epoch: null");
   EXPECT_EQ(tiny.fit().recorder->validations, (std::vector<int64_t>{6, 10}));
+}
+
+/// The message about options that were changed in C++.
+template <class Change>
+std::string error_of(const Change& change) {
+  const Tiny tiny("max_epochs: 1");
+  training::TrainerOptions options = tiny.parsed;
+  change(options);
+  return message_of<ConfigError>(
+      [&] { training::Trainer trainer(options, *tiny.task, *tiny.optimizer, *tiny.scheduler); });
+}
+
+TEST(Trainer, OptionsSetInCppAreChecked) {
+  using Options = training::TrainerOptions;
+  const auto begins = [](const std::string& text, const std::string& with) {
+    EXPECT_EQ(text.substr(0, with.size()), with);
+  };
+  EXPECT_EQ(error_of([](Options&) {}), "");
+  begins(error_of([](Options& o) { o.accumulate_grad_batches = 0; }),
+         "trainer.accumulate_grad_batches: expected a value from 1 to ");
+  begins(error_of([](Options& o) { o.log_every_n_steps = 0; }),
+         "trainer.log_every_n_steps: expected a value from 1 to ");
+  begins(error_of([](Options& o) { o.gradient_clip_algorithm = "norms"; }),
+         "trainer.gradient_clip_algorithm: expected one of norm, value, got 'norms'.");
+  begins(error_of([](Options& o) { o.on_nonfinite = "ignore"; }), "trainer.on_nonfinite: ");
+  begins(error_of([](Options& o) { o.strategy = "fsdp"; }), "trainer.strategy: ");
+  begins(error_of([](Options& o) { o.precision = "8"; }), "trainer.precision: ");
+  begins(error_of([](Options& o) { o.check_val_every_n_epoch = 0; }),
+         "trainer.check_val_every_n_epoch: ");
+  begins(error_of([](Options& o) { o.grad_scaler.growth_interval = 0; }),
+         "trainer.grad_scaler.growth_interval: ");
+  begins(error_of([](Options& o) { o.limit_train_batches.share = 1.5; }),
+         "trainer.limit_train_batches: ");
+  begins(error_of([](Options& o) {
+           o.val_check_interval = {0, 0};
+         }),
+         "trainer.val_check_interval: ");
+  begins(error_of([](Options& o) { o.deterministic_mode = "maybe"; }), "trainer.deterministic: ");
+  begins(error_of([](Options& o) { o.devices = -2; }), "trainer.devices");
+}
+
+TEST(TrainerOptions, WhatIsSetAfterParsingCounts) {
+  auto options = test::trainer_options(
+      "{devices: auto, limit_train_batches: 3, fast_dev_run: false, deterministic: warn}");
+  options.devices = 2;
+  options.limit_train_batches = {-1, 0.5};
+  options.deterministic_mode = "true";
+  options.check();
+  EXPECT_EQ(options.devices, 2);
+  EXPECT_EQ(options.limit_train_batches.of(10, ""), 5);
+  EXPECT_EQ(options.deterministic_mode, "true");
+}
+
+TEST(Trainer, WarnsOfFloat16OnACpu) {
+  for (const std::string precision : {"16-mixed", "16-true", "bf16-mixed", "32"}) {
+    testing::internal::CaptureStderr();
+    const Tiny tiny("max_epochs: 1, precision: " + precision);
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(text.find("bf16-mixed or 32") != std::string::npos, precision[0] == '1') << text;
+  }
 }
 
 TEST(TrainerOptions, TakeWholeNumbersAndShares) {

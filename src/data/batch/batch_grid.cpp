@@ -6,8 +6,13 @@
 
 #include "data/batch/keyed_random.h"
 #include "data/transforms/gaussian_filter.h"
+#include "data/transforms/resample.h"
 
 namespace cytra::data::spatial {
+
+c10::ScalarType grid_type(const std::string& mode) {
+  return mode == "nearest" ? at::kDouble : at::kFloat;
+}
 
 at::Tensor transform_points(const at::Tensor& matrices, const std::vector<at::Tensor>& points) {
   const auto dims = static_cast<int64_t>(points.size());
@@ -25,14 +30,13 @@ at::Tensor transform_points(const at::Tensor& matrices, const std::vector<at::Te
   return at::stack(axes, 1);
 }
 
-std::vector<at::Tensor> voxel_points(at::IntArrayRef size, const at::Device& device) {
+std::vector<at::Tensor> voxel_points(at::IntArrayRef size, const at::TensorOptions& options) {
   std::vector<at::Tensor> points;
   for (std::size_t d = 0; d < size.size(); ++d) {
     std::vector<int64_t> shape(size.size() + 1, 1);
     shape[d + 1] = size[d];
     const double half = static_cast<double>(size[d] - 1) / 2;
-    const auto options = at::TensorOptions().dtype(at::kDouble).device(device);
-    points.push_back(at::linspace(-half, half, size[d], options).to(at::kFloat).reshape(shape));
+    points.push_back(at::arange(size[d], options).sub_(half).reshape(shape));
   }
   return points;
 }
@@ -46,13 +50,7 @@ at::Tensor sample_batch(const at::Tensor& images,
     const auto n = static_cast<double>(std::max<int64_t>(2, images.size(d + 2)));
     axes.push_back(grid.select(1, d) * (2 / n));
   }
-  return at::grid_sampler(images,
-                          at::stack(axes, -1),
-                          mode == "nearest" ? 1 : 0,
-                          padding_mode == "zeros"    ? 0
-                          : padding_mode == "border" ? 1
-                                                     : 2,
-                          /*align_corners=*/false);
+  return sample_points(images, at::stack(axes, -1), mode, padding_mode, /*align_corners=*/false);
 }
 
 at::Tensor filter_batch(const at::Tensor& images,
@@ -81,8 +79,9 @@ at::Tensor filter_batch(const at::Tensor& images,
     std::vector<int64_t> padding(static_cast<std::size_t>(dims), 0);
     padding[static_cast<std::size_t>(d)] = static_cast<int64_t>(length / 2);
     const std::vector<int64_t> ones(static_cast<std::size_t>(dims), 1);
-    const at::Tensor weight =
-        to_device(taps, images.device()).repeat_interleave(channels, 0).reshape(shape);
+    const at::Tensor weight = to_device(taps.to(images.scalar_type()), images.device())
+                                  .repeat_interleave(channels, 0)
+                                  .reshape(shape);
     result = dims == 3 ? at::conv3d(result, weight, {}, ones, padding, ones, n * channels)
                        : at::conv2d(result, weight, {}, ones, padding, ones, n * channels);
   }

@@ -8,12 +8,14 @@
 
 namespace cytra::data::spatial {
 
-/// matrices: (N,d+1,d+1) float32 on the device of the points; points: d tensors that broadcast to
+/// What points are computed in: float64 where the nearest voxel is taken, else float32.
+c10::ScalarType grid_type(const std::string& mode);
+/// matrices: (N,d+1,d+1) of the points' type and device; points: d tensors that broadcast to
 /// (N,[D,]H,W), in voxels from the centre. Shape: (N,d,[D,]H,W).
 at::Tensor transform_points(const at::Tensor& matrices, const std::vector<at::Tensor>& points);
 /// Every voxel of an image of `size`, for transform_points(): tensors of one dimension each.
-std::vector<at::Tensor> voxel_points(at::IntArrayRef size, const at::Device& device);
-/// Source: monai.transforms.Resample. Computed in float32; grid: of transform_points().
+std::vector<at::Tensor> voxel_points(at::IntArrayRef size, const at::TensorOptions& options);
+/// Source: monai.transforms.Resample. grid: of transform_points(), in grid_type(mode).
 at::Tensor sample_batch(const at::Tensor& images,
                         const at::Tensor& grid,
                         const std::string& mode,

@@ -89,8 +89,6 @@ class DataframeDatamodule final : public DataModule {
       v("seed", seed, "of subsample", 0, 1e15);
       LoaderOptions::visit(v);
       using config::Unused;
-      v("persistent_workers", Unused{}, "workers live as long as the training");
-      v("smartcache_args", Unused{{"null"}}, "images are kept by ram_cache_gb and cache_dir");
     }
     void check() const {
       LoaderOptions::check();

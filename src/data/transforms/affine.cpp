@@ -66,7 +66,7 @@ class Affined final : public Transform {
       stretch.scale = scale;
       matrix = matrix.matmul(affine_matrix(static_cast<int64_t>(size.size()), stretch));
     }
-    const at::Tensor grid = transform_grid(matrix, identity_grid(size, at::kFloat));
+    const at::Tensor grid = transform_grid(matrix, identity_grid(size));
     options_.sample_all(sample, grid, at::kFloat, options_.align_corners);
   }
 
@@ -86,7 +86,7 @@ class Affined final : public Transform {
                                     dims + 1,
                                     dims));
     }
-    at::Tensor matrix = at::eye(dims + 1, at::kFloat);
+    at::Tensor matrix = at::eye(dims + 1, at::kDouble);
     for (int64_t i = 0; i < dims; ++i) {
       for (int64_t j = 0; j <= dims; ++j)
         matrix[i][j] = options_.affine[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
@@ -115,7 +115,7 @@ class RandAffined final : public Transform {
     const auto size = size_or("RandAffined: spatial_size", options_.spatial_size, image);
     if (image.empty() || (!chosen && size == image)) return;
     const auto dims = static_cast<int64_t>(size.size());
-    at::Tensor grid = identity_grid(size, at::kDouble), matrix = at::eye(dims + 1, at::kDouble);
+    at::Tensor grid = identity_grid(size), matrix = at::eye(dims + 1, at::kDouble);
     if (chosen) {
       matrix = options_.draw_matrix(dims, rng);
       grid = transform_grid(matrix, grid);
@@ -140,8 +140,9 @@ struct BatchAffine : RandAffined::Options {
   at::Tensor on_batch(const at::Tensor& images,
                       const std::vector<at::Tensor>& drawn,
                       std::size_t key) const {
-    const at::Tensor matrices = to_device(at::stack(drawn), images.device());
-    const auto points = voxel_points(images.sizes().slice(2), images.device());
+    const auto options = images.options().dtype(grid_type(of_key(mode, key)));
+    const at::Tensor matrices = to_device(at::stack(drawn), images.device()).to(options);
+    const auto points = voxel_points(images.sizes().slice(2), options);
     return sample_batch(
         images, transform_points(matrices, points), of_key(mode, key), of_key(padding_mode, key));
   }

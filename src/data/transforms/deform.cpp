@@ -34,7 +34,7 @@ at::Tensor deform_2d(const std::vector<int64_t>& size,
                      const at::Tensor& offset,
                      const at::Tensor& affine) {
   const std::vector<int64_t> points = control_points(size, spacing);
-  at::Tensor grid = identity_grid(points, at::kDouble);
+  at::Tensor grid = identity_grid(points);
   std::vector<int64_t> fine;
   for (std::size_t d = 0; d < size.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);
@@ -50,7 +50,7 @@ at::Tensor deform_3d(const at::Tensor& offset,
                      double sigma,
                      double magnitude,
                      const at::Tensor& affine) {
-  at::Tensor grid = identity_grid(offset.sizes().slice(1).vec(), at::kDouble);
+  at::Tensor grid = identity_grid(offset.sizes().slice(1).vec());
   grid.slice(0, 0, 3).add_(gaussian_filter(offset, {sigma}, "erf", 3) * magnitude);
   return transform_grid(affine, grid);
 }
@@ -77,7 +77,7 @@ at::Tensor distort_cells(const std::vector<int64_t>& size,
       const double end = first + length > n ? static_cast<double>(n)
                                             : begin + static_cast<double>(length) *
                                                           steps[d][static_cast<std::size_t>(i)];
-      parts.push_back(at::linspace(begin, end, last - first, at::kFloat));
+      parts.push_back(at::linspace(begin, end, last - first, at::kDouble));
       begin = end;
     }
     ranges.push_back(at::cat(parts) - static_cast<double>(n - 1) / 2);

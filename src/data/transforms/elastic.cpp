@@ -80,7 +80,7 @@ class Rand2DElasticd final : public Transform {
           rng.uniform(options_.magnitude_range[0], options_.magnitude_range[1]);
       grid = deform_2d(size, spacing, offset * magnitude, options_.draw_matrix(2, rng));
     } else {
-      grid = identity_grid(size, at::kDouble);
+      grid = identity_grid(size);
     }
     options_.sample_all(sample, grid, at::kDouble);
   }
@@ -127,7 +127,7 @@ class Rand3DElasticd final : public Transform {
         value[i] = static_cast<float>(rng.uniform(-1, 1));
       grid = deform_3d(offset, sigma, magnitude, matrix);
     } else {
-      grid = identity_grid(size, at::kDouble);
+      grid = identity_grid(size);
     }
     options_.sample_all(sample, grid, at::kDouble);
   }
@@ -144,10 +144,10 @@ struct Drawn {
   at::Tensor matrix;
 };
 
-at::Tensor matrices_of(const std::vector<Drawn>& drawn, const at::Device& device) {
+at::Tensor matrices_of(const std::vector<Drawn>& drawn, const at::TensorOptions& options) {
   std::vector<at::Tensor> matrices;
   for (const Drawn& one : drawn) matrices.push_back(one.matrix);
-  return to_device(at::stack(matrices), device);
+  return to_device(at::stack(matrices), options.device()).to(options);
 }
 
 template <class T>
@@ -171,6 +171,9 @@ struct BatchElastic : T {
     for (const Drawn& one : drawn) numbers.push_back(one.magnitude);
     return per_sample(numbers, images);
   }
+  at::TensorOptions grid_options(const at::Tensor& images, std::size_t key) const {
+    return images.options().dtype(grid_type(of_key(this->mode, key)));
+  }
 };
 
 struct BatchElastic2D : BatchElastic<Rand2DElasticd::Options> {
@@ -191,17 +194,18 @@ struct BatchElastic2D : BatchElastic<Rand2DElasticd::Options> {
     const auto distance = per_dim("spacing", spacing, 2);
     const auto points = control_points(size, distance);
     const int64_t count = 2 * points[0] * points[1];
+    const at::TensorOptions options = grid_options(images, key);
     const at::Tensor offsets = normals(offsets_of(drawn), count, images.device())
-                                   .to(at::kFloat)
+                                   .to(options)
                                    .reshape({-1, 2, points[0], points[1]}) *
                                magnitudes(drawn, images);
-    std::vector<at::Tensor> coarse = voxel_points(points, images.device());
+    std::vector<at::Tensor> coarse = voxel_points(points, options);
     std::vector<int64_t> fine;
     for (std::size_t d = 0; d < 2; ++d) {
       coarse[d] = coarse[d] * distance[d] + offsets.select(1, static_cast<int64_t>(d));
       fine.push_back(fine_size(points[d], distance[d]));
     }
-    at::Tensor grid = transform_points(matrices_of(drawn, images.device()), coarse);
+    at::Tensor grid = transform_points(matrices_of(drawn, options), coarse);
     grid = at::upsample_bicubic2d(grid, fine, /*align_corners=*/false);
     const auto start = center_start(fine, size);
     grid = grid.narrow(2, start[0], size[0]).narrow(3, start[1], size[1]);
@@ -228,16 +232,17 @@ struct BatchElastic3D : BatchElastic<Rand3DElasticd::Options> {
     shape[1] = 3;
     std::vector<std::vector<double>> sigmas;
     for (const Drawn& one : drawn) sigmas.emplace_back(3, one.sigma);
+    const at::TensorOptions options = grid_options(images, key);
     const at::Tensor random =
         uniforms(offsets_of(drawn), c10::multiply_integers(shape) / shape[0], images.device());
     const at::Tensor offsets =
-        filter_batch((random * 2 - 1).to(at::kFloat).reshape(shape), sigmas, "erf", 3) *
+        filter_batch((random * 2 - 1).to(options).reshape(shape), sigmas, "erf", 3) *
         magnitudes(drawn, images);
-    std::vector<at::Tensor> points = voxel_points(images.sizes().slice(2), images.device());
+    std::vector<at::Tensor> points = voxel_points(images.sizes().slice(2), options);
     for (std::size_t d = 0; d < 3; ++d)
       points[d] = points[d] + offsets.select(1, static_cast<int64_t>(d));
     return sample_batch(images,
-                        transform_points(matrices_of(drawn, images.device()), points),
+                        transform_points(matrices_of(drawn, options), points),
                         of_key(mode, key),
                         of_key(padding_mode, key));
   }

@@ -1,6 +1,6 @@
 // Source: monai.transforms.{Resample, AffineGrid, utils.create_*},
-// monai.networks.layers.AffineTransform of 1.6.1, step by step in the same types:
-// a sum in another order may round a point of a label's grid to another voxel.
+// monai.networks.layers.AffineTransform of 1.6.1. Matrices and grids are float64 here throughout:
+// float32's rounding depends on the processor, and would move a label's voxel.
 #include "data/transforms/resample.h"
 
 #include <algorithm>
@@ -18,16 +18,14 @@ int64_t pad_code(const std::string& mode) {
   return mode == "zeros" ? 0 : mode == "border" ? 1 : 2;
 }
 
-at::Tensor grid_sample(const at::Tensor& image,
-                       const at::Tensor& points,
-                       const std::string& mode,
-                       const std::string& padding_mode,
-                       bool align_corners) {
-  const int64_t interpolation = mode == "nearest" ? 1 : 0;
-  return at::grid_sampler(
-             image.unsqueeze(0), points, interpolation, pad_code(padding_mode), align_corners)
-      .squeeze(0)
-      .to(at::kFloat);
+constexpr double kSteps = 1 << 20;  // of a voxel
+
+/// Mirrors x at low and high until it lies between them.
+at::Tensor reflected(const at::Tensor& x, double low, double high) {
+  const double span = high - low;
+  if (span == 0) return at::full_like(x, low);
+  const at::Tensor within = (x - low).abs_().fmod_(2 * span);
+  return at::minimum(within, 2 * span - within).add_(low);
 }
 
 /// monai.networks.utils.normalize_transform: voxels to [-1, 1].
@@ -43,6 +41,53 @@ at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
 }
 
 }  // namespace
+
+double settled(double x) {
+  return std::nearbyint(x * kSteps) / kSteps;
+}
+
+at::Tensor sample_nearest(const at::Tensor& images,
+                          const at::Tensor& points,
+                          const std::string& padding_mode,
+                          bool align_corners) {
+  const int64_t rows = images.size(0), channels = images.size(1), dims = images.dim() - 2;
+  at::Tensor index, outside;
+  int64_t stride = 1;
+  for (int64_t d = 0; d < dims; ++d) {  // x first
+    const int64_t n = images.size(-1 - d);
+    const auto length = static_cast<double>(n);
+    at::Tensor place = points.select(-1, d) + 1;
+    align_corners ? place.mul_((length - 1) / 2) : place.mul_(length).sub_(1).div_(2);
+    if (padding_mode == "reflection")
+      place =
+          align_corners ? reflected(place, 0, length - 1) : reflected(place, -0.5, length - 0.5);
+    // As settled(), then half to even.
+    at::Tensor voxel = place.mul_(kSteps).round_().div_(kSteps).round_().to(at::kLong);
+    if (padding_mode == "zeros") {
+      const at::Tensor beyond = voxel.lt(0).logical_or_(voxel.ge(n));
+      outside = outside.defined() ? outside.logical_or_(beyond) : beyond;
+    }
+    voxel.clamp_(0, n - 1).mul_(stride);
+    index = index.defined() ? index.add_(voxel) : voxel;
+    stride *= n;
+  }
+  std::vector<int64_t> shape = index.sizes().vec();
+  shape.insert(shape.begin() + 1, channels);
+  const at::Tensor taken = images.reshape({rows, channels, -1})
+                               .gather(2, index.flatten(1).unsqueeze(1).expand({-1, channels, -1}))
+                               .reshape(shape);
+  return outside.defined() ? taken.masked_fill(outside.unsqueeze(1), 0) : taken;
+}
+
+at::Tensor sample_points(const at::Tensor& images,
+                         const at::Tensor& points,
+                         const std::string& mode,
+                         const std::string& padding_mode,
+                         bool align_corners) {
+  if (mode == "nearest") return sample_nearest(images, points, padding_mode, align_corners);
+  return at::grid_sampler(
+      images.to(points.scalar_type()), points, 0, pad_code(padding_mode), align_corners);
+}
 
 const std::vector<std::string> kResizeModes{
     "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"};
@@ -90,15 +135,13 @@ void check_rotate_order(const char* place, const std::string& order, std::size_t
 
 at::Tensor rotation_matrix(int64_t dims,
                            const std::vector<double>& radians,
-                           const std::string& order,
-                           c10::ScalarType dtype) {
-  at::Tensor matrix = at::eye(dims + 1, dtype);
+                           const std::string& order) {
+  at::Tensor matrix = at::eye(dims + 1, at::kDouble);
   const auto turn = [&](std::size_t i, int64_t a, int64_t b) {  // from axis a to axis b
-    const at::Tensor angle = at::scalar_tensor(radians[i], dtype);
-    at::Tensor one = at::eye(dims + 1, dtype);
-    one[a][a] = one[b][b] = angle.cos();
-    one[a][b] = -angle.sin();
-    one[b][a] = angle.sin();
+    at::Tensor one = at::eye(dims + 1, at::kDouble);
+    one[a][a] = one[b][b] = std::cos(radians[i]);
+    one[a][b] = -std::sin(radians[i]);
+    one[b][a] = std::sin(radians[i]);
     return one;
   };
   if (dims == 2) return turn(0, 0, 1);
@@ -115,16 +158,16 @@ at::Tensor rotation_matrix(int64_t dims,
 at::Tensor affine_matrix(int64_t dims,
                          const AffineParameters& parameters,
                          const std::string& order) {
-  at::Tensor matrix = at::eye(dims + 1, at::kFloat);
+  at::Tensor matrix = at::eye(dims + 1, at::kDouble);
   if (!parameters.rotate.empty())
-    matrix = matrix.matmul(rotation_matrix(dims, parameters.rotate, order, at::kFloat));
+    matrix = matrix.matmul(rotation_matrix(dims, parameters.rotate, order));
   if (!parameters.shear.empty()) {
     std::size_t next = 0;
-    at::Tensor shear = at::eye(dims + 1, at::kFloat);
+    at::Tensor shear = at::eye(dims + 1, at::kDouble);
     for (int64_t i = 0; i < dims; ++i) {
       for (int64_t j = 0; j < dims; ++j) {
         if (i == j || next >= parameters.shear.size()) continue;
-        at::Tensor one = at::eye(dims + 1, at::kFloat);
+        at::Tensor one = at::eye(dims + 1, at::kDouble);
         one[i][j] = parameters.shear[next++];
         shear = one.matmul(shear);
       }
@@ -132,7 +175,7 @@ at::Tensor affine_matrix(int64_t dims,
     matrix = matrix.matmul(shear);
   }
   const auto fill = [&](const std::vector<double>& values, bool diagonal) {
-    at::Tensor one = at::eye(dims + 1, at::kFloat);
+    at::Tensor one = at::eye(dims + 1, at::kDouble);
     for (int64_t d = 0; d < std::min<int64_t>(dims, static_cast<int64_t>(values.size())); ++d)
       one[d][diagonal ? d : dims] = values[static_cast<std::size_t>(d)];
     matrix = matrix.matmul(one);
@@ -142,20 +185,18 @@ at::Tensor affine_matrix(int64_t dims,
   return matrix;
 }
 
-at::Tensor identity_grid(const std::vector<int64_t>& size, c10::ScalarType dtype) {
+at::Tensor identity_grid(const std::vector<int64_t>& size) {
   std::vector<at::Tensor> ranges;
-  for (const int64_t n : size) {
-    const double half = static_cast<double>(n - 1) / 2;
-    ranges.push_back(at::linspace(-half, half, n, dtype));
-  }
+  for (const int64_t n : size)
+    ranges.push_back(at::arange(n, at::kDouble).sub_(static_cast<double>(n - 1) / 2));
   std::vector<at::Tensor> axes = at::meshgrid(ranges, "ij");
   axes.push_back(at::ones_like(axes[0]));
   return at::stack(axes);
 }
 
 at::Tensor transform_grid(const at::Tensor& matrix, const at::Tensor& grid) {
-  return matrix.to(at::kFloat)
-      .matmul(grid.to(at::kFloat).reshape({grid.size(0), -1}))
+  return matrix.to(at::kDouble)
+      .matmul(grid.to(at::kDouble).reshape({grid.size(0), -1}))
       .reshape(grid.sizes());
 }
 
@@ -168,10 +209,12 @@ at::Tensor sample_grid(const at::Tensor& image,
   std::vector<at::Tensor> axes;  // x first, as torch wants it
   for (int64_t d = image.dim() - 2; d >= 0; --d) {
     const double half = static_cast<double>(std::max<int64_t>(2, image.size(d + 1)));
-    axes.push_back(grid[d].to(dtype) * (2.0 / half));
+    axes.push_back(grid[d].to(mode == "nearest" ? at::kDouble : dtype) * (2.0 / half));
   }
   const at::Tensor points = at::stack(axes, -1).unsqueeze(0);
-  return grid_sample(image.to(dtype), points, mode, padding_mode, align_corners);
+  return sample_points(image.unsqueeze(0), points, mode, padding_mode, align_corners)
+      .squeeze(0)
+      .to(at::kFloat);
 }
 
 at::Tensor about_centers(const at::Tensor& matrix, at::IntArrayRef from, at::IntArrayRef to) {
@@ -193,17 +236,19 @@ at::Tensor sample_affine(const at::Tensor& image,
                          c10::ScalarType dtype,
                          bool align_corners) {
   const int64_t dims = image.dim() - 1;
-  const at::Tensor source = to_normalized(image.sizes().slice(1), align_corners).to(dtype);
-  const at::Tensor target = to_normalized(size, align_corners).to(dtype);
-  at::Tensor theta = source.matmul(matrix.to(dtype)).matmul(at::linalg_inv(target));
+  const at::Tensor source = to_normalized(image.sizes().slice(1), align_corners);
+  const at::Tensor target = to_normalized(size, align_corners);
+  at::Tensor theta = source.matmul(matrix).matmul(at::linalg_inv(target));
   // Rows and columns to x first.
   theta = at::cat({theta.slice(0, 0, dims).flip(0), theta.slice(0, dims)}, 0);
   theta = at::cat({theta.slice(1, 0, dims).flip(1), theta.slice(1, dims)}, 1);
   std::vector<int64_t> shape{1, image.size(0)};
   shape.insert(shape.end(), size.begin(), size.end());
-  const at::Tensor points =
-      at::affine_grid_generator(theta.slice(0, 0, dims).unsqueeze(0), shape, align_corners);
-  return grid_sample(image.to(dtype), points, mode, padding_mode, align_corners);
+  theta = theta.slice(0, 0, dims).unsqueeze(0).to(mode == "nearest" ? at::kDouble : dtype);
+  const at::Tensor points = at::affine_grid_generator(theta, shape, align_corners);
+  return sample_points(image.unsqueeze(0), points, mode, padding_mode, align_corners)
+      .squeeze(0)
+      .to(at::kFloat);
 }
 
 }  // namespace cytra::data::spatial

@@ -19,11 +19,28 @@ at::Tensor resize(const at::Tensor& image,
                   const std::string& mode,
                   bool align_corners);
 
-/// Rotations in radians about the axes that `order` names, x being the first spatial axis.
+/// To the next 2^-20: what rounding made of a tie is a tie again, so that what is decided by it
+/// does not depend on the processor.
+double settled(double x);
+/// The voxels nearest to points in [-1, 1], x first, as torch's grid_sampler has them. The rule for
+/// ties, on any processor: coordinates are settled(), and a point in the middle between two voxels
+/// takes the even one. Shape: images (N,C,[Z,]Y,X), points (N,[z,]y,x,d) float64 ->
+/// (N,C,[z,]y,x) of the images' type.
+at::Tensor sample_nearest(const at::Tensor& images,
+                          const at::Tensor& points,
+                          const std::string& padding_mode,
+                          bool align_corners);
+/// The same, or between the voxels in the type of `points`. Nearest wants float64.
+at::Tensor sample_points(const at::Tensor& images,
+                         const at::Tensor& points,
+                         const std::string& mode,
+                         const std::string& padding_mode,
+                         bool align_corners);
+
+/// Rotations in radians about the axes that `order` names, x being the first spatial axis. float64.
 at::Tensor rotation_matrix(int64_t dims,
                            const std::vector<double>& radians,
-                           const std::string& order,
-                           c10::ScalarType dtype);
+                           const std::string& order);
 /// Throws: ConfigError. `place` names the option.
 void check_rotate_order(const char* place, const std::string& order, std::size_t angles);
 
@@ -34,15 +51,17 @@ struct AffineParameters {
   std::vector<double> translate;  // voxels
   std::vector<double> scale;      // 1: unchanged; 2: twice the field of view
 };
-/// (dims+1, dims+1) float32: rotation @ shear @ translation @ scale.
+/// (dims+1, dims+1) float64: rotation @ shear @ translation @ scale.
 at::Tensor affine_matrix(int64_t dims,
                          const AffineParameters& parameters,
                          const std::string& order = "XYZ");
 
-at::Tensor identity_grid(const std::vector<int64_t>& size, c10::ScalarType dtype);
-/// matrix @ grid, float32 as MONAI's.
+/// Of a whole image. float64.
+at::Tensor identity_grid(const std::vector<int64_t>& size);
+/// matrix @ grid. float64.
 at::Tensor transform_grid(const at::Tensor& matrix, const at::Tensor& grid);
-/// monai.transforms.Resample. dtype: of the computation.
+/// monai.transforms.Resample. dtype: of the computation between voxels; nearest is
+/// sample_nearest().
 at::Tensor sample_grid(const at::Tensor& image,
                        const at::Tensor& grid,
                        const std::string& mode,

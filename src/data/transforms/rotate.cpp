@@ -54,14 +54,15 @@ struct RotateOptions : KeyOptions {
     const int64_t dims = image.dim() - 1;
     const std::vector<double> angles =
         dims == 2 ? per_dim("angle", angle, 1) : per_dim("angle", angle, 3);
-    const at::Tensor rotation = rotation_matrix(dims, angles, order, at::kDouble);
+    const at::Tensor rotation = rotation_matrix(dims, angles, order);
     std::vector<int64_t> size = image.sizes().slice(1).vec();
     if (!keep_size) {
       // The extent of the turned box along an axis: the sum of its sides' extents there.
       const at::Tensor sides = at::tensor(size, at::kLong).to(at::kDouble);
       const at::Tensor extent = rotation.slice(0, 0, dims).slice(1, 0, dims).abs().matmul(sides);
       for (std::size_t d = 0; d < size.size(); ++d)
-        size[d] = static_cast<int64_t>(extent[static_cast<int64_t>(d)].item<double>() + 0.5);
+        size[d] =
+            static_cast<int64_t>(settled(extent[static_cast<int64_t>(d)].item<double>()) + 0.5);
     }
     const at::Tensor matrix = about_centers(rotation, image.sizes().slice(1), size);
     if (!moved.defined()) moved = matrix;

@@ -128,8 +128,9 @@ class Spacingd final : public Transform {
     const at::Tensor places = at::linalg_solve(target, axes).matmul(corners).slice(0, 0, n);
     const at::Tensor extent = places.amax(1) - places.amin(1);
     Plan plan{{}, {}, true};
-    at::Tensor size = (extent + 1).round();
-    for (int64_t d = 0; d < n; ++d) plan.size.push_back(size[d].item<int64_t>());
+    for (int64_t d = 0; d < n; ++d)
+      plan.size.push_back(std::llrint(settled(extent[d].item<double>()) + 1));
+    const at::Tensor size = at::tensor(plan.size, at::kDouble);
     // The corner below all others stays, when there is one; else the centre.
     at::Tensor origin;
     for (int64_t i = 0; i < corners.size(1) && !origin.defined(); ++i) {

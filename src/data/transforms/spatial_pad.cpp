@@ -32,14 +32,28 @@ struct PadOptions : KeyOptions {
   template <class F>
   void pad_all(Sample& sample, const F& widths_of) const {
     const std::vector<int64_t> first = first_size(sample);
+    if (first.empty() || is_large_enough(sample, widths_of)) return;
     move_each(sample, [&](const at::Tensor& image, std::size_t key) {
       return pad(image, widths_of(image.sizes().slice(1)), of_key(mode, key), value);
     });
-    if (first.empty()) return;
     std::vector<double> shift;
     for (const auto& [before, after] : widths_of(at::IntArrayRef(first)))
       shift.push_back(-static_cast<double>(before));
     move_voxels(sample.geometry, {}, shift);
+  }
+
+ private:
+  /// No key gets a voxel: what is not read yet need not be.
+  template <class F>
+  bool is_large_enough(Sample& sample, const F& widths_of) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      const std::vector<int64_t> size = sample.size(key);
+      for (const auto& [before, after] : widths_of(at::IntArrayRef(size))) {
+        if (before > 0 || after > 0) return false;
+      }
+    }
+    return true;
   }
 };
 

@@ -1,0 +1,162 @@
+#include "app/try_batches.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/train_data.h"
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/device_feed.h"
+#include "nn/model.h"
+#include "training/task.h"
+
+namespace cytra::app {
+namespace {
+
+using data::Split;
+
+constexpr int64_t kLoaded = 32, kComputed = 2;  // batches of a split
+
+std::string text_of(const data::Batch& batch) {
+  std::vector<std::string> texts;
+  for (const auto& [key, images] : batch.tensors)
+    texts.push_back(fmt::format("{} {}", key, fmt::join(images.sizes(), "x")));
+  return join(texts, ", ");
+}
+
+/// The middle of every image, no larger than `size`.
+void cut(data::Batch& batch, const std::vector<int64_t>& size) {
+  for (auto& [key, images] : batch.tensors) {
+    for (std::size_t d = 0;
+         d < size.size() && images.dim() == static_cast<int64_t>(size.size()) + 2;
+         ++d) {
+      const auto dim = static_cast<int64_t>(d) + 2;
+      const int64_t length = std::min(size[d], images.size(dim));
+      images = images.narrow(dim, (images.size(dim) - length) / 2, length);
+    }
+  }
+}
+
+class Trial {
+ public:
+  Trial(const config::Node& config, const data::DataModule& module, data::Survey& survey)
+      : module_(module),
+        survey_(survey),
+        channels_(expected_channels(config.at("task"))),
+        task_(make<training::Task>(config.at("task"))) {
+    const auto options = config::parse<training::TrainerOptions>(config.at("trainer"));
+    device_ = perf::choose_device(options.accelerator);
+    nn::place_model(task_->model(), config.at("task.model"), device_);
+  }
+
+  void run(Split split) {
+    data::DataLoaderSpec spec = data::loader_spec(module_, split);
+    if (const auto last = task_->sample_transform()) spec.transforms.push_back(last);
+    spec.options.on_error = "fail";
+    spec.options.batch_size = std::max<int64_t>(spec.options.batch_size, 1);  // AUTO: 1
+    spec.shuffle = false;
+    spec.options.num_samples.reset();  // of shuffled images
+    spec.channels = channels_;
+    spec.channels_last = task_->model().channels_last;
+    spec.limit = [](int64_t batches) { return std::min(batches, kLoaded); };
+    data::DataLoader loader(std::move(spec));
+    data::DeviceFeed feed(loader, device_);
+    feed.start_epoch(0);
+    int64_t computed = 0;
+    std::string first;
+    for (int64_t i = 0; i < loader.size(); ++i) {
+      std::optional<data::Batch> batch;
+      guard(split, "", [&] { batch = feed.next(); });
+      if (!batch) continue;
+      if (first.empty()) first = text_of(*batch);
+      if (computed++ < kComputed) guard(split, text_of(*batch), [&] { compute(split, *batch); });
+    }
+    if (!first.empty()) {
+      survey_.notes.push_back(fmt::format("{}: {} batches were loaded, the first of {}",
+                                          data::name_of(split),
+                                          loader.size(),
+                                          first));
+    }
+  }
+
+  void report() {
+    for (const auto& [kind, problem] : problems_) {
+      const int64_t more = problem.count - 1;
+      survey_.problems.push_back(problem.text +
+                                 (more > 0 ? fmt::format(" (and {} more batches)", more) : ""));
+    }
+  }
+
+ private:
+  void compute(Split split, data::Batch& batch) {
+    const at::NoGradGuard no_gradients;
+    const bool trains = split == Split::train;
+    task_->model().train(trains);
+    if (!trains) {
+      cut(batch, size_);
+      return task_->validation_step(batch);
+    }
+    if (!batch.tensors.empty()) size_ = batch.tensors.begin()->second.sizes().slice(2).vec();
+    const auto loss = task_->training_step(batch).item<double>();
+    if (!std::isfinite(loss)) {
+      throw DataError(fmt::format("{}: the loss of this batch is {}, expected a finite number",
+                                  join(batch.ids, ", "),
+                                  loss));
+    }
+  }
+
+  template <class Work>
+  void guard(Split split, const std::string& batch, const Work& work) {
+    try {
+      work();
+    } catch (const c10::Error& error) {
+      const std::string what = error.what_without_backtrace();
+      add(split, fmt::format("a batch of {}: {}", batch, what.substr(0, what.find('\n'))));
+    } catch (const std::exception& error) {
+      add(split, error.what());
+    }
+  }
+
+  /// What is wrong with an image that the survey complains about is not told twice; what is wrong
+  /// with several images in the same way, once.
+  void add(Split split, const std::string& what) {
+    const std::size_t end = what.find(": ");
+    const std::string image = what.substr(0, end);
+    for (const std::string& problem : survey_.problems) {
+      if (problem.find(image) != std::string::npos) return;
+    }
+    const std::string kind = end == std::string::npos ? what : what.substr(end);
+    Problem& problem = problems_[data::name_of(split) + kind];
+    if (problem.count++ == 0) problem.text = fmt::format("{}: {}", data::name_of(split), what);
+  }
+
+  struct Problem {
+    std::string text;
+    int64_t count = 0;
+  };
+  const data::DataModule& module_;
+  data::Survey& survey_;
+  std::map<std::string, int64_t> channels_;
+  std::shared_ptr<training::Task> task_;
+  c10::Device device_{c10::kCPU};
+  std::vector<int64_t> size_;                // of a training batch's images
+  std::map<std::string, Problem> problems_;  // by split and kind
+};
+
+}  // namespace
+
+void try_batches(const config::Node& config, const data::DataModule& module, data::Survey& survey) {
+  Trial trial(config, module, survey);
+  for (const data::SplitFacts& split : survey.splits) {
+    if (split.split != Split::test && split.error.empty()) trial.run(split.split);
+  }
+  trial.report();
+}
+
+}  // namespace cytra::app

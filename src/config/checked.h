@@ -1,0 +1,101 @@
+#pragma once
+// What visit() and check() know of options (visit.h), for those that were set in C++:
+//   Trainer::Trainer(TrainerOptions options) : options_(config::checked(options, "trainer")) ...
+// parse() has checked what comes from YAML.
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/node.h"
+#include "config/visit.h"
+
+namespace cytra::config {
+
+struct Part;
+
+/// Collects what is wrong with the fields of an Options struct. Components (a Node with a Part) are
+/// checked when they are made.
+class OptionChecker {
+ public:
+  explicit OptionChecker(std::string place) : place_(std::move(place)) {}
+
+  template <class T>
+  void operator()(const char* key, T& field, const char* /*doc*/) {
+    check_nested(key, field);
+  }
+  template <class T>
+  void operator()(const char* key, T& field, const char* /*doc*/, Required) {
+    if (is_missing(field)) return fail(key, "is missing, expected a value");
+    check_nested(key, field);
+  }
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc, double low, double high) {
+    if constexpr (IsOptional<T>::value) {
+      if (field) (*this)(key, *field, doc, low, high);
+    } else if constexpr (IsVector<T>::value) {
+      for (auto value : field) (*this)(key, value, doc, low, high);
+    } else {
+      check_range(key, static_cast<double>(field), low, high);
+    }
+  }
+  void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword) {
+    if (field != keyword.value) (*this)(key, field, doc, keyword.low, keyword.high);
+  }
+  void operator()(const char* key,
+                  std::string& field,
+                  const char* doc,
+                  const std::vector<std::string>& choices);
+  void operator()(const char* /*key*/, Node& /*field*/, const char* /*doc*/, const Part& /*part*/) {
+  }
+  void operator()(const char* /*key*/, const Unused& /*unused*/, const char* /*doc*/) {}
+
+  /// Throws: ConfigError with a line per field that is wrong, else what check() throws.
+  template <class Options>
+  void check(Options& options) {
+    options.visit(*this);
+    throw_if_any();
+    if constexpr (HasCheck<Options>::value) options.check();
+  }
+
+ private:
+  template <class T>
+  void check_nested(const char* key, T& field) {
+    if constexpr (IsOptional<T>::value) {
+      if (field) check_nested(key, *field);
+    } else if constexpr (IsVector<T>::value) {
+      if constexpr (HasVisit<typename T::value_type>::value) {
+        for (auto& item : field) check_nested(key, item);
+      }
+    } else if constexpr (HasVisit<T>::value) {
+      OptionChecker(name_of(key)).check(field);
+    }
+  }
+  template <class T>
+  static bool is_missing(const T& field) {
+    if constexpr (IsOptional<T>::value) {
+      return !field;
+    } else if constexpr (std::is_same_v<T, Node>) {
+      return field.is_null();
+    } else if constexpr (IsVector<T>::value || std::is_same_v<T, std::string>) {
+      return field.empty();
+    }
+    return false;
+  }
+  std::string name_of(const char* key) const;
+  void check_range(const char* key, double value, double low, double high);
+  void fail(const char* key, const std::string& what);
+  void throw_if_any() const;
+
+  std::string place_;
+  std::vector<std::string> lines_;
+};
+
+/// The options, when they are as visit() and check() say; check() may have filled in what follows
+/// from others. `place` stands before the keys in messages: "trainer". Throws: ConfigError.
+template <class Options>
+Options checked(Options options, const std::string& place) {
+  OptionChecker(place).check(options);
+  return options;
+}
+
+}  // namespace cytra::config
