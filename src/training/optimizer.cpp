@@ -6,8 +6,8 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "config/checked.h"
 #include "base/log.h"
+#include "config/checked.h"
 
 namespace cytra::training {
 

@@ -88,7 +88,6 @@ class DataframeDatamodule final : public DataModule {
       v("just_inference", just_inference, "test with every row, whatever its split");
       v("seed", seed, "of subsample", 0, 1e15);
       LoaderOptions::visit(v);
-      using config::Unused;
     }
     void check() const {
       LoaderOptions::check();
