@@ -93,7 +93,13 @@ void fit_loss(Node& loss, const ClassLabels& labels) {
                                             {"softmax", exclusive},
                                             {"to_onehot_y", exclusive},
                                             {"multilabel", labels.multilabel}};
-  for (const config::OptionInfo& option : losses.types.at(losses.name_of(loss)).describe()) {
+  std::string type;
+  try {
+    type = losses.name_of(loss);
+  } catch (const ConfigError&) {
+    return;  // told where the loss itself is checked
+  }
+  for (const config::OptionInfo& option : losses.types.at(type).describe()) {
     const auto value = fitting.find(option.name);
     if (value == fitting.end()) continue;
     const Node* given = loss.find_direct(option.name);

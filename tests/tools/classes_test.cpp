@@ -80,18 +80,19 @@ class Classes : public ::testing::Test {
   }
   static Outcome train(const std::string& overrides, const std::string& output) {
     return shell(
-        "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu --json "
+        "export OMP_NUM_THREADS=1; \"$BIN/train\" experiment=im2im/segmentation "
+        "trainer.accelerator=cpu --json "
         "'data.path=" +
         dir_->path() + "' 'paths.output_dir=" + *dir_ / output +
         "' model.filters=[4,8,8] patch_shape=[32,32] optimizer.lr=2e-2 logger=csv "
-        "trainer.max_epochs=24 trainer.check_val_every_n_epoch=24 " +
+        "trainer.max_epochs=20 trainer.check_val_every_n_epoch=20 performance.num_threads=1 " +
         overrides);
   }
   static Outcome predict(const std::string& trained, const std::string& more) {
-    return shell(
-        "\"$BIN/predict\" 'checkpoint.ckpt_path=" + (*dir_ / (trained + "/checkpoints/last.ckpt")) +
-        "' 'data.path=" + (*dir_ / "test.csv") +
-        "' data.with_target=true trainer.accelerator=cpu --json " + more);
+    return shell("export OMP_NUM_THREADS=1; \"$BIN/predict\" 'checkpoint.ckpt_path=" +
+                 (*dir_ / (trained + "/checkpoints/last.ckpt")) +
+                 "' 'data.path=" + (*dir_ / "test.csv") +
+                 "' data.with_target=true trainer.accelerator=cpu --json " + more);
   }
   static config::Node results(const Outcome& outcome) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
