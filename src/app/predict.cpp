@@ -246,9 +246,11 @@ class Predictor {
                    device_.is_cpu() ? 0 : static_cast<int64_t>(image.nbytes()),
                    inference::room_on(device_));
     tell(window.roi_size);
+    const std::string label = made.sample.id + ", windows";
+    progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
     made.logits =
         inference::sliding_window(image.to(device_), model(), window, [&](int64_t done, int64_t n) {
-          progress.show_part(made.sample.id + ", windows", done, n);
+          progress.show_part(label, done, n);
         }).cpu();
     expect_finite(made.logits, made.sample.id);
     made.mask = trained_.labels.predict(made.logits, config_.predict.threshold);  // (1,K,...)

@@ -19,8 +19,8 @@
 namespace cytra::inference {
 namespace {
 
-// What a library takes for itself (oneDNN's copies in its own layouts) is not counted, and a
-// prediction should leave something: more is only taken when there is so much more.
+// What a library takes for itself (oneDNN's copies in its own layouts) is not counted: larger
+// windows are only taken when there is so much more.
 constexpr double kMargin = 2;
 // Per voxel, after the windows: class numbers (int64), mask, the image that is written, overlay.
 constexpr double kAfter = 12;
@@ -58,7 +58,8 @@ Room room_on(c10::Device device) {
 }
 
 double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
-                               const SlidingWindowOptions& chosen) const {
+                               const SlidingWindowOptions& chosen,
+                               double margin) const {
   double image = 1, window = 1, count = 1;
   for (std::size_t d = 0; d < size.size(); ++d) {
     const double side = static_cast<double>(size[d]);
@@ -70,7 +71,7 @@ double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
   const double windows =
       std::min(static_cast<double>(chosen.sw_batch_size), std::ceil(count)) * window;
   return 4 * image * static_cast<double>(cost.out_channels) +
-         std::max(4 * image + windows * cost.bytes_per_voxel, kAfter * image);
+         std::max(4 * image + margin * windows * cost.bytes_per_voxel, kAfter * image);
 }
 
 SlidingWindowOptions WindowPlanner::plan(const std::string& id,
@@ -83,8 +84,8 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
   for (std::size_t d = 0; d < size.size(); ++d) {
     if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
   }
-  const auto bytes = [&](const SlidingWindowOptions& chosen) {
-    return static_cast<double>(held_bytes) + bytes_of(size, chosen);
+  const auto bytes = [&](const SlidingWindowOptions& chosen, double margin = 1) {
+    return static_cast<double>(held_bytes) + bytes_of(size, chosen, margin);
   };
   if (grows) {
     SlidingWindowOptions larger = base;
@@ -95,12 +96,12 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
     }
     for (const int64_t batch : {base.sw_batch_size, int64_t{1}}) {
       larger.sw_batch_size = batch;
-      if (kMargin * bytes(larger) <= static_cast<double>(room.bytes)) return larger;
+      if (bytes(larger, kMargin) <= static_cast<double>(room.bytes)) return larger;
     }
     log::info("{}: windows of {} would take {} of the {} that are left ({}): the training's",
               id,
               fmt::join(larger.roi_size, "x"),
-              format_bytes(kMargin * bytes(larger)),
+              format_bytes(bytes(larger, kMargin)),
               format_bytes(static_cast<double>(room.bytes)),
               room.limit);
   }

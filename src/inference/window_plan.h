@@ -39,8 +39,11 @@ struct WindowPlanner {
                             const std::vector<int64_t>& size,
                             int64_t held_bytes,
                             const Room& room) const;
-  /// At the peak, of predicting an image of `size` by windows of `chosen`.
-  double bytes_of(const std::vector<int64_t>& size, const SlidingWindowOptions& chosen) const;
+  /// At the peak, of predicting an image of `size` by windows of `chosen`, which take `margin`
+  /// times as much as measured.
+  double bytes_of(const std::vector<int64_t>& size,
+                  const SlidingWindowOptions& chosen,
+                  double margin) const;
 };
 
 }  // namespace cytra::inference
