@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -259,6 +260,12 @@ void occupy_standard_streams() {
   }
 }
 
+/// A pipe whose other end is closed (`| head`): who read had enough.
+bool has_no_reader(int stream) {
+  pollfd state{stream, POLLOUT, 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
+}
+
 /// One line about what ends the program; its exit code.
 int report(const std::exception& error) {
   const int code = exit_code(error);
@@ -351,11 +358,10 @@ int run(const Program& program, int argc, char** argv) {
   std::set_terminate(end_program);
   try {
     const int code = run_throwing(program, argc, argv);
-    if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (code == 0 && !is_written && !has_no_reader(STDOUT_FILENO))
       throw IoError(
-          "stdout: not all could be written: the disk is full, or its reader has gone; what was "
-          "made is in its place");
-    }
+          "stdout: not all could be written, the disk is full; what was made is in its place");
     return code;
   } catch (const std::exception& error) {
     return report(error);

@@ -65,7 +65,7 @@ struct Describe {
 int run(const Program& program, int argc, char** argv);
 
 /// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than
-/// once. A text with control characters is written as in JSON.
+/// once. Control characters are escaped.
 class Results {
  public:
   explicit Results(bool json) : json_(json) {}

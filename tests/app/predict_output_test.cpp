@@ -120,8 +120,7 @@ TEST(PredictionFormat, PngRefusesWhatItCantHold) {
   EXPECT_NE(message(image_of(io::Dtype::u32, {1, 1, 8, 8})).find("uint32"), std::string::npos);
   EXPECT_TRUE(fs::is_empty(dir.path()));
   options.save = "probability";
-  EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find("ome_tiff"),
-            std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find("ome_tiff"), std::string::npos);
 }
 
 }  // namespace

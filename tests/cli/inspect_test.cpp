@@ -8,7 +8,6 @@
 namespace cytra::cli {
 namespace {
 
-
 class Inspect : public testing::Test {
  protected:
   Inspect() {

@@ -69,8 +69,7 @@ TEST(SlidingWindow, RefusesAConstantThatNothingUses) {
   EXPECT_NO_THROW(options.check());
   for (const char* mode : {"reflect", "replicate", "circular"}) {
     options.padding_mode = mode;
-    EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find(mode),
-              std::string::npos);
+    EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find(mode), std::string::npos);
   }
   options.cval = 0;
   EXPECT_NO_THROW(options.check());
