@@ -78,10 +78,10 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
     }
     changed.notify_all();
     const auto begin = std::chrono::steady_clock::now();
-    while (answer.wait_for(milliseconds(10)) != std::future_status::ready) {
+    do {  // also where every answer comes at once
       if (is_heeding) heed();
       expect_store(std::chrono::steady_clock::now() - begin > most);
-    }
+    } while (answer.wait_for(milliseconds(10)) != std::future_status::ready);
     return answer.get();
   }
   void heed();

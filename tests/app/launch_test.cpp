@@ -127,10 +127,10 @@ TEST(Launch, OwnProcessesMeetInsideWithASecret) {
                                                {"MASTER_ADDR", "node7"},
                                                {"MASTER_PORT", "29500"},
                                                {"TORCHELASTIC_RUN_ID", "of the launcher"}};
-  EXPECT_EQ(place(variables).host, "127.0.0.1");
-  EXPECT_EQ(place(variables).token, "of the launcher");
+  EXPECT_EQ(place(variables, "{devices: 2}").host, "127.0.0.1");
+  EXPECT_EQ(place(variables, "{devices: 2}").token, "of the launcher");
   variables["CYTRA_TOKEN"] = "of the user";
-  EXPECT_EQ(place(variables).token, "of the user");
+  EXPECT_EQ(place(variables, "{devices: 2}").token, "of the user");
   variables["LOCAL_WORLD_SIZE"] = "1";
   EXPECT_EQ(place(variables, "{devices: 1, num_nodes: 2}").host, "node7");
 }

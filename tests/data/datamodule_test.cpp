@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "data/loader.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 
