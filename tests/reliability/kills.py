@@ -134,7 +134,7 @@ def resumed(programs, full, count, random):
         epochs = "trainer.max_epochs=" + ("8" if stops > 1 else "3")
         common = [epochs, f"performance.num_threads={threads}", f"trainer.precision={precision}",
                   "callbacks.model_checkpoint.monitor=null", "callbacks.model_checkpoint.save_top_k=-1",
-                  "callbacks.model_checkpoint.filename=step_{step}"]
+                  "callbacks.model_checkpoint.filename='step_{step}'"]
         whole = programs.folder / f"whole {name}"
         done = run(programs.train(whole, *common, dims=dims))
         expect(done.returncode == 0, done.err)

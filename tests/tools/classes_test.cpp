@@ -89,10 +89,11 @@ class Classes : public ::testing::Test {
         overrides);
   }
   static Outcome predict(const std::string& trained, const std::string& more) {
-    return shell("export OMP_NUM_THREADS=1; \"$BIN/predict\" 'checkpoint.ckpt_path=" +
-                 (*dir_ / (trained + "/checkpoints/last.ckpt")) +
-                 "' 'data.path=" + (*dir_ / "test.csv") +
-                 "' data.with_target=true trainer.accelerator=cpu --json " + more);
+    return shell(
+        "export OMP_NUM_THREADS=1; \"$BIN/predict\" 'checkpoint.ckpt_path=" +
+        (*dir_ / (trained + "/checkpoints/last.ckpt")) + "' 'data.path=" + (*dir_ / "test.csv") +
+        "' data.with_target=true inference_args.roi_size=null trainer.accelerator=cpu --json " +
+        more);
   }
   static config::Node results(const Outcome& outcome) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
