@@ -85,7 +85,7 @@ class Classes : public ::testing::Test {
         "'data.path=" +
         dir_->path() + "' 'paths.output_dir=" + *dir_ / output +
         "' model.filters=[4,8,8] patch_shape=[32,32] optimizer.lr=2e-2 logger=csv "
-        "trainer.max_epochs=20 trainer.check_val_every_n_epoch=20 performance.num_threads=1 " +
+        "trainer.max_epochs=40 trainer.check_val_every_n_epoch=40 performance.num_threads=1 " +
         overrides);
   }
   static Outcome predict(const std::string& trained, const std::string& more) {
