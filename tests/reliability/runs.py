@@ -93,8 +93,8 @@ def state(path):
 def comparable(path):
     """All of a checkpoint but times and folders."""
     head, data = header(path)
-    kept = re.sub(r'"(seconds|best_path)":("[^"]*"|[^,}]*)', "", head.pop("__metadata__")["state"])
-    return {name: entry for name, entry in head.items()}, data, re.sub(r'"[^"]*/checkpoints/', '"', kept)
+    kept = re.sub(r'"(seconds|best_path)":("(?:[^"\\]|\\.)*"|[^,}]*)', "", head.pop("__metadata__")["state"])
+    return {name: entry for name, entry in head.items()}, data, re.sub(r'"(?:[^"\\]|\\.)*/checkpoints/', '"', kept)
 
 
 def run_folders(output):
