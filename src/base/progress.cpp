@@ -70,7 +70,8 @@ Progress::Progress(std::string label, int64_t total, int64_t start)
       rated_(start),
       terminal_(log::has_colour()),
       begin_(Clock::now()),
-      shown_(begin_) {}
+      shown_(begin_),
+      rated_at_(begin_) {}
 
 Progress::~Progress() {
   finish();
@@ -96,13 +97,14 @@ void Progress::update(int64_t done, const std::string& note) {
   done_ = done;
   note_ = note;
   if (!is_due(now, done, total_)) return;
-  const double elapsed = seconds(now - begin_), since = seconds(now - shown_);
+  const double elapsed = seconds(now - begin_), since = seconds(now - rated_at_);
   if (since > 0 && elapsed > 0) {  // a mean over all at first, then over the last kMemory_s
     const double share = 1 - std::exp(-since / std::min(kMemory_s, elapsed));
     const double newest = static_cast<double>(done - rated_) / since;
     rate_ = rate_ == 0 ? newest : rate_ + share * (newest - rate_);
   }
   rated_ = done;
+  rated_at_ = now;
   ProgressLine line{label_, done, total_, rate_, -1, note};
   if (total_ > done && done > start_)
     line.left_s = static_cast<double>(total_ - done) * elapsed / static_cast<double>(done - start_);

@@ -50,7 +50,7 @@ class Progress {
   double rate_ = 0;  // a mean that forgets
   std::string note_;
   bool terminal_, finished_ = false;
-  Time begin_, shown_, part_begin_;
+  Time begin_, shown_, rated_at_, part_begin_;
 };
 
 }  // namespace cytra

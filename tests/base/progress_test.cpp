@@ -1,5 +1,9 @@
 #include "base/progress.h"
 
+#include <chrono>
+#include <regex>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 namespace cytra {
@@ -25,6 +29,23 @@ TEST(ProgressLine, FitsTheTerminal) {
   }
   EXPECT_EQ(line.text(whole + 10).find('['), std::string::npos) << "a bar too short to read";
   EXPECT_EQ(line.text(whole + 11).size(), whole + 11) << "a bar of 8, two brackets, a space";
+}
+
+TEST(Progress, APartIsNoTimeOfTheWhole) {
+  const ProgressStyle before = progress_style();
+  progress_style().line_interval_s = 0;
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("predicting", 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    progress.show_part("windows", 1, 2);
+    progress.update(1);
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  progress_style() = before;
+  std::smatch rate;
+  ASSERT_TRUE(std::regex_search(text, rate, std::regex("1/2 \\(50%\\) ([0-9.]+) it/s"))) << text;
+  EXPECT_LE(std::stod(rate[1]), 5.0);
 }
 
 }  // namespace
