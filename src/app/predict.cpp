@@ -253,7 +253,9 @@ class Predictor {
           progress.show_part(label, done, n);
         }).cpu();
     expect_finite(made.logits, made.sample.id);
-    made.mask = trained_.labels.predict(made.logits, config_.predict.threshold);  // (1,K,...)
+    // (1,K,...), of a small type: what follows holds several copies.
+    made.mask = trained_.labels.predict(made.logits, config_.predict.threshold)
+                    .to(trained_.labels.dtype() == io::Dtype::u8 ? at::kByte : at::kInt);
   }
 
   void write(Prediction& made) {
@@ -266,6 +268,7 @@ class Predictor {
       truth = labels.target_of(made.sample, trained_.y_key, trained_.x_key).unsqueeze(0);
     const io::Image image = to_output(
         made.logits, made.mask, labels, config_.predict.save, made.sample, trained_.y_key);
+    made.logits.reset();
     const std::lock_guard lock(books_.mutex);
     if (truth.defined()) dice_.update(labels.one_hot(made.mask), labels.one_hot(truth));
     const std::string stem = folder_ + "/" + names_.next(source);
