@@ -129,7 +129,7 @@ def stopped(programs, full, count, random):
         except ProcessLookupError:  # rank 1 goes with rank 0
             pass
         out, err, _ = ranks.end(process, time.monotonic())
-        logs = "".join(path.read_text() for path in output.parent.rglob("train*.log"))
+        logs = err + "".join(path.read_text() for path in output.parent.rglob("train*.log"))
         if which == 1:
             expect(process.returncode in ((143,) if is_signalled else (4,)), f"exit code {process.returncode}: {err}")
         named += f"rank {which}" in logs and "gave no sign of life" in logs
