@@ -21,7 +21,8 @@ TEST(RunConfig, WhatComesFromTheEnvironmentIsKeptAsWritten) {
   ::setenv("CYTRA_TEST_COUNT", "3", 1);
   const Node composed = tree(
       "{key: '${oc.env:CYTRA_TEST_SECRET}', url: 'https://${key}@host/${name}', name: run,"
-      " list: ['${key}', '${name}'], map: {a: '${.b}', b: \"${oc.env:CYTRA_TEST_NONE,'it\\\\'s'}\"},"
+      " list: ['${key}', '${name}'], map: {a: '${.b}', b: "
+      "\"${oc.env:CYTRA_TEST_NONE,'it\\\\'s'}\"},"
       " copy: '${map}', count: '${oc.decode:${oc.env:CYTRA_TEST_COUNT}}', other: '${count}'}");
   Node config = job_config(composed);
   config.set("name", Node::make_string("changed by the program"));
