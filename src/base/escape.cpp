@@ -1,43 +1,15 @@
 #include "base/escape.h"
 
-#include <cstdint>
-
 #include <fmt/format.h>
 
 namespace cytra {
 namespace {
 
-struct Letter {
-  uint32_t code = 0;
-  std::size_t bytes = 0;  // 0: no UTF-8
-};
-
-/// RFC 3629: no longer forms than needed, no surrogates, at most U+10FFFF.
-Letter letter_at(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const std::size_t bytes = first < 0xc2   ? 0
-                            : first < 0xe0 ? 2
-                            : first < 0xf0 ? 3
-                            : first < 0xf5 ? 4
-                                           : 0;
-  if (bytes == 0 || text.size() < bytes) return {};
-  uint32_t code = first & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3fU);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-  return code < kLeast[bytes] || is_surrogate || code > 0x10ffff ? Letter{} : Letter{code, bytes};
-}
-
 std::string escape(std::string_view text, bool keeps_lines) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
-    const auto [code, bytes] = letter_at(text);
+    const auto [code, bytes] = utf8_letter(text);
     const bool is_mark = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
                          code == 0x200e || code == 0x200f;
     if (bytes == 0) {
@@ -60,13 +32,34 @@ std::string escape(std::string_view text, bool keeps_lines) {
 
 }  // namespace
 
+Utf8Letter utf8_letter(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t bytes = first < 0xc2   ? 0
+                            : first < 0xe0 ? 2
+                            : first < 0xf0 ? 3
+                            : first < 0xf5 ? 4
+                                           : 0;
+  if (bytes == 0 || text.size() < bytes) return {};
+  uint32_t code = first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kLeast[bytes] || is_surrogate || code > 0x10ffff ? Utf8Letter{}
+                                                                 : Utf8Letter{code, bytes};
+}
+
 std::string escaped(std::string_view text) {
   return escape(text, false);
 }
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t bytes = letter_at(text).bytes;
+    const std::size_t bytes = utf8_letter(text).bytes;
     if (bytes == 0) return false;
     text.remove_prefix(bytes);
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,13 @@ std::string escaped(std::string_view text);
 /// Likewise for a message of several lines: keeps line ends and tabs.
 std::string escaped_lines(std::string_view text);
 
+struct Utf8Letter {
+  uint32_t code = 0;
+  std::size_t bytes = 0;  // 0: no UTF-8
+};
+/// The first letter of a text that is not empty. RFC 3629: no longer forms than needed, no
+/// surrogates, at most U+10FFFF.
+Utf8Letter utf8_letter(std::string_view text);
 /// Whether JSON and most readers would take it.
 bool is_utf8(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/escape.h"
 
 namespace cytra::config {
 namespace {
@@ -89,21 +90,10 @@ unsigned char byte_at(const std::string& text, std::size_t at) {
 /// How many bytes the letter at `at` has; 0: the byte is none, or begins one that YAML may not hold
 /// or that is a substitute.
 std::size_t letter_size(const std::string& text, std::size_t at) {
-  const unsigned char first = byte_at(text, at), second = byte_at(text, at + 1);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xC2 && first <= 0xDF   ? 2
-                           : first >= 0xE0 && first <= 0xEF ? 3
-                           : first >= 0xF0 && first <= 0xF4 ? 4
-                                                            : 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte_at(text, at + i) & 0xC0) != 0x80) return 0;
-  }
-  const bool is_odd = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
-                      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90) ||
-                      (first == 0xC2 && second < 0xA0) ||
-                      (first == 0xEF && second == 0xBF && byte_at(text, at + 2) >= 0xBE);
-  const bool is_substitute = first == 0xEF && second >= 0x9C && second <= 0x9F;
-  return is_odd || is_substitute ? 0 : size;
+  const auto [code, bytes] = utf8_letter(std::string_view(text).substr(at));
+  const bool is_odd = (code >= 0x80 && code < 0xA0) || code == 0xFFFE || code == 0xFFFF;
+  const bool is_substitute = code >= 0xF700 && code <= 0xF7FF;
+  return is_odd || is_substitute ? 0 : bytes;
 }
 
 void make_utf8(std::string& text) {
