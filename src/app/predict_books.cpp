@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/signals.h"
 
@@ -12,7 +13,10 @@ namespace cytra::app {
 void Books::leave_out(const std::string& id, const std::exception& error) {
   const std::lock_guard lock(mutex);
   const std::string what = error.what();
-  log::write(log::Level::error, what.find(id) == std::string::npos ? id + ": " + what : what);
+  const std::string text = what.find(id) == std::string::npos ? id + ": " + what : what;
+  // The configuration has a line for each problem; a name of a file never has one.
+  const bool has_lines = dynamic_cast<const ConfigError*>(&error) != nullptr;
+  log::write(log::Level::error, has_lines ? text : escaped(text));
   results.add("failed", id);
   if (code == 0) code = exit_code(error);
 }

@@ -165,6 +165,9 @@ TEST_F(Predict, ALineEndInANameMakesUpNoResults) {
   io::write_ome_tiff(at(name), noise({1, 1, 40, 40}));
   const Outcome outcome = shell(command(at(name)));
   EXPECT_EQ(values_of(outcome.out, "best_checkpoint").size(), 0U) << outcome.out;
+  std::ofstream(at(name)) << "no image";
+  const std::string err = shell(command(at(name))).err;
+  EXPECT_EQ(("\n" + err).find("\nbest_checkpoint"), std::string::npos) << err;
 }
 
 }  // namespace
