@@ -21,9 +21,9 @@ foreach(targets CytraIoTargets CytraTargets)
   export(EXPORT ${targets} NAMESPACE Cytra:: FILE ${CMAKE_BINARY_DIR}/${targets}.cmake)
 endforeach()
 
-# Headers without those of parts that are only our own: programs, kernels, and what names an image or JSON library of others.
+# The headers of a layer's own folder; those of the folders in it, and of layers that serve the programs alone, are private.
 file(GLOB_RECURSE headers RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.h)
-list(FILTER headers EXCLUDE REGEX "^(app|ops)/|^[a-z]+/[a-z0-9]+/|^io/(tiff|.*zarr)|^data/json_list")
+list(FILTER headers EXCLUDE REGEX "^(app|ops)/|/.*/")
 list(TRANSFORM headers PREPEND ${CMAKE_SOURCE_DIR}/src/ OUTPUT_VARIABLE header_files)
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/include/cytra.stamp
   DEPENDS ${header_files} ${CMAKE_SOURCE_DIR}/cmake/headers.cmake

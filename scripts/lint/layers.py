@@ -15,7 +15,7 @@ LAYERS = {
 }
 # (a header, where it may be included, that place in words)
 HOMES = [
-    (r"yaml-cpp/", r"src/config/[^/]+\.cpp$", "src/config/*.cpp"),
+    (r"yaml-cpp/", r"src/config/text/[^/]+\.cpp$", "src/config/text/*.cpp"),
     (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
@@ -96,9 +96,9 @@ def self_test():
         "src/nn/equal.cpp": ('#  include "metrics/dice.h"\n', "its equal"),
         "src/nn/lost.h": ('#include "layers/conv.h"\n', "no folder of src/"),
         "src/nn/all.h": ("#include <torch/torch.h>\n", "name the headers"),
-        "src/nn/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", "src/config/*.cpp"),
-        "src/config/yaml.h": ("#include <yaml-cpp/yaml.h>\n", "src/config/*.cpp"),
-        "src/config/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", ""),
+        "src/nn/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", "src/config/text/*.cpp"),
+        "src/config/text/yaml.h": ("#include <yaml-cpp/yaml.h>\n", "src/config/text/*.cpp"),
+        "src/config/text/yaml.cpp": ("#include <yaml-cpp/yaml.h>\n", ""),
         "src/data/png.cpp": ("#include <png.h>\n", "src/io/"),
         "src/io/tiff.cpp": ("#include <tiffio.h>\n", ""),
         "src/io/dicom.cpp": ("#include <dcmtk/dcmdata/dctk.h>\n", "src/io/dicom/"),

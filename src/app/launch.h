@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "cli/program.h"
-#include "training/processes.h"
+#include "training/processes/processes.h"
 #include "training/trainer_options.h"
 
 namespace cytra::app {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/reader.h"
-#include "io/zarr_write.h"
+#include "io/zarr/write.h"
 
 namespace cytra::app {
 namespace {

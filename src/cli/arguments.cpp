@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/overrides.h"
+#include "config/overrides/overrides.h"
 
 namespace cytra::cli {
 namespace {

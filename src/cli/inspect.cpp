@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/run_config.h"
-#include "config/scalar.h"
+#include "config/text/scalar.h"
 
 namespace cytra::cli {
 namespace {

@@ -26,7 +26,7 @@
 #include "cli/inspect.h"
 #include "cli/sweep.h"
 #include "config/composer.h"
-#include "config/overrides.h"
+#include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "config/variables.h"
 

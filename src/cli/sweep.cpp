@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/multirun.h"
-#include "config/merge.h"
-#include "config/overrides.h"
-#include "config/sweep.h"
+#include "config/composition/merge.h"
+#include "config/overrides/overrides.h"
+#include "config/overrides/sweep.h"
 
 namespace cytra::cli {
 namespace {

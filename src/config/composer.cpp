@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/defaults.h"
-#include "config/hydra_node.h"
-#include "config/interpolate.h"
-#include "config/merge.h"
+#include "config/composition/defaults.h"
+#include "config/composition/hydra_node.h"
+#include "config/composition/merge.h"
+#include "config/interpolation/interpolate.h"
 #include "config/run_config.h"
 
 namespace cytra::config {

@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "base/strings.h"
-#include "config/scalar.h"
 #include "config/schema.h"
+#include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {

@@ -3,6 +3,7 @@
 // "DynUNet". A base class names its kind for messages: `static constexpr const char* kKind =
 // "model";`.
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -60,14 +61,15 @@ std::shared_ptr<Base> make(const std::string& yaml) {
 
 template <class Base, class T>
 struct Registered {
-  Registered(const char* name, const char* file) {
-    Registry<Base>::instance().add(
-        name,
-        [](const config::Node& node) -> std::shared_ptr<Base> {
-          return std::make_shared<T>(config::parse<typename T::Options>(node));
-        },
-        config::options_type<typename T::Options>(),
-        file);
+  Registered(const char* file, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      Registry<Base>::instance().add(
+          name,
+          [](const config::Node& node) -> std::shared_ptr<Base> {
+            return std::make_shared<T>(config::parse<typename T::Options>(node));
+          },
+          config::options_type<typename T::Options>(),
+          file);
   }
 };
 
@@ -98,7 +100,12 @@ Part map_of() {
 }  // namespace config
 }  // namespace cytra
 
-#define CYTRA_REGISTER(Base, T, name)                        \
-  static const ::cytra::Registered<Base, T> registered_##T { \
-    name, __FILE__                                           \
+/// CYTRA_REGISTER(Transform, PerKey<Clipd>, "Clipd"); further names are aliases.
+#define CYTRA_REGISTER(Base, T, ...) CYTRA_REGISTER_AS(Base, T, __COUNTER__, __VA_ARGS__)
+#define CYTRA_REGISTER_AS(Base, T, number, ...) CYTRA_REGISTER_NUMBER(Base, T, number, __VA_ARGS__)
+#define CYTRA_REGISTER_NUMBER(Base, T, number, ...)               \
+  static const ::cytra::Registered<Base, T> registered_##number { \
+    __FILE__, {                                                   \
+      __VA_ARGS__                                                 \
+    }                                                             \
   }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/composer.h"
-#include "config/merge.h"
+#include "config/composition/merge.h"
 
 namespace cytra::config {
 namespace {

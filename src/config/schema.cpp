@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "config/scalar.h"
+#include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {

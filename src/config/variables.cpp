@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "config/overrides.h"
+#include "config/overrides/overrides.h"
 
 namespace cytra::config {
 namespace {

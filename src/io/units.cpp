@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "io/tiff_layout.h"
+#include "io/tiff/layout.h"
 
 namespace cytra::io {
 

@@ -7,7 +7,7 @@
 #include <torch/nn/module.h>
 
 #include "config/options.h"
-#include "nn/checkpoint.h"
+#include "nn/recompute.h"
 
 namespace cytra::nn {
 

@@ -255,8 +255,7 @@ class SegmentationTask final : public training::Task {
   int checked_ = 0;
   std::string told_;  // of targets without foreground
 };
-const Registered<training::Task, SegmentationTask> registered_segmentation("SegmentationTask",
-                                                                           __FILE__);
+CYTRA_REGISTER(training::Task, SegmentationTask, "SegmentationTask");
 
 }  // namespace
 }  // namespace cytra::tasks

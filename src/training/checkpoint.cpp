@@ -14,7 +14,7 @@
 #include "config/json.h"
 #include "config/run_config.h"
 #include "io/safetensors.h"
-#include "io/torch_file.h"
+#include "io/weights/torch_file.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"

@@ -51,8 +51,9 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot);
 /// as it was.
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
 
-/// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch (io/torch_file.h;
-/// told by its content) with the model's names, whatever stands before them (nn::fit_names).
+/// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch
+/// (io/weights/torch_file.h; told by its content) with the model's names, whatever stands before
+/// them (nn::fit_names).
 void load_weights(const std::string& path, nn::Model& model, bool strict);
 
 /// The configuration a checkpoint was trained with. Throws: DataError when it holds none.

@@ -8,7 +8,7 @@
 #include "base/signals.h"
 #include "nn/model.h"
 #include "training/feeds.h"
-#include "training/processes.h"
+#include "training/processes/processes.h"
 #include "training/scheduler.h"
 #include "training/step.h"
 #include "training/swapped_in.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "training/processes.h"
+#include "training/processes/processes.h"
 #include "training/step.h"
 #include "training/trainer.h"
 

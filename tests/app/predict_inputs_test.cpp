@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/node.h"
-#include "io/ome_tiff.h"
+#include "io/tiff/ome_tiff.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 

@@ -10,7 +10,7 @@
 #include "config/registry.h"
 #include "data/array_datamodule.h"
 #include "data/loader.h"
-#include "io/ome_tiff.h"
+#include "io/tiff/ome_tiff.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 

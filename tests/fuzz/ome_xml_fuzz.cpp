@@ -1,5 +1,5 @@
 // Descriptions of a TIFF of two pages: OME-XML, ImageJ's, tifffile's.
-#include "io/tiff_directory.h"
+#include "io/tiff/directory.h"
 #include "tests/fuzz/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

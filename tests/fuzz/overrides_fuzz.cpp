@@ -1,6 +1,6 @@
 // Words of the command line, parsed and expanded as a sweep.
-#include "config/overrides.h"
-#include "config/sweep.h"
+#include "config/overrides/overrides.h"
+#include "config/overrides/sweep.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

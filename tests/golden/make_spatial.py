@@ -5,7 +5,7 @@
 
 Every case has "transform" (MONAI's class), "options" and the tensors that go in and come out, by key. Random transforms
 have ranges of one point, and random crops one voxel to choose. Two more kinds: "grid" (functions of
-src/data/transforms/deform.h, with the random offsets as inputs), and those with "affine" and "affine_out": of the first
+src/data/transforms/spatial/deform.h, with the random offsets as inputs), and those with "affine" and "affine_out": of the first
 key before and after, three rows of four, whose columns are the axes of the tensor.
 """
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/tiff/*.tif; needs tifffile and imagecodecs.
 
-The value at (c, z, y, x) is (97 c + 31 z + 7 y + 3 x) mod 251; tests/io/tiff_test.cpp computes the same.
+The value at (c, z, y, x) is (97 c + 31 z + 7 y + 3 x) mod 251; tests/io/tiff/tiff_test.cpp computes the same.
 """
 from pathlib import Path
 

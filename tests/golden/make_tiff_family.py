@@ -2,7 +2,7 @@
 """Writes tests/golden/tiff_family/: TIFFs as ImageJ, Zeiss's and MetaMorph's programs lay them out, and cases.json with what
 tifffile reads of each, as of make_images.py; `axes` is what the reader is told of them.
 
-Needs numpy, tifffile and imagecodecs. tests/io/tiff_family_test.cpp reads them.
+Needs numpy, tifffile and imagecodecs. tests/io/tiff/family_test.cpp reads them.
 """
 import json
 import struct

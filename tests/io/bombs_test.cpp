@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "io/tiff_directory.h"
+#include "io/tiff/directory.h"
 #include "tests/io/fixture.h"
 #include "tests/io/mutants.h"
 // after <cstdio>

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "io/ome_tiff.h"
 #include "io/reader.h"
+#include "io/tiff/ome_tiff.h"
 #include "tests/support/message_of.h"
 
 namespace cytra::io {

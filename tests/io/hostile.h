@@ -10,7 +10,7 @@
 #include "io/csv.h"
 #include "io/reader.h"
 #include "io/safetensors.h"
-#include "io/torch_file.h"
+#include "io/weights/torch_file.h"
 
 namespace cytra::io {
 

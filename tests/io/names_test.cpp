@@ -8,7 +8,7 @@
 
 #include "io/csv.h"
 #include "io/safetensors.h"
-#include "io/torch_file.h"
+#include "io/weights/torch_file.h"
 #include "tests/io/fixture.h"
 
 namespace cytra::io {

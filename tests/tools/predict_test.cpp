@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "io/ome_tiff.h"
 #include "io/reader.h"
+#include "io/tiff/ome_tiff.h"
 #include "tests/support/program.h"
 
 namespace cytra {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/json_list.h"
+#include "data/datamodules/json_list.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;

@@ -101,7 +101,7 @@ struct SqueezeDimd : KeyOptions {
     return result;
   }
 };
-const Registered<Transform, PerKey<SqueezeDimd>> registered_squeeze("SqueezeDimd", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<SqueezeDimd>, "SqueezeDimd");
 
 struct RepeatChanneld : KeyOptions {
   int64_t repeats = 1;
@@ -117,7 +117,7 @@ struct RepeatChanneld : KeyOptions {
     return image.repeat_interleave(repeats, 0);
   }
 };
-const Registered<Transform, PerKey<RepeatChanneld>> registered_repeat("RepeatChanneld", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<RepeatChanneld>, "RepeatChanneld");
 
 }  // namespace
 }  // namespace cytra::data

@@ -28,7 +28,7 @@ struct Typed : Kept {
     }
   }
 };
-const Registered<Transform, PerKey<Typed>> registered_cast("CastToTyped", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<Typed>, "CastToTyped");
 
 struct ToTensord : Typed {
   std::string device = "cpu";
@@ -40,7 +40,7 @@ struct ToTensord : Typed {
     v("track_meta", config::Unused{}, "one geometry per sample");
   }
 };
-const Registered<Transform, PerKey<ToTensord>> registered_to_tensor("ToTensord", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<ToTensord>, "ToTensord");
 
 struct EnsureTyped : ToTensord {
   std::string data_type = "tensor";
@@ -50,7 +50,7 @@ struct EnsureTyped : ToTensord {
     v("data_type", data_type, "samples are tensors", {"tensor"});
   }
 };
-const Registered<Transform, PerKey<EnsureTyped>> registered_ensure("EnsureTyped", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<EnsureTyped>, "EnsureTyped");
 
 struct ToDeviced : Kept {
   std::string device = "cpu";
@@ -61,7 +61,7 @@ struct ToDeviced : Kept {
     v("non_blocking", config::Unused{}, "nothing is moved");
   }
 };
-const Registered<Transform, PerKey<ToDeviced>> registered_device("ToDeviced", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<ToDeviced>, "ToDeviced");
 
 struct MetaTensord : Kept {
   template <class V>
@@ -70,10 +70,9 @@ struct MetaTensord : Kept {
     v("data_type", config::Unused{}, "samples are tensors with one geometry");
   }
 };
-const Registered<Transform, PerKey<MetaTensord>> registered_to_meta("ToMetaTensord", __FILE__);
-const Registered<Transform, PerKey<MetaTensord>> registered_from_meta("FromMetaTensord", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<MetaTensord>, "ToMetaTensord", "FromMetaTensord");
 
-const Registered<Transform, PerKey<Kept>> registered_identity("Identityd", __FILE__);
+CYTRA_REGISTER(Transform, PerKey<Kept>, "Identityd");
 
 }  // namespace
 }  // namespace cytra::data

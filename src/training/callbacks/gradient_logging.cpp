@@ -100,8 +100,7 @@ class GradientLogging final : public Callback {
   Options options_;
   Metrics norms_;  // until the step is done
 };
-const Registered<Callback, GradientLogging> registered_here("GradientLogging", __FILE__);
-const Registered<Callback, GradientLogging> registered_cytodl("GradientLoggingCallback", __FILE__);
+CYTRA_REGISTER(Callback, GradientLogging, "GradientLogging", "GradientLoggingCallback");
 
 }  // namespace
 }  // namespace cytra::training

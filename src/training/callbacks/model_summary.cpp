@@ -58,8 +58,7 @@ class ModelSummary final : public Callback {
   Options options_;
   bool is_done_ = false;
 };
-const Registered<Callback, ModelSummary> registered_summary("ModelSummary", __FILE__);
-const Registered<Callback, ModelSummary> registered_rich("RichModelSummary", __FILE__);
+CYTRA_REGISTER(Callback, ModelSummary, "ModelSummary", "RichModelSummary");
 
 }  // namespace
 }  // namespace cytra::training

@@ -31,8 +31,7 @@ class ProgressBar final : public Callback {
  private:
   ProgressStyle style_;
 };
-const Registered<Callback, ProgressBar> registered_tqdm("TQDMProgressBar", __FILE__);
-const Registered<Callback, ProgressBar> registered_rich("RichProgressBar", __FILE__);
+CYTRA_REGISTER(Callback, ProgressBar, "TQDMProgressBar", "RichProgressBar");
 
 }  // namespace
 }  // namespace cytra::training

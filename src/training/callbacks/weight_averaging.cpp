@@ -122,7 +122,7 @@ class EmaWeightAveraging final : public WeightAveraging {
  private:
   Options options_;
 };
-const Registered<Callback, EmaWeightAveraging> registered_ema("EMAWeightAveraging", __FILE__);
+CYTRA_REGISTER(Callback, EmaWeightAveraging, "EMAWeightAveraging");
 
 class StochasticWeightAveraging final : public WeightAveraging {
  public:
@@ -153,8 +153,7 @@ class StochasticWeightAveraging final : public WeightAveraging {
  private:
   Options options_;
 };
-const Registered<Callback, StochasticWeightAveraging> registered_swa("StochasticWeightAveraging",
-                                                                     __FILE__);
+CYTRA_REGISTER(Callback, StochasticWeightAveraging, "StochasticWeightAveraging");
 
 }  // namespace
 }  // namespace cytra::training

@@ -2,7 +2,7 @@
 #define USE_C10D_NCCL  // else the header is empty
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "training/process_group.h"
+#include "training/processes/process_group.h"
 
 extern "C" c10d::Backend* cytra_make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
                                           int rank,

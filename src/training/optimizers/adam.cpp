@@ -100,8 +100,8 @@ class Adam final : public Optimizer {
   Options options_;
 };
 
-const Registered<Optimizer, Adam<true>> registered_adamw("AdamW", __FILE__);
-const Registered<Optimizer, Adam<false>> registered_adam("Adam", __FILE__);
+CYTRA_REGISTER(Optimizer, Adam<true>, "AdamW");
+CYTRA_REGISTER(Optimizer, Adam<false>, "Adam");
 
 }  // namespace
 }  // namespace cytra::training

@@ -103,7 +103,7 @@ class Sgd final : public Optimizer {
 
   Options options_;
 };
-const Registered<Optimizer, Sgd> registered_sgd("SGD", __FILE__);
+CYTRA_REGISTER(Optimizer, Sgd, "SGD");
 
 }  // namespace
 }  // namespace cytra::training

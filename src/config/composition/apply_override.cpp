@@ -1,0 +1,165 @@
+// Values of the command line: what they do to a composed tree.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/composer.h"
+#include "config/composition/merge.h"
+#include "config/interpolation/interpolate.h"
+#include "config/text/python_text.h"
+#include "config/text/scalar.h"
+
+namespace cytra::config {
+namespace {
+
+bool is_container(const Node& node) {
+  return node.kind == Kind::map || node.kind == Kind::list;
+}
+
+bool is_number(const Node& node) {
+  return node.kind == Kind::boolean || node.kind == Kind::integer || node.kind == Kind::real;
+}
+
+double number_of(const Node& node) {
+  return node.kind == Kind::boolean   ? static_cast<double>(node.boolean)
+         : node.kind == Kind::integer ? static_cast<double>(node.integer)
+                                      : node.real;
+}
+
+/// Python's ==: 1, 1.0 and true are one value, the order of keys does not count.
+bool python_equal(const Node& a, const Node& b) {
+  if (is_number(a) && is_number(b)) {
+    const bool whole = a.kind == Kind::integer && b.kind == Kind::integer;
+    return whole ? a.integer == b.integer : number_of(a) == number_of(b);
+  }
+  if (a.kind != b.kind) return false;
+  if (a.kind == Kind::list) {
+    return std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end(), python_equal);
+  }
+  if (a.kind != Kind::map) return equal(a, b);
+  return a.map.size() == b.map.size() &&
+         std::all_of(a.map.begin(), a.map.end(), [&](const auto& entry) {
+           const Node* other = b.find_direct(entry.first);
+           return other != nullptr && python_equal(entry.second, *other);
+         });
+}
+
+[[noreturn]] void fail_unknown(const Node& root,
+                               const Override& override,
+                               const std::string& key,
+                               const std::vector<std::string>& groups) {
+  const std::string best = nearest_key(root, key, groups);
+  std::string text = override.where() + ": no key '" + key + "'.";
+  if (!best.empty()) text += " Did you mean '" + best + "'?";
+  if (override.action == Override::Action::change) {
+    text += " '+" + override.origin.file->substr(0, 200) + "' would add a new key.";
+  }
+  throw ConfigError(text);
+}
+
+Node& item_of(Node& list, const std::string& step, const Override& override) {
+  int64_t index = 0;
+  const bool fits = read_python_integer(step, index) && index >= 0 &&
+                    index < static_cast<int64_t>(list.list.size());
+  if (fits) return list.list[static_cast<std::size_t>(index)];
+  throw ConfigError(override.where() + ": a list of " + std::to_string(list.list.size()) +
+                    ", expected an index of it instead of '" + step + "'");
+}
+
+/// What the key's value is now, ${...} followed on the way; nothing for null, ???, a missing key.
+std::optional<Node> current_value(const Node& root, const Override& override) {
+  Interpolator tree(root);
+  const std::string source = "'" + override.key + "'";
+  try {
+    const auto found = tree.select_from(tree.root(), tree.root(), override.key, source, false);
+    if (found.result != Interpolator::Selection::Result::found) return std::nullopt;
+    if (found.value.kind == Value::Kind::container) return *found.value.site->node;
+    Node value = to_node(found.value);
+    if (value.is_null() || is_missing(value)) return std::nullopt;
+    return value;
+  } catch (const ConfigError& error) {
+    throw ConfigError(override.where() + ": " + error.what());
+  }
+}
+
+/// Equal as it is written, or with the ${...} inside followed.
+bool has_value(const Node& root, const Override& override, const Node& current) {
+  const Node& wanted = override.values[0];
+  if (python_equal(current, wanted)) return true;
+  if (!is_container(current)) return false;
+  try {
+    return python_equal(evaluate(root, override.key), wanted);
+  } catch (const ConfigError&) {
+    return false;  // what leads nowhere equals nothing
+  }
+}
+
+/// ${...} on the way are followed, so the place may be elsewhere.
+void remove_value(Node& root, const Override& override, const std::vector<std::string>& groups) {
+  const std::optional<Node> current = current_value(root, override);
+  const std::size_t dot = override.key.rfind('.');
+  const std::string last = override.key.substr(dot + 1);
+  Node* parent = dot == std::string::npos ? &root : container_at(root, override.key.substr(0, dot));
+  // Hydra refuses to remove null and ???, and items of lists.
+  const Node* node = parent == nullptr ? nullptr : parent->find(last);
+  if (!current && node == nullptr) fail_unknown(root, override, override.key, groups);
+  const bool any = override.values.empty() || override.values[0].is_null();
+  if (!any && (!current || !has_value(root, override, *current))) {
+    throw ConfigError(override.where() + ": '" + override.key + "' is " +
+                      (current ? plain_text(*current).substr(0, 200) : "not set") + ", expected " +
+                      plain_text(override.values[0]));
+  }
+  if (node == nullptr) return;  // of a map that a function made for this reading
+  if (parent->kind == Kind::list) {
+    parent->list.erase(parent->list.begin() + (node - parent->list.data()));
+  } else {
+    parent->map.erase(std::find_if(parent->map.begin(), parent->map.end(), [&](const auto& entry) {
+      return entry.first == last;
+    }));
+  }
+}
+
+/// Unlike when it is read, a ${...} on the way is replaced, as any scalar there.
+void set_value(Node& root, const Override& override, const std::vector<std::string>& groups) {
+  const bool may_add = override.action != Override::Action::change;
+  const Node& value = override.values.at(0);
+  const std::vector<std::string> steps = split(override.key, '.');
+  Node* node = &root;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool last = i + 1 == steps.size();
+    if (node->kind == Kind::list) {
+      node = &item_of(*node, steps[i], override);
+    } else {
+      Node* child = node->find_direct(steps[i]);
+      if (child == nullptr && !may_add) fail_unknown(root, override, override.key, groups);
+      node = child != nullptr ? child : &node->set(steps[i], Node());
+    }
+    if (last || is_container(*node)) continue;
+    if (!may_add) fail_unknown(root, override, override.key, groups);
+    *node = Node::make_map();
+    node->origin = override.origin;
+  }
+  if (!is_container(value) || !is_container(*node)) {
+    *node = value;
+    return;
+  }
+  const OnNewKey refuse = [&](const std::string& path) { fail_unknown(root, override, path, {}); };
+  merge_into(*node, value, root, override.key, may_add ? OnNewKey() : refuse);
+}
+
+}  // namespace
+
+void apply_override(Node& root, const Override& override, const std::vector<std::string>& groups) {
+  if (override.action == Override::Action::remove) return remove_value(root, override, groups);
+  if (override.action == Override::Action::add) {
+    const std::optional<Node> current = current_value(root, override);
+    if (current && !is_container(override.values.at(0))) {
+      throw ConfigError(override.where() + ": '" + override.key + "' is already " +
+                        plain_text(*current).substr(0, 200) + ", expected '" +
+                        override.origin.file->substr(1, 200) + "' without '+'");
+    }
+  }
+  set_value(root, override, groups);
+}
+
+}  // namespace cytra::config

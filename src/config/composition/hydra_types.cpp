@@ -1,0 +1,167 @@
+// The types of Hydra's own settings. Source: hydra/conf/__init__.py and the conversions of
+// omegaconf/nodes.py.
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "config/composition/hydra_node.h"
+#include "config/composition/merge.h"
+#include "config/text/python_text.h"
+#include "config/text/scalar.h"
+
+namespace cytra::config {
+namespace {
+
+enum class Type {
+  text,
+  optional_text,
+  integer,
+  optional_boolean,
+  optional_mode,
+  texts,
+  text_map,
+  map
+};
+
+struct Setting {
+  const char* key;
+  Type type;
+};
+
+// Launcher and sweeper are what their files say.
+constexpr Setting settings[] = {
+    {"run", Type::map},
+    {"sweep", Type::map},
+    {"help", Type::map},
+    {"hydra_help", Type::map},
+    {"hydra_logging", Type::map},
+    {"job_logging", Type::map},
+    {"callbacks", Type::map},
+    {"overrides", Type::map},
+    {"job", Type::map},
+    {"runtime", Type::map},
+    {"mode", Type::optional_mode},
+    {"searchpath", Type::texts},
+    {"run.dir", Type::text},
+    {"sweep.dir", Type::text},
+    {"sweep.subdir", Type::text},
+    {"help.app_name", Type::text},
+    {"help.header", Type::text},
+    {"help.footer", Type::text},
+    {"help.template", Type::text},
+    {"hydra_help.hydra_help", Type::text},
+    {"hydra_help.template", Type::text},
+    {"output_subdir", Type::optional_text},
+    {"overrides.hydra", Type::texts},
+    {"overrides.task", Type::texts},
+    {"job.name", Type::text},
+    {"job.chdir", Type::optional_boolean},
+    {"job.override_dirname", Type::text},
+    {"job.id", Type::text},
+    {"job.num", Type::integer},
+    {"job.config_name", Type::optional_text},
+    {"job.env_set", Type::text_map},
+    {"job.env_copy", Type::texts},
+    {"job.config.override_dirname.kv_sep", Type::text},
+    {"job.config.override_dirname.item_sep", Type::text},
+    {"job.config.override_dirname.exclude_keys", Type::texts},
+    {"runtime.choices", Type::map},
+};
+
+const char* expected(Type type) {
+  constexpr const char* names[] = {"text",
+                                   "text or null",
+                                   "an integer",
+                                   "true, false or null",
+                                   "RUN or MULTIRUN",
+                                   "a list of texts",
+                                   "a map of texts",
+                                   "a map"};
+  return names[static_cast<int>(type)];
+}
+
+bool make_text(Node& node) {
+  if (node.kind == Kind::string) return true;
+  if (node.is_null() || node.is_map() || node.kind == Kind::list) return false;
+  node.string = python_str(node);
+  node.kind = Kind::string;
+  return true;
+}
+
+bool make_integer(Node& node) {
+  if (node.kind != Kind::string) return node.kind == Kind::integer;
+  node.kind = Kind::integer;
+  return read_python_integer(node.string, node.integer);
+}
+
+bool make_boolean(Node& node) {
+  if (node.kind == Kind::string) {
+    std::string word = node.string;
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
+      return static_cast<char>(std::tolower(c));
+    });
+    const auto is_one_of = [&](std::initializer_list<const char*> words) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    int64_t number = 0;
+    const bool is_number = read_python_integer(word, number);
+    node.boolean = is_number ? number != 0 : is_one_of({"yes", "y", "on", "true"});
+    if (!is_number && !node.boolean && !is_one_of({"no", "n", "off", "false"})) return false;
+  } else if (node.kind == Kind::integer) {
+    node.boolean = node.integer != 0;
+  } else if (node.kind != Kind::boolean) {
+    return false;
+  }
+  node.kind = Kind::boolean;
+  return true;
+}
+
+bool make_mode(Node& node) {
+  if (node.kind == Kind::integer && (node.integer == 1 || node.integer == 2)) {
+    node.string = node.integer == 1 ? "RUN" : "MULTIRUN";
+    node.kind = Kind::string;
+  }
+  return node.kind == Kind::string && (node.string == "RUN" || node.string == "MULTIRUN");
+}
+
+bool convert(Node& node, Type type) {
+  if (is_missing(node) || is_reference(node)) return true;
+  switch (type) {
+    case Type::text:
+      return make_text(node);
+    case Type::optional_text:
+      return node.is_null() || make_text(node);
+    case Type::integer:
+      return make_integer(node);
+    case Type::optional_boolean:
+      return node.is_null() || make_boolean(node);
+    case Type::optional_mode:
+      return node.is_null() || make_mode(node);
+    case Type::texts:
+      return node.kind == Kind::list && std::all_of(node.list.begin(), node.list.end(), make_text);
+    case Type::text_map:
+      return node.is_map() && std::all_of(node.map.begin(), node.map.end(), [](auto& entry) {
+               return make_text(entry.second);
+             });
+    default:
+      return node.is_map();
+  }
+}
+
+}  // namespace
+
+void set_hydra_types(Node& hydra) {
+  for (const auto& [key, type] : settings) {
+    Node* node = hydra.find(key);
+    if (node == nullptr)
+      throw ConfigError(hydra.origin.text() + ": hydra." + key + " is gone, expected " +
+                        expected(type));
+    const std::string found = plain_text(*node).substr(0, 200);
+    if (!convert(*node, type)) {
+      throw ConfigError(node->origin.text() + ": hydra." + key + ": expected " + expected(type) +
+                        ", got " + found);
+    }
+  }
+}
+
+}  // namespace cytra::config

@@ -1,0 +1,181 @@
+#include "config/composition/merge.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/interpolation/interpolate.h"
+#include "config/text/scalar.h"
+
+namespace cytra::config {
+namespace {
+
+bool is_container(const Node& node) {
+  return node.kind == Kind::map || node.kind == Kind::list;
+}
+
+[[noreturn]] void fail_clash(const Node& target, const Node& source, const std::string& path) {
+  throw ConfigError(source.origin.text() + ": " + path + ": a " + name_of(source.kind) +
+                    " meets the " + name_of(target.kind) + " of " + target.origin.text() +
+                    ", expected a " + name_of(target.kind));
+}
+
+/// Before a map merges onto a text with ${...} that leads to a container, OmegaConf copies that
+/// container there.
+void copy_referenced(const Node& root, Node& node, const std::string& path) {
+  if (!is_reference(node)) return;
+  if (std::optional<Node> copy = referenced_container(root, path)) node = std::move(*copy);
+}
+
+void add_paths(const Node& node, const std::string& path, std::vector<std::string>& out) {
+  if (!path.empty()) out.push_back(path);
+  for (const auto& [key, child] : node.map) add_paths(child, child_path(path, key), out);
+  for (std::size_t i = 0; i < node.list.size(); ++i) {
+    add_paths(node.list[i], child_path(path, std::to_string(i)), out);
+  }
+}
+
+/// `source` below the keys of `package`.
+Node wrapped(Node source, const std::string& package) {
+  if (package.empty()) return source;
+  const std::vector<std::string> steps = split(package, '.');
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    Node map = Node::make_map();
+    map.origin = source.origin;
+    map.set(*step, std::move(source));
+    source = std::move(map);
+  }
+  return source;
+}
+
+}  // namespace
+
+std::string child_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+std::string nearest_key(const Node& root,
+                        const std::string& key,
+                        const std::vector<std::string>& groups) {
+  std::vector<std::string> paths, words;
+  add_paths(root, "", paths);
+  const std::size_t dot = key.rfind('.');
+  const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
+  const std::string last = key.substr(dot + 1);
+  const Node* place = parent.empty() ? &root : root.find(parent);
+  std::vector<std::string> siblings = place == nullptr ? std::vector<std::string>() : place->keys();
+  if (parent.empty()) siblings.insert(siblings.end(), groups.begin(), groups.end());
+  if (const std::string best = nearest(last, siblings); !best.empty())
+    return child_path(parent, best);
+  for (const std::string& ending : {"." + key, "." + last}) {
+    std::string best;
+    for (const std::string& path : paths) {
+      if (ends_with(path, ending) && (best.empty() || path.size() < best.size())) best = path;
+    }
+    if (!best.empty()) return best;
+    if (const std::string whole = nearest(key, paths); !whole.empty()) return whole;
+  }
+  for (const std::string& path : paths) words.push_back(path.substr(path.rfind('.') + 1));
+  const std::string word = nearest(last, words);
+  const auto found = std::find(words.begin(), words.end(), word);
+  return word.empty() ? "" : paths[static_cast<std::size_t>(found - words.begin())];
+}
+
+bool is_missing(const Node& node) {
+  return node.kind == Kind::string && node.string == "???";
+}
+
+bool is_reference(const Node& node) {
+  return node.kind == Kind::string && has_interpolation(node.string);
+}
+
+void merge_into(
+    Node& target, Node source, Node& root, const std::string& path, const OnNewKey& on_new_key) {
+  copy_referenced(root, target, path);
+  if (is_missing(source)) return;
+  if (is_container(source) && is_container(target) && source.kind != target.kind)
+    fail_clash(target, source, path);
+  if (!source.is_map() || !target.is_map()) {
+    target = std::move(source);
+    return;
+  }
+  for (auto& [key, value] : source.map) {
+    const std::string child = child_path(path, key);
+    if (Node* place = target.find_direct(key)) {
+      merge_into(*place, std::move(value), root, child, on_new_key);
+    } else {
+      if (on_new_key) on_new_key(child);
+      target.map.emplace_back(key, std::move(value));
+    }
+  }
+}
+
+/// Maps and lists that merging `source` will move: those that meet none.
+void FileMerger::add_moved(const Node& source,
+                           const Node& target,
+                           Path& path,
+                           std::vector<Path>& out) const {
+  for (const auto& [key, child] : source.map) {
+    if (!is_container(child)) continue;
+    path.push_back(key);
+    Node met;
+    if (const Node* node = target.find_direct(key)) met = *node;
+    copy_referenced(root_, met, join(path, "."));
+    if (!is_container(met)) {
+      out.push_back(path);
+    } else if (met.is_map()) {
+      add_moved(child, met, path, out);
+    }
+    path.pop_back();
+  }
+}
+
+/// True when merging `source` puts another value at `path` or above it.
+bool FileMerger::replaces(const Node& source, const Path& path) {
+  const Node* node = &source;
+  for (const std::string& key : path) {
+    node = node->find_direct(key);
+    if (node == nullptr) return false;
+    if (!is_container(*node)) return !is_missing(*node);
+  }
+  return false;
+}
+
+void FileMerger::merge(const Node& content, const std::string& package, bool repeated) {
+  const auto place = [](Node& root, const Path& path) {
+    Node* node = &root;
+    for (const std::string& key : path) node = node == nullptr ? nullptr : node->find_direct(key);
+    return node;
+  };
+  const auto keep = [&](Moved& moved, const Path& path) {
+    const Node* now = place(root_, path);
+    if (now != nullptr) *place(moved.content, path) = *now;
+  };
+  const auto again = moved_.find(&content);
+  if (again != moved_.end()) {
+    for (const Path& path : again->second.paths) keep(again->second, path);
+  }
+  Node source = wrapped(again == moved_.end() ? content : again->second.content, package);
+  for (auto& entry : moved_) {
+    Moved& moved = entry.second;
+    auto& paths = moved.paths;
+    paths.erase(std::remove_if(paths.begin(),
+                               paths.end(),
+                               [&](const Path& path) {
+                                 const bool gone = replaces(source, path);
+                                 if (gone) keep(moved, path);
+                                 return gone;
+                               }),
+                paths.end());
+  }
+  if (repeated && package.empty() && again == moved_.end()) {
+    Path path;
+    Moved& moved = moved_[&content];
+    moved.content = content;
+    add_moved(source, root_, path, moved.paths);
+  }
+  merge_into(root_, std::move(source), root_, "");
+}
+
+}  // namespace cytra::config

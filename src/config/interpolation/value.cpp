@@ -1,0 +1,184 @@
+#include "config/interpolation/value.h"
+
+#include "config/interpolation/numbers.h"
+#include "config/text/python_text.h"
+#include "config/text/scalar.h"
+
+namespace cytra::config {
+namespace {
+
+void append_repr(const Value& value, std::string& out) {
+  const auto append_all = [&](char open, char close) {
+    out += open;
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      if (i > 0) out += ", ";
+      if (!value.keys.empty()) {
+        append_repr(value.keys[i], out);
+        out += ": ";
+      }
+      append_repr(value.items[i], out);
+    }
+    if (value.kind == Value::Kind::tuple && value.items.size() == 1) out += ',';
+    out += close;
+  };
+  switch (value.kind) {
+    case Value::Kind::container:
+      out += python_repr(*value.site->node);
+      break;
+    case Value::Kind::text:
+      out += python_repr(value.text);
+      break;
+    case Value::Kind::list:
+      append_all('[', ']');
+      break;
+    case Value::Kind::tuple:
+      append_all('(', ')');
+      break;
+    case Value::Kind::map:
+      append_all('{', '}');
+      break;
+    default:
+      out += python_repr(to_node(value));
+  }
+}
+
+/// As JSON writes a key of Python's: 1, true, null.
+std::string key_text(const Value& key) {
+  return key.is_text() ? key.text : plain_text(to_node(key));
+}
+
+}  // namespace
+
+std::string Site::path() const {
+  if (parent == nullptr) return "";
+  const std::string before = parent->path();
+  if (parent->node->kind == Kind::list) return before + "[" + std::to_string(index) + "]";
+  return before.empty() ? key : before + "." + key;
+}
+
+const Site& Site::root() const {
+  const Site* site = this;
+  while (site->parent != nullptr) site = site->parent;
+  return *site;
+}
+
+Value Value::make_text(std::string text) {
+  Value value;
+  value.kind = Kind::text;
+  value.text = std::move(text);
+  return value;
+}
+
+Value Value::make_boolean(bool boolean) {
+  Value value;
+  value.kind = Kind::boolean;
+  value.boolean = boolean;
+  return value;
+}
+
+Value Value::make_integer(int64_t integer) {
+  Value value;
+  value.kind = Kind::integer;
+  value.integer = integer;
+  return value;
+}
+
+Value Value::make_real(double real) {
+  Value value;
+  value.kind = Kind::real;
+  value.real = real;
+  return value;
+}
+
+Value Value::make_list(std::vector<Value> items, Kind kind) {
+  Value value;
+  value.kind = kind;
+  value.items = std::move(items);
+  return value;
+}
+
+Value Value::of(const Node& scalar) {
+  switch (scalar.kind) {
+    case config::Kind::boolean:
+      return make_boolean(scalar.boolean);
+    case config::Kind::integer:
+      return make_integer(scalar.integer);
+    case config::Kind::real:
+      return make_real(scalar.real);
+    case config::Kind::string:
+      return make_text(scalar.string);
+    default:
+      return {};
+  }
+}
+
+const char* name_of(Value::Kind kind) {
+  constexpr const char* names[] = {"null",
+                                   "a boolean",
+                                   "an integer",
+                                   "a real number",
+                                   "text",
+                                   "a list",
+                                   "a tuple",
+                                   "a map",
+                                   "a container of the configuration"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string python_repr(const Value& value) {
+  std::string out;
+  append_repr(value, out);
+  return out;
+}
+
+std::string python_str(const Value& value) {
+  return value.is_text() ? value.text : python_repr(value);
+}
+
+std::string key_identity(const Value& key) {
+  return key.is_number() ? real_text(number_of(key)) : "=" + python_str(key);
+}
+
+void add_size(const Value& value, Size& size) {
+  ++size.nodes;
+  size.bytes += value.text.size();
+  for (const Value& key : value.keys) size.bytes += key.text.size();
+  for (const Value& item : value.items) add_size(item, size);
+}
+
+Node to_node(const Value& value) {
+  Node node;
+  switch (value.kind) {
+    case Value::Kind::null:
+      break;
+    case Value::Kind::boolean:
+      node.kind = Kind::boolean;
+      node.boolean = value.boolean;
+      break;
+    case Value::Kind::integer:
+      return Node::make_integer(value.integer);
+    case Value::Kind::real:
+      node.kind = Kind::real;
+      node.real = value.real;
+      break;
+    case Value::Kind::text:
+      node = Node::make_string(value.text);
+      node.quoted = true;
+      break;
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+      node.kind = Kind::list;
+      for (const Value& item : value.items) node.list.push_back(to_node(item));
+      break;
+    case Value::Kind::map:
+      node.kind = Kind::map;
+      for (std::size_t i = 0; i < value.items.size(); ++i)
+        node.map.emplace_back(key_text(value.keys[i]), to_node(value.items[i]));
+      break;
+    case Value::Kind::container:
+      return *value.site->node;
+  }
+  return node;
+}
+
+}  // namespace cytra::config

@@ -1,0 +1,141 @@
+// MixUpd and CutMixd: samples of a batch mixed with each other. Source:
+// monai.transforms.{MixUpd, CutMixd}; Zhang et al. 2018, Yun et al. 2019. Each sample draws its own
+// weight and box (MONAI: one corner for the whole batch), and never meets itself in a batch of two
+// or more.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/batch_transforms/per_batch.h"
+
+namespace cytra::data {
+namespace {
+
+/// Marsaglia and Tsang 2000; below 1 a power of a uniform value makes the shape one larger.
+double draw_gamma(Rng& rng, double shape) {
+  if (shape < 1) return draw_gamma(rng, shape + 1) * std::pow(1 - rng.uniform(), 1 / shape);
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = rng.normal(), v = std::pow(1 + c * x, 3);
+    if (v > 0 && std::log(1 - rng.uniform()) < 0.5 * x * x + d - d * v + d * std::log(v))
+      return d * v;
+  }
+}
+
+double draw_beta(Rng& rng, double alpha) {
+  const double a = draw_gamma(rng, alpha), b = draw_gamma(rng, alpha);
+  return a + b > 0 ? a / (a + b) : 0.5;  // both too small for a double
+}
+
+/// With whom each sample is mixed: the next in a random order of the batch, which does not depend
+/// on the order that the samples have.
+std::vector<int64_t> draw_partners(std::vector<Rng>& rngs) {
+  std::vector<uint64_t> places;
+  for (Rng& rng : rngs) places.push_back(rng.next());
+  std::vector<std::size_t> order(rngs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return places[a] < places[b];
+  });
+  std::vector<int64_t> partners(rngs.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    partners[order[i]] = static_cast<int64_t>(order[(i + 1) % order.size()]);
+  return partners;
+}
+
+struct MixOptions {
+  std::vector<std::string> keys;
+  double alpha = 1;
+  bool allow_missing_keys = false;
+  template <class V>
+  void visit(V& v) {
+    v("keys", keys, "samples' keys to mix alike, images and labels", config::required);
+    v("alpha", alpha, "weights are of the distribution Beta(alpha, alpha); 1: uniform", 1e-3, 1e3);
+    v("allow_missing_keys", allow_missing_keys, "skip a key the batch does not have");
+    v("batch_size", config::Unused{}, "the batch has its size");
+  }
+  /// image = mixed(image, partner's image) for each key.
+  template <class F>
+  void for_each(Batch& batch, const std::vector<int64_t>& partners, const F& mixed) const {
+    const at::Tensor host = at::tensor(partners, at::kLong);
+    for (const std::string& key : keys) {
+      if (allow_missing_keys && batch.tensors.count(key) == 0) continue;
+      const at::Tensor images = batch.at(key).to(at::kFloat);
+      const at::Tensor index = to_device(host, images.device());
+      batch.tensors[key] = mixed(images, images.index_select(0, index));
+    }
+  }
+};
+
+class MixUpd final : public BatchTransform {
+ public:
+  using Options = MixOptions;
+  explicit MixUpd(const Options& options) : options_(options) {}
+  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
+    std::vector<double> weights;
+    for (Rng& rng : rngs) weights.push_back(draw_beta(rng, options_.alpha));
+    options_.for_each(
+        batch, draw_partners(rngs), [&](const at::Tensor& images, const at::Tensor& others) {
+          return at::lerp(others, images, per_sample(weights, images).expand_as(images));
+        });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(BatchTransform, MixUpd, "MixUpd");
+
+class CutMixd final : public BatchTransform {
+ public:
+  struct Options : MixOptions {
+    std::vector<std::string> label_keys;
+    template <class V>
+    void visit(V& v) {
+      MixOptions::visit(v);
+      v("label_keys", label_keys, "further keys, which get the same boxes");
+    }
+    void check() { keys.insert(keys.end(), label_keys.begin(), label_keys.end()); }
+  };
+  explicit CutMixd(const Options& options) : options_(options) {}
+
+  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
+    // A corner and sides, as parts of the image's.
+    std::vector<double> sides;
+    std::vector<std::array<double, 3>> corners;
+    for (Rng& rng : rngs) {
+      sides.push_back(std::sqrt(1 - draw_beta(rng, options_.alpha)));
+      corners.push_back({rng.uniform(), rng.uniform(), rng.uniform()});
+    }
+    options_.for_each(
+        batch, draw_partners(rngs), [&](const at::Tensor& images, const at::Tensor& others) {
+          at::Tensor inside;
+          for (int64_t d = 2; d < images.dim(); ++d) {
+            const auto n = static_cast<double>(images.size(d));
+            std::vector<double> first, end;
+            for (std::size_t i = 0; i < sides.size(); ++i) {
+              first.push_back(std::floor(corners[i][static_cast<std::size_t>(d - 2)] * n));
+              end.push_back(std::ceil(first.back() + n * sides[i]));
+            }
+            std::vector<int64_t> shape(static_cast<std::size_t>(images.dim()), 1);
+            shape[static_cast<std::size_t>(d)] = images.size(d);
+            const at::Tensor voxel = at::arange(images.size(d), images.options()).reshape(shape);
+            const at::Tensor here =
+                voxel.ge(per_sample(first, images)).logical_and_(voxel.lt(per_sample(end, images)));
+            inside = inside.defined() ? inside.logical_and(here) : here;
+          }
+          return at::where(inside, others, images);
+        });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(BatchTransform, CutMixd, "CutMixd");
+
+}  // namespace
+}  // namespace cytra::data

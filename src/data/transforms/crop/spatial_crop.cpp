@@ -1,0 +1,137 @@
+// SpatialCropd and the random crops. Source: monai.transforms.{SpatialCropd, RandSpatialCropd,
+// RandSpatialCropSamplesd}.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial/voxel_frame.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+/// The same box out of every key. start, size: per spatial dimension.
+void crop_all(const KeyOptions& options,
+              Sample& sample,
+              const std::vector<int64_t>& start,
+              const std::vector<int64_t>& size) {
+  for (const std::string& key : options.keys) {
+    if (options.skips(sample, key)) continue;
+    const std::vector<int64_t> own = sample.size(key);
+    for (std::size_t d = 0; d < start.size(); ++d) {
+      if (start[d] + size[d] <= own.at(d)) continue;
+      throw DataError(
+          fmt::format("{}: '{}': smaller ({} along spatial dimension {}) than '{}': "
+                      "images of one sample must have one size",
+                      sample.id,
+                      key,
+                      own[d],
+                      d,
+                      options.keys.front()));
+    }
+    sample.crop(key, start, size);
+  }
+  move_voxels(sample.geometry, {}, {start.begin(), start.end()});
+}
+
+class SpatialCropd final : public Transform {
+ public:
+  struct Options : KeyOptions {
+    std::vector<int64_t> roi_start, roi_end;
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("roi_start", roi_start, "first voxel, per spatial dimension", config::required);
+      v("roi_end", roi_end, "one past the last voxel; clipped to the image", config::required);
+    }
+  };
+  explicit SpatialCropd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    const std::vector<int64_t> image = options_.first_size(sample);
+    if (image.empty()) return;
+    if (options_.roi_start.size() != image.size() || options_.roi_end.size() != image.size()) {
+      throw ConfigError(fmt::format(
+          "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
+    }
+    std::vector<int64_t> start, size;
+    for (std::size_t d = 0; d < image.size(); ++d) {
+      start.push_back(std::clamp<int64_t>(options_.roi_start[d], 0, image[d]));
+      size.push_back(std::clamp<int64_t>(options_.roi_end[d], start[d], image[d]) - start[d]);
+      if (size[d] == 0)
+        throw DataError(
+            fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
+    }
+    crop_all(options_, sample, start, size);
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, SpatialCropd, "SpatialCropd");
+
+class RandSpatialCropSamplesd final : public Transform {
+ public:
+  struct Options : KeyOptions {
+    std::vector<int64_t> roi_size, max_roi_size;
+    int64_t num_samples = 1;
+    bool random_center = true, random_size = false;
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("roi_size",
+        roi_size,
+        "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
+        config::required);
+      v("num_samples", num_samples, "crops per image", 1, 1e6);
+      v("random_center", random_center, "false: around the image's centre");
+      v("random_size",
+        random_size,
+        "the size is drawn from roi_size to max_roi_size: pad afterwards, or batches of 1");
+      v("max_roi_size",
+        max_roi_size,
+        "with random_size: the largest crop; default and <= 0: the image's size");
+    }
+  };
+  explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {}
+  bool is_random() const override { return true; }
+  int64_t num_samples() const override { return options_.num_samples; }
+
+  void apply(Sample& sample, Rng& rng) const override {
+    const std::vector<int64_t> image = options_.first_size(sample);
+    if (image.empty()) return;
+    std::vector<int64_t> roi = size_of("roi_size", options_.roi_size, image);
+    if (options_.random_size) {
+      const std::vector<int64_t> most = size_of("max_roi_size", options_.max_roi_size, image);
+      for (std::size_t d = 0; d < image.size(); ++d) {
+        if (roi[d] > most[d])
+          throw ConfigError("random crop: max_roi_size is below roi_size, expected at least that");
+        roi[d] += static_cast<int64_t>(rng.below(static_cast<uint64_t>(most[d] - roi[d] + 1)));
+      }
+    }
+    std::vector<int64_t> start;
+    for (std::size_t d = 0; d < image.size(); ++d) {
+      start.push_back(options_.random_center ? static_cast<int64_t>(rng.below(
+                                                   static_cast<uint64_t>(image[d] - roi[d] + 1)))
+                                             : image[d] / 2 - roi[d] / 2);
+    }
+    crop_all(options_, sample, start, roi);
+  }
+
+ private:
+  /// Beyond the image: the image's size.
+  static std::vector<int64_t> size_of(const char* place,
+                                      const std::vector<int64_t>& given,
+                                      const std::vector<int64_t>& image) {
+    std::vector<int64_t> size = size_or(place, given, image);
+    for (std::size_t d = 0; d < image.size(); ++d) size[d] = std::min(size[d], image[d]);
+    return size;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, RandSpatialCropSamplesd, "RandSpatialCropSamplesd", "RandSpatialCropd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

@@ -1,0 +1,195 @@
+// SpatialPadd, BorderPadd, DivisiblePadd and ResizeWithPadOrCropd. Source: monai.transforms, the
+// same names.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial/voxel_frame.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+struct PadOptions : KeyOptions {
+  std::vector<std::string> mode{"constant"};
+  double value = 0;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("mode",
+      mode,
+      "constant, edge (replicate), reflect, symmetric or wrap (circular); one, or one per key");
+    v("value", value, "what mode constant fills in");
+    v("constant_values", value, "numpy's name for value");
+  }
+  void check() const {
+    check_choices("mode", mode, kPadModes);
+    check_per_key("mode", mode, *this);
+  }
+  /// widths_of(an image's size): what it gets.
+  template <class F>
+  void pad_all(Sample& sample, const F& widths_of) const {
+    const std::vector<int64_t> first = first_size(sample);
+    if (first.empty() || is_large_enough(sample, widths_of)) return;
+    move_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      return pad(image, widths_of(image.sizes().slice(1)), of_key(mode, key), value);
+    });
+    std::vector<double> shift;
+    for (const auto& [before, after] : widths_of(at::IntArrayRef(first)))
+      shift.push_back(-static_cast<double>(before));
+    move_voxels(sample.geometry, {}, shift);
+  }
+
+ private:
+  /// No key gets a voxel: what is not read yet need not be.
+  template <class F>
+  bool is_large_enough(Sample& sample, const F& widths_of) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      const std::vector<int64_t> size = sample.size(key);
+      for (const auto& [before, after] : widths_of(at::IntArrayRef(size))) {
+        if (before > 0 || after > 0) return false;
+      }
+    }
+    return true;
+  }
+};
+
+struct MethodOptions : PadOptions {
+  std::string method = "symmetric";
+  template <class V>
+  void visit(V& v) {
+    PadOptions::visit(v);
+    v("method", method, "pad on both sides, or at the end only", {"symmetric", "end"});
+  }
+};
+
+class SpatialPadd final : public Transform {
+ public:
+  struct Options : MethodOptions {
+    std::vector<int64_t> spatial_size;
+    template <class V>
+    void visit(V& v) {
+      MethodOptions::visit(v);
+      v("spatial_size",
+        spatial_size,
+        "voxels per spatial dimension to pad up to; <= 0: leave that dimension",
+        config::required);
+    }
+  };
+  explicit SpatialPadd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.pad_all(sample, [&](at::IntArrayRef now) {
+      const auto size = size_or("SpatialPadd: spatial_size", options_.spatial_size, now);
+      return widths_to(now, size, options_.method == "end");
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, SpatialPadd, "SpatialPadd");
+
+class BorderPadd final : public Transform {
+ public:
+  struct Options : PadOptions {
+    std::vector<int64_t> spatial_border;
+    template <class V>
+    void visit(V& v) {
+      PadOptions::visit(v);
+      v("spatial_border",
+        spatial_border,
+        "voxels to add: one number, one per dimension (both sides), or two (before, after)",
+        config::required);
+    }
+  };
+  explicit BorderPadd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.pad_all(sample, [&](at::IntArrayRef now) {
+      std::vector<int64_t> border = options_.spatial_border;
+      for (int64_t& width : border) width = std::max<int64_t>(width, 0);
+      PadWidths widths;
+      if (border.size() == 2 * now.size()) {
+        for (std::size_t i = 0; i < border.size(); i += 2)
+          widths.emplace_back(border[i], border[i + 1]);
+      } else {
+        for (const int64_t width : per_dim("BorderPadd: spatial_border", border, now.size()))
+          widths.emplace_back(width, width);
+      }
+      return widths;
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, BorderPadd, "BorderPadd");
+
+class DivisiblePadd final : public Transform {
+ public:
+  struct Options : MethodOptions {
+    std::vector<int64_t> k;
+    template <class V>
+    void visit(V& v) {
+      MethodOptions::visit(v);
+      v("k", k, "sizes become multiples of this, per spatial dimension", config::required);
+    }
+  };
+  explicit DivisiblePadd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.pad_all(sample, [&](at::IntArrayRef now) {
+      const auto size = divisible_size("DivisiblePadd: k", now, options_.k);
+      return widths_to(now, size, options_.method == "end");
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, DivisiblePadd, "DivisiblePadd");
+
+class ResizeWithPadOrCropd final : public Transform {
+ public:
+  struct Options : MethodOptions {
+    std::vector<int64_t> spatial_size;
+    template <class V>
+    void visit(V& v) {
+      MethodOptions::visit(v);
+      v("spatial_size",
+        spatial_size,
+        "voxels per spatial dimension, by a crop of the centre or padding; <= 0: as it is",
+        config::required);
+    }
+  };
+  explicit ResizeWithPadOrCropd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    const auto size_of = [&](at::IntArrayRef now) {
+      return size_or("ResizeWithPadOrCropd: spatial_size", options_.spatial_size, now);
+    };
+    const std::vector<int64_t> first = options_.first_size(sample);
+    if (first.empty()) return;
+    const std::vector<int64_t> target = size_of(first), start = center_start(first, target);
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
+      const std::vector<int64_t> size = size_of(image.sizes().slice(1));
+      return crop(image, center_start(image.sizes().slice(1), size), size);
+    });
+    move_voxels(sample.geometry, {}, {start.begin(), start.end()});
+    options_.pad_all(sample, [&](at::IntArrayRef now) {
+      // What <= 0 stands for is the size that the image has now.
+      return widths_to(now, size_of(now), options_.method == "end");
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, ResizeWithPadOrCropd, "ResizeWithPadOrCropd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

@@ -1,0 +1,70 @@
+// ClipIntensityPercentilesd and Clipd. Source: monai.transforms.ClipIntensityPercentilesd,
+// cyto_dl.image.transforms.Clipd.
+#include "data/transforms/intensity/percentile.h"
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+struct ClipIntensityPercentilesd : KeyOptions {
+  std::optional<double> lower, upper, sharpness_factor;
+  bool channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("lower", lower, "percentile to clip at below; null: do not", 0, 100);
+    v("upper", upper, "percentile to clip at above; null: do not", 0, 100);
+    v("sharpness_factor", sharpness_factor, "clip softly, with softplus of this steepness");
+    v("channel_wise", channel_wise, "each channel by itself");
+  }
+  void check() const {
+    if (!lower && !upper) throw ConfigError("lower or upper: expected a percentile");
+    if (lower && upper && *upper < *lower) throw ConfigError("upper: expected no less than lower");
+    if (sharpness_factor && *sharpness_factor <= 0)
+      throw ConfigError("sharpness_factor: expected more than 0");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    return by_channel(image, channel_wise, [this](const at::Tensor& part) {
+      at::Tensor result = part;
+      if (!sharpness_factor) {
+        if (lower) result = result.clamp_min(percentile(part, *lower));
+        if (upper) result = result.clamp_max(percentile(part, *upper));
+        return result;
+      }
+      const double sharp = *sharpness_factor;
+      const auto softplus = [](const at::Tensor& x) { return at::logaddexp(at::zeros_like(x), x); };
+      if (lower) result = result + softplus((part - percentile(part, *lower)) * -sharp) / sharp;
+      if (upper) result = result - softplus((part - percentile(part, *upper)) * sharp) / sharp;
+      return result;
+    });
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<ClipIntensityPercentilesd>, "ClipIntensityPercentilesd");
+
+struct Clipd : KeyOptions {
+  double low = 0.01, high = 99.99;
+  bool percentile = true, per_channel = true;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("low", low, "percentile or intensity to clip at below");
+    v("high", high, "percentile or intensity to clip at above");
+    v("percentile", percentile, "low and high are percentiles");
+    v("per_channel", per_channel, "each channel by itself");
+  }
+  void check() const {
+    if (percentile && (low < 0 || low > 100 || high < 0 || high > 100))
+      throw ConfigError("low and high: expected percentiles from 0 to 100");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    return by_channel(image, per_channel, [this](const at::Tensor& part) {
+      if (!percentile) return part.clamp(low, high);
+      return part.clamp(data::percentile(part, low), data::percentile(part, high));
+    });
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<Clipd>, "Clipd");
+
+}  // namespace
+}  // namespace cytra::data

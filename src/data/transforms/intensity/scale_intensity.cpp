@@ -1,0 +1,89 @@
+// ScaleIntensityd, RandScaleIntensityd, RandScaleIntensityFixedMeand. Source:
+// monai.transforms.{ScaleIntensityd, RandScaleIntensityd, RandScaleIntensityFixedMeand}.
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+struct ScaleIntensityd : KeyOptions {
+  std::optional<double> minv = 0.0, maxv = 1.0, factor;
+  bool channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("minv", minv, "becomes the least value; null, like maxv: 0 to 1");
+    v("maxv", maxv, "becomes the greatest value");
+    v("factor", factor, "x * (1 + factor) instead, when minv and maxv are null");
+    v("channel_wise", channel_wise, "each channel by itself");
+  }
+
+  at::Tensor operator()(const at::Tensor& image) const {
+    if (!minv && !maxv) return factor ? image * (1 + *factor) : image;
+    return by_channel(image, channel_wise, [this](const at::Tensor& part) {
+      const at::Tensor low = part.min(), high = part.max();
+      if (low.equal(high)) return minv ? part * *minv : part;
+      const at::Tensor unit = (part - low) / (high - low);
+      return minv && maxv ? unit * (*maxv - *minv) + *minv : unit;
+    });
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<ScaleIntensityd>, "ScaleIntensityd");
+
+struct RandScaleIntensityd : RandKeyOptions {
+  std::vector<double> factors;
+  bool channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    RandKeyOptions::visit(v);
+    visit_dtype(v);
+    v("factors",
+      factors,
+      "range of f in x * (1 + f); one number: -number..number",
+      config::required);
+    v("channel_wise", channel_wise, "a factor for each channel");
+  }
+  void check() const { check_range("factors", factors, true); }
+
+  auto draw(Rng& rng, const at::Tensor& first) const {
+    const Range range(factors, -factors[0]);
+    return [drawn = range.draw(rng, channel_wise ? first.size(0) : 1)](const at::Tensor& image) {
+      return by_channel(
+          image, drawn, [](const at::Tensor& part, double factor) { return part * (1 + factor); });
+    };
+  }
+};
+CYTRA_REGISTER(Transform, RandPerKey<RandScaleIntensityd>, "RandScaleIntensityd");
+
+struct RandScaleIntensityFixedMeand : RandKeyOptions {
+  std::vector<double> factors;
+  bool fixed_mean = true, preserve_range = false, channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    RandKeyOptions::visit(v);
+    visit_dtype(v);
+    v("factors",
+      factors,
+      "range of f in (x - mean) * (1 + f) + mean; one number: -number..number",
+      config::required);
+    v("fixed_mean", fixed_mean, "subtract the mean before, add it after");
+    v("preserve_range", preserve_range, "clip to the least and the greatest value there were");
+    v("channel_wise", channel_wise, "a factor for each channel");
+  }
+  void check() const { check_range("factors", factors, true); }
+
+  auto draw(Rng& rng, const at::Tensor& first) const {
+    const Range range(factors, -factors[0]);
+    const auto scale = [this](const at::Tensor& part, double factor) {
+      const at::Tensor mean = fixed_mean ? part.mean() : at::zeros({}, part.options());
+      const at::Tensor scaled = (part - mean) * (1 + factor) + mean;
+      return preserve_range ? scaled.clamp(part.min(), part.max()) : scaled;
+    };
+    return [scale, drawn = range.draw(rng, channel_wise ? first.size(0) : 1)](
+               const at::Tensor& image) { return by_channel(image, drawn, scale); };
+  }
+};
+CYTRA_REGISTER(Transform, RandPerKey<RandScaleIntensityFixedMeand>, "RandScaleIntensityFixedMeand");
+
+}  // namespace
+}  // namespace cytra::data

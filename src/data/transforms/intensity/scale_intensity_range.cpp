@@ -1,0 +1,85 @@
+// ScaleIntensityRanged, ScaleIntensityRangePercentilesd: [a_min, a_max] to [b_min, b_max]. Source:
+// monai.transforms.{ScaleIntensityRanged, ScaleIntensityRangePercentilesd}.
+#include "data/transforms/intensity/percentile.h"
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+struct Target {
+  std::optional<double> low, high;
+  bool clip = false;
+};
+
+at::Tensor scale(const at::Tensor& image, double a_min, double a_max, const Target& target) {
+  // A constant image: MONAI neither scales nor clips it.
+  if (a_max - a_min == 0) return image - a_min + target.low.value_or(0);
+  at::Tensor scaled = (image - a_min) / (a_max - a_min);
+  if (target.low && target.high) scaled = scaled * (*target.high - *target.low) + *target.low;
+  if (!target.clip || (!target.low && !target.high)) return scaled;
+  using Bound = std::optional<at::Scalar>;
+  return scaled.clamp(target.low ? Bound(*target.low) : Bound(),
+                      target.high ? Bound(*target.high) : Bound());
+}
+
+struct RangeOptions : KeyOptions {
+  std::optional<double> b_min, b_max;
+  bool clip = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("b_min", b_min, "low end of the result; null: 0, and nothing is clipped there");
+    v("b_max", b_max, "high end of the result; null: 1, and nothing is clipped there");
+    v("clip", clip, "clip to b_min..b_max");
+  }
+};
+
+struct ScaleIntensityRanged : RangeOptions {
+  double a_min = 0, a_max = 0;
+  template <class V>
+  void visit(V& v) {
+    RangeOptions::visit(v);
+    v("a_min", a_min, "intensity that becomes b_min", config::required);
+    v("a_max", a_max, "intensity that becomes b_max", config::required);
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    return scale(image, a_min, a_max, {b_min, b_max, clip});
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<ScaleIntensityRanged>, "ScaleIntensityRanged");
+
+struct ScaleIntensityRangePercentilesd : RangeOptions {
+  double lower = 0, upper = 0;
+  bool relative = false, channel_wise = false;
+  template <class V>
+  void visit(V& v) {
+    RangeOptions::visit(v);
+    v("lower", lower, "percentile that becomes b_min", config::required);
+    v("upper", upper, "percentile that becomes b_max", config::required);
+    v("relative", relative, "to those percentiles of b_min..b_max instead of its ends");
+    v("channel_wise", channel_wise, "each channel by itself");
+  }
+  void check() const {
+    if (lower < 0 || lower > 100 || upper < 0 || upper > 100)
+      throw ConfigError("lower and upper: expected percentiles from 0 to 100");
+    if (relative && (!b_min || !b_max))
+      throw ConfigError("relative=true needs both b_min and b_max");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    Target target{b_min, b_max, clip};
+    if (relative) {
+      target.low = (*b_max - *b_min) * (lower / 100) + *b_min;
+      target.high = (*b_max - *b_min) * (upper / 100) + *b_min;
+    }
+    return by_channel(image, channel_wise, [&](const at::Tensor& part) {
+      return scale(part, percentile(part, lower), percentile(part, upper), target);
+    });
+  }
+};
+CYTRA_REGISTER(Transform,
+               PerKey<ScaleIntensityRangePercentilesd>,
+               "ScaleIntensityRangePercentilesd");
+
+}  // namespace
+}  // namespace cytra::data

@@ -1,0 +1,25 @@
+// ThresholdIntensityd: values beyond a threshold become a constant. Source:
+// monai.transforms.ThresholdIntensityd.
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+struct ThresholdIntensityd : KeyOptions {
+  double threshold = 0, cval = 0;
+  bool above = true;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("threshold", threshold, "the values kept lie strictly beyond it", config::required);
+    v("above", above, "keep those above; false: those below");
+    v("cval", cval, "what the others become");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    return at::where(above ? image.gt(threshold) : image.lt(threshold), image, cval);
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<ThresholdIntensityd>, "ThresholdIntensityd");
+
+}  // namespace
+}  // namespace cytra::data

@@ -1,0 +1,94 @@
+#pragma once
+// What Affined, RandAffined and the elastic transforms share: options, and the draw of an affine
+// matrix. Source: monai.transforms.RandAffineGrid.
+#include <ATen/core/Tensor.h>
+
+#include "data/transforms/spatial/resample.h"
+#include "data/transforms/spatial/spatial_options.h"
+
+namespace cytra::data::spatial {
+
+/// How images are read at the points of a grid. `padding` is the default of padding_mode.
+struct SampleOptions : KeyOptions {
+  explicit SampleOptions(const char* padding = "reflection") : padding_mode{padding} {}
+  std::vector<std::string> mode{"bilinear"}, padding_mode;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
+    v("padding_mode",
+      padding_mode,
+      "beyond the image: border, zeros or reflection; or one per key");
+    v("device", config::Unused{{"null", "cpu"}}, "transforms run on the CPU");
+  }
+  void check() const {
+    check_choices("mode", mode, kSampleModes);
+    check_choices("padding_mode", padding_mode, kSamplePadModes);
+    check_per_key("mode", mode, *this);
+    check_per_key("padding_mode", padding_mode, *this);
+  }
+  void sample_all(Sample& sample,
+                  const at::Tensor& grid,
+                  c10::ScalarType dtype,
+                  bool align_corners = false) const {
+    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      if (image.dim() != grid.dim()) {
+        throw DataError(fmt::format(
+            "{} spatial dimensions, the first key has {}", image.dim() - 1, grid.dim() - 1));
+      }
+      return sample_grid(
+          image, grid, of_key(mode, key), of_key(padding_mode, key), dtype, align_corners);
+    });
+  }
+};
+
+/// Per parameter [low, high], or a for [-a, a]; those after the last given are left as they are.
+using Ranges = std::vector<std::vector<double>>;
+
+struct RandAffineOptions : SampleOptions {
+  double prob = 0.1;
+  Ranges rotate_range, shear_range, translate_range, scale_range;
+  std::vector<int64_t> spatial_size;
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    v("prob", prob, "probability of the transform", 0, 1);
+    v("rotate_range",
+      rotate_range,
+      "radians, per angle [low, high] or a for [-a, a]: one in 2D, in 3D up to three, about each "
+      "spatial axis");
+    v("shear_range", shear_range, "likewise: two factors in 2D, six in 3D");
+    v("translate_range", translate_range, "voxels, likewise: per spatial dimension");
+    v("scale_range",
+      scale_range,
+      "likewise, added to 1: 0.1 and above shows more of the image, smaller");
+    v("spatial_size", spatial_size, "voxels of the result; default and <= 0: the image's");
+  }
+  void check() const {
+    SampleOptions::check();
+    for (const Ranges* ranges : {&rotate_range, &shear_range, &translate_range, &scale_range}) {
+      for (const std::vector<double>& range : *ranges) check_range("a range", range, true);
+    }
+  }
+  /// Of batches, whose samples keep their size.
+  void check_batch() const {
+    if (!spatial_size.empty())
+      throw ConfigError("spatial_size: a batch keeps its size, crop in data.transforms.train");
+  }
+  at::Tensor draw_matrix(int64_t dims, Rng& rng) const {
+    const auto draw = [&](const Ranges& ranges, double add) {
+      std::vector<double> values;
+      for (const std::vector<double>& range : ranges)
+        values.push_back(Range(range, -range[0]).draw(rng) + add);
+      return values;
+    };
+    AffineParameters parameters;
+    parameters.rotate = draw(rotate_range, 0);
+    parameters.shear = draw(shear_range, 0);
+    parameters.translate = draw(translate_range, 0);
+    parameters.scale = draw(scale_range, 1);
+    return affine_matrix(dims, parameters);
+  }
+};
+
+}  // namespace cytra::data::spatial

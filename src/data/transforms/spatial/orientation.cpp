@@ -1,0 +1,79 @@
+// Orientationd: turns and mirrors a volume so that its axes go the way that is asked for. Source:
+// monai.transforms.Orientationd.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial/turn.h"
+#include "data/transforms/spatial/voxel_frame.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+class Orientationd final : public Transform {
+ public:
+  struct Options : KeyOptions {
+    std::string axcodes;
+    bool as_closest_canonical = false;
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("axcodes",
+        axcodes,
+        "where x, y and z (in this order, as nibabel names a file's axes) go: of L or R, P or A, I "
+        "or S, e.g. RAS");
+      v("as_closest_canonical", as_closest_canonical, "RAS, whatever axcodes says");
+      v("labels", config::Unused{{"null"}}, "the letters are L R P A I S");
+    }
+    void check() {
+      if (as_closest_canonical) axcodes = "RAS";
+      std::string pairs;
+      for (const char code : axcodes)
+        pairs += code == 'R' || code == 'L' ? 'r' : code == 'A' || code == 'P' ? 'a' : code;
+      for (char& code : pairs) code = code == 'I' || code == 'S' ? 's' : code;
+      std::sort(pairs.begin(), pairs.end());
+      if (pairs != "ars")
+        throw ConfigError(
+            "axcodes: expected one of L, R, one of P, A and one of I, S, such as RAS");
+    }
+  };
+  explicit Orientationd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    const std::vector<int64_t> size = options_.first_size(sample);
+    if (size.empty()) return;
+    const auto& affine = sample.geometry.affine;
+    if (std::all_of(affine.begin(), affine.end(), [](double value) { return value == 0; })) {
+      throw DataError(fmt::format(
+          "{}: Orientationd needs to know where the axes go, which the file does not say",
+          sample.id));
+    }
+    const auto axes = world_axes(sample.geometry);
+    Turn turn = mirror("Orientationd", {}, 3);
+    for (std::size_t d = 0; d < 3; ++d) {
+      const char code = options_.axcodes[2 - d];  // of (z,y,x)
+      const int64_t world = code == 'R' || code == 'L' ? 0 : code == 'A' || code == 'P' ? 1 : 2;
+      const bool against = code == 'L' || code == 'P' || code == 'I';
+      std::size_t source = 0;
+      while (axes[source].first != world) ++source;
+      turn.from[d] = static_cast<int64_t>(source);
+      turn.mirrored[d] = axes[source].second != against;
+    }
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
+      if (image.dim() != 4)
+        throw DataError(
+            fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
+      return turned(image, turn);
+    });
+    move_voxels(sample.geometry, matrix_of(turn, size));
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, Orientationd, "Orientationd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

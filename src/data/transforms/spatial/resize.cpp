@@ -1,0 +1,256 @@
+// Resized, Zoomd and RandZoomd. Source: monai.transforms, the same names.
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/intensity/gaussian_filter.h"
+#include "data/transforms/spatial/resample.h"
+#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial/voxel_frame.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+constexpr const char* kModes =
+    "area, nearest, nearest-exact, bilinear (trilinear, linear) or bicubic (planes); one, or one "
+    "per "
+    "key";
+
+using Sizes = std::vector<int64_t>;
+
+/// `before` voxels became `after`.
+void follow(io::Geometry& geometry, const Sizes& before, const Sizes& after, bool align_corners) {
+  std::vector<double> scale, shift;
+  for (std::size_t d = 0; d < before.size(); ++d) {
+    const auto old = static_cast<double>(before[d]), now = static_cast<double>(after[d]);
+    const bool corners = align_corners && now > 1 && old > 1;
+    scale.push_back(corners ? (old - 1) / (now - 1) : old / now);
+    shift.push_back(corners ? 0 : (scale[d] - 1) / 2);
+  }
+  move_voxels(geometry, scale, shift);
+}
+
+struct InterpolationOptions : KeyOptions {
+  std::vector<std::string> mode{"area"};
+  std::vector<std::optional<bool>> align_corners{std::nullopt};
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("mode", mode, kModes);
+    v("align_corners",
+      align_corners,
+      "the centres, not the edges, of the outer voxels stay; for the linear modes; or one per key");
+  }
+  void check() {
+    if (align_corners.empty()) align_corners.emplace_back();  // null
+    check_choices("mode", mode, kResizeModes);
+    check_per_key("mode", mode, *this);
+    check_per_key("align_corners", align_corners, *this);
+  }
+  at::Tensor to_size(const at::Tensor& image, const Sizes& size, std::size_t key) const {
+    return resize(image, size, of_key(mode, key), of_key(align_corners, key).value_or(false));
+  }
+};
+
+class Resized final : public Transform {
+ public:
+  struct Options : InterpolationOptions {
+    Sizes spatial_size;
+    std::string size_mode = "all";
+    std::vector<bool> anti_aliasing{false};
+    std::vector<std::vector<double>> anti_aliasing_sigma;
+    template <class V>
+    void visit(V& v) {
+      InterpolationOptions::visit(v);
+      v("spatial_size",
+        spatial_size,
+        "voxels per spatial dimension; <= 0: the image's; longest: of the longest dimension",
+        config::required);
+      v("size_mode",
+        size_mode,
+        "longest: spatial_size is the longest dimension, the others follow",
+        {"all", "longest"});
+      v("anti_aliasing", anti_aliasing, "smooth before making smaller; or one per key");
+      v("anti_aliasing_sigma",
+        anti_aliasing_sigma,
+        "deviation in voxels of that, a number or one per dimension for each key; default: "
+        "(factor - 1) / 2");
+    }
+    void check() {
+      InterpolationOptions::check();
+      check_per_key("anti_aliasing", anti_aliasing, *this);
+      if (!anti_aliasing_sigma.empty())
+        check_per_key("anti_aliasing_sigma", anti_aliasing_sigma, *this);
+      if (size_mode == "longest" && (spatial_size.size() != 1 || spatial_size[0] < 1))
+        throw ConfigError("spatial_size: expected one number above 0 with size_mode longest");
+    }
+  };
+  explicit Resized(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    const Sizes before = options_.first_size(sample);
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      const Sizes size = target(image.sizes().slice(1));
+      if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
+      return options_.to_size(smooth(image, size, key), size, key);
+    });
+    follow(sample.geometry,
+           before,
+           options_.first_size(sample),
+           options_.align_corners.front().value_or(false));
+  }
+
+ private:
+  Sizes target(at::IntArrayRef now) const {
+    if (options_.size_mode == "all")
+      return size_or("Resized: spatial_size", options_.spatial_size, now);
+    Sizes size = now.vec();
+    const double scale = static_cast<double>(options_.spatial_size[0]) /
+                         static_cast<double>(*std::max_element(now.begin(), now.end()));
+    for (int64_t& n : size) n = std::max<int64_t>(std::llrint(static_cast<double>(n) * scale), 1);
+    return size;
+  }
+  at::Tensor smooth(const at::Tensor& image, const Sizes& size, std::size_t key) const {
+    if (!of_key(options_.anti_aliasing, key)) return image;
+    std::vector<double> sigma(size.size(), 0);
+    std::vector<double> given;
+    if (!options_.anti_aliasing_sigma.empty()) given = of_key(options_.anti_aliasing_sigma, key);
+    if (!given.empty()) given = per_dim("Resized: anti_aliasing_sigma", given, size.size());
+    for (std::size_t d = 0; d < size.size(); ++d) {
+      const auto now = static_cast<double>(image.size(static_cast<int64_t>(d) + 1));
+      const double factor = now / static_cast<double>(size[d]);
+      if (factor > 1) sigma[d] = given.empty() ? (factor - 1) / 2 : given[d];
+    }
+    return gaussian_filter(image, sigma, "erf");
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, Resized, "Resized");
+
+struct ZoomOptions : InterpolationOptions {
+  bool keep_size = true;
+  std::vector<std::string> padding_mode{"edge"};
+  double value = 0;
+  template <class V>
+  void visit(V& v) {
+    InterpolationOptions::visit(v);
+    v("keep_size", keep_size, "crop or pad the result to the image's size");
+    v("padding_mode", padding_mode, "keep_size's padding, as in SpatialPadd; or one per key");
+    v("value", value, "what padding_mode constant fills in");
+    v("constant_values", value, "numpy's name for value");
+  }
+  void check() {
+    InterpolationOptions::check();
+    check_choices("padding_mode", padding_mode, kPadModes);
+    check_per_key("padding_mode", padding_mode, *this);
+  }
+  /// factors: per spatial dimension of the first key; of others with one number.
+  void zoom(Sample& sample, const std::vector<double>& factors) const {
+    const Sizes before = first_size(sample);
+    Sizes zoomed_first;
+    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      const Sizes now = image.sizes().slice(1).vec();
+      const std::vector<double> factor = per_dim("zoom", factors, now.size());
+      Sizes size;
+      for (std::size_t d = 0; d < now.size(); ++d) {
+        size.push_back(static_cast<int64_t>(std::floor(static_cast<double>(now[d]) * factor[d])));
+        if (size[d] < 1) {
+          throw DataError(fmt::format(
+              "a zoom of {} leaves nothing of {} voxels along dimension {}", factor[d], now[d], d));
+        }
+      }
+      const at::Tensor zoomed = to_size(image, size, key);
+      if (zoomed_first.empty()) zoomed_first = size;
+      if (!keep_size || size == now) return zoomed;
+      const at::Tensor cropped = crop(zoomed, center_start(size, now), now);
+      return pad(cropped,
+                 widths_to(cropped.sizes().slice(1), now, false),
+                 of_key(padding_mode, key),
+                 value);
+    });
+    follow(sample.geometry, before, zoomed_first, align_corners.front().value_or(false));
+    if (!keep_size) return;
+    std::vector<double> shift;
+    const Sizes start = center_start(zoomed_first, before);
+    const PadWidths widths = widths_to(zoomed_first, before, false);
+    for (std::size_t d = 0; d < before.size(); ++d)
+      shift.push_back(static_cast<double>(start[d] - widths[d].first));
+    move_voxels(sample.geometry, {}, shift);
+  }
+};
+
+class Zoomd final : public Transform {
+ public:
+  struct Options : ZoomOptions {
+    std::vector<double> zoom_factors;
+    template <class V>
+    void visit(V& v) {
+      ZoomOptions::visit(v);
+      v("zoom",
+        zoom_factors,
+        "2: twice as many voxels, of half the size; one, or one per spatial dimension",
+        config::required);
+    }
+    void check() {
+      ZoomOptions::check();
+      for (const double factor : zoom_factors) {
+        if (!(factor > 0)) throw ConfigError("zoom: expected numbers above 0");
+      }
+    }
+  };
+  explicit Zoomd(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override { options_.zoom(sample, options_.zoom_factors); }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, Zoomd, "Zoomd");
+
+class RandZoomd final : public Transform {
+ public:
+  struct Options : ZoomOptions {
+    double prob = 0.1;
+    std::vector<double> min_zoom{0.9}, max_zoom{1.1};
+    template <class V>
+    void visit(V& v) {
+      ZoomOptions::visit(v);
+      v("prob", prob, "probability of a zoom", 0, 1);
+      v("min_zoom", min_zoom, "smallest factor; one, or one per spatial dimension");
+      v("max_zoom", max_zoom, "largest factor; as many numbers as min_zoom");
+    }
+    void check() {
+      ZoomOptions::check();
+      if (min_zoom.empty() || min_zoom.size() != max_zoom.size())
+        throw ConfigError("min_zoom and max_zoom need equally many numbers");
+      for (std::size_t d = 0; d < min_zoom.size(); ++d) {
+        if (!(min_zoom[d] > 0) || !(max_zoom[d] >= min_zoom[d]))
+          throw ConfigError("min_zoom must be above 0 and at most max_zoom");
+      }
+    }
+  };
+  explicit RandZoomd(const Options& options) : options_(options) {}
+  bool is_random() const override { return true; }
+
+  void apply(Sample& sample, Rng& rng) const override {
+    if (rng.uniform() >= options_.prob) return;
+    std::vector<double> factors;
+    for (std::size_t d = 0; d < options_.min_zoom.size(); ++d)
+      factors.push_back(rng.uniform(options_.min_zoom[d], options_.max_zoom[d]));
+    // As the source: of two numbers for a volume the first is for all dimensions but the last.
+    if (factors.size() == 2 && options_.first_size(sample).size() == 3)
+      factors.insert(factors.begin(), factors[0]);
+    options_.zoom(sample, factors);
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, RandZoomd, "RandZoomd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

@@ -1,0 +1,153 @@
+// Rotated and RandRotated. Source: monai.transforms, the same names.
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "data/transforms/spatial/resample.h"
+#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial/voxel_frame.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+struct RotateOptions : KeyOptions {
+  bool keep_size = true;
+  std::vector<std::string> mode{"bilinear"}, padding_mode{"border"};
+  std::vector<bool> align_corners{false};
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("keep_size", keep_size, "the result has the image's size; false: it holds the whole image");
+    v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
+    v("padding_mode",
+      padding_mode,
+      "beyond the image: border, zeros or reflection; or one per key");
+    v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
+  }
+  void check() const {
+    check_choices("mode", mode, kSampleModes);
+    check_choices("padding_mode", padding_mode, kSamplePadModes);
+    check_per_key("mode", mode, *this);
+    check_per_key("padding_mode", padding_mode, *this);
+    check_per_key("align_corners", align_corners, *this);
+  }
+  /// angle: one number in 2D, in 3D one about each axis.
+  void rotate_all(Sample& sample,
+                  const std::vector<double>& angle,
+                  const std::string& order) const {
+    at::Tensor moved;  // of the first key
+    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      return rotate(image, angle, order, key, moved);
+    });
+    if (moved.defined()) move_voxels(sample.geometry, moved);
+  }
+
+ private:
+  at::Tensor rotate(const at::Tensor& image,
+                    const std::vector<double>& angle,
+                    const std::string& order,
+                    std::size_t key,
+                    at::Tensor& moved) const {
+    const int64_t dims = image.dim() - 1;
+    const std::vector<double> angles =
+        dims == 2 ? per_dim("angle", angle, 1) : per_dim("angle", angle, 3);
+    const at::Tensor rotation = rotation_matrix(dims, angles, order);
+    std::vector<int64_t> size = image.sizes().slice(1).vec();
+    if (!keep_size) {
+      // The extent of the turned box along an axis: the sum of its sides' extents there.
+      const at::Tensor sides = at::tensor(size, at::kLong).to(at::kDouble);
+      const at::Tensor extent = rotation.slice(0, 0, dims).slice(1, 0, dims).abs().matmul(sides);
+      for (std::size_t d = 0; d < size.size(); ++d)
+        size[d] =
+            static_cast<int64_t>(settled(extent[static_cast<int64_t>(d)].item<double>()) + 0.5);
+    }
+    const at::Tensor matrix = about_centers(rotation, image.sizes().slice(1), size);
+    if (!moved.defined()) moved = matrix;
+    return sample_affine(image,
+                         matrix,
+                         size,
+                         of_key(mode, key),
+                         of_key(padding_mode, key),
+                         at::kFloat,
+                         of_key(align_corners, key));
+  }
+};
+
+class Rotated final : public Transform {
+ public:
+  struct Options : RotateOptions {
+    std::vector<double> angle;
+    std::string rotate_order = "XYZ";
+    template <class V>
+    void visit(V& v) {
+      RotateOptions::visit(v);
+      v("angle",
+        angle,
+        "radians: one number in 2D, in 3D one about each spatial axis",
+        config::required);
+      v("rotate_order",
+        rotate_order,
+        "3D: the order of the axes (x: the first spatial one); XYZ about the turned axes, xyz "
+        "about the fixed ones");
+    }
+    void check() const {
+      RotateOptions::check();
+      check_rotate_order("rotate_order", rotate_order, angle.size());
+    }
+  };
+  explicit Rotated(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.rotate_all(sample, options_.angle, options_.rotate_order);
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, Rotated, "Rotated");
+
+class RandRotated final : public Transform {
+ public:
+  struct Options : RotateOptions {
+    std::vector<double> range_x{0}, range_y{0}, range_z{0};
+    double prob = 0.1;
+    template <class V>
+    void visit(V& v) {
+      RotateOptions::visit(v);
+      v("prob", prob, "probability of a rotation", 0, 1);
+      v("range_x",
+        range_x,
+        "radians, [low, high] or a for [-a, a]: the turn in 2D, in 3D about the first spatial "
+        "axis");
+      v("range_y", range_y, "radians, likewise: 3D, about the second axis");
+      v("range_z", range_z, "radians, likewise: 3D, about the third axis");
+    }
+    void check() const {
+      RotateOptions::check();
+      check_range("range_x", range_x, true);
+      check_range("range_y", range_y, true);
+      check_range("range_z", range_z, true);
+    }
+  };
+  explicit RandRotated(const Options& options) : options_(options) {}
+  bool is_random() const override { return true; }
+
+  void apply(Sample& sample, Rng& rng) const override {
+    if (rng.uniform() >= options_.prob) return;
+    std::vector<double> angles;
+    for (const auto* range : {&options_.range_x, &options_.range_y, &options_.range_z})
+      angles.push_back(Range(*range, -range->front()).draw(rng));
+    if (options_.first_size(sample).size() == 2) angles.resize(1);
+    options_.rotate_all(sample, angles, "XYZ");
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, RandRotated, "RandRotated");
+
+}  // namespace
+}  // namespace cytra::data::spatial

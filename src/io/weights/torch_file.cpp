@@ -1,0 +1,396 @@
+#include "io/weights/torch_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "io/input_file.h"
+#include "io/weights/pickle.h"
+#include "io/weights/zip_directory.h"
+
+namespace cytra::io {
+namespace {
+
+using Kind = Pickle::Kind;
+using Node = Pickle::Node;
+
+constexpr std::size_t kMaxName = 1000, kMaxDimensions = 64;
+constexpr std::string_view kZip = "PK\3\4";
+// 0x1950a86a20f9469cfc6c as a pickle of protocol 2.
+constexpr std::string_view kLegacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
+
+struct TypeName {
+  const char *storage, *type, *ours;
+};
+constexpr TypeName kTypes[] = {{"torch.FloatStorage", "torch.float32", "F32"},
+                               {"torch.HalfStorage", "torch.float16", "F16"},
+                               {"torch.BFloat16Storage", "torch.bfloat16", "BF16"},
+                               {"torch.DoubleStorage", "torch.float64", "F64"},
+                               {"torch.LongStorage", "torch.int64", "I64"},
+                               {"torch.IntStorage", "torch.int32", "I32"},
+                               {"torch.ShortStorage", "torch.int16", "I16"},
+                               {"torch.CharStorage", "torch.int8", "I8"},
+                               {"torch.ByteStorage", "torch.uint8", "U8"},
+                               {"torch.BoolStorage", "torch.bool", "BOOL"},
+                               {"", "torch.uint16", "U16"},
+                               {"", "torch.uint32", "U32"},
+                               {"torch.storage.UntypedStorage", "", "U8"}};
+
+// Where checkpoints keep their weights: Lightning, MONAI's CheckpointSaver, nnU-Net, timm, others;
+// averaged weights last.
+constexpr const char* kPlaces[] = {"state_dict",
+                                   "model_state_dict",
+                                   "network_weights",
+                                   "model",
+                                   "net",
+                                   "network",
+                                   "module",
+                                   "weights",
+                                   "state_dict_ema",
+                                   "model_ema",
+                                   "ema"};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw DataError(
+      fmt::format("{}: {}, expected weights as torch.save(model.state_dict(), 'weights.pth') "
+                  "writes them",
+                  path,
+                  printable(what, 600)));
+}
+
+/// What a file holds: the tree of its objects, and the bytes of each storage.
+struct Saved {
+  Pickle pickle;
+  std::map<std::string, std::string_view> storages;
+};
+
+Saved read_zip(const std::string& path, std::string_view bytes) {
+  const std::map<std::string, std::string_view> files = zip_directory(path, bytes);
+  std::string folder;  // all lie in one, named as the file was when it was saved
+  for (const auto& [name, content] : files) {
+    if (name.find('/') == name.rfind('/') && ends_with(name, "/data.pkl"))
+      folder = name.substr(0, name.size() - 8);
+  }
+  if (folder.empty()) refuse(path, "a ZIP archive without data.pkl");
+  if (files.count(folder + "constants.pkl") != 0) {
+    refuse(path,
+           "a TorchScript module (convert it: python -c \"import torch; torch.save(torch.jit.load("
+           "'IN.pt', 'cpu').state_dict(), 'weights.pth')\")");
+  }
+  const auto order = files.find(folder + "byteorder");
+  if (order != files.end() && order->second != "little")
+    refuse(path, "saved by a machine with another byte order");
+  const std::string_view pickle = files.at(folder + "data.pkl");
+  if (pickle.data() == nullptr) refuse(path, "its data.pkl is compressed");
+  Saved saved;
+  saved.pickle = read_pickle(path, pickle);
+  const std::string prefix = folder + "data/";
+  for (auto at = files.lower_bound(prefix); at != files.end() && starts_with(at->first, prefix);
+       ++at)
+    saved.storages[at->first.substr(prefix.size())] = at->second;
+  return saved;
+}
+
+class StateReader {
+ public:
+  StateReader(std::string path, Saved saved, uint64_t most_copied)
+      : path_(std::move(path)), saved_(std::move(saved)), most_copied_(most_copied) {}
+
+  void read() {
+    const uint32_t root = saved_.pickle.root;
+    const std::optional<uint32_t> state = state_in(root, "", 0);
+    if (!state) refuse(path_, describe(root));
+    const std::vector<uint32_t>& items = at(*state).items;
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (at(items[i]).kind == Kind::text) add(at(items[i]).text, items[i + 1]);
+    }
+  }
+  std::string place;
+  TensorViews tensors;
+  std::vector<std::vector<unsigned char>> copies;
+
+ private:
+  const Node& at(uint32_t index) const { return saved_.pickle.nodes[index]; }
+  std::string_view function_of(const Node& node) const {
+    if (node.kind != Kind::call || at(node.function).kind != Kind::global) return {};
+    return at(node.function).text;
+  }
+  bool is_dict(const Node& node) const {
+    return node.kind == Kind::dict || function_of(node) == "collections.OrderedDict";
+  }
+  /// What makes a value: of a parameter, the call inside.
+  const Node& maker_of(const Node& node) const {
+    const std::string_view function = function_of(node);
+    if (function != "torch._utils._rebuild_parameter" &&
+        function != "torch._utils._rebuild_parameter_with_state")
+      return node;
+    const Node& arguments = at(node.arguments);
+    return arguments.kind == Kind::tuple && !arguments.items.empty() ? at(arguments.items[0])
+                                                                     : node;
+  }
+  bool is_tensor(const Node& node) const {
+    const std::string_view function = function_of(maker_of(node));
+    return starts_with(function, "torch._utils._rebuild_") ||
+           starts_with(function, "torch._tensor._rebuild_");
+  }
+
+  /// The state dict at or below `index`, and its place.
+  std::optional<uint32_t> state_in(uint32_t index, const std::string& prefix, int depth) {
+    if (depth > 3 || !is_dict(at(index)) || !seen_.insert(index).second) return std::nullopt;
+    const std::vector<uint32_t>& items = at(index).items;
+    std::map<std::string_view, uint32_t> dicts;
+    bool has_tensor = false;
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (at(items[i]).kind != Kind::text || at(items[i]).text.size() > kMaxName) continue;
+      has_tensor = has_tensor || is_tensor(at(items[i + 1]));
+      if (is_dict(at(items[i + 1]))) dicts[at(items[i]).text] = items[i + 1];
+    }
+    for (const char* name : kPlaces) {
+      const auto found = dicts.find(name);
+      if (found == dicts.end()) continue;
+      const auto state = state_in(found->second, prefix + name + ".", depth + 1);
+      if (state) return state;
+    }
+    if (!has_tensor) return std::nullopt;
+    place = prefix.substr(0, prefix.size() - std::min<std::size_t>(prefix.size(), 1));
+    return index;
+  }
+
+  std::string describe(uint32_t index) const {
+    const Node& node = at(index);
+    if (node.kind == Kind::call && !is_dict(node)) {
+      return fmt::format(
+          "it holds an object of {}, which only Python can make (a whole module? save its "
+          "state_dict()); nothing of it was run",
+          printable(function_of(node)));
+    }
+    if (!is_dict(node)) return "it holds no dict";
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i + 1 < node.items.size() && keys.size() < 10; i += 2) {
+      if (at(node.items[i]).kind == Kind::text)
+        keys.push_back(printable(at(node.items[i]).text, 40));
+    }
+    return fmt::format("it holds no dict of tensors (keys: {})", join(keys, ", "));
+  }
+
+  [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what) const {
+    refuse(path_, fmt::format("'{}' {}", printable(name), what));
+  }
+  void add(const std::string& name, uint32_t index) {
+    const Node& maker = maker_of(at(index));
+    if (!is_tensor(maker)) return;
+    if (name.size() > kMaxName) refuse_tensor(name, "... has a name of more than 1000 bytes");
+    const std::string_view function = function_of(maker);
+    const bool has_type = function == "torch._utils._rebuild_tensor_v3";
+    if (!has_type && function != "torch._utils._rebuild_tensor_v2" &&
+        function != "torch._utils._rebuild_tensor")
+      refuse_tensor(name,
+                    fmt::format("is made by {}, which is not supported", printable(function)));
+    tensors[name] = read_tensor(name, maker, has_type);
+  }
+
+  const std::vector<uint32_t>& tuple(const std::string& name,
+                                     uint32_t index,
+                                     std::size_t least) const {
+    const Node& node = at(index);
+    if (node.kind != Kind::tuple || node.items.size() < least)
+      refuse_tensor(name, "is not described as a tensor is");
+    return node.items;
+  }
+  std::vector<int64_t> numbers(const std::string& name, uint32_t index) const {
+    std::vector<int64_t> values;
+    const std::vector<uint32_t>& items = tuple(name, index, 0);
+    if (items.size() > kMaxDimensions) refuse_tensor(name, "has more than 64 dimensions");
+    for (const uint32_t item : items) {
+      if (at(item).kind != Kind::integer || at(item).integer < 0)
+        refuse_tensor(name, "has a shape or strides that are no whole numbers");
+      values.push_back(at(item).integer);
+    }
+    return values;
+  }
+
+  TensorView read_tensor(const std::string& name, const Node& call, bool has_type) {
+    const auto& arguments = tuple(name, call.arguments, has_type ? 7 : 4);
+    if (at(arguments[0]).kind != Kind::persistent) refuse_tensor(name, "has no storage");
+    const auto& storage = tuple(name, at(arguments[0]).arguments, 5);
+    const std::string& key = at(storage[2]).text;
+    const std::string& type = at(has_type ? arguments[6] : storage[1]).text;
+    TensorView view;
+    for (const TypeName& entry : kTypes) {
+      if (type == (has_type ? entry.type : entry.storage)) view.dtype = entry.ours;
+    }
+    if (view.dtype.empty())
+      refuse_tensor(name, fmt::format("has the type {}, which is not supported", printable(type)));
+    view.shape = numbers(name, arguments[2]);
+    const std::vector<int64_t> strides = numbers(name, arguments[3]);
+    const int64_t offset = at(arguments[1]).integer;
+    if (strides.size() != view.shape.size() || offset < 0)
+      refuse_tensor(name, "is not described as a tensor is");
+    const std::size_t element = element_size(view.dtype);
+    view.bytes = element;
+    for (const int64_t side : view.shape) {
+      if (__builtin_mul_overflow(view.bytes, static_cast<std::size_t>(side), &view.bytes))
+        refuse_tensor(name, "has a shape that is too large");
+    }
+    if (std::count(view.shape.begin(), view.shape.end(), 0) > 0) view.bytes = 0;
+    if (view.bytes == 0) return view;
+
+    const auto found = saved_.storages.find(key);
+    if (found == saved_.storages.end() || found->second.data() == nullptr)
+      refuse_tensor(name, "has no storage in the file");
+    const std::size_t stored = found->second.size() / element;
+    uint64_t last = static_cast<uint64_t>(offset);
+    for (std::size_t d = 0; d < strides.size(); ++d) {
+      uint64_t reach = 0;
+      if (__builtin_mul_overflow(static_cast<uint64_t>(view.shape[d] - 1),
+                                 static_cast<uint64_t>(strides[d]),
+                                 &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        refuse_tensor(name, "lies outside its storage");
+    }
+    if (last >= stored) refuse_tensor(name, "lies outside its storage");
+    const auto* begin = reinterpret_cast<const unsigned char*>(found->second.data()) +
+                        static_cast<std::size_t>(offset) * element;
+    view.data =
+        is_row_major(view.shape, strides) ? begin : copy(name, begin, strides, stored, view);
+    return view;
+  }
+
+  static bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+    int64_t expected = 1;
+    for (std::size_t d = shape.size(); d > 0; --d) {
+      if (shape[d - 1] != 1 && strides[d - 1] != expected) return false;
+      expected *= shape[d - 1];
+    }
+    return true;
+  }
+  const unsigned char* copy(const std::string& name,
+                            const unsigned char* begin,
+                            const std::vector<int64_t>& strides,
+                            std::size_t stored,
+                            const TensorView& view) {
+    const std::size_t element = element_size(view.dtype);
+    if (view.bytes / element > stored || view.bytes > most_copied_)
+      refuse_tensor(name, "is larger than its storage (expanded? make it .contiguous())");
+    most_copied_ -= view.bytes;
+    std::vector<unsigned char>& values = copies.emplace_back(view.bytes);
+    std::vector<int64_t> index(strides.size(), 0);
+    std::size_t from = 0;
+    for (std::size_t to = 0; to < values.size(); to += element) {
+      std::memcpy(values.data() + to, begin + from * element, element);
+      for (std::size_t d = strides.size(); d > 0; --d) {
+        from += static_cast<std::size_t>(strides[d - 1]);
+        if (++index[d - 1] < view.shape[d - 1]) break;
+        from -= static_cast<std::size_t>(strides[d - 1] * view.shape[d - 1]);
+        index[d - 1] = 0;
+      }
+    }
+    return values.data();
+  }
+
+  std::string path_;
+  Saved saved_;
+  uint64_t most_copied_;
+  std::set<uint32_t> seen_;  // dicts may hold themselves
+};
+
+/// The format before torch 1.6: pickles of a magic number, a version, the machine, the objects and
+/// the storages' keys; then per key how many values, and these.
+Saved read_legacy(const std::string& path, std::string_view bytes) {
+  std::size_t at = 0;
+  const auto next = [&] {
+    Pickle pickle = read_pickle(path, bytes.substr(at));
+    at += pickle.bytes;
+    return pickle;
+  };
+  next();
+  next();
+  const Pickle machine = next();
+  const std::vector<uint32_t>& facts = machine.nodes[machine.root].items;
+  for (std::size_t i = 0; i + 1 < facts.size(); i += 2) {
+    if (machine.nodes[facts[i]].text == "little_endian" && machine.nodes[facts[i + 1]].integer != 1)
+      refuse(path, "saved by a machine with another byte order");
+  }
+  Saved saved;
+  saved.pickle = next();
+  const std::deque<Node>& nodes = saved.pickle.nodes;
+  std::map<std::string, std::size_t> element;  // of each storage
+  for (const Node& node : nodes) {
+    if (node.kind != Kind::persistent) continue;
+    const std::vector<uint32_t>& id = nodes[node.arguments].items;
+    if (id.size() < 6 || nodes[id[5]].kind != Kind::other) refuse(path, "a view of a storage");
+    for (const TypeName& type : kTypes) {
+      if (nodes[id[1]].text == type.storage) element[nodes[id[2]].text] = element_size(type.ours);
+    }
+  }
+  const Pickle keys = next();
+  for (const uint32_t index : keys.nodes[keys.root].items) {
+    const std::string& key = keys.nodes[index].text;
+    uint64_t size = 0;
+    if (bytes.size() - at < sizeof size) refuse(path, "it ends too early");
+    std::memcpy(&size, bytes.data() + at, sizeof size);
+    at += sizeof size;
+    const std::size_t wide = element.count(key) == 0 ? 0 : element[key];
+    if (wide == 0) refuse(path, "a storage of a type that is not supported");
+    if (size > (bytes.size() - at) / wide) refuse(path, "it ends too early");
+    saved.storages[key] = bytes.substr(at, size * wide);
+    at += size * wide;
+  }
+  return saved;
+}
+
+}  // namespace
+
+bool is_torch_file(const std::string& path) {
+  const InputFile file(path);
+  char first[16] = {};
+  file.read_at(0, first, sizeof first);
+  if (first[8] == '{') return false;  // the length of a safetensors header may look like anything
+  return starts_with({first, sizeof first}, kZip) ||
+         (first[0] == '\x80' && first[1] >= 2 && first[1] <= 5);
+}
+
+struct TorchFile::Impl {
+  explicit Impl(const std::string& path) : file(path) {
+    file.map();
+    const MappedFile::Reading reading(file.mapped());
+    const std::string_view bytes(reinterpret_cast<const char*>(file.mapped().data()), file.bytes());
+    Saved saved;
+    if (starts_with(bytes, kZip)) {
+      saved = read_zip(path, bytes);
+    } else if (starts_with(bytes, kLegacy)) {
+      saved = read_legacy(path, bytes);
+    } else {
+      refuse(path, "no file of torch.save");
+    }
+    StateReader reader(path, std::move(saved), 4 * file.bytes());
+    reader.read();
+    tensors = std::move(reader.tensors);
+    copies = std::move(reader.copies);
+    place = std::move(reader.place);
+    reading.check();
+  }
+  InputFile file;
+  TensorViews tensors;
+  std::vector<std::vector<unsigned char>> copies;  // of what does not lie row-major in the file
+  std::string place;
+};
+
+TorchFile::TorchFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+TorchFile::~TorchFile() = default;
+const TensorViews& TorchFile::tensors() const {
+  return impl_->tensors;
+}
+MappedFile::Reading TorchFile::reading() const {
+  return MappedFile::Reading(impl_->file.mapped());
+}
+const std::string& TorchFile::place() const {
+  return impl_->place;
+}
+
+}  // namespace cytra::io

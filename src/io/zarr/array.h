@@ -1,0 +1,46 @@
+#pragma once
+// Boxes out of a Zarr array; for zarr*.cpp alone.
+#include <vector>
+
+#include "io/zarr/meta.h"
+
+namespace cytra::io {
+
+/// A box of samples, and where its first one goes.
+struct Box {
+  Extent begin{}, size{};
+  int64_t offset = 0;  // in samples
+};
+/// Samples to fill, with the distance between neighbours along each dimension of the array.
+struct Target {
+  unsigned char* data = nullptr;
+  Extent strides{};  // in samples of ZarrType::dtype
+};
+
+/// Thread: read() and covered() may run on several threads, as the store's open().
+class ZarrArray {
+ public:
+  /// `key`: of the array's group, "" for the root.
+  ZarrArray(const ZarrStore& store, std::string key, ZarrMeta meta)
+      : store_(store), key_(std::move(key)), meta_(std::move(meta)) {}
+  const ZarrMeta& meta() const { return meta_; }
+  /// Fills `target` with the boxes, each within the array; opens only the chunks they touch, each
+  /// once. Target's memory must be zeroed. Throws: DataError for damaged chunks, values that don't
+  /// fit into 32 bits, or too many chunks for one call.
+  void read(const std::vector<Box>& boxes, const Target& target) const;
+  /// How many samples of the boxes lie in chunks that have a file; a small file counts for at most
+  /// 1 GB or 2000 times its size. Throws: as read().
+  std::size_t covered(const std::vector<Box>& boxes) const;
+
+ private:
+  void check_count(const std::vector<Box>& boxes) const;
+  std::string key_of(const Extent& position) const;
+  const ZarrStore& store_;
+  std::string key_;
+  ZarrMeta meta_;
+};
+
+/// As many may be touched by one read(): about a second's work where none of them exists.
+constexpr int64_t kMostChunks = int64_t{1} << 18;
+
+}  // namespace cytra::io

@@ -1,0 +1,166 @@
+#include "io/zarr/array_write.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "io/zarr/codecs.h"
+#include "io/zarr/copy.h"
+#include "io/zarr/grid.h"
+
+namespace cytra::io {
+namespace {
+
+bool overlap(const Box& a, const Box& b, std::size_t rank) {
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (a.begin[i] >= b.begin[i] + b.size[i] || b.begin[i] >= a.begin[i] + a.size[i]) return false;
+  }
+  return true;
+}
+
+int64_t count_of(const Box& box, std::size_t rank) {
+  int64_t count = 1;
+  for (std::size_t i = 0; i < rank; ++i) count *= box.size[i];
+  return count;
+}
+
+bool is_empty(const Buffer& samples) {
+  return samples.size == 0 ||
+         (samples.data[0] == 0 &&
+          std::memcmp(samples.data.get(), samples.data.get() + 1, samples.size - 1) == 0);
+}
+
+}  // namespace
+
+ZarrArrayWriter::ZarrArrayWriter(const ZarrFolder& folder, std::string key, ZarrMeta meta)
+    : folder_(folder), key_(std::move(key)), meta_(std::move(meta)) {
+  unit_ = meta_.codecs.inner ? meta_.codecs.inner_chunk : meta_.chunk;
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < meta_.rank; ++i) {
+    counts_[i] = (meta_.shape[i] + unit_[i] - 1) / unit_[i];
+    count *= static_cast<std::size_t>(counts_[i]);
+  }
+  is_complete_.resize(count);
+}
+
+void ZarrArrayWriter::write(const Box& box, const unsigned char* samples, const Extent& strides) {
+  for_each_chunk(meta_.rank,
+                 unit_,
+                 {box},
+                 strides,
+                 [&](const Extent& position, const std::vector<Box>& parts) {
+                   Part complete;
+                   if (add(position, parts.front(), samples, strides, complete))
+                     store(std::move(complete));
+                 });
+}
+
+/// True when that completes the chunk.
+bool ZarrArrayWriter::add(const Extent& position,
+                          const Box& box,
+                          const unsigned char* samples,
+                          const Extent& strides,
+                          Part& complete) {
+  const std::size_t rank = meta_.rank, sample_bytes = meta_.type.bytes;
+  const std::size_t number = number_of(position, counts_, rank);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = parts_.try_emplace(number).first;
+  Part& part = found->second;
+  bool is_twice = is_complete_[number];
+  for (const Box& written : part.written) is_twice = is_twice || overlap(box, written, rank);
+  if (is_twice) throw std::logic_error("a voxel of a Zarr image is written twice");
+  if (part.samples.size == 0) {
+    part.samples = Buffer(bytes_of(unit_, rank, sample_bytes));
+    std::memset(part.samples.data.get(), 0, part.samples.size);
+    part.position = position;
+    part.missing = 1;
+    for (std::size_t i = 0; i < rank; ++i)
+      part.missing *= std::min(unit_[i], meta_.shape[i] - position[i] * unit_[i]);
+  }
+  const Extent steps = c_strides(unit_, rank);
+  int64_t first = 0;
+  for (std::size_t i = 0; i < rank; ++i) first += box.begin[i] * steps[i];
+  copy_box(meta_.type,
+           rank,
+           box.size,
+           samples + static_cast<std::size_t>(box.offset) * sample_bytes,
+           strides,
+           part.samples.data.get() + static_cast<std::size_t>(first) * sample_bytes,
+           steps,
+           key_);
+  part.missing -= count_of(box, rank);
+  part.written.push_back(box);
+  if (part.missing > 0) return false;
+  complete = std::move(part);
+  parts_.erase(found);
+  is_complete_[number] = true;
+  return true;
+}
+
+void ZarrArrayWriter::store(Part part) {
+  const std::size_t rank = meta_.rank;
+  if (!meta_.codecs.inner) {
+    const Buffer bytes = encode(std::move(part.samples), meta_.codecs.bytes);
+    return folder_.write(key_ + "/" + meta_.chunk_key(part.position), bytes.data.get(), bytes.size);
+  }
+  Buffer bytes;  // stays empty for a chunk that is not stored
+  if (!is_empty(part.samples)) bytes = encode(std::move(part.samples), meta_.codecs.inner->bytes);
+  Extent position{}, within{}, chunks{}, counts{};
+  int64_t all = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    chunks[i] = meta_.chunk[i] / unit_[i];
+    counts[i] = (counts_[i] + chunks[i] - 1) / chunks[i];
+    position[i] = part.position[i] / chunks[i];
+    within[i] = part.position[i] % chunks[i];
+    all *= std::min(chunks[i], counts_[i] - position[i] * chunks[i]);
+  }
+  Shard complete;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [found, is_new] = shards_.try_emplace(number_of(position, counts, rank));
+    Shard& shard = found->second;
+    if (is_new) {
+      shard.missing = all;
+      shard.position = position;
+    }
+    if (bytes.size > 0) shard.chunks[number_of(within, chunks, rank)] = std::move(bytes);
+    if (--shard.missing > 0) return;
+    complete = std::move(shard);
+    shards_.erase(found);
+  }
+  store_shard(complete);
+}
+
+/// Source: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
+void ZarrArrayWriter::store_shard(const Shard& shard) {
+  std::size_t count = 1, bytes = 0;
+  for (std::size_t i = 0; i < meta_.rank; ++i)
+    count *= static_cast<std::size_t>(meta_.chunk[i] / unit_[i]);
+  for (const auto& [entry, chunk] : shard.chunks) bytes += chunk.size;
+  Buffer index(16 * count);
+  std::memset(index.data.get(), 0xff, index.size);
+  std::vector<unsigned char> file;
+  file.reserve(bytes + index.size + 4);
+  for (std::size_t entry = 0; entry < count; ++entry) {
+    const auto chunk = shard.chunks.find(entry);
+    if (chunk == shard.chunks.end()) continue;
+    const uint64_t place[] = {file.size(), chunk->second.size};
+    std::memcpy(index.data.get() + 16 * entry, place, sizeof place);
+    const unsigned char* data = chunk->second.data.get();
+    file.insert(file.end(), data, data + chunk->second.size);
+  }
+  const Buffer end = encode(std::move(index), meta_.codecs.index->bytes);
+  file.insert(file.end(), end.data.get(), end.data.get() + end.size);
+  folder_.write(key_ + "/" + meta_.chunk_key(shard.position), file.data(), file.size());
+}
+
+void ZarrArrayWriter::finish() {
+  auto parts = std::move(parts_);
+  parts_.clear();
+  for (auto& [number, part] : parts) store(std::move(part));
+  for (const auto& [number, shard] : shards_) store_shard(shard);
+  shards_.clear();
+}
+
+}  // namespace cytra::io

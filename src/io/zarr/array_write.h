@@ -1,0 +1,53 @@
+#pragma once
+// Boxes into a new Zarr array; for zarr*.cpp alone.
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "io/zarr/array.h"
+#include "io/zarr/folder.h"
+
+namespace cytra::io {
+
+/// Thread: write() may be called by several threads.
+class ZarrArrayWriter {
+ public:
+  /// Writes chunks below `key`/ of the folder; metadata is left to others.
+  ZarrArrayWriter(const ZarrFolder& folder, std::string key, ZarrMeta meta);
+  /// The samples of a box within the array. Throws: IoError; std::logic_error for samples that are
+  /// written twice.
+  void write(const Box& box, const unsigned char* samples, const Extent& strides);
+  /// Writes what is incomplete.
+  void finish();
+
+ private:
+  struct Part {  // a chunk that lacks samples
+    Buffer samples;
+    std::vector<Box> written;
+    int64_t missing = 0;
+    Extent position{};
+  };
+  struct Shard {
+    std::unordered_map<std::size_t, Buffer> chunks;  // compressed
+    int64_t missing = 0;
+    Extent position{};
+  };
+  bool add(const Extent& position,
+           const Box& part,
+           const unsigned char* samples,
+           const Extent& strides,
+           Part& complete);
+  void store(Part part);
+  void store_shard(const Shard& shard);
+
+  const ZarrFolder& folder_;
+  std::string key_;
+  ZarrMeta meta_;
+  Extent unit_{}, counts_{};  // what is compressed at once, and how many there are
+  std::mutex mutex_;          // guards what follows
+  std::vector<bool> is_complete_;
+  std::unordered_map<std::size_t, Part> parts_;
+  std::unordered_map<std::size_t, Shard> shards_;
+};
+
+}  // namespace cytra::io

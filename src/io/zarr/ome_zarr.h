@@ -1,0 +1,55 @@
+#pragma once
+// OME-NGFF 0.1 to 0.5: images, plates and scenes in the attributes of Zarr groups; for zarr*.cpp
+// alone. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
+#include <array>
+#include <string>
+#include <vector>
+
+#include "io/zarr/meta.h"
+#include "io/zarr/store.h"
+
+namespace cytra::io {
+
+/// A group or array of either Zarr version.
+struct ZarrNode {
+  std::string key;
+  int format = 0;  // 2 or 3; 0: there is none
+  bool is_array = false;
+  Json json;                            // of an array: .zarray or zarr.json
+  Json attributes;                      // of a group: those of OME
+  std::string place, attributes_place;  // for messages
+};
+/// Throws: DataError for damaged metadata; none for a missing node.
+ZarrNode find_zarr_node(ZarrStore& store, const std::string& key);
+/// Throws: DataError unless the node is an array.
+ZarrMeta parse_zarr_array(const ZarrStore& store, const ZarrNode& node);
+
+/// Which dimension of an array is which axis; -1: it has none.
+struct Axes {
+  int t = -1, c = -1, z = -1, y = -1, x = -1;
+};
+/// By position, the last five being TCZYX (a fourth from the end is C). Throws: DataError unless
+/// there are 2 to 5.
+Axes axes_by_position(std::size_t rank, const std::string& place);
+/// By names such as "z"; without y and x when they don't name all dimensions.
+Axes axes_by_name(const std::vector<std::string>& names);
+
+struct OmeImage {
+  std::size_t rank = 0;  // 0: not known, as in versions before 0.3
+  Axes axes;
+  struct Level {
+    std::string path;  // below the group
+    std::array<double, 3> spacing_um{0, 0, 0};
+  };
+  std::vector<Level> levels;
+  std::vector<std::string> channel_names;  // as omero's, or empty
+};
+/// Scale alone is used: our geometry has no place for a translation. Without a unit a scale is in
+/// micrometres, unless it is 1 at level 0, which tells nothing. Throws: DataError.
+OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group);
+
+/// The groups of the images in a plate (well by well), a well, or bioformats2raw's layout; the
+/// group itself when it is an image; else empty. Throws: DataError.
+std::vector<std::string> find_ome_scenes(ZarrStore& store, const ZarrNode& group);
+
+}  // namespace cytra::io

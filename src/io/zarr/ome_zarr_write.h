@@ -1,0 +1,32 @@
+#pragma once
+// The OME attributes of images that we write; for zarr*.cpp alone.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/reader.h"
+#include "io/zarr/pyramid.h"
+#include "io/zarr/store.h"
+
+namespace cytra::io {
+
+/// The axes an image is written with: y and x, z for stacks or a known spacing, c for several
+/// channels or a name. Each is an index into C, Z, Y, X.
+std::vector<std::size_t> written_axes(const ImageInfo& info);
+extern const char* const kAxisNames[4];  // c, z, y, x
+
+/// The smallest and largest value of each channel, for omero's window.
+using Ranges = std::vector<std::pair<double, double>>;
+
+/// What 0.4 has in .zattrs and 0.5 in attributes.ome. `is_label`: of an image's labels.
+Json ome_attributes(const std::string& name,
+                    const ImageInfo& info,
+                    const std::vector<PyramidLevel>& levels,
+                    const Ranges& ranges,
+                    bool is_nearest,
+                    bool is_label,
+                    bool is_v0_5);
+/// zarr.json of a group.
+Json group_json(const Json& ome);
+
+}  // namespace cytra::io

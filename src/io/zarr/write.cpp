@@ -1,0 +1,348 @@
+#include "io/zarr/write.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "io/format.h"
+#include "io/zarr/array_write.h"
+#include "io/zarr/ome_zarr.h"
+#include "io/zarr/ome_zarr_write.h"
+
+namespace cytra::io {
+namespace {
+
+using Shape = std::array<int64_t, 4>;
+using Version = ZarrOptions::Version;
+
+/// Channel names come from files, in any encoding.
+std::string written(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+Shape default_chunk(const ImageInfo& info) {
+  const auto& spacing = info.geometry.spacing_um;
+  if (info.shape[1] == 1) return {1, 1, 512, 512};
+  if (spacing[0] > 0 && spacing[2] > 0 && spacing[0] <= 1.42 * spacing[2]) return {1, 64, 64, 64};
+  return {1, static_cast<int64_t>(16 / size_of(info.dtype)), 256, 256};
+}
+
+std::vector<ByteCodec> codecs_of(ZarrOptions::Compressor compressor, std::size_t sample_bytes) {
+  using Compressor = ZarrOptions::Compressor;
+  constexpr int kGzipLevel = 5, kZstdLevel = 3, kBloscLevel = 3;
+  switch (compressor) {
+    case Compressor::none:
+      return {};
+    case Compressor::gzip:
+      return {{ByteCodec::Kind::gzip, kGzipLevel}};
+    case Compressor::zstd:
+      return {{ByteCodec::Kind::zstd, kZstdLevel}};
+    case Compressor::blosc:
+      return {{ByteCodec::Kind::blosc, kBloscLevel, sample_bytes}};
+  }
+  throw std::logic_error("unknown compressor");
+}
+
+void check(const std::string& path, const ImageInfo& info, const ZarrOptions& options) {
+  for (const int64_t side : info.shape) {
+    if (side < 1) throw std::logic_error("a Zarr image without voxels");
+  }
+  if (info.timepoints != 1 || (!info.channel_names.empty() &&
+                               static_cast<int64_t>(info.channel_names.size()) != info.shape[0]))
+    throw std::logic_error(
+        "a Zarr image of several time points, or channels and names that differ");
+  bool is_sharded = false;
+  for (std::size_t i = 0; i < 4; ++i) {
+    is_sharded = is_sharded || options.shard[i] != 0;
+    if (options.chunk[i] < 0 || options.shard[i] < 0)
+      throw ConfigError(path + ": a chunk or shard of a negative size, expected at least 1");
+  }
+  if (is_sharded && options.version == Version::v0_4)
+    throw ConfigError(path + ": shards, expected none for version 0.4; choose 0.5");
+  if (options.levels < 0 || options.levels > 30)
+    throw ConfigError(fmt::format("{}: {} levels, expected 0 to 30", path, options.levels));
+  const std::string& labels = options.labels;
+  if (labels == "." || labels == ".." || labels.find('/') != std::string::npos)
+    throw ConfigError(path + ": the labels' name '" + labels + "', expected one without '/'");
+  if ((!labels.empty() || options.is_labels) &&
+      (info.dtype == Dtype::f32 || info.dtype == Dtype::f64))
+    throw DataError(path + ": labels of type " + name_of(info.dtype) + ", expected integers");
+}
+
+/// Where it is written: below the image for labels, in that image's version.
+std::string place_of(const std::string& path, const ImageInfo& info, ZarrOptions& options) {
+  if (options.labels.empty()) return path;
+  ZarrStore store(path);
+  const ZarrNode image = find_zarr_node(store, "");
+  if (!image.attributes.contains("multiscales"))
+    throw DataError(path + ": no OME-Zarr image, expected the one that the labels belong to");
+  Shape shape = open_zarr(path, {0, 0, 0, {}})->info().shape;
+  shape[0] = 1;
+  if (shape != info.shape) {
+    throw DataError(fmt::format(
+        "{}: labels of {} x {} x {} (Z, Y, X) and {} channels, expected {} x {} x {} as "
+        "the image, and one",
+        path,
+        info.shape[1],
+        info.shape[2],
+        info.shape[3],
+        info.shape[0],
+        shape[1],
+        shape[2],
+        shape[3]));
+  }
+  options.version = image.format == 3 ? Version::v0_5 : Version::v0_4;
+  options.is_labels = true;
+  make_folders(path + "/labels");
+  return path + "/labels/" + options.labels;
+}
+
+/// Adds a name to PATH/labels' list.
+void list_labels(const std::string& path, const ZarrOptions& options) {
+  ZarrStore store(path);
+  const bool is_v3 = options.version == Version::v0_5;
+  const ZarrNode node = find_zarr_node(store, "labels");
+  Json ome = node.attributes;
+  Json& names = ome["labels"];
+  if (!names.is_array()) names = Json::array();
+  if (std::find(names.begin(), names.end(), options.labels) == names.end())
+    names.push_back(options.labels);
+  const std::string folder = path + "/labels/";
+  if (is_v3) {
+    ome["version"] = "0.5";
+    write_file(folder + "zarr.json", written(group_json(ome)));
+  } else {
+    write_file(folder + ".zattrs", written(ome));
+    write_file(folder + ".zgroup", Json{{"zarr_format", 2}}.dump());
+  }
+}
+
+std::string name_of_image(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (const char* extension : {".zarr", ".ome"}) {
+    const std::size_t at = name.rfind(extension);
+    if (at != std::string::npos && at > 0 && at + std::string(extension).size() == name.size())
+      name.resize(at);
+  }
+  return name;
+}
+
+}  // namespace
+
+struct ZarrWriter::Impl {
+  Impl(const std::string& where, const ImageInfo& given, const ZarrOptions& asked)
+      : path(where),
+        info(given),
+        options(asked),
+        folder((check(path, info, options), place_of(path, info, options))),
+        axes(written_axes(info)),
+        levels(pyramid_levels(info.shape, info.geometry.spacing_um, options.levels)),
+        level_0(folder, "0", meta_of(0)),
+        ranges(
+            static_cast<std::size_t>(info.shape[0]),
+            {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {}
+
+  ZarrMeta meta_of(std::size_t level) const;
+  Box box_of(const std::array<int64_t, 4>& begin, const Shape& size) const;
+  Extent strides_of(const Shape& shape) const;
+  void note_ranges(const Image& pixels);
+  void write_level(std::size_t level) const;
+  void write_metadata();
+  bool is_v3() const { return options.version == Version::v0_5; }
+
+  std::string path;
+  ImageInfo info;
+  ZarrOptions options;
+  ZarrFolder folder;
+  std::vector<std::size_t> axes;
+  std::vector<PyramidLevel> levels;
+  ZarrArrayWriter level_0;
+  std::mutex mutex;
+  Ranges ranges;  // guarded by mutex
+};
+
+ZarrMeta ZarrWriter::Impl::meta_of(std::size_t level) const {
+  ZarrMeta meta;
+  meta.rank = axes.size();
+  meta.shape.fill(1);
+  meta.chunk.fill(1);
+  meta.type.dtype = info.dtype;
+  meta.type.bytes = size_of(info.dtype);
+  meta.type.kind = name_of(info.dtype)[0];
+  meta.separator = '/';
+  if (is_v3()) meta.key_prefix = "c";
+  const Shape usual = default_chunk(info);
+  Extent shard{};
+  bool is_sharded = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = axes[i];
+    meta.shape[i] = levels[level].shape[axis];
+    const int64_t chunk = options.chunk[axis] > 0 ? options.chunk[axis] : usual[axis];
+    meta.chunk[i] = std::min(chunk, meta.shape[i]);
+    const int64_t file =
+        std::clamp(options.shard[axis], meta.chunk[i], std::max(meta.shape[i], meta.chunk[i]));
+    shard[i] = (file + meta.chunk[i] - 1) / meta.chunk[i] * meta.chunk[i];
+    is_sharded = is_sharded || options.shard[axis] > 0;
+    meta.dimension_names.push_back(kAxisNames[axis]);
+  }
+  if (bytes_of(meta.chunk, meta.rank, meta.type.bytes) > kLargestChunk)
+    throw ConfigError(path + ": chunks larger than 1 GB, expected about 1 MB");
+  meta.codecs.bytes = codecs_of(options.compressor, meta.type.bytes);
+  if (!is_sharded) return meta;
+  Codecs shards, index;
+  index.bytes = {{ByteCodec::Kind::crc32c}};
+  shards.inner = std::make_shared<Codecs>(std::move(meta.codecs));
+  shards.index = std::make_shared<Codecs>(std::move(index));
+  shards.inner_chunk = meta.chunk;
+  meta.chunk = shard;
+  meta.codecs = std::move(shards);
+  return meta;
+}
+
+Box ZarrWriter::Impl::box_of(const std::array<int64_t, 4>& begin, const Shape& size) const {
+  Box box;
+  box.size.fill(1);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    box.begin[i] = begin[axes[i]];
+    box.size[i] = size[axes[i]];
+  }
+  return box;
+}
+
+Extent ZarrWriter::Impl::strides_of(const Shape& shape) const {
+  const Shape all{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+  Extent strides{};
+  for (std::size_t i = 0; i < axes.size(); ++i) strides[i] = all[axes[i]];
+  return strides;
+}
+
+void ZarrWriter::Impl::note_ranges(const Image& pixels) {
+  const std::size_t channels = ranges.size();
+  Ranges found =
+      Ranges(channels,
+             {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()});
+  with_type(info.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* value = reinterpret_cast<const T*>(pixels.pixels.data());
+    const std::size_t count = static_cast<std::size_t>(pixels.count()) / channels;
+    for (auto& [low, high] : found) {
+      T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
+      for (std::size_t i = 0; i < count; ++i, ++value) {
+        if (!std::isfinite(static_cast<double>(*value))) continue;
+        least = std::min(least, *value);
+        most = std::max(most, *value);
+      }
+      if (least <= most) low = static_cast<double>(least), high = static_cast<double>(most);
+    }
+  });
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (std::size_t c = 0; c < channels; ++c) {
+    ranges[c].first = std::min(ranges[c].first, found[c].first);
+    ranges[c].second = std::max(ranges[c].second, found[c].second);
+  }
+}
+
+/// Out of the level before, a chunk at a time.
+void ZarrWriter::Impl::write_level(std::size_t level) const {
+  const PyramidLevel &large = levels[level - 1], &small = levels[level];
+  const ZarrStore store(folder.temporary());
+  const ZarrArray from(store, std::to_string(level - 1), meta_of(level - 1));
+  const ZarrMeta meta = meta_of(level);
+  ZarrArrayWriter into(folder, std::to_string(level), meta);
+  std::array<int64_t, 3> factor{};
+  for (std::size_t i = 0; i < 3; ++i) factor[i] = small.factor[i] / large.factor[i];
+  Shape step{1, 1, 1, 1}, at{};
+  const Extent& chunk = meta.codecs.inner ? meta.codecs.inner_chunk : meta.chunk;
+  for (std::size_t i = 0; i < axes.size(); ++i) step[axes[i]] = chunk[i];
+  for (at[0] = 0; at[0] < small.shape[0]; at[0] += step[0]) {
+    for (at[1] = 0; at[1] < small.shape[1]; at[1] += step[1]) {
+      for (at[2] = 0; at[2] < small.shape[2]; at[2] += step[2]) {
+        for (at[3] = 0; at[3] < small.shape[3]; at[3] += step[3]) {
+          Image part;
+          part.dtype = info.dtype;
+          Shape begin = at;
+          for (std::size_t i = 0; i < 4; ++i) {
+            const int64_t times = i == 0 ? 1 : factor[i - 1];
+            begin[i] = at[i] * times;
+            part.shape[i] = std::min(step[i] * times, large.shape[i] - begin[i]);
+          }
+          part.pixels.resize(part.bytes());
+          from.read({box_of(begin, part.shape)}, {part.pixels.data(), strides_of(part.shape)});
+          const Image less = shrink(part, factor, options.is_labels);
+          into.write(box_of(at, less.shape), less.pixels.data(), strides_of(less.shape));
+        }
+      }
+    }
+  }
+  into.finish();
+}
+
+void ZarrWriter::Impl::write_metadata() {
+  for (auto& [low, high] : ranges) {
+    if (low > high) low = high = 0;
+  }
+  const Json ome = ome_attributes(name_of_image(folder.path()),
+                                  info,
+                                  levels,
+                                  ranges,
+                                  options.is_labels,
+                                  !options.labels.empty(),
+                                  is_v3());
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    const ZarrMeta meta = meta_of(level);
+    const std::string key = std::to_string(level);
+    if (is_v3()) {
+      folder.write(key + "/zarr.json", zarr_v3_json(meta).dump(1));
+    } else {
+      folder.write(key + "/.zarray", zarr_v2_json(meta).dump(1));
+    }
+  }
+  if (is_v3()) return folder.write("zarr.json", written(group_json(ome)));
+  folder.write(".zattrs", written(ome));
+  folder.write(".zgroup", Json{{"zarr_format", 2}}.dump());
+}
+
+ZarrWriter::ZarrWriter(const std::string& path, const ImageInfo& info, const ZarrOptions& options)
+    : impl_(std::make_unique<Impl>(path, info, options)) {}
+
+ZarrWriter::~ZarrWriter() = default;
+
+void ZarrWriter::write(const Region& asked, const Image& pixels) {
+  const Region region = within(asked, impl_->info.shape, impl_->path);
+  const Shape shape{impl_->info.shape[0], region.size[0], region.size[1], region.size[2]};
+  if (pixels.dtype != impl_->info.dtype || pixels.shape != shape ||
+      pixels.pixels.size() != pixels.bytes())
+    throw std::logic_error("pixels of another type or size than the region of a Zarr image");
+  if (!impl_->info.channel_names.empty()) impl_->note_ranges(pixels);
+  impl_->level_0.write(impl_->box_of({0, region.begin[0], region.begin[1], region.begin[2]}, shape),
+                       pixels.pixels.data(),
+                       impl_->strides_of(shape));
+}
+
+void ZarrWriter::finish() {
+  impl_->level_0.finish();
+  for (std::size_t level = 1; level < impl_->levels.size(); ++level) impl_->write_level(level);
+  impl_->write_metadata();
+  impl_->folder.commit();
+  if (!impl_->options.labels.empty()) list_labels(impl_->path, impl_->options);
+}
+
+void write_ome_zarr(const std::string& path, const Image& image, const ZarrOptions& options) {
+  check_writable(image);
+  ImageInfo info;
+  info.dtype = image.dtype;
+  info.shape = image.shape;
+  info.geometry = image.geometry;
+  info.channel_names = image.channel_names;
+  ZarrWriter writer(path, info, options);
+  writer.write({}, image);
+  writer.finish();
+}
+
+}  // namespace cytra::io

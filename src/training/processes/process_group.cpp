@@ -1,0 +1,91 @@
+#include "training/processes/process_group.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+#define USE_C10D_GLOO  // else the header is empty
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+namespace cytra::training {
+
+using c10d::ProcessGroupGloo;
+
+namespace {
+
+/// This process's connections, but those with the store at `port`.
+std::vector<int> connections(uint16_t port) {
+  std::vector<int> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int file = std::atoi(entry.path().filename().c_str());
+    sockaddr_storage own{}, other{};
+    socklen_t own_size = sizeof own, other_size = sizeof other;
+    if (::getsockname(file, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+        ::getpeername(file, reinterpret_cast<sockaddr*>(&other), &other_size) != 0 ||
+        (own.ss_family != AF_INET && own.ss_family != AF_INET6))
+      continue;
+    const auto port_of = [](const sockaddr_storage& address) {  // at one place in both families
+      return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+    };
+    if (port_of(own) != port && port_of(other) != port) all.push_back(file);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+void shut_down(const std::vector<int>& sockets) {
+  for (const int socket : sockets) ::shutdown(socket, SHUT_RDWR);
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const Place& place,
+                                            std::chrono::milliseconds timeout,
+                                            std::vector<int>& sockets) {
+  c10::intrusive_ptr<ProcessGroupGloo::Options> options;
+  if (place.local_size == place.size && std::getenv("GLOO_SOCKET_IFNAME") == nullptr) {
+    options = ProcessGroupGloo::Options::create(timeout);  // nothing leaves this machine
+    options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  } else {
+    options = ProcessGroupGloo::Options::create_default(timeout);
+  }
+  // Gloo has no way to break off what waits for a process that is there but silent.
+  const std::vector<int> before = connections(place.port);
+  auto gloo = c10::make_intrusive<ProcessGroupGloo>(
+      store, static_cast<int>(place.rank), static_cast<int>(place.size), options);
+  const std::vector<int> after = connections(place.port);
+  std::set_difference(
+      after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(sockets));
+  return gloo;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const Place& place,
+                                            c10::Device device,
+                                            std::chrono::milliseconds timeout) {
+  Dl_info own{};  // the module lies beside this library
+  dladdr(reinterpret_cast<void*>(&make_nccl), &own);
+  const std::string library =
+      (std::filesystem::path(own.dli_fname).parent_path() / "libcytra_nccl.so").string();
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* entry = handle == nullptr ? nullptr : dlsym(handle, kNcclEntry);
+  if (entry == nullptr) {
+    throw ConfigError(fmt::format(
+        "trainer.devices: several GPUs need NCCL, which this build has not ({}); build it where "
+        "the CUDA toolkit and nccl.h are, or use trainer.accelerator=cpu",
+        dlerror()));
+  }
+  return c10::intrusive_ptr<c10d::Backend>::reclaim(reinterpret_cast<NcclEntry>(entry)(
+      store, static_cast<int>(place.rank), static_cast<int>(place.size), device.index(), timeout));
+}
+
+}  // namespace cytra::training

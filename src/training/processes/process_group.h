@@ -1,0 +1,34 @@
+#pragma once
+// The means of communication. For processes.cpp.
+#include <chrono>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "training/processes/processes.h"
+
+namespace cytra::training {
+
+/// Gloo, for tensors on the CPU, and the sockets by which it is connected. Throws: c10::Error when
+/// not all came.
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const Place& place,
+                                            std::chrono::milliseconds timeout,
+                                            std::vector<int>& sockets);
+/// What waits for these fails at once. From any thread.
+void shut_down(const std::vector<int>& sockets);
+/// NCCL, out of libcytra_nccl.so. Throws: ConfigError when this build has none.
+c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const Place& place,
+                                            c10::Device device,
+                                            std::chrono::milliseconds timeout);
+
+/// What libcytra_nccl.so exports as kNcclEntry.
+using NcclEntry = c10d::Backend* (*)(const c10::intrusive_ptr<c10d::Store>& store,
+                                     int rank,
+                                     int size,
+                                     int device,
+                                     std::chrono::milliseconds timeout);
+constexpr char kNcclEntry[] = "cytra_make_nccl";
+
+}  // namespace cytra::training
