@@ -8,7 +8,6 @@
 #include <exception>
 #include <filesystem>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/shared_library.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/arguments.h"
@@ -98,22 +98,18 @@ std::vector<std::string> with_rest(const Program& program,
 template <class Argument>
 auto load_engine(const char* name) {
   using Entry = int (*)(Argument&);
-  Dl_info own{};  // the engine lies beside this library
-  dladdr(reinterpret_cast<void*>(&run), &own);
-  const std::string path =
-      (std::filesystem::path(own.dli_fname).parent_path() / "libcytra.so").string();
-  void* engine = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (engine == nullptr) {
-    const std::string why = dlerror();
+  SharedLibrary engine(path_beside(&run, "libcytra.so"), SharedLibrary::Symbols::global);
+  if (!engine.is_loaded()) {
+    const std::string& why = engine.problem();
     for (const char* sign : {"failed to map", "allocate memory", "cannot map"}) {
       if (why.find(sign) == std::string::npos) continue;
       throw MemoryError(fmt::format("can't load the engine: {}", why));
     }
     throw std::runtime_error(fmt::format("can't load the engine: {}", why));
   }
-  auto* entry = reinterpret_cast<Entry>(dlsym(engine, name));
+  const auto entry = engine.find<Entry>(name);
   if (entry == nullptr)
-    throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, dlerror()));
+    throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, engine.problem()));
   return entry;
 }
 

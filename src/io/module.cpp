@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <vector>
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 #include "base/strings.h"
 #include "io/format.h"
 #include "io/input_file.h"
@@ -26,12 +26,9 @@ struct Module {
 }
 
 ModuleEntry load(const std::string& path, const Module& module) {
-  Dl_info own{};  // modules lie beside this library
-  dladdr(reinterpret_cast<void*>(&is_dicom), &own);
-  const fs::path library =
-      fs::path(own.dli_fname).parent_path() / fmt::format("libcytra_{}.so", module.name);
+  const std::string file = path_beside(&is_dicom, fmt::format("libcytra_{}.so", module.name));
   std::error_code error;
-  if (!fs::exists(library, error)) {
+  if (!fs::exists(file, error)) {
     fail(path,
          module,
          fmt::format("this build has no {0} support; in the folder of Cytra's source run: "
@@ -40,11 +37,12 @@ ModuleEntry load(const std::string& path, const Module& module) {
                      module.name,
                      module.package));
   }
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
-    fail(path, module, fmt::format("its module can't be loaded: {}", dlerror()));
-  auto* entry = reinterpret_cast<ModuleEntry>(dlsym(handle, kModuleEntry));
-  if (entry == nullptr) fail(path, module, fmt::format("its module is not ours: {}", dlerror()));
+  SharedLibrary library(file, SharedLibrary::Symbols::local);
+  if (!library.is_loaded())
+    fail(path, module, fmt::format("its module can't be loaded: {}", library.problem()));
+  const auto entry = library.find<ModuleEntry>(kModuleEntry);
+  if (entry == nullptr)
+    fail(path, module, fmt::format("its module is not ours: {}", library.problem()));
   return entry;
 }
 

@@ -2,8 +2,9 @@
 
 #include <fstream>
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "base/shared_library.h"
 
 namespace cytra::perf {
 namespace {
@@ -13,11 +14,6 @@ constexpr int kNoDevice = 100;
 using Init = int (*)(unsigned flags);
 using Number = int (*)(int* result);
 using ErrorText = int (*)(int error, const char** text);
-
-template <class Function>
-Function symbol(void* library, const char* name) {
-  return reinterpret_cast<Function>(dlsym(library, name));
-}
 
 /// "550.54.14"; "" where the kernel does not tell.
 std::string driver_number() {
@@ -35,13 +31,14 @@ std::string cuda_number(int version) {
 
 CudaDriver cuda_driver() {
   CudaDriver driver;
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);  // stays: torch needs it next
-  if (library == nullptr) return driver;
+  // global: torch needs it next
+  SharedLibrary library("libcuda.so.1", SharedLibrary::Symbols::global);
+  if (!library.is_loaded()) return driver;
   driver.is_found = true;
-  const auto init = symbol<Init>(library, "cuInit");
-  const auto count = symbol<Number>(library, "cuDeviceGetCount");
-  const auto version = symbol<Number>(library, "cuDriverGetVersion");
-  const auto text = symbol<ErrorText>(library, "cuGetErrorString");
+  const auto init = library.find<Init>("cuInit");
+  const auto count = library.find<Number>("cuDeviceGetCount");
+  const auto version = library.find<Number>("cuDriverGetVersion");
+  const auto text = library.find<ErrorText>("cuGetErrorString");
   if (init == nullptr || count == nullptr || version == nullptr || text == nullptr) {
     driver.problem = "libcuda.so.1 is no NVIDIA driver";
     return driver;

@@ -8,12 +8,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/shared_library.h"
 #include "base/strings.h"
 #include "perf/cuda_driver.h"
 
@@ -35,11 +35,12 @@ std::string load_cuda() {
                                 : fmt::format("{} (CUDA_VISIBLE_DEVICES={})", kNoGpu, visible);
     }
     // Registers torch's CUDA backend; must come before the first question about devices.
-    if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    const SharedLibrary library("libtorch_cuda.so", SharedLibrary::Symbols::global);
+    if (!library.is_loaded()) {
       return fmt::format(
           "LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs "
           "them",
-          dlerror());
+          library.problem());
     }
     const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
     if (typeid(hooks) == typeid(at::CUDAHooksInterface)) {  // chosen once, at the first question

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <vector>
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 
 #define USE_C10D_GLOO  // else the header is empty
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -72,19 +72,15 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
                                             const Place& place,
                                             c10::Device device,
                                             std::chrono::milliseconds timeout) {
-  Dl_info own{};  // the module lies beside this library
-  dladdr(reinterpret_cast<void*>(&make_nccl), &own);
-  const std::string library =
-      (std::filesystem::path(own.dli_fname).parent_path() / "libcytra_nccl.so").string();
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* entry = handle == nullptr ? nullptr : dlsym(handle, kNcclEntry);
+  SharedLibrary library(path_beside(&make_nccl, "libcytra_nccl.so"), SharedLibrary::Symbols::local);
+  const auto entry = library.find<NcclEntry>(kNcclEntry);
   if (entry == nullptr) {
     throw ConfigError(fmt::format(
         "trainer.devices: several GPUs need NCCL, which this build has not ({}); build it where "
         "the CUDA toolkit and nccl.h are, or use trainer.accelerator=cpu",
-        dlerror()));
+        library.problem()));
   }
-  return c10::intrusive_ptr<c10d::Backend>::reclaim(reinterpret_cast<NcclEntry>(entry)(
+  return c10::intrusive_ptr<c10d::Backend>::reclaim(entry(
       store, static_cast<int>(place.rank), static_cast<int>(place.size), device.index(), timeout));
 }
 

@@ -1,0 +1,36 @@
+#pragma once
+// Shared libraries that are loaded only when there is work for them.
+#include <string>
+
+namespace cytra {
+
+/// A shared library, loaded for the rest of the process's life.
+class SharedLibrary {
+ public:
+  /// `global`: libraries that are loaded later find its functions, too.
+  enum class Symbols { local, global };
+  SharedLibrary(const std::string& path, Symbols symbols);
+  bool is_loaded() const { return handle_ != nullptr; }
+  /// A function by its name; null where the library has none, or is not loaded.
+  template <class Function>
+  Function find(const char* name) {
+    return reinterpret_cast<Function>(address_of(name));
+  }
+  /// Why the library was not loaded, or why the last find() gave null; else "".
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void* address_of(const char* name);
+  void* handle_;
+  std::string problem_;
+};
+
+/// The folder of the library, or the program, that holds the code or data at `address`.
+std::string folder_of_code(const void* address);
+/// The path of `name` in the folder of what holds `function`: libraries of ours lie side by side.
+template <class Function>
+std::string path_beside(Function* function, const std::string& name) {
+  return folder_of_code(reinterpret_cast<const void*>(function)) + "/" + name;
+}
+
+}  // namespace cytra
