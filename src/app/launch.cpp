@@ -1,7 +1,7 @@
 #include "app/launch.h"
 
 #include <algorithm>
-#include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -13,10 +13,9 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -228,48 +227,30 @@ Common take_common(const std::string& text, cli::Run& run) {
 }
 
 void Children::start(const Place& place) {
-  // exec's arguments are made before fork(): in between, only calls that signals allow too.
-  const std::string line = read_file("/proc/self/cmdline");
-  std::vector<std::string> words = split(line, '\0');
-  if (!words.empty() && words.back().empty()) words.pop_back();
-  const pid_t parent = ::getpid();
+  ChildOptions child;
+  child.program = "/proc/self/exe";
+  child.arguments = split(read_file("/proc/self/cmdline"), '\0');
+  if (!child.arguments.empty() && child.arguments.back().empty()) child.arguments.pop_back();
+  child.death_signal = SIGKILL;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &child.blocked);
+  for (const int signal : kEndSignals) sigaddset(&child.blocked, signal);  // until watch_signals()
   for (int64_t rank = 1; rank < place.size; ++rank) {
-    std::map<std::string, std::string> own{{"RANK", std::to_string(rank)},
-                                           {"LOCAL_RANK", std::to_string(rank)},
-                                           {"WORLD_SIZE", std::to_string(place.size)},
-                                           {"LOCAL_WORLD_SIZE", std::to_string(place.size)},
-                                           {"MASTER_ADDR", place.host},
-                                           {"MASTER_PORT", std::to_string(place.port)},
-                                           {kToken, place.token},
-                                           {kChild, "1"}};
-    std::vector<std::string> variables;
+    const std::map<std::string, std::string> own{{"RANK", std::to_string(rank)},
+                                                 {"LOCAL_RANK", std::to_string(rank)},
+                                                 {"WORLD_SIZE", std::to_string(place.size)},
+                                                 {"LOCAL_WORLD_SIZE", std::to_string(place.size)},
+                                                 {"MASTER_ADDR", place.host},
+                                                 {"MASTER_PORT", std::to_string(place.port)},
+                                                 {kToken, place.token},
+                                                 {kChild, "1"}};
+    child.environment.clear();
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
-      if (own.count(text.substr(0, text.find('='))) == 0) variables.push_back(text);
+      if (own.count(text.substr(0, text.find('='))) == 0) child.environment.push_back(text);
     }
-    for (const auto& [name, value] : own) variables.push_back(name + "=" + value);
-    const auto pointers = [](std::vector<std::string>& texts) {
-      std::vector<char*> all;
-      for (std::string& text : texts) all.push_back(text.data());
-      all.push_back(nullptr);
-      return all;
-    };
-    const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : kEndSignals) sigaddset(&ends, signal);
-    const pid_t pid = ::fork();
+    for (const auto& [name, value] : own) child.environment.push_back(name + "=" + value);
+    const pid_t pid = start_child(child);
     if (pid < 0) throw_errno("can't start", fmt::format("rank {}", rank), errno);
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::sigprocmask(SIG_BLOCK, &ends, nullptr);  // until watch_signals()
-      if (::getppid() == parent) {
-        const int nothing = ::open("/dev/null", O_RDONLY);
-        ::dup2(nothing, STDIN_FILENO);
-        ::execve("/proc/self/exe", arguments.data(), environment.data());
-      }
-      ::_exit(127);
-    }
     const std::lock_guard lock(mutex_);
     children_.push_back({rank, pid});
   }
@@ -278,16 +259,11 @@ void Children::start(const Place& place) {
 std::string Children::lost() {
   const std::lock_guard lock(mutex_);
   for (Child& child : children_) {
-    int status = 0;
-    if (child.pid == 0 || ::waitpid(child.pid, &status, WNOHANG) != child.pid) continue;
+    const std::optional<ChildEnd> end = child.pid == 0 ? std::nullopt : end_of(child.pid);
+    if (!end) continue;
     child.pid = 0;
-    if (!lost_.empty() || status == 0) continue;
-    lost_ = WIFSIGNALED(status)
-                ? fmt::format("rank {} was ended by signal {} ({})",
-                              child.rank,
-                              WTERMSIG(status),
-                              ::strsignal(WTERMSIG(status)))
-                : fmt::format("rank {} ended with exit code {}", child.rank, WEXITSTATUS(status));
+    if (lost_.empty() && end->exit_code != 0)
+      lost_ = fmt::format("rank {} {}{}", child.rank, end->signal == 0 ? "" : "was ", end->text());
   }
   return lost_;
 }

@@ -12,10 +12,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -76,32 +75,6 @@ std::string clipped(const std::string& text, std::size_t size) {
   return text.substr(0, end) + "...";
 }
 
-/// In the new process: only what is safe after fork.
-[[noreturn]] void become(const char* program,
-                         char* const* arguments,
-                         int log,
-                         int out,
-                         pid_t parent,
-                         const sigset_t& mask) {
-  // A group of its own: Ctrl-C reaches the job once, from us.
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(143);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(log, STDERR_FILENO);
-  if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0)
-    ::dup2(null, STDIN_FILENO);
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::execv(program, arguments);
-  const char* reason = std::strerror(errno);
-  for (const char* text : {"error: can't start ", program, ": ", reason, "\n"}) {
-    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
-  }
-  ::_exit(4);
-}
-
 class Runner {
  public:
   Runner(const std::vector<Job>& jobs, const JobOptions& options)
@@ -149,23 +122,22 @@ class Runner {
     state.started = true;
     state.start = Clock::now();
     log::info("job {} starts ({} of {}): {}", job.number, i + 1, jobs_.size(), one_line(job.label));
-    std::vector<char*> arguments;
-    for (const std::string& word : job.arguments)
-      arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
     const int log = ::open(file_of(i, ".log").c_str(), flags, 0666);
     const int out = log < 0 ? -1 : ::open(file_of(i, ".out").c_str(), flags, 0666);
-    const pid_t parent = ::getpid();
-    state.pid = out < 0 ? -1 : ::fork();
-    if (state.pid == 0)
-      become(options_.program.c_str(), arguments.data(), log, out, parent, old_mask_);
+    ChildOptions child;
+    child.program = options_.program;
+    child.arguments = job.arguments;
+    child.out = out;
+    child.err = log;
+    child.blocked = old_mask_;
+    child.has_own_group = true;  // Ctrl-C reaches the job once, from us
+    state.pid = out < 0 ? -1 : start_child(child);
     const int error = errno;
     for (const int file : {log, out}) {
       if (file >= 0) ::close(file);
     }
     if (state.pid > 0) {
-      ::setpgid(state.pid, state.pid);  // here too: a signal may come before the child did it
       ++running_;
       return;
     }
@@ -185,9 +157,8 @@ class Runner {
       if (signal != SIGCHLD) interrupt(signal);
     }
     for (std::size_t i = 0; i < next_; ++i) {
-      int status = 0;
-      if (states_[i].pid > 0 && ::waitpid(states_[i].pid, &status, WNOHANG) == states_[i].pid)
-        finish(i, status);
+      if (states_[i].pid <= 0) continue;
+      if (const std::optional<ChildEnd> end = end_of(states_[i].pid)) finish(i, *end);
     }
   }
 
@@ -200,19 +171,14 @@ class Runner {
     }
   }
 
-  void finish(std::size_t i, int status) {
+  void finish(std::size_t i, const ChildEnd& end) {
     State& state = states_[i];
     state.pid = 0;
     --running_;
     state.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
-    state.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    state.exit_code = end.exit_code;
     if (state.exit_code != 0) state.error = reason_in(read_tail(file_of(i, ".log"), 8192));
-    if (WIFSIGNALED(status)) {
-      state.error = fmt::format("ended by signal {} ({}){}",
-                                WTERMSIG(status),
-                                ::strsignal(WTERMSIG(status)),
-                                state.error.empty() ? "" : "; " + state.error);
-    }
+    if (end.signal != 0) state.error = end.text() + (state.error.empty() ? "" : "; " + state.error);
     const std::string output = read_tail(file_of(i, ".out"), max_output);
     const Json results = Json::parse(output, nullptr, false);
     if (results.is_object() && results.value("best_score", Json()).is_number()) {
