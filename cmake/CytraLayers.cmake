@@ -1,6 +1,14 @@
 # cytra_layer(nn [TORCH] [DEPENDS libs...]): all of src/nn as one OBJECT library, so no static registrar is dropped.
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
 # cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program; a ctest per test, or with SLOW one for all.
+# Eight sources of a target as one. So what they have in anonymous namespaces must differ in name within a layer.
+function(cytra_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CYTRA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(CYTRA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # meant for headers: each source is included once
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 function(cytra_pch target)
   if(NOT CYTRA_PCH)
     return()
@@ -23,6 +31,7 @@ function(cytra_layer name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/|/io/(dicom|video|hdf5)/")
   add_library(layer_${name} OBJECT ${sources})
+  cytra_unity(layer_${name})
   target_link_libraries(layer_${name} PRIVATE cytra_flags PUBLIC ${ARG_DEPENDS})
   if(ARG_TORCH)
     target_link_libraries(layer_${name} PUBLIC cytra_torch)
@@ -54,6 +63,7 @@ function(cytra_tests name)
     return()
   endif()
   add_executable(test_${name} ${sources})
+  cytra_unity(test_${name})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR})
   if(NOT name MATCHES "^(base|config|cli|io|samples)$")
     add_dependencies(test_${name} ${CYTRA_PROGRAMS} cytra)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh [PRESET=release] [arguments of cmake --build...]: sets up, configures and builds; programs end in
-# build/PRESET/bin. CYTRA_CUDA=ON|OFF, CYTRA_TORCH, CC and CXX are passed on. Sourced, it leaves `root` and `build`.
+# build.sh [PRESET=release] [arguments of cmake --build...]: sets up, configures and builds the programs, which end in
+# build/PRESET/bin; with `--target all` tests and benchmarks, too. CYTRA_CUDA=ON|OFF, CYTRA_TORCH, CC and CXX are passed on. Sourced, it leaves `root` and `build`.
 set -euo pipefail
 # shellcheck source=scripts/setup.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
@@ -11,6 +11,7 @@ if [[ $# -gt 0 && $1 != -* ]]; then
   shift
 fi
 build=$root/build/$preset
+if [[ $# -eq 0 ]]; then set -- --target programs; fi
 
 # A torch source file takes up to 2 GB to compile: fewer jobs than cores where memory is short.
 default_jobs() {

@@ -5,7 +5,7 @@ set -euo pipefail
 scripts=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 preset=${CYTRA_PRESET:-release}
 export CYTRA_FORMATS=${CYTRA_FORMATS:-ON}  # the tests of the formats with libraries of their own
-"$scripts/build.sh" "$preset"
+"$scripts/build.sh" "$preset" --target all
 without=()
 if [[ ${CYTRA_CUDA:-AUTO} == OFF ]] || ! nvidia-smi -L >/dev/null 2>&1; then
   echo 'test: no GPU here: the tests labelled cuda are left out' >&2

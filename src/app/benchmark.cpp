@@ -72,7 +72,7 @@ struct BenchmarkConfig : CommonConfig {
     CommonConfig::visit(v);
   }
 };
-const bool added = add_program<BenchmarkConfig>("benchmark_performance");
+const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performance");
 
 struct Times {
   std::vector<double> ms;  // sorted

@@ -35,7 +35,7 @@ struct ExportConfig : CommonConfig {
     v("seed", config::Unused{}, "nothing is random here");
   }
 };
-const bool added = add_program<ExportConfig>("export_model");
+const bool export_is_added = add_program<ExportConfig>("export_model");
 
 using Metadata = std::map<std::string, std::string>;
 

@@ -32,14 +32,14 @@ namespace {
 using training::Place;
 using training::TrainerOptions;
 
-std::string text_of(const char* name) {
+std::string variable_text(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? "" : text;
 }
 
 /// A whole number from the environment. Throws: ConfigError.
 int64_t number_of(const char* name, int64_t low, int64_t high) {
-  const std::string text = text_of(name);
+  const std::string text = variable_text(name);
   char* end = nullptr;
   const int64_t number = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != 0 || number < low || number > high) {
@@ -53,7 +53,7 @@ int64_t number_of(const char* name, int64_t low, int64_t high) {
 }
 
 int64_t number_or(const char* name, int64_t otherwise, int64_t low, int64_t high) {
-  return text_of(name).empty() ? otherwise : number_of(name, low, high);
+  return variable_text(name).empty() ? otherwise : number_of(name, low, high);
 }
 
 constexpr int64_t kMost = 1 << 20, kPorts = 65535;
@@ -82,16 +82,16 @@ Place by_torchrun(const TrainerOptions& options) {
   place.local_rank =
       number_or("LOCAL_RANK", place.rank % place.local_size, 0, place.local_size - 1);
   if (place.size == 1) return place;
-  place.host = text_of("MASTER_ADDR");
+  place.host = variable_text("MASTER_ADDR");
   if (place.host.empty())
     throw ConfigError("MASTER_ADDR is not in the environment: expected the host of rank 0");
   place.port = static_cast<uint16_t>(number_of("MASTER_PORT", 1, kPorts));
-  place.is_hosted = text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  if (!text_of("TORCHELASTIC_RESTART_COUNT").empty())
-    place.attempt = text_of("TORCHELASTIC_RESTART_COUNT");
-  place.is_child = text_of(kChild) == "1";
-  place.token = text_of(kToken);
-  if (place.token.empty()) place.token = text_of("TORCHELASTIC_RUN_ID");
+  place.is_hosted = variable_text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (!variable_text("TORCHELASTIC_RESTART_COUNT").empty())
+    place.attempt = variable_text("TORCHELASTIC_RESTART_COUNT");
+  place.is_child = variable_text(kChild) == "1";
+  place.token = variable_text(kToken);
+  if (place.token.empty()) place.token = variable_text("TORCHELASTIC_RUN_ID");
   stay_inside(place);
   return place;
 }
@@ -103,16 +103,16 @@ Place by_slurm(const TrainerOptions& options) {
   place.local_size = std::clamp<int64_t>(
       place.size / number_or("SLURM_STEP_NUM_NODES", options.num_nodes, 1, kMost), 1, place.size);
   place.local_rank = number_of("SLURM_LOCALID", 0, place.size - 1);
-  place.host = text_of("MASTER_ADDR");
-  if (place.host.empty()) place.host = first_host(text_of("SLURM_JOB_NODELIST"));
+  place.host = variable_text("MASTER_ADDR");
+  if (place.host.empty()) place.host = first_host(variable_text("SLURM_JOB_NODELIST"));
   if (place.host.empty())
     throw ConfigError("SLURM_JOB_NODELIST is not in the environment: expected the job's nodes");
   // Jobs on the same nodes, and steps of one job, need ports of their own.
   const int64_t id = number_or("SLURM_JOB_ID", 0, 0, INT64_MAX) +
                      1000 * (number_or("SLURM_STEP_ID", 0, 0, INT64_MAX) % 10);
   place.port = static_cast<uint16_t>(number_or("MASTER_PORT", 15000 + id % 10000, 1, kPorts));
-  place.attempt = text_of("SLURM_RESTART_COUNT") + "/" + text_of("SLURM_STEP_ID");
-  place.token = text_of(kToken);
+  place.attempt = variable_text("SLURM_RESTART_COUNT") + "/" + variable_text("SLURM_STEP_ID");
+  place.token = variable_text(kToken);
   stay_inside(place);
   return place;
 }
@@ -121,16 +121,16 @@ Place by_slurm(const TrainerOptions& options) {
 /// too; what they start stands alone.
 bool is_slurm_task() {
   constexpr int64_t kSpecialSteps = 0xfffffff0;  // of batch scripts and interactive shells
-  return !text_of("SLURM_PROCID").empty() && !text_of("SLURM_STEP_ID").empty() &&
+  return !variable_text("SLURM_PROCID").empty() && !variable_text("SLURM_STEP_ID").empty() &&
          number_of("SLURM_STEP_ID", 0, INT64_MAX) < kSpecialSteps &&
          number_or("SLURM_NTASKS", 1, 1, kMost) > 1;
 }
 
 /// Nodes know their place, by which read_options() finds the user's own keys.
-void set_paths(config::Node& node, const std::string& prefix = "") {
+void set_places(config::Node& node, const std::string& prefix = "") {
   for (auto& [name, child] : node.map) {
     child.path = prefix + name;
-    set_paths(child, child.path + ".");
+    set_places(child, child.path + ".");
   }
 }
 
@@ -138,7 +138,7 @@ void set_paths(config::Node& node, const std::string& prefix = "") {
 
 Place place_of(const TrainerOptions& options, c10::Device device) {
   const int64_t gpus = device.is_cuda() ? count_gpus() : 0;
-  const bool is_torchrun = !text_of("RANK").empty() || !text_of("WORLD_SIZE").empty();
+  const bool is_torchrun = !variable_text("RANK").empty() || !variable_text("WORLD_SIZE").empty();
   Place place;
   if (is_torchrun || is_slurm_task()) {
     place = is_torchrun ? by_torchrun(options) : by_slurm(options);
@@ -188,7 +188,7 @@ int64_t gpu_of(const Place& place, int64_t gpus) {
 }
 
 bool starts_others(const Place& place) {
-  return place.size > 1 && text_of("RANK").empty() && !is_slurm_task();
+  return place.size > 1 && variable_text("RANK").empty() && !is_slurm_task();
 }
 
 std::string first_host(const std::string& nodes) {
@@ -222,7 +222,7 @@ Common take_common(const std::string& text, cli::Run& run) {
   const config::Node node = config::parse_yaml(text, "of rank 0");
   run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
   config::fill_in_environment(run.config);
-  set_paths(run.config);
+  set_places(run.config);
   return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
 }
 

@@ -94,7 +94,7 @@ struct PredictConfig : CommonConfig {
     v("test", config::Unused{{"false"}}, "use data.with_target=true");
   }
 };
-const bool added = add_program<PredictConfig>("predict");
+const bool predict_is_added = add_program<PredictConfig>("predict");
 
 /// What a checkpoint says about how its model is to be used.
 struct Trained : TrainedModel {

@@ -89,7 +89,7 @@ struct TrainConfig : CommonConfig {
     v("persist_cache", Unused{}, "of CytoDL");
   }
 };
-const bool added = add_program<TrainConfig>("train");
+const bool train_is_added = add_program<TrainConfig>("train");
 
 /// The user's mistake leaves no folder behind.
 void discard(const std::string& folder) {

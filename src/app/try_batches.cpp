@@ -23,7 +23,7 @@ using data::Split;
 
 constexpr int64_t kLoaded = 32, kComputed = 2;  // batches of a split
 
-std::string text_of(const data::Batch& batch) {
+std::string sizes_text(const data::Batch& batch) {
   std::vector<std::string> texts;
   for (const auto& [key, images] : batch.tensors)
     texts.push_back(fmt::format("{} {}", key, fmt::join(images.sizes(), "x")));
@@ -74,8 +74,8 @@ class Trial {
       std::optional<data::Batch> batch;
       guard(split, "", [&] { batch = feed.next(); });
       if (!batch) continue;
-      if (first.empty()) first = text_of(*batch);
-      if (computed++ < kComputed) guard(split, text_of(*batch), [&] { compute(split, *batch); });
+      if (first.empty()) first = sizes_text(*batch);
+      if (computed++ < kComputed) guard(split, sizes_text(*batch), [&] { compute(split, *batch); });
     }
     if (!first.empty()) {
       survey_.notes.push_back(fmt::format("{}: {} batches were loaded, the first of {}",

@@ -15,8 +15,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kDeepest = 64;
 
 /// Builds the tree while the text is read.
-struct Reader final : Json::json_sax_t {
-  explicit Reader(const std::string& name) : file(std::make_shared<const std::string>(name)) {}
+struct JsonReader final : Json::json_sax_t {
+  explicit JsonReader(const std::string& name) : file(std::make_shared<const std::string>(name)) {}
 
   bool null() override { return add(Kind::null); }
   bool boolean(bool value) override { return add(Kind::boolean, &Node::boolean, value); }
@@ -137,7 +137,7 @@ void change_texts(Node& node, void (*change)(std::string&)) {
 }  // namespace
 
 Node parse_json(const std::string& text, const std::string& name) {
-  Reader reader(name);
+  JsonReader reader(name);
   if (!Json::sax_parse(text, &reader)) throw DataError(name + ": no JSON");
   return std::move(reader.root);
 }

@@ -322,7 +322,8 @@ std::optional<OptionInfo> find_group(const std::vector<OptionInfo>& options,
   return std::nullopt;
 }
 
-[[noreturn]] void fail_no_group(const std::vector<OptionInfo>& sections, const std::string& group) {
+[[noreturn]] void fail_unknown_group(const std::vector<OptionInfo>& sections,
+                                     const std::string& group) {
   std::vector<std::string> known(std::begin(kWholeTree), std::end(kWholeTree));
   for (const OptionInfo& option : sections) {
     if (option.type == Type::options || option.type == Type::part) known.push_back(option.name);
@@ -344,7 +345,7 @@ std::string json_schema(const OptionsType& root, const std::string& group) {
   } else if (const auto found = find_group(sections, group, true)) {
     schema = writer.file(*found);
   } else {
-    fail_no_group(sections, group);
+    fail_unknown_group(sections, group);
   }
   Node result = object({{"$schema", text("http://json-schema.org/draft-07/schema#")},
                         {"title", text(group.empty() ? "configuration" : group)}});

@@ -19,7 +19,7 @@ constexpr const char* expected_text() {
 }
 
 template <class T>
-struct Reader {
+struct NodeReader {
   static T read(const Node& node) {
     if constexpr (std::is_same_v<T, bool>) {
       if (node.kind == Kind::boolean) return node.boolean;
@@ -41,12 +41,12 @@ struct Reader {
 };
 
 template <class T>
-struct Reader<std::vector<T>> {
+struct NodeReader<std::vector<T>> {
   static std::vector<T> read(const Node& node) {
     if (node.kind != Kind::list) throw_bad_value(node, "a list");
     std::vector<T> result;
     result.reserve(node.list.size());
-    for (const Node& item : node.list) result.push_back(Reader<T>::read(item));
+    for (const Node& item : node.list) result.push_back(NodeReader<T>::read(item));
     return result;
   }
 };
@@ -133,7 +133,7 @@ Node& Node::set(const std::string& key, Node value) {
 
 template <class T>
 T Node::as() const {
-  return Reader<T>::read(*this);
+  return NodeReader<T>::read(*this);
 }
 template bool Node::as() const;
 template int64_t Node::as() const;

@@ -39,6 +39,7 @@ struct Node {
 
   bool is_null() const { return kind == Kind::null; }
   bool is_map() const { return kind == Kind::map; }
+  bool is_container() const { return kind == Kind::map || kind == Kind::list; }
   /// The child, or nullptr; `key` may be dotted ("a.b.0.c").
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);

@@ -12,7 +12,7 @@
 #include "io/format.h"
 #include "io/input_file.h"
 
-// libjpeg reports errors by longjmp; as in png.cpp, what lives longer is in Decoder, and the
+// libjpeg reports errors by longjmp; as in png.cpp, what lives longer is in JpegDecoder, and the
 // functions that call setjmp have no locals with a destructor.
 namespace cytra::io {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // A small file can hold scan upon scan, each over all pixels.
 constexpr int kMostScans = 100;
 
-struct Decoder {
+struct JpegDecoder {
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -28,11 +28,11 @@ struct Decoder {
   char error[JMSG_LENGTH_MAX] = "";
   std::vector<unsigned char> row;
   std::vector<unsigned char*> planes;
-  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+  ~JpegDecoder() { jpeg_destroy_decompress(&jpeg); }
 };
 
 [[noreturn]] void stop(j_common_ptr jpeg) {
-  auto& decoder = *static_cast<Decoder*>(jpeg->client_data);
+  auto& decoder = *static_cast<JpegDecoder*>(jpeg->client_data);
   if (decoder.error[0] == '\0') jpeg->err->format_message(jpeg, decoder.error);
   std::longjmp(decoder.jump, 1);
 }
@@ -45,13 +45,13 @@ void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && is_damage) stop(jpeg);
 }
 void watch(j_common_ptr jpeg) {
-  auto& decoder = *static_cast<Decoder*>(jpeg->client_data);
+  auto& decoder = *static_cast<JpegDecoder*>(jpeg->client_data);
   if (decoder.jpeg.input_scan_number <= kMostScans) return;
   std::snprintf(decoder.error, sizeof decoder.error, "more than %d scans", kMostScans);
   stop(jpeg);
 }
 
-bool read_header(Decoder& decoder, const std::string& bytes) {
+bool read_jpeg_header(JpegDecoder& decoder, const std::string& bytes) {
   auto& jpeg = decoder.jpeg;
   jpeg.err = jpeg_std_error(&decoder.errors);
   decoder.errors.error_exit = stop;
@@ -71,7 +71,7 @@ bool read_header(Decoder& decoder, const std::string& bytes) {
   return true;
 }
 
-bool read_rows(Decoder& decoder) {
+bool read_jpeg_rows(JpegDecoder& decoder) {
   auto& jpeg = decoder.jpeg;
   if (setjmp(decoder.jump) != 0) return false;
   jpeg_start_decompress(&jpeg);
@@ -85,7 +85,7 @@ bool read_rows(Decoder& decoder) {
   return true;
 }
 
-[[noreturn]] void fail(const std::string& path, const Decoder& decoder) {
+[[noreturn]] void fail_jpeg(const std::string& path, const JpegDecoder& decoder) {
   throw DataError(fmt::format(
       "{}: the JPEG can't be decoded ({}), expected a complete file; the file may be truncated or "
       "damaged: copy or save it again",
@@ -93,8 +93,8 @@ bool read_rows(Decoder& decoder) {
       decoder.error));
 }
 
-ImageInfo info_of(const std::string& path, const std::string& bytes, Decoder& decoder) {
-  if (!read_header(decoder, bytes)) fail(path, decoder);
+ImageInfo info_of_jpeg(const std::string& path, const std::string& bytes, JpegDecoder& decoder) {
+  if (!read_jpeg_header(decoder, bytes)) fail_jpeg(path, decoder);
   const auto& jpeg = decoder.jpeg;
   if (jpeg.num_components == 4) {  // and mostly inverted; which colours they are, a profile says
     throw DataError(path + ": a JPEG in colours of print (CMYK), expected grey or RGB; convert it");
@@ -115,14 +115,14 @@ ImageInfo info_of(const std::string& path, const std::string& bytes, Decoder& de
   return info;
 }
 
-Image decode(const std::string& path, const std::string& bytes) {
-  Decoder decoder;
-  const ImageInfo info = info_of(path, bytes, decoder);
+Image decode_jpeg(const std::string& path, const std::string& bytes) {
+  JpegDecoder decoder;
+  const ImageInfo info = info_of_jpeg(path, bytes, decoder);
   Image image;
   allocate(path, info.shape, bytes.size(), image);
   decoder.row.resize(static_cast<std::size_t>(info.shape[3] * info.shape[0]));
   decoder.planes = channels_of(image);
-  if (!read_rows(decoder)) fail(path, decoder);
+  if (!read_jpeg_rows(decoder)) fail_jpeg(path, decoder);
   return image;
 }
 
@@ -134,10 +134,10 @@ bool is_jpeg(const std::string& head, const std::string&) {
 
 std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection& selection) {
   const auto bytes = std::make_shared<std::string>(read_input(path));
-  Decoder decoder;
-  const ImageInfo info = info_of(path, *bytes, decoder);
+  JpegDecoder decoder;
+  const ImageInfo info = info_of_jpeg(path, *bytes, decoder);
   return std::make_unique<WholeReader>(
-      path, info, selection, [path, bytes] { return decode(path, *bytes); });
+      path, info, selection, [path, bytes] { return decode_jpeg(path, *bytes); });
 }
 
 }  // namespace cytra::io

@@ -14,12 +14,12 @@ namespace {
 
 constexpr char kBoxes[] = "\0\0\0\x0CjP  \r\n\x87\n", kStream[] = "\xff\x4f\xff\x51";
 
-struct Source {
+struct Jpeg2000Source {
   std::string_view bytes;
   std::size_t position = 0;
 };
-OPJ_SIZE_T read_bytes(void* into, OPJ_SIZE_T count, void* data) {
-  auto& source = *static_cast<Source*>(data);
+OPJ_SIZE_T read_jpeg2000_bytes(void* into, OPJ_SIZE_T count, void* data) {
+  auto& source = *static_cast<Jpeg2000Source*>(data);
   const std::size_t got = std::min<std::size_t>(count, source.bytes.size() - source.position);
   if (got == 0) return static_cast<OPJ_SIZE_T>(-1);
   std::memcpy(into, source.bytes.data() + source.position, got);
@@ -27,39 +27,39 @@ OPJ_SIZE_T read_bytes(void* into, OPJ_SIZE_T count, void* data) {
   return got;
 }
 OPJ_OFF_T skip_bytes(OPJ_OFF_T count, void* data) {
-  auto& source = *static_cast<Source*>(data);
+  auto& source = *static_cast<Jpeg2000Source*>(data);
   if (count < 0) return -1;
   const auto left = static_cast<OPJ_OFF_T>(source.bytes.size() - source.position);
   source.position += static_cast<std::size_t>(std::min(count, left));
   return count <= left ? count : -1;
 }
 OPJ_BOOL seek_bytes(OPJ_OFF_T position, void* data) {
-  auto& source = *static_cast<Source*>(data);
+  auto& source = *static_cast<Jpeg2000Source*>(data);
   if (position < 0 || static_cast<std::size_t>(position) > source.bytes.size()) return OPJ_FALSE;
   source.position = static_cast<std::size_t>(position);
   return OPJ_TRUE;
 }
-void keep_error(const char* message, void* data) {
+void keep_jpeg2000_error(const char* message, void* data) {
   auto& error = *static_cast<std::string*>(data);
   if (error.empty()) error = message;
   while (!error.empty() && (error.back() == '\n' || error.back() == '\r')) error.pop_back();
 }
 void drop_message(const char*, void*) {}
 
-struct Decoder {
-  Source source;
+struct Jpeg2000Decoder {
+  Jpeg2000Source source;
   std::string error;
   opj_codec_t* codec = nullptr;
   opj_stream_t* stream = nullptr;
   opj_image_t* image = nullptr;
-  ~Decoder() {
+  ~Jpeg2000Decoder() {
     if (image != nullptr) opj_image_destroy(image);
     if (stream != nullptr) opj_stream_destroy(stream);
     if (codec != nullptr) opj_destroy_codec(codec);
   }
 };
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
+[[noreturn]] void fail_jpeg2000(const std::string& path, const std::string& what) {
   throw DataError(fmt::format(
       "{}: the JPEG 2000 can't be decoded ({}), expected a complete file of 1 to 16 bit, all "
       "channels of one size; the file may be truncated or damaged: copy or save it again",
@@ -93,14 +93,14 @@ std::size_t find_stream(const std::string& bytes) {
 /// number of components).
 void check_claims(const std::string& path, const std::string& bytes) {
   const std::size_t at = find_stream(bytes);
-  if (at + 44 > bytes.size()) fail(path, "no code stream");
+  if (at + 44 > bytes.size()) fail_jpeg2000(path, "no code stream");
   uint64_t sides[2], tiles[2];
   for (std::size_t i = 0; i < 2; ++i) {
     const uint64_t end = number_at(bytes, at + 8 + 4 * i),
                    begin = number_at(bytes, at + 16 + 4 * i),
                    tile = number_at(bytes, at + 24 + 4 * i),
                    first = number_at(bytes, at + 32 + 4 * i);
-    if (end <= begin || tile == 0 || first > begin) fail(path, "no pixels");
+    if (end <= begin || tile == 0 || first > begin) fail_jpeg2000(path, "no pixels");
     sides[i] = end - begin;
     tiles[i] = (end - first + tile - 1) / tile;
   }
@@ -116,30 +116,32 @@ void check_claims(const std::string& path, const std::string& bytes) {
   const double most_kept = std::max(64e6, 200.0 * static_cast<double>(bytes.size()));
   if (kept > most_kept || tiles[0] > bytes.size() || tiles[1] > bytes.size() ||
       tiles[0] * tiles[1] > bytes.size() / 14 || needed > most) {
-    fail(path,
-         fmt::format("{} x {} x {} pixels in {} x {} tiles are not plausible for {} bytes",
-                     channels,
-                     sides[1],
-                     sides[0],
-                     tiles[1],
-                     tiles[0],
-                     bytes.size()));
+    fail_jpeg2000(path,
+                  fmt::format("{} x {} x {} pixels in {} x {} tiles are not plausible for {} bytes",
+                              channels,
+                              sides[1],
+                              sides[0],
+                              tiles[1],
+                              tiles[0],
+                              bytes.size()));
   }
 }
 
-ImageInfo open_decoder(const std::string& path, const std::string& bytes, Decoder& decoder) {
+ImageInfo open_decoder(const std::string& path,
+                       const std::string& bytes,
+                       Jpeg2000Decoder& decoder) {
   check_claims(path, bytes);
   decoder.source.bytes = bytes;
   decoder.codec =
       opj_create_decompress(bytes.compare(0, 4, kStream, 4) == 0 ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
   decoder.stream = opj_stream_create(std::size_t{1} << 16, OPJ_TRUE);
   if (decoder.codec == nullptr || decoder.stream == nullptr) throw std::bad_alloc();
-  opj_set_error_handler(decoder.codec, keep_error, &decoder.error);
+  opj_set_error_handler(decoder.codec, keep_jpeg2000_error, &decoder.error);
   opj_set_warning_handler(decoder.codec, drop_message, nullptr);
   opj_set_info_handler(decoder.codec, drop_message, nullptr);
   opj_stream_set_user_data(decoder.stream, &decoder.source, nullptr);
   opj_stream_set_user_data_length(decoder.stream, bytes.size());
-  opj_stream_set_read_function(decoder.stream, read_bytes);
+  opj_stream_set_read_function(decoder.stream, read_jpeg2000_bytes);
   opj_stream_set_skip_function(decoder.stream, skip_bytes);
   opj_stream_set_seek_function(decoder.stream, seek_bytes);
   opj_dparameters_t parameters;
@@ -147,16 +149,17 @@ ImageInfo open_decoder(const std::string& path, const std::string& bytes, Decode
   parameters.flags |= OPJ_DPARAMETERS_IGNORE_PCLR_CMAP_CDEF_FLAG;  // a palette gives its indices
   if (opj_setup_decoder(decoder.codec, &parameters) == OPJ_FALSE ||
       opj_read_header(decoder.stream, decoder.codec, &decoder.image) == OPJ_FALSE)
-    fail(path, decoder.error);
+    fail_jpeg2000(path, decoder.error);
   const opj_image_t& image = *decoder.image;
-  if (image.numcomps == 0) fail(path, "no channels");
+  if (image.numcomps == 0) fail_jpeg2000(path, "no channels");
   const opj_image_comp_t& first = image.comps[0];
   for (uint32_t i = 0; i < image.numcomps; ++i) {
     const opj_image_comp_t& other = image.comps[i];
     if (other.w != first.w || other.h != first.h || other.prec != first.prec ||
         other.sgnd != first.sgnd || other.prec < 1 || other.prec > 16) {
-      fail(path,
-           fmt::format("channel {} has {} x {} pixels of {} bit", i, other.h, other.w, other.prec));
+      fail_jpeg2000(
+          path,
+          fmt::format("channel {} has {} x {} pixels of {} bit", i, other.h, other.w, other.prec));
     }
   }
   ImageInfo info;
@@ -170,11 +173,11 @@ ImageInfo open_decoder(const std::string& path, const std::string& bytes, Decode
 }  // namespace
 
 Image decode_jpeg2000(const std::string& path, const std::string& bytes) {
-  Decoder decoder;
+  Jpeg2000Decoder decoder;
   const ImageInfo info = open_decoder(path, bytes, decoder);
   if (opj_decode(decoder.codec, decoder.stream, decoder.image) == OPJ_FALSE ||
       opj_end_decompress(decoder.codec, decoder.stream) == OPJ_FALSE)
-    fail(path, decoder.error);
+    fail_jpeg2000(path, decoder.error);
   Image image;
   image.dtype = info.dtype;
   allocate(path, info.shape, bytes.size(), image);
@@ -184,7 +187,7 @@ Image decode_jpeg2000(const std::string& path, const std::string& bytes) {
     // Boxes may say otherwise than the code stream, once it is decoded
     if (i >= decoder.image->numcomps || decoder.image->comps[i].data == nullptr ||
         decoder.image->comps[i].w != info.shape[3] || decoder.image->comps[i].h != info.shape[2])
-      fail(path, "a channel is missing");
+      fail_jpeg2000(path, "a channel is missing");
     const int32_t* from = decoder.image->comps[i].data;
     for (int64_t n = 0; n < info.shape[2] * info.shape[3]; ++n, ++from, into += size)
       std::memcpy(into, from, size);  // the low bytes come first
@@ -198,7 +201,7 @@ bool is_jpeg2000(const std::string& head, const std::string&) {
 
 std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Selection& selection) {
   const auto bytes = std::make_shared<std::string>(read_input(path));
-  Decoder decoder;
+  Jpeg2000Decoder decoder;
   const ImageInfo info = open_decoder(path, *bytes, decoder);
   return std::make_unique<WholeReader>(
       path, info, selection, [path, bytes] { return decode_jpeg2000(path, *bytes); });

@@ -21,7 +21,9 @@ struct Module {
   const char *name, *what, *format, *package;
 };
 
-[[noreturn]] void fail(const std::string& path, const Module& module, const std::string& why) {
+[[noreturn]] void fail_module(const std::string& path,
+                              const Module& module,
+                              const std::string& why) {
   throw DataError(fmt::format("{}: {}, but {}", path, module.what, why));
 }
 
@@ -29,20 +31,20 @@ ModuleEntry load(const std::string& path, const Module& module) {
   const std::string file = path_beside(&is_dicom, fmt::format("libcytra_{}.so", module.name));
   std::error_code error;
   if (!fs::exists(file, error)) {
-    fail(path,
-         module,
-         fmt::format("this build has no {0} support; in the folder of Cytra's source run: "
-                     "CYTRA_FORMATS={1} scripts/build.sh (it installs {2})",
-                     module.format,
-                     module.name,
-                     module.package));
+    fail_module(path,
+                module,
+                fmt::format("this build has no {0} support; in the folder of Cytra's source run: "
+                            "CYTRA_FORMATS={1} scripts/build.sh (it installs {2})",
+                            module.format,
+                            module.name,
+                            module.package));
   }
   SharedLibrary library(file, SharedLibrary::Symbols::local);
   if (!library.is_loaded())
-    fail(path, module, fmt::format("its module can't be loaded: {}", library.problem()));
+    fail_module(path, module, fmt::format("its module can't be loaded: {}", library.problem()));
   const auto entry = library.find<ModuleEntry>(kModuleEntry);
   if (entry == nullptr)
-    fail(path, module, fmt::format("its module is not ours: {}", library.problem()));
+    fail_module(path, module, fmt::format("its module is not ours: {}", library.problem()));
   return entry;
 }
 

@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t kFirstSize = 348, kSecondSize = 540;
 
 /// Fields of a header, one after the other.
-class Fields {
+class HeaderFields {
  public:
-  Fields(const std::string& head, bool is_swapped) : head_(head), is_swapped_(is_swapped) {}
-  Fields& at(std::size_t place) {
+  HeaderFields(const std::string& head, bool is_swapped) : head_(head), is_swapped_(is_swapped) {}
+  HeaderFields& at(std::size_t place) {
     place_ = place;
     return *this;
   }
@@ -43,35 +43,35 @@ class Fields {
 };
 
 template <class T>
-void put(std::string& head, std::size_t at, T value) {
+void put_field(std::string& head, std::size_t at, T value) {
   std::memcpy(head.data() + at, &value, sizeof value);
 }
 template <class T, class From>
 void put_all(std::string& head, std::size_t at, const From& from) {
   for (std::size_t i = 0; i < from.size(); ++i)
-    put(head, at + i * sizeof(T), static_cast<T>(from[i]));
+    put_field(head, at + i * sizeof(T), static_cast<T>(from[i]));
 }
 
 int32_t size_at_start(const std::string& head, bool is_swapped) {
-  return head.size() < 4 ? 0 : Fields(head, is_swapped).next<int32_t>();
+  return head.size() < 4 ? 0 : HeaderFields(head, is_swapped).next<int32_t>();
 }
 
-struct Kind {
+struct NiftiKind {
   int code;
   NiftiType type;
 };
-constexpr Kind kKinds[] = {{2, {{'u', 8}, 1}},
-                           {4, {{'i', 16}, 1}},
-                           {8, {{'i', 32}, 1}},
-                           {16, {{'f', 32}, 1}},
-                           {64, {{'f', 64}, 1}},
-                           {128, {{'u', 8}, 3}},
-                           {256, {{'i', 8}, 1}},
-                           {512, {{'u', 16}, 1}},
-                           {768, {{'u', 32}, 1}},
-                           {1024, {{'i', 64}, 1}},
-                           {1280, {{'u', 64}, 1}},
-                           {2304, {{'u', 8}, 4}}};
+constexpr NiftiKind kNiftiKinds[] = {{2, {{'u', 8}, 1}},
+                                     {4, {{'i', 16}, 1}},
+                                     {8, {{'i', 32}, 1}},
+                                     {16, {{'f', 32}, 1}},
+                                     {64, {{'f', 64}, 1}},
+                                     {128, {{'u', 8}, 3}},
+                                     {256, {{'i', 8}, 1}},
+                                     {512, {{'u', 16}, 1}},
+                                     {768, {{'u', 32}, 1}},
+                                     {1024, {{'i', 64}, 1}},
+                                     {1280, {{'u', 64}, 1}},
+                                     {2304, {{'u', 8}, 4}}};
 
 double length(double a, double b, double c) {
   return std::sqrt(a * a + b * b + c * c);
@@ -156,7 +156,7 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
     header.is_swapped = is_swapped;
     header.is_second = size == static_cast<int32_t>(kSecondSize);
     if (head.size() < static_cast<std::size_t>(size)) fail("its header is cut off");
-    Fields fields(head, is_swapped);
+    HeaderFields fields(head, is_swapped);
     const std::string magic = head.substr(header.is_second ? 4 : 344, 4);
     header.is_pair = magic.compare(0, 2, "ni") == 0;
     if ((magic[0] != 'n') || (magic[1] != '+' && magic[1] != 'i') ||
@@ -210,31 +210,31 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
 std::string format_nifti(const NiftiHeader& header) {
   std::string head(header.is_second ? kSecondSize + 4 : kFirstSize + 4, '\0');
   if (header.is_second) {
-    put(head, 0, static_cast<int32_t>(kSecondSize));
+    put_field(head, 0, static_cast<int32_t>(kSecondSize));
     head.replace(4, 8, "n+2\0\r\n\x1a\n", 8);
-    put(head, 12, header.datatype);
-    put(head, 14, static_cast<int16_t>(8 * nifti_type("", header).type.size()));
+    put_field(head, 12, header.datatype);
+    put_field(head, 14, static_cast<int16_t>(8 * nifti_type("", header).type.size()));
     put_all<int64_t>(head, 16, header.dim);
     put_all<double>(head, 104, header.pixdim);
-    put(head, 168, static_cast<int64_t>(head.size()));
-    put(head, 176, header.slope);
-    put(head, 344, static_cast<int32_t>(header.qform));
-    put(head, 348, static_cast<int32_t>(header.sform));
+    put_field(head, 168, static_cast<int64_t>(head.size()));
+    put_field(head, 176, header.slope);
+    put_field(head, 344, static_cast<int32_t>(header.qform));
+    put_field(head, 348, static_cast<int32_t>(header.sform));
     put_all<double>(head, 352, header.quaternion);
     put_all<double>(head, 400, header.rows);
-    put(head, 500, static_cast<int32_t>(header.units));
+    put_field(head, 500, static_cast<int32_t>(header.units));
     return head;
   }
-  put(head, 0, static_cast<int32_t>(kFirstSize));
+  put_field(head, 0, static_cast<int32_t>(kFirstSize));
   put_all<int16_t>(head, 40, header.dim);
-  put(head, 70, header.datatype);
-  put(head, 72, static_cast<int16_t>(8 * nifti_type("", header).type.size()));
+  put_field(head, 70, header.datatype);
+  put_field(head, 72, static_cast<int16_t>(8 * nifti_type("", header).type.size()));
   put_all<float>(head, 76, header.pixdim);
-  put(head, 108, static_cast<float>(head.size()));
-  put(head, 112, static_cast<float>(header.slope));
-  put(head, 123, static_cast<uint8_t>(header.units));
-  put(head, 252, static_cast<int16_t>(header.qform));
-  put(head, 254, static_cast<int16_t>(header.sform));
+  put_field(head, 108, static_cast<float>(head.size()));
+  put_field(head, 112, static_cast<float>(header.slope));
+  put_field(head, 123, static_cast<uint8_t>(header.units));
+  put_field(head, 252, static_cast<int16_t>(header.qform));
+  put_field(head, 254, static_cast<int16_t>(header.sform));
   put_all<float>(head, 256, header.quaternion);
   put_all<float>(head, 280, header.rows);
   head.replace(344, 4, "n+1\0", 4);
@@ -242,7 +242,7 @@ std::string format_nifti(const NiftiHeader& header) {
 }
 
 NiftiType nifti_type(const std::string& path, const NiftiHeader& header) {
-  for (const Kind& kind : kKinds) {
+  for (const NiftiKind& kind : kNiftiKinds) {
     if (kind.code != header.datatype) continue;
     NiftiType type = kind.type;
     type.type.is_swapped = header.is_swapped && type.type.bits > 8;

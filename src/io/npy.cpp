@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kMagic[] = "\x93NUMPY";
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
+[[noreturn]] void fail_npy(const std::string& path, const std::string& what) {
   throw DataError(
       path + ": " + what +
       ", expected a NumPy array of numbers with 2 to 4 dimensions (Y, X; Z, Y, X; or C, "
@@ -33,13 +33,13 @@ std::string_view value_of(const std::string& path, const std::string& header, co
     const std::size_t begin = header.find_first_not_of(' ', colon + 1);
     if (begin != std::string::npos) return std::string_view(header).substr(begin);
   }
-  fail(path, fmt::format("its header has no {}", key));
+  fail_npy(path, fmt::format("its header has no {}", key));
 }
 
 StoredType type_of(const std::string& path, std::string_view text) {
   const std::size_t end = text.empty() ? 0 : text.find(text[0], 1);
   if (text.empty() || (text[0] != '\'' && text[0] != '"') || end == std::string_view::npos)
-    fail(path, "its values are records");
+    fail_npy(path, "its values are records");
   std::string name(text.substr(1, std::min<std::size_t>(end - 1, 20)));
   for (char& letter : name) {
     if (letter < ' ' || letter > '~') letter = '?';
@@ -53,20 +53,21 @@ StoredType type_of(const std::string& path, std::string_view text) {
   } else {
     type.kind = '?';
   }
-  if (!dtype_of(type)) fail(path, "its values have the type '" + name + "'");
+  if (!dtype_of(type)) fail_npy(path, "its values have the type '" + name + "'");
   return type;
 }
 
 std::vector<int64_t> shape_of(const std::string& path, std::string_view text) {
   const std::size_t end = text.find(')');
-  if (text[0] != '(' || end == std::string_view::npos) fail(path, "its header has a broken shape");
+  if (text[0] != '(' || end == std::string_view::npos)
+    fail_npy(path, "its header has a broken shape");
   std::vector<int64_t> shape;
   for (const std::string& part : split(text.substr(1, end - 1), ',')) {
     const std::string digits = trim(part);
     if (digits.empty()) continue;
     if (digits.find_first_not_of("0123456789") != std::string::npos || digits.size() > 15 ||
         shape.size() == 32)
-      fail(path, "its header has a broken shape");
+      fail_npy(path, "its header has a broken shape");
     shape.push_back(std::strtoll(digits.c_str(), nullptr, 10));
   }
   return shape;
@@ -78,12 +79,13 @@ class NpyImage final : public ImageReader {
     unsigned char head[12] = {};
     file_.read_at(0, head, sizeof head);
     const bool is_first = head[6] == 1;  // its header's length has 2 bytes, later ones 4
-    if (head[6] < 1 || head[6] > 3) fail(path, fmt::format("version {} of the format", head[6]));
+    if (head[6] < 1 || head[6] > 3)
+      fail_npy(path, fmt::format("version {} of the format", head[6]));
     std::size_t length = head[8] | std::size_t{head[9]} << 8;
     if (!is_first) length |= std::size_t{head[10]} << 16 | std::size_t{head[11]} << 24;
     const std::size_t begin = is_first ? 10 : 12;
     if (length > (std::size_t{1} << 20) || begin + length > file_.bytes())
-      fail(path, "its header is cut off");
+      fail_npy(path, "its header is cut off");
     std::string header(length, '\0');
     file_.read_at(begin, header.data(), length);
 
@@ -92,7 +94,8 @@ class NpyImage final : public ImageReader {
     const bool is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
     const std::vector<int64_t> shape = shape_of(path, value_of(path, header, "shape"));
     if (shape.size() < 2 || shape.size() > (selection.axes.empty() ? 4U : 5U))
-      fail(path, fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
+      fail_npy(path,
+               fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
     const std::string axes = array_axes(path, selection.axes, shape);
     int64_t step = static_cast<int64_t>(samples_.type.size()), of_time = 0;
     bool fits = true;

@@ -47,14 +47,14 @@ struct Coder {
   }
 };
 
-void keep_error(png_structp png, png_const_charp message) {
+void keep_png_error(png_structp png, png_const_charp message) {
   auto& coder = *static_cast<Coder*>(png_get_error_ptr(png));
   std::strncpy(coder.error, message, sizeof coder.error - 1);
   png_longjmp(png, 1);
 }
 void drop_warning(png_structp, png_const_charp) {}
 
-void read_bytes(png_structp png, png_bytep into, std::size_t count) {
+void read_png_bytes(png_structp png, png_bytep into, std::size_t count) {
   auto& coder = *static_cast<Coder*>(png_get_io_ptr(png));
   if (count > coder.file.size() - coder.position) png_error(png, "the file ends too early");
   std::memcpy(into, coder.file.data() + coder.position, count);
@@ -73,12 +73,12 @@ void write_bytes(png_structp png, png_bytep from, std::size_t count) {
 }
 void flush_bytes(png_structp) {}
 
-bool read_header(Coder& coder) {
-  coder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &coder, keep_error, drop_warning);
+bool read_png_header(Coder& coder) {
+  coder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &coder, keep_png_error, drop_warning);
   if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
     throw std::bad_alloc();
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
-  png_set_read_fn(coder.png, &coder, read_bytes);
+  png_set_read_fn(coder.png, &coder, read_png_bytes);
   // Only what the pixels need: texts and profiles of a small file can take gigabytes.
   png_set_keep_unknown_chunks(coder.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(coder.png, coder.info);
@@ -101,7 +101,7 @@ bool read_header(Coder& coder) {
   return png_get_rowbytes(coder.png, coder.info) == coder.row_bytes();
 }
 
-bool read_rows(Coder& coder) {
+bool read_png_rows(Coder& coder) {
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
   png_read_image(coder.png, coder.rows.data());
   png_read_end(coder.png, nullptr);
@@ -110,7 +110,7 @@ bool read_rows(Coder& coder) {
 
 bool encode(Coder& coder) {
   coder.is_reading = false;
-  coder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &coder, keep_error, drop_warning);
+  coder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &coder, keep_png_error, drop_warning);
   if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
     throw std::bad_alloc();
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
@@ -131,7 +131,7 @@ bool encode(Coder& coder) {
   return true;
 }
 
-[[noreturn]] void fail(const std::string& path, const Coder& coder) {
+[[noreturn]] void fail_png(const std::string& path, const Coder& coder) {
   throw DataError(fmt::format(
       "{}: the PNG can't be decoded ({}), expected a complete file; the file may be truncated or "
       "damaged: copy or save it again",
@@ -139,8 +139,8 @@ bool encode(Coder& coder) {
       coder.error));
 }
 
-ImageInfo info_of(const std::string& path, Coder& coder) {
-  if (!read_header(coder)) fail(path, coder);
+ImageInfo info_of_png(const std::string& path, Coder& coder) {
+  if (!read_png_header(coder)) fail_png(path, coder);
   ImageInfo info;
   info.dtype = coder.depth == 16 ? Dtype::u16 : Dtype::u8;
   info.shape = {coder.samples, 1, coder.height, coder.width};
@@ -148,16 +148,16 @@ ImageInfo info_of(const std::string& path, Coder& coder) {
   return info;
 }
 
-Image decode(const std::string& path, const std::string& bytes) {
+Image decode_png(const std::string& path, const std::string& bytes) {
   Coder coder;
   coder.file = bytes;
-  const ImageInfo info = info_of(path, coder);
+  const ImageInfo info = info_of_png(path, coder);
   Image image;
   image.dtype = info.dtype;
   allocate(path, info.shape, coder.file.size(), image);
   coder.pixels.resize(image.pixels.size());
   coder.place_rows();
-  if (!read_rows(coder)) fail(path, coder);
+  if (!read_png_rows(coder)) fail_png(path, coder);
   if (coder.samples == 1) {
     image.pixels.swap(coder.pixels);
   } else {
@@ -179,9 +179,9 @@ std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& 
   const auto bytes = std::make_shared<std::string>(read_input(path));
   Coder coder;
   coder.file = *bytes;
-  const ImageInfo info = info_of(path, coder);
+  const ImageInfo info = info_of_png(path, coder);
   return std::make_unique<WholeReader>(
-      path, info, selection, [path, bytes] { return decode(path, *bytes); });
+      path, info, selection, [path, bytes] { return decode_png(path, *bytes); });
 }
 
 std::string encode_png(const Image& image) {

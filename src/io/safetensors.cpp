@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::size_t kMaxHeader = 100'000'000;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse_safetensors(const std::string& path, const std::string& what) {
   throw DataError(path + ": " + printable(what, 300) +
                   ", expected a complete safetensors file; copy or save it again");
 }
@@ -47,7 +47,8 @@ class HeaderCheck final : public Json::json_sax_t {
   bool string(std::string&) override { return true; }
   bool binary(Json::binary_t&) override { return true; }
   bool key(std::string& name) override {
-    if (!names_.back().insert(name).second) refuse(path_, "'" + name + "' occurs twice");
+    if (!names_.back().insert(name).second)
+      refuse_safetensors(path_, "'" + name + "' occurs twice");
     return true;
   }
   bool start_object(std::size_t) override { return open(); }
@@ -55,12 +56,12 @@ class HeaderCheck final : public Json::json_sax_t {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    refuse(path_, std::string("the header is no JSON (") + error.what() + ")");
+    refuse_safetensors(path_, std::string("the header is no JSON (") + error.what() + ")");
   }
 
  private:
   bool open() {
-    if (names_.size() == 4) refuse(path_, "the header is nested too deep");
+    if (names_.size() == 4) refuse_safetensors(path_, "the header is nested too deep");
     names_.emplace_back();
     return true;
   }
@@ -101,7 +102,7 @@ class Checksum {
 struct SafetensorsFile::Impl {
   explicit Impl(const std::string& path) : path(path) {
     const InputFile file(path);
-    if (file.bytes() < 8) refuse(path, "no file of at least 8 bytes");
+    if (file.bytes() < 8) refuse_safetensors(path, "no file of at least 8 bytes");
     map = std::make_unique<MappedFile>(path, file.descriptor(), file.bytes());
   }
   void parse();
@@ -122,30 +123,32 @@ void SafetensorsFile::Impl::add(const std::string& name,
       !entry.contains("shape") || !entry.contains("data_offsets") || !entry["dtype"].is_string() ||
       !entry["shape"].is_array() || !entry["data_offsets"].is_array() ||
       entry["data_offsets"].size() != 2) {
-    refuse(path, "the entry of '" + name + "' needs dtype, shape and data_offsets");
+    refuse_safetensors(path, "the entry of '" + name + "' needs dtype, shape and data_offsets");
   }
   TensorView view;
   view.dtype = entry["dtype"].get<std::string>();
   std::size_t bytes = element_size(view.dtype);
   if (bytes == 0)
-    refuse(path, "'" + name + "' has the type " + view.dtype + ", which is not supported");
+    refuse_safetensors(path,
+                       "'" + name + "' has the type " + view.dtype + ", which is not supported");
   for (const Json& side : entry["shape"]) {
     if (!side.is_number_unsigned())
-      refuse(path, "the shape of '" + name + "' is not made of whole numbers");
+      refuse_safetensors(path, "the shape of '" + name + "' is not made of whole numbers");
     const auto length = side.get<uint64_t>();
     if (length > INT64_MAX || __builtin_mul_overflow(bytes, length, &bytes))
-      refuse(path, "the shape of '" + name + "' is too large");
+      refuse_safetensors(path, "the shape of '" + name + "' is too large");
     view.shape.push_back(static_cast<int64_t>(length));
   }
   for (const Json& offset : entry["data_offsets"]) {
     if (!offset.is_number_unsigned())
-      refuse(path, "the offsets of '" + name + "' are not whole numbers");
+      refuse_safetensors(path, "the offsets of '" + name + "' are not whole numbers");
   }
   const auto begin = entry["data_offsets"][0].get<uint64_t>(),
              end = entry["data_offsets"][1].get<uint64_t>();
   if (begin > end || end > data_size)
-    refuse(path, "'" + name + "' lies beyond the end of the file (truncated?)");
-  if (end - begin != bytes) refuse(path, "the offsets of '" + name + "' do not fit its shape");
+    refuse_safetensors(path, "'" + name + "' lies beyond the end of the file (truncated?)");
+  if (end - begin != bytes)
+    refuse_safetensors(path, "the offsets of '" + name + "' do not fit its shape");
   view.data = data + begin;
   view.bytes = bytes;
   tensors[name] = std::move(view);
@@ -157,8 +160,9 @@ void SafetensorsFile::Impl::parse() {
   uint64_t header = 0;
   std::memcpy(&header, bytes(), 8);
   if (header > kMaxHeader || header > size - 8)
-    refuse(path, "the header's length does not fit the file (truncated?)");
-  if (header == 0 || bytes()[8] != '{') refuse(path, "the header does not begin with {");
+    refuse_safetensors(path, "the header's length does not fit the file (truncated?)");
+  if (header == 0 || bytes()[8] != '{')
+    refuse_safetensors(path, "the header does not begin with {");
   const char* data = bytes() + 8 + header;
   const std::size_t data_size = size - 8 - header;
   const Json root = parse_header(path, std::string(bytes() + 8, header));
@@ -168,9 +172,9 @@ void SafetensorsFile::Impl::parse() {
       add(name, entry, data, data_size);
       continue;
     }
-    if (!entry.is_object()) refuse(path, "__metadata__ is no map of texts");
+    if (!entry.is_object()) refuse_safetensors(path, "__metadata__ is no map of texts");
     for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) refuse(path, "__metadata__ is no map of texts");
+      if (!value.is_string()) refuse_safetensors(path, "__metadata__ is no map of texts");
       metadata[key] = value.get<std::string>();
     }
   }
@@ -183,10 +187,10 @@ void SafetensorsFile::Impl::parse() {
   std::sort(ranges.begin(), ranges.end());
   std::size_t position = 0;
   for (const auto& [begin, end] : ranges) {
-    if (begin != position) refuse(path, "its tensors leave holes or overlap");
+    if (begin != position) refuse_safetensors(path, "its tensors leave holes or overlap");
     position = end;
   }
-  if (position != data_size) refuse(path, "bytes follow the last tensor");
+  if (position != data_size) refuse_safetensors(path, "bytes follow the last tensor");
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
@@ -219,7 +223,7 @@ void SafetensorsFile::verify() const {
   checksum.add(bytes + 8 + length, impl_->map->size() - 8 - length);
   reading.check();
   if (place == std::string::npos || checksum.text() != entry->second)
-    refuse(impl_->path, "its checksum differs: it was damaged or changed");
+    refuse_safetensors(impl_->path, "its checksum differs: it was damaged or changed");
 }
 
 std::size_t write_safetensors(const std::string& path,

@@ -28,7 +28,7 @@ namespace {
 
 using config::Node;
 
-Node real(double value) {
+Node real_node(double value) {
   Node node;
   node.kind = config::Kind::real;
   node.real = value;
@@ -36,20 +36,20 @@ Node real(double value) {
 }
 
 /// JSON has no NaN and no infinity: to_json() writes them as texts.
-double number(const Node& node) {
+double number_of_node(const Node& node) {
   if (node.kind != config::Kind::string) return node.as<double>();
   return node.string == "nan" ? std::nan("") : node.string == "-inf" ? -INFINITY : INFINITY;
 }
 
 Node numbers(const std::map<std::string, double>& values) {
   Node node = Node::make_map();
-  for (const auto& [name, value] : values) node.set(name, real(value));
+  for (const auto& [name, value] : values) node.set(name, real_node(value));
   return node;
 }
 
 std::map<std::string, double> numbers_of(const Node& node) {
   std::map<std::string, double> values;
-  for (const auto& [name, value] : node.map) values[name] = number(value);
+  for (const auto& [name, value] : node.map) values[name] = number_of_node(value);
   return values;
 }
 
@@ -60,12 +60,12 @@ Node to_node(const TrainState& state) {
   node.set("step", Node::make_integer(state.step));
   node.set("skipped", Node::make_integer(state.skipped));
   node.set("validated_at", Node::make_integer(state.validated_at));
-  node.set("seconds", real(state.seconds));
-  node.set("loss_sum", real(state.loss_sum));
+  node.set("seconds", real_node(state.seconds));
+  node.set("loss_sum", real_node(state.loss_sum));
   node.set("loss_count", Node::make_integer(state.loss_count));
   node.set("processes", Node::make_integer(state.processes));
   node.set("seed", Node::make_integer(state.seed));
-  node.set("best_score", real(state.best_score));
+  node.set("best_score", real_node(state.best_score));
   node.set("best_path", Node::make_string(state.best_path));
   node.set("metrics", numbers(state.metrics));
   return node;
@@ -78,12 +78,12 @@ TrainState state_of(const Node& node) {
   state.step = node.get<int64_t>("step");
   state.skipped = node.get<int64_t>("skipped");
   state.validated_at = node.get<int64_t>("validated_at");
-  state.seconds = number(node.at("seconds"));
-  state.loss_sum = number(node.at("loss_sum"));
+  state.seconds = number_of_node(node.at("seconds"));
+  state.loss_sum = number_of_node(node.at("loss_sum"));
   state.loss_count = node.get<int64_t>("loss_count");
   state.processes = node.get<int64_t>("processes", 1);
   state.seed = node.get<int64_t>("seed", 0);
-  state.best_score = number(node.at("best_score"));
+  state.best_score = number_of_node(node.at("best_score"));
   state.best_path = node.get<std::string>("best_path");
   state.metrics = numbers_of(node.at("metrics"));
   return state;

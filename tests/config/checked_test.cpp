@@ -9,7 +9,7 @@
 namespace cytra::config {
 namespace {
 
-struct Inner {
+struct CheckedInner {
   double rate = 0.5;
   template <class V>
   void visit(V& v) {
@@ -20,13 +20,13 @@ struct Inner {
   }
 };
 
-struct Options {
+struct CheckedOptions {
   int64_t width = 8, batch = 1;
   std::string mode = "same";
   std::optional<int64_t> bounded;
   std::vector<int64_t> sizes{1}, keys{1};
-  Inner inner;
-  std::vector<Inner> parts;
+  CheckedInner inner;
+  std::vector<CheckedInner> parts;
   bool is_filled = false;
   template <class V>
   void visit(V& v) {
@@ -44,41 +44,46 @@ struct Options {
 };
 
 template <class Change>
-std::string error_of(const Change& change) {
-  Options options;
+std::string change_error(const Change& change) {
+  CheckedOptions options;
   change(options);
   return message_of<ConfigError>([&] { checked(options, "trainer"); });
 }
 
 TEST(CheckedOptions, AreGivenBackWithWhatCheckFillsIn) {
-  Options options;
+  CheckedOptions options;
   options.batch = 0;  // AUTO
   options.bounded = 3;
-  const Options same = checked(options, "trainer");
+  const CheckedOptions same = checked(options, "trainer");
   EXPECT_TRUE(same.is_filled);
   EXPECT_EQ(same.bounded, 3);
 }
 
 TEST(CheckedOptions, WhatVisitSaysHoldsForStructs) {
-  EXPECT_EQ(error_of([](Options& o) { o.width = 0; }),
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.width = 0; }),
             "trainer.width: expected a value from 1 to 64, got 0");
-  EXPECT_EQ(error_of([](Options& o) { o.batch = -1; }),
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.batch = -1; }),
             "trainer.batch: expected a value from 1 to 64, got -1");
-  EXPECT_EQ(error_of([](Options& o) { o.mode = "valdi"; }),
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.mode = "valdi"; }),
             "trainer.mode: expected one of same, valid, got 'valdi'. Did you mean 'valid'?");
-  EXPECT_EQ(error_of([](Options& o) { o.bounded = 4; }),
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.bounded = 4; }),
             "trainer.bounded: expected a value from 1 to 3, got 4");
-  EXPECT_EQ(error_of([](Options& o) {
+  EXPECT_EQ(change_error([](CheckedOptions& o) {
               o.sizes = {2, 10};
             }),
             "trainer.sizes: expected a value from 1 to 9, got 10");
-  EXPECT_EQ(error_of([](Options& o) { o.keys.clear(); }),
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.keys.clear(); }),
             "trainer.keys: is missing, expected a value");
-  EXPECT_EQ(error_of([](Options& o) { o.inner.rate = std::nan(""); }).find("trainer.inner.rate: "),
+  EXPECT_EQ(change_error([](CheckedOptions& o) {
+              o.inner.rate = std::nan("");
+            }).find("trainer.inner.rate: "),
             0U);
-  EXPECT_EQ(error_of([](Options& o) { o.parts = {{}, {2}}; }).find("trainer.parts.rate: "), 0U);
-  EXPECT_EQ(error_of([](Options& o) { o.inner.rate = 0.25; }), "a quarter is no rate");
-  EXPECT_EQ(error_of([](Options& o) {
+  EXPECT_EQ(change_error([](CheckedOptions& o) {
+              o.parts = {{}, {2}};
+            }).find("trainer.parts.rate: "),
+            0U);
+  EXPECT_EQ(change_error([](CheckedOptions& o) { o.inner.rate = 0.25; }), "a quarter is no rate");
+  EXPECT_EQ(change_error([](CheckedOptions& o) {
               o.width = 65;
               o.mode = "x";
             }),

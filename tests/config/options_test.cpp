@@ -39,18 +39,18 @@ struct Options {
   }
 };
 
-Options read(const std::string& text) {
+Options read_from(const std::string& text) {
   Node node = parse_yaml(text, "a.yaml");
   set_paths(node, "model");
   return parse<Options>(node);
 }
-std::string error_of(const std::string& text) {
-  return message_of<ConfigError>([&] { read(text); });
+std::string option_error(const std::string& text) {
+  return message_of<ConfigError>([&] { read_from(text); });
 }
 
 TEST(Options, Reads) {
-  EXPECT_EQ(read("").width, 8);
-  const Options options = read(
+  EXPECT_EQ(read_from("").width, 8);
+  const Options options = read_from(
       "_target_: X\n_convert_: all\nwidth: 4\nmode: valid\nscale: 2\nparts: [{rate: 1}, {}]\n"
       "sizes: [3, 4]\ninner: {rate: 0}\nfree: {a: 1}\n");
   EXPECT_EQ(options.width, 4);
@@ -60,42 +60,43 @@ TEST(Options, Reads) {
   EXPECT_EQ(options.sizes, (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(options.inner.rate, 0);
   EXPECT_EQ(options.free.get<int64_t>("a"), 1);
-  EXPECT_EQ(read("sizes: 7").sizes, (std::vector<int64_t>{7}));
-  EXPECT_FALSE(read("scale: null").scale.has_value());
+  EXPECT_EQ(read_from("sizes: 7").sizes, (std::vector<int64_t>{7}));
+  EXPECT_FALSE(read_from("scale: null").scale.has_value());
 }
 
 TEST(Options, Errors) {
-  EXPECT_EQ(error_of("widht: 1"),
+  EXPECT_EQ(option_error("widht: 1"),
             "a.yaml:1:1: model.widht: unknown key 'widht', expected one this part has. Did you "
             "mean 'width'?");
-  EXPECT_EQ(error_of("colour: 1"),
+  EXPECT_EQ(option_error("colour: 1"),
             "a.yaml:1:1: model.colour: unknown key 'colour', expected one this part has. Choices: "
             "width, mode, scale, bounded, parts, sizes, inner, free.");
-  EXPECT_EQ(error_of("widths: 1"),
+  EXPECT_EQ(option_error("widths: 1"),
             "a.yaml:1:1: model.widths: unknown key 'widths', expected one this part has. Did you "
             "mean 'width'?");
-  EXPECT_EQ(error_of("width: 65"),
+  EXPECT_EQ(option_error("width: 65"),
             "a.yaml:1:8: model.width: expected a value from 1 to 64, got 65");
-  EXPECT_EQ(error_of("width: ten"), "a.yaml:1:8: model.width: expected an integer, got 'ten'");
+  EXPECT_EQ(option_error("width: ten"), "a.yaml:1:8: model.width: expected an integer, got 'ten'");
   EXPECT_EQ(
-      error_of("mode: vald"),
+      option_error("mode: vald"),
       "a.yaml:1:7: model.mode: expected one of same, valid, got 'vald'. Did you mean 'valid'?");
-  EXPECT_EQ(error_of("inner: {rate: 1.5}"),
+  EXPECT_EQ(option_error("inner: {rate: 1.5}"),
             "a.yaml:1:15: model.inner.rate: expected a value from 0 to 1, got 1.5");
-  EXPECT_EQ(error_of("inner: {rate: .nan}"),
+  EXPECT_EQ(option_error("inner: {rate: .nan}"),
             "a.yaml:1:15: model.inner.rate: expected a value from 0 to 1, got nan");
-  EXPECT_EQ(error_of("inner: 3"), "a.yaml:1:8: model.inner: expected a map of options, got 3");
-  EXPECT_EQ(error_of("parts: [3]"), "a.yaml:1:9: model.parts[0]: expected a map of options, got 3");
-  EXPECT_EQ(error_of("bounded: 4"),
+  EXPECT_EQ(option_error("inner: 3"), "a.yaml:1:8: model.inner: expected a map of options, got 3");
+  EXPECT_EQ(option_error("parts: [3]"),
+            "a.yaml:1:9: model.parts[0]: expected a map of options, got 3");
+  EXPECT_EQ(option_error("bounded: 4"),
             "a.yaml:1:10: model.bounded: expected a value from 1 to 3, got 4");
-  EXPECT_EQ(error_of("sizes: [10]"),
+  EXPECT_EQ(option_error("sizes: [10]"),
             "a.yaml:1:8: model.sizes: expected a value from 1 to 9, got 10");
 }
 
 TEST(Options, CollectsEveryProblem) {
   EXPECT_EQ(
-      error_of("width: 65\nmode: vald\ninner: {rate: 2, rat: 1}\nparts: [{rate: x}, 3]\n"
-               "sizes: [a, b]\nwidht: 1\nscale: ???\n"),
+      option_error("width: 65\nmode: vald\ninner: {rate: 2, rat: 1}\nparts: [{rate: x}, 3]\n"
+                   "sizes: [a, b]\nwidht: 1\nscale: ???\n"),
       "a.yaml:1:8: model.width: expected a value from 1 to 64, got 65\n"
       "a.yaml:2:7: model.mode: expected one of same, valid, got 'vald'. Did you mean "
       "'valid'?\n"
@@ -112,10 +113,10 @@ TEST(Options, CollectsEveryProblem) {
 }
 
 TEST(Options, KeysOfHydraAndOfTheUser) {
-  EXPECT_EQ(error_of("_partial_: true\n_recursive_: false\n_convert_: all\n_aux: {a: 1}"), "");
-  EXPECT_EQ(error_of("_args_: [1]"),
+  EXPECT_EQ(option_error("_partial_: true\n_recursive_: false\n_convert_: all\n_aux: {a: 1}"), "");
+  EXPECT_EQ(option_error("_args_: [1]"),
             "a.yaml:1:9: model._args_: arguments by position are not supported, name them");
-  EXPECT_EQ(error_of("_targett_: X"),
+  EXPECT_EQ(option_error("_targett_: X"),
             "a.yaml:1:1: model._targett_: unknown key '_targett_', expected one this part has. "
             "Did you mean '_target_'?");
   Node node = parse_yaml("{free_one: 1, inner: {free_two: 2, three: 3}}", "a.yaml");

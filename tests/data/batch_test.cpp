@@ -10,7 +10,7 @@
 namespace cytra {
 namespace {
 
-data::Sample sample_of(const std::string& id, const at::Tensor& image) {
+data::Sample sample_with(const std::string& id, const at::Tensor& image) {
   data::Sample sample;
   sample.id = id;
   sample.tensors["x"] = image;
@@ -19,7 +19,7 @@ data::Sample sample_of(const std::string& id, const at::Tensor& image) {
 
 TEST(Collate, NamesTheSampleThatDiffers) {
   try {
-    data::collate({sample_of("a", at::zeros({1, 4, 4})), sample_of("b", at::zeros({1, 4, 5}))});
+    data::collate({sample_with("a", at::zeros({1, 4, 4})), sample_with("b", at::zeros({1, 4, 5}))});
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -28,22 +28,22 @@ TEST(Collate, NamesTheSampleThatDiffers) {
   }
   for (const data::Collate collate : {data::Collate::stack, data::Collate::pad}) {
     EXPECT_EQ(message_of<DataError>([&] {
-                data::collate(
-                    {sample_of("a", at::zeros({1, 4, 4})), sample_of("b", at::zeros({3, 4, 4}))},
-                    {collate, false, false});
+                data::collate({sample_with("a", at::zeros({1, 4, 4})),
+                               sample_with("b", at::zeros({3, 4, 4}))},
+                              {collate, false, false});
               }),
               "b: 'x' is 3x4x4, that of a in the same batch is 1x4x4; expected the same channels "
               "and dimensions: leave one of them out");
   }
-  data::Sample other = sample_of("b", at::zeros({1, 4, 4}));
+  data::Sample other = sample_with("b", at::zeros({1, 4, 4}));
   other.tensors["y"] = at::zeros({1, 4, 4});
-  EXPECT_THROW(data::collate({sample_of("a", at::zeros({1, 4, 4})), other}), DataError);
+  EXPECT_THROW(data::collate({sample_with("a", at::zeros({1, 4, 4})), other}), DataError);
 }
 
 TEST(Collate, MakesFloatsOfStoredTypes) {
   const at::Tensor bytes = at::arange(16).to(at::kByte).reshape({1, 4, 4});
   const data::Batch batch =
-      data::collate({sample_of("a", bytes), sample_of("b", bytes.to(at::kUInt16))});
+      data::collate({sample_with("a", bytes), sample_with("b", bytes.to(at::kUInt16))});
   EXPECT_EQ(batch.at("x").scalar_type(), at::kFloat);
   EXPECT_TRUE(batch.at("x")[0].equal(bytes.to(at::kFloat)));
   EXPECT_TRUE(batch.at("x")[1].equal(bytes.to(at::kFloat)));
@@ -56,11 +56,11 @@ TEST(Collate, WritesChannelsLast) {
     const at::Tensor a = at::randn(size), b = at::randn(size);
     const auto format =
         size.size() == 3 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
-    const data::Batch batch = data::collate({sample_of("a", a), sample_of("b", b)},
+    const data::Batch batch = data::collate({sample_with("a", a), sample_with("b", b)},
                                             {data::Collate::stack, /*channels_last=*/true, false});
     EXPECT_TRUE(batch.at("x").is_contiguous(format));
     EXPECT_TRUE(batch.at("x").equal(at::stack({a, b})));
-    EXPECT_TRUE(data::collate({sample_of("a", a)}, {data::Collate::stack, true, false})
+    EXPECT_TRUE(data::collate({sample_with("a", a)}, {data::Collate::stack, true, false})
                     .at("x")
                     .is_contiguous(format));
   }
@@ -69,7 +69,7 @@ TEST(Collate, WritesChannelsLast) {
 // As monai.data.pad_list_data_collate: half of what is missing before, the odd one after.
 TEST(Collate, PadsToTheLargest) {
   const data::Batch batch =
-      data::collate({sample_of("a", at::ones({1, 2, 5})), sample_of("b", at::ones({1, 5, 3}))},
+      data::collate({sample_with("a", at::ones({1, 2, 5})), sample_with("b", at::ones({1, 5, 3}))},
                     {data::Collate::pad, false, false});
   ASSERT_EQ(batch.at("x").sizes(), (std::vector<int64_t>{2, 1, 5, 5}));
   at::Tensor a = at::zeros({1, 5, 5}), b = at::zeros({1, 5, 5});
@@ -78,14 +78,14 @@ TEST(Collate, PadsToTheLargest) {
   EXPECT_TRUE(batch.at("x")[0].equal(a));
   EXPECT_TRUE(batch.at("x")[1].equal(b));
   EXPECT_THROW(
-      data::collate({sample_of("a", at::ones({1, 2, 5})), sample_of("b", at::ones({2, 2, 5}))},
+      data::collate({sample_with("a", at::ones({1, 2, 5})), sample_with("b", at::ones({2, 2, 5}))},
                     {data::Collate::pad, false, false}),
       DataError);
 }
 
 TEST(Collate, KeepsImagesApartAsAList) {
   const data::Batch batch =
-      data::collate({sample_of("a", at::ones({1, 2, 5})), sample_of("b", at::ones({2, 5}))},
+      data::collate({sample_with("a", at::ones({1, 2, 5})), sample_with("b", at::ones({2, 5}))},
                     {data::Collate::list, false, false});
   EXPECT_TRUE(batch.tensors.empty());
   ASSERT_EQ(batch.lists.at("x").size(), 2U);
@@ -109,8 +109,8 @@ TEST(BatchMemory, IsUsedAgainWhenNobodyHoldsTheBatch) {
 TEST(BatchBuilder, LeavesOutRowsThatWereNotSet) {
   data::BatchMemory memory(4);
   data::BatchBuilder builder(3, {}, memory);
-  builder.set(2, sample_of("c", at::full({1, 2, 2}, 2)), 7);
-  builder.set(0, sample_of("a", at::full({1, 2, 2}, 1)), 5);
+  builder.set(2, sample_with("c", at::full({1, 2, 2}, 2)), 7);
+  builder.set(0, sample_with("a", at::full({1, 2, 2}, 1)), 5);
   const data::Batch batch = builder.finish();
   EXPECT_EQ(batch.ids, (std::vector<std::string>{"a", "c"}));
   EXPECT_EQ(batch.keys, (std::vector<uint64_t>{5, 7}));

@@ -7,16 +7,13 @@
 #include "data/loader.h"
 #include "data/pipeline.h"
 #include "io/image.h"
+#include "tests/data/make_transform.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
 
-std::shared_ptr<data::Transform> make(const std::string& text) {
-  return cytra::make<data::Transform>(text);
-}
-
-data::Sample sample_of(const std::string& path) {
+data::Sample sample_at(const std::string& path) {
   data::Sample sample;
   sample.id = path;
   sample.sources["raw"].path = path;
@@ -47,16 +44,16 @@ TEST_F(Lazy, ACropIsThatOfTheWholeImage) {
         "{_target_: RandCropByPosNegLabeld, keys: [raw, seg], label_key: seg, spatial_size: [2, "
         "16, 16]}",
         "{_target_: CenterSpatialCropd, keys: [raw, seg], roi_size: [2, 16, 16]}"}) {
-    data::Sample whole = sample_of(dir_ / "a.ome.tif"), part = whole;
+    data::Sample whole = sample_at(dir_ / "a.ome.tif"), part = whole;
     Rng rng(3), same(3);
-    make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3}")->apply(whole, rng);
-    make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")
+    make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3}")->apply(whole, rng);
+    make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")
         ->apply(part, same);
     EXPECT_TRUE(part.tensors.empty());
     EXPECT_EQ(part.size("raw"), (std::vector<int64_t>{6, 64, 80}));
     for (int twice = 0; twice < 2; ++twice) {
-      make(crop)->apply(whole, rng);
-      make(crop)->apply(part, same);
+      make_transform(crop)->apply(whole, rng);
+      make_transform(crop)->apply(part, same);
     }
     for (const char* key : {"raw", "seg"})
       EXPECT_TRUE(part.at(key).equal(whole.at(key))) << crop << " " << key;
@@ -66,10 +63,11 @@ TEST_F(Lazy, ACropIsThatOfTheWholeImage) {
 
 TEST_F(Lazy, ReadsNoMoreThanTheCrop) {
   const std::string path = dir_ / "a.ome.tif";
-  data::Sample sample = sample_of(path);
+  data::Sample sample = sample_at(path);
   Rng rng(0);
-  make("{_target_: LoadImaged, keys: raw, spatial_dims: 3, lazy: true}")->apply(sample, rng);
-  make("{_target_: SpatialCropd, keys: raw, roi_start: [0, 0, 0], roi_end: [1, 16, 16]}")
+  make_transform("{_target_: LoadImaged, keys: raw, spatial_dims: 3, lazy: true}")
+      ->apply(sample, rng);
+  make_transform("{_target_: SpatialCropd, keys: raw, roi_start: [0, 0, 0], roi_end: [1, 16, 16]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.unread.count("raw"), 1U);
   EXPECT_EQ(sample.unread.at("raw").region.size, (std::array<int64_t, 3>{1, 16, 16}));
@@ -81,8 +79,9 @@ TEST_F(Lazy, IsNotKeptByTheCacheAndGivesTheSameDraws) {
   const auto cache = std::make_shared<data::CacheManager>(data::CacheLimits{1, "", 0, false});
   const auto pipeline = [&](const char* load) {
     data::Transforms transforms{
-        make(load), make("{_target_: RandSpatialCropd, keys: [raw], roi_size: [2, 8, 8]}")};
-    return data::Pipeline({sample_of(dir_ / "a.ome.tif")}, std::move(transforms), cache, false);
+        make_transform(load),
+        make_transform("{_target_: RandSpatialCropd, keys: [raw], roi_size: [2, 8, 8]}")};
+    return data::Pipeline({sample_at(dir_ / "a.ome.tif")}, std::move(transforms), cache, false);
   };
   const data::Pipeline lazy =
       pipeline("{_target_: LoadImaged, keys: [raw], spatial_dims: 3, lazy: true}");
@@ -101,10 +100,10 @@ TEST_F(Lazy, IsNotKeptByTheCacheAndGivesTheSameDraws) {
 TEST_F(Lazy, WhatNoTransformReadsIsInTheBatch) {
   for (const char* next : {"", "{_target_: RandFlipd, keys: [raw], prob: 0.5}"}) {
     data::DataLoaderSpec spec;
-    spec.items.assign(6, sample_of(dir_ / "a.ome.tif"));
+    spec.items.assign(6, sample_at(dir_ / "a.ome.tif"));
     spec.transforms = {
-        make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")};
-    if (*next != 0) spec.transforms.push_back(make(next));
+        make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")};
+    if (*next != 0) spec.transforms.push_back(make_transform(next));
     spec.options.batch_size = 3;
     spec.options.num_workers = 2;
     data::DataLoader loader(std::move(spec));
@@ -120,12 +119,15 @@ TEST_F(Lazy, WhatNoTransformReadsIsInTheBatch) {
 }
 
 TEST_F(Lazy, PaddingReadsNothingWhereNothingIsMissing) {
-  data::Sample sample = sample_of(dir_ / "a.ome.tif");
+  data::Sample sample = sample_at(dir_ / "a.ome.tif");
   Rng rng(0);
-  make("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")->apply(sample, rng);
-  make("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [4, 64, 16]}")->apply(sample, rng);
+  make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3, lazy: true}")
+      ->apply(sample, rng);
+  make_transform("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [4, 64, 16]}")
+      ->apply(sample, rng);
   EXPECT_EQ(sample.unread.size(), 2U);
-  make("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [8, 64, 16]}")->apply(sample, rng);
+  make_transform("{_target_: SpatialPadd, keys: [raw, seg], spatial_size: [8, 64, 16]}")
+      ->apply(sample, rng);
   EXPECT_EQ(sample.at("seg").sizes(), (std::vector<int64_t>{2, 8, 64, 80}));
 }
 
@@ -135,10 +137,11 @@ TEST_F(Lazy, ACacheTellsPipelinesApart) {
   std::optional<data::Pipeline> pipeline;
   data::Stage stage{nullptr};
   for (const int64_t size : {8, 12}) {
-    data::Transforms transforms{make("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}"),
-                                make("{_target_: CenterSpatialCropd, keys: [raw], roi_size: " +
-                                     std::to_string(size) + "}")};
-    pipeline.emplace(std::vector<data::Sample>{sample_of(dir_ / "a.ome.tif")},
+    data::Transforms transforms{
+        make_transform("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}"),
+        make_transform(
+            "{_target_: CenterSpatialCropd, keys: [raw], roi_size: " + std::to_string(size) + "}")};
+    pipeline.emplace(std::vector<data::Sample>{sample_at(dir_ / "a.ome.tif")},
                      std::move(transforms),
                      cache,
                      false);
@@ -147,10 +150,11 @@ TEST_F(Lazy, ACacheTellsPipelinesApart) {
 }
 
 TEST_F(Lazy, AStackIsNoPlane) {
-  data::Sample sample = sample_of(dir_ / "a.ome.tif");
+  data::Sample sample = sample_at(dir_ / "a.ome.tif");
   Rng rng(0);
-  EXPECT_THROW(make("{_target_: LoadImaged, keys: [raw], lazy: true}")->apply(sample, rng),
-               DataError);
+  EXPECT_THROW(
+      make_transform("{_target_: LoadImaged, keys: [raw], lazy: true}")->apply(sample, rng),
+      DataError);
 }
 
 }  // namespace

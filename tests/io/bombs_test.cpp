@@ -21,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kSlower = 5;
-#else
-constexpr double kSlower = 1;
-#endif
-
 /// The DataError's message, got within a second. Memory: mutants_test.cpp and RLIMIT_AS.
 std::string refusal(const std::string& path, const Selection& selection = {}) {
   const std::clock_t start = std::clock();

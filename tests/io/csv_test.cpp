@@ -13,7 +13,7 @@ Table parse(const std::string& text, const std::string& name = "a.csv") {
   return read_table(folder / name);
 }
 
-std::string error_of(const std::string& text, const std::string& name = "a.csv") {
+std::string csv_error(const std::string& text, const std::string& name = "a.csv") {
   const std::string message = message_of<DataError>([&] { parse(text, name); });
   const std::size_t at = message.find("/" + name + ":");
   return at == std::string::npos ? message : message.substr(at + 1);
@@ -40,22 +40,23 @@ TEST(Csv, Oddities) {
 }
 
 TEST(Csv, ErrorsNameTheLine) {
-  EXPECT_EQ(error_of("").substr(0, 21), "a.csv: empty, expecte");
-  EXPECT_EQ(error_of("\n\r\n").substr(0, 12), "a.csv: empty");
-  EXPECT_EQ(error_of("a,b\n1,2\n1\n"),
+  EXPECT_EQ(csv_error("").substr(0, 21), "a.csv: empty, expecte");
+  EXPECT_EQ(csv_error("\n\r\n").substr(0, 12), "a.csv: empty");
+  EXPECT_EQ(csv_error("a,b\n1,2\n1\n"),
             "a.csv:3: 1 cells, expected 2 as in the header; quote a cell that holds a separator");
-  EXPECT_EQ(error_of("a,b\n\"x\ny\",1\n1,2,3\n").substr(0, 17), "a.csv:4: 3 cells,");
-  EXPECT_EQ(error_of("a,b\n1,\"x\n2,3\n").substr(0, 40),
+  EXPECT_EQ(csv_error("a,b\n\"x\ny\",1\n1,2,3\n").substr(0, 17), "a.csv:4: 3 cells,");
+  EXPECT_EQ(csv_error("a,b\n1,\"x\n2,3\n").substr(0, 40),
             "a.csv:2: a quote that is never closed, e");
-  EXPECT_EQ(error_of("a,b\n1,\"").substr(0, 15), "a.csv:2: a quot");
-  EXPECT_EQ(error_of("a,b\n\"x\"y,1\n").substr(0, 36), "a.csv:2: text after a closing quote,");
-  EXPECT_EQ(error_of("a,b,a\n").substr(0, 36), "a.csv:1: the column 'a' occurs twice");
-  EXPECT_EQ(error_of("raw;seg\n1;2\n").substr(0, 42), "a.csv:1: the cells are separated by ';', e");
-  EXPECT_NE(error_of("raw\tseg\n1\t2\n").find("'\\t'"), std::string::npos);
-  EXPECT_NE(error_of("raw,seg\n1,2\n", "a.tsv").find("','"), std::string::npos);
-  EXPECT_NE(error_of(std::string("\xFF\xFE"
-                                 "a\0,\0",
-                                 6))
+  EXPECT_EQ(csv_error("a,b\n1,\"").substr(0, 15), "a.csv:2: a quot");
+  EXPECT_EQ(csv_error("a,b\n\"x\"y,1\n").substr(0, 36), "a.csv:2: text after a closing quote,");
+  EXPECT_EQ(csv_error("a,b,a\n").substr(0, 36), "a.csv:1: the column 'a' occurs twice");
+  EXPECT_EQ(csv_error("raw;seg\n1;2\n").substr(0, 42),
+            "a.csv:1: the cells are separated by ';', e");
+  EXPECT_NE(csv_error("raw\tseg\n1\t2\n").find("'\\t'"), std::string::npos);
+  EXPECT_NE(csv_error("raw,seg\n1,2\n", "a.tsv").find("','"), std::string::npos);
+  EXPECT_NE(csv_error(std::string("\xFF\xFE"
+                                  "a\0,\0",
+                                  6))
                 .find("UTF-8"),
             std::string::npos);
   EXPECT_THROW(read_table("/proc/none/a.csv"), ConfigError);

@@ -15,24 +15,24 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_dicom(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/dicom/" + name;
 }
-json cases() {
-  return json::parse(bytes_of(golden("cases.json")));
+json dicom_cases() {
+  return json::parse(bytes_of(golden_dicom("cases.json")));
 }
-std::string place_of(const json& entry) {
+std::string dicom_place(const json& entry) {
   return entry.contains("real") ? real_data("pydicom/" + entry["file"].get<std::string>())
-                                : golden(entry["file"]);
+                                : golden_dicom(entry["file"]);
 }
 
 TEST(Dicom, IsReadAsPydicomReadsIt) {
   SKIP_WITHOUT_MODULE("dicom");
   int count = 0;
-  for (const json& entry : cases()) {
-    if (entry.contains("real") && !std::filesystem::exists(place_of(entry))) continue;
+  for (const json& entry : dicom_cases()) {
+    if (entry.contains("real") && !std::filesystem::exists(dicom_place(entry))) continue;
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(place_of(entry), selection_of(entry));
+    const auto reader = open_image(dicom_place(entry), selection_of(entry));
     const ImageInfo& info = reader->info();
     EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(info.shape), entry["shape"]);
@@ -61,8 +61,8 @@ TEST(Dicom, RealFilesAreThere) {
   SKIP_WITHOUT_MODULE("dicom");
   SKIP_WITHOUT_REAL_DATA();
   int count = 0;
-  for (const json& entry : cases()) {
-    if (entry.contains("real") && std::filesystem::exists(place_of(entry))) ++count;
+  for (const json& entry : dicom_cases()) {
+    if (entry.contains("real") && std::filesystem::exists(dicom_place(entry))) ++count;
   }
   EXPECT_EQ(count, 6);
 }
@@ -71,7 +71,7 @@ TEST(Dicom, RegionsAndChannelsArePartsOfTheWhole) {
   SKIP_WITHOUT_MODULE("dicom");
   for (const char* name : {"oblique", "rle_u8.dcm", "j2k_rgb.dcm", "jls_rgb.dcm", "bits.dcm"}) {
     SCOPED_TRACE(name);
-    const auto reader = open_image(golden(name));
+    const auto reader = open_image(golden_dicom(name));
     const Image whole = reader->read({});
     const auto [c, z, y, x] = whole.shape;
     const Region region{{z / 2, 1, 2}, {z - z / 2, y - 2, x - 3}};
@@ -80,7 +80,7 @@ TEST(Dicom, RegionsAndChannelsArePartsOfTheWhole) {
     EXPECT_EQ(part.geometry.affine, expected.geometry.affine);
     Selection last;
     last.channels = {c - 1};
-    const Image channel = open_image(golden(name), last)->read({});
+    const Image channel = open_image(golden_dicom(name), last)->read({});
     EXPECT_TRUE(std::equal(channel.pixels.rbegin(), channel.pixels.rend(), whole.pixels.rbegin()));
     EXPECT_EQ(channel.shape[0], 1);
   }
@@ -89,7 +89,7 @@ TEST(Dicom, RegionsAndChannelsArePartsOfTheWhole) {
 TEST(Dicom, IsReadBySeveralThreads) {
   SKIP_WITHOUT_MODULE("dicom");
   for (const char* name : {"oblique", "jls_u16.dcm", "jpeg_lossless_u8.dcm", "rle_rgb.dcm"}) {
-    const auto reader = open_image(golden(name));
+    const auto reader = open_image(golden_dicom(name));
     const Image whole = reader->read({});
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
@@ -97,7 +97,7 @@ TEST(Dicom, IsReadBySeveralThreads) {
       threads.emplace_back([&] {
         for (int k = 0; k < 20; ++k) {
           if (reader->read({}).pixels != whole.pixels ||
-              open_image(golden(name))->read({}).pixels != whole.pixels)
+              open_image(golden_dicom(name))->read({}).pixels != whole.pixels)
             ++wrong;
         }
       });
@@ -109,10 +109,10 @@ TEST(Dicom, IsReadBySeveralThreads) {
 
 TEST(Dicom, FoldersAndFilesAreImagePaths) {
   const Folder folder;
-  EXPECT_TRUE(is_image_path(golden("axial")));
-  EXPECT_TRUE(is_image_path(golden("explicit.dcm")));
+  EXPECT_TRUE(is_image_path(golden_dicom("axial")));
+  EXPECT_TRUE(is_image_path(golden_dicom("explicit.dcm")));
   std::filesystem::create_directory(folder / "bare");
-  put(folder / "bare/IM1", bytes_of(golden("bare_implicit.dcm")));
+  put(folder / "bare/IM1", bytes_of(golden_dicom("bare_implicit.dcm")));
   EXPECT_TRUE(is_image_path(folder / "bare"));
   EXPECT_TRUE(is_image_path("IM.DCM"));
   put(folder / "a.txt", "text");
@@ -121,7 +121,7 @@ TEST(Dicom, FoldersAndFilesAreImagePaths) {
 
 TEST(Dicom, SeveralSeriesAreListed) {
   SKIP_WITHOUT_MODULE("dicom");
-  const std::string message = error_of(golden("two_series"));
+  const std::string message = error_of(golden_dicom("two_series"));
   for (const char* words : {"2 DICOM series",
                             "0: 1.2.3.1 'times 1', 2 slices of 5 x 4",
                             "1: 1.2.3.2 'times 3', 6 slices",
@@ -133,7 +133,7 @@ TEST(Dicom, AMissingSliceIsAnError) {
   SKIP_WITHOUT_MODULE("dicom");
   const Folder folder;
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(golden("axial"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(golden_dicom("axial"))) {
     if (entry.path().extension() != ".txt") files.push_back(entry.path().string());
   }
   ASSERT_EQ(files.size(), 6U);
@@ -161,13 +161,13 @@ TEST(Dicom, AMissingSliceIsAnError) {
 TEST(Dicom, WhatIsDamagedOrNotKnownIsRefused) {
   SKIP_WITHOUT_MODULE("dicom");
   const Folder folder;
-  const std::string whole = bytes_of(golden("explicit.dcm")), path = folder / "a.dcm";
+  const std::string whole = bytes_of(golden_dicom("explicit.dcm")), path = folder / "a.dcm";
   put(path, whole.substr(0, whole.size() - 20));
   EXPECT_NE(error_of(path).find("expected a complete DICOM file"), std::string::npos)
       << error_of(path);
   const auto replaced =
       [&](const std::string& name, const std::string& from, const std::string& to) {
-        std::string bytes = bytes_of(golden(name));
+        std::string bytes = bytes_of(golden_dicom(name));
         const std::size_t at = bytes.find(from);
         EXPECT_NE(at, std::string::npos);
         bytes.replace(at, to.size(), to);
@@ -188,14 +188,14 @@ TEST(Dicom, WhatIsDamagedOrNotKnownIsRefused) {
 TEST(Dicom, DeepSequencesAndBombsEndQuickly) {
   SKIP_WITHOUT_MODULE("dicom");
   const Folder folder;
-  const std::string path = folder / "a.dcm", whole = bytes_of(golden("implicit.dcm"));
+  const std::string path = folder / "a.dcm", whole = bytes_of(golden_dicom("implicit.dcm"));
   std::string deep = whole;
   const std::string sequence("\x08\0\x40\x11\xff\xff\xff\xff\xfe\xff\0\xe0\xff\xff\xff\xff", 16);
   for (int i = 0; i < 200000; ++i) deep += sequence;
   put(path, deep);
   EXPECT_NE(error_of(path).find("sequences within"), std::string::npos) << error_of(path);
 
-  const std::string deflated = bytes_of(golden("deflated.dcm"));
+  const std::string deflated = bytes_of(golden_dicom("deflated.dcm"));
   const auto word = static_cast<std::size_t>(static_cast<unsigned char>(deflated[140]));
   std::string zeros(std::size_t{40} << 20, '\0'), packed(std::size_t{1} << 20, '\0');
   z_stream stream{};
@@ -216,7 +216,7 @@ TEST(Dicom, DeepSequencesAndBombsEndQuickly) {
 TEST(Dicom, ATypeThatDicomDoesNotHaveIsRefused) {
   SKIP_WITHOUT_MODULE("dicom");
   const Folder folder;
-  std::string bytes = bytes_of(golden("explicit.dcm"));
+  std::string bytes = bytes_of(golden_dicom("explicit.dcm"));
   const std::size_t place = bytes.find("US", 300);  // of an element of the data set
   ASSERT_NE(place, std::string::npos);
   bytes.replace(place, 2, "LF");

@@ -18,7 +18,7 @@ namespace {
 
 using test::records_of;
 
-std::string golden() {
+std::string golden_events() {
   return read_file(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/events.tfevents");
 }
 
@@ -42,7 +42,7 @@ TEST(Crc32c, KnownValues) {  // RFC 3720, B.4, and the check value of the CRC ca
 }
 
 TEST(EventFile, BytesAreThoseOfTensorBoard) {
-  const std::vector<std::string> expected = records_of(golden());
+  const std::vector<std::string> expected = records_of(golden_events());
   ASSERT_EQ(expected.size(), 11U);
   const config::Node tree = config::parse_yaml(
       "{model.depth: 3, optimizer.lr: 1e-3, flag: true, model._target_: DynUNet, none: null, "

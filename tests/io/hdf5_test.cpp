@@ -11,24 +11,24 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_hdf5(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/hdf5/" + name;
 }
-json cases() {
-  return json::parse(bytes_of(golden("cases.json")));
+json hdf5_cases() {
+  return json::parse(bytes_of(golden_hdf5("cases.json")));
 }
-std::string place_of(const json& entry) {
+std::string hdf5_place(const json& entry) {
   return entry.contains("real") ? real_data("plantseg/" + entry["file"].get<std::string>())
-                                : golden(entry["file"]);
+                                : golden_hdf5(entry["file"]);
 }
 
 TEST(Hdf5, IsReadAsH5pyReadsIt) {
   SKIP_WITHOUT_MODULE("hdf5");
   int count = 0;
-  for (const json& entry : cases()) {
-    if (entry.contains("real") && !std::filesystem::exists(file_of(place_of(entry)))) continue;
+  for (const json& entry : hdf5_cases()) {
+    if (entry.contains("real") && !std::filesystem::exists(file_of(hdf5_place(entry)))) continue;
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(place_of(entry), selection_of(entry));
+    const auto reader = open_image(hdf5_place(entry), selection_of(entry));
     const ImageInfo& info = reader->info();
     EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(info.shape), entry["shape"]);
@@ -46,10 +46,10 @@ TEST(Hdf5, IsReadAsH5pyReadsIt) {
 
 TEST(Hdf5, RegionsAndChannelsArePartsOfTheWhole) {
   SKIP_WITHOUT_MODULE("hdf5");
-  for (const json& entry : cases()) {
+  for (const json& entry : hdf5_cases()) {
     if (entry.contains("real")) continue;
     SCOPED_TRACE(entry.dump());
-    const std::string path = place_of(entry);
+    const std::string path = hdf5_place(entry);
     const auto reader = open_image(path, selection_of(entry));
     const Image whole = reader->read({});
     const auto [c, z, y, x] = whole.shape;
@@ -67,7 +67,7 @@ TEST(Hdf5, RegionsAndChannelsArePartsOfTheWhole) {
 
 TEST(Hdf5, IsReadBySeveralThreads) {
   SKIP_WITHOUT_MODULE("hdf5");
-  const auto reader = open_image(golden("sets.hdf5/raw"));
+  const auto reader = open_image(golden_hdf5("sets.hdf5/raw"));
   const Image whole = reader->read({});
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -75,7 +75,7 @@ TEST(Hdf5, IsReadBySeveralThreads) {
     threads.emplace_back([&] {
       for (int k = 0; k < 50; ++k) {
         if (reader->read({}).pixels != whole.pixels ||
-            read_image(golden("sets.hdf5/raw")).pixels != whole.pixels)
+            read_image(golden_hdf5("sets.hdf5/raw")).pixels != whole.pixels)
           ++wrong;
       }
     });
@@ -87,36 +87,37 @@ TEST(Hdf5, IsReadBySeveralThreads) {
 TEST(Hdf5, NamesItsDataSets) {
   SKIP_WITHOUT_MODULE("hdf5");
   for (const char* place : {"sets.hdf5", "sets.hdf5/nothing"}) {
-    const std::string message = error_of(golden(place));
+    const std::string message = error_of(golden_hdf5(place));
     for (const char* words :
          {"expected", "plane (9 x 8)", "a/colour (2 x 4 x 9 x 8)", "raw (4 x 9 x 8)"})
       EXPECT_NE(message.find(words), std::string::npos) << message;
     EXPECT_EQ(message.find("scalar"), std::string::npos) << message;
   }
   EXPECT_TRUE(is_image_path("a.H5"));
-  EXPECT_EQ(file_of(golden("sets.hdf5/a/colour")), golden("sets.hdf5"));
+  EXPECT_EQ(file_of(golden_hdf5("sets.hdf5/a/colour")), golden_hdf5("sets.hdf5"));
   EXPECT_EQ(file_of("no.h5/raw"), "no.h5/raw");
 }
 
 TEST(Hdf5, NothingOutsideOfTheFileIsRead) {
   SKIP_WITHOUT_MODULE("hdf5");
-  EXPECT_NE(error_of(golden("sets.hdf5/outside")).find("no data set 'outside'"), std::string::npos);
+  EXPECT_NE(error_of(golden_hdf5("sets.hdf5/outside")).find("no data set 'outside'"),
+            std::string::npos);
   for (const char* name : {"sets.hdf5/virtual", "sets.hdf5/external"})
-    EXPECT_NE(error_of(golden(name)).find("in other files"), std::string::npos) << name;
-  EXPECT_NE(error_of(golden("sets.hdf5/lzf")).find("filter 32000 (lzf)"), std::string::npos);
+    EXPECT_NE(error_of(golden_hdf5(name)).find("in other files"), std::string::npos) << name;
+  EXPECT_NE(error_of(golden_hdf5("sets.hdf5/lzf")).find("filter 32000 (lzf)"), std::string::npos);
 }
 
 TEST(Hdf5, WhatThisVersionCannotReadIsSaid) {
   SKIP_WITHOUT_MODULE("hdf5");
-  const std::string message = error_of(golden("latest.h5"));  // "" where the library is as new
+  const std::string message = error_of(golden_hdf5("latest.h5"));  // "" where the library is as new
   EXPECT_TRUE(message.empty() || message.find("libver='latest'") != std::string::npos) << message;
-  EXPECT_NE(error_of(golden("attributes.h5")).find("axistags"), std::string::npos);
+  EXPECT_NE(error_of(golden_hdf5("attributes.h5")).find("axistags"), std::string::npos);
 }
 
 TEST(Hdf5, DamagedTextsAreErrors) {  // libhdf5 crashes on them
   SKIP_WITHOUT_MODULE("hdf5");
   const Folder folder;
-  const std::string path = folder / "a.h5", bytes = bytes_of(golden("ilastik_yxc.h5"));
+  const std::string path = folder / "a.h5", bytes = bytes_of(golden_hdf5("ilastik_yxc.h5"));
   const std::size_t heap = bytes.find("GCOL"), text = bytes.find("{\"axes\"");
   ASSERT_NE(heap, std::string::npos);
   ASSERT_GT(text, heap);
@@ -135,7 +136,7 @@ TEST(Hdf5, DamagedTextsAreErrors) {  // libhdf5 crashes on them
 TEST(Hdf5, CutFilesAndDamagedChunksAreErrors) {
   SKIP_WITHOUT_MODULE("hdf5");
   const Folder folder;
-  const std::string path = folder / "a.h5", bytes = bytes_of(golden("uint16.h5"));
+  const std::string path = folder / "a.h5", bytes = bytes_of(golden_hdf5("uint16.h5"));
   for (std::size_t size = 10; size < bytes.size(); size += 37) {
     put(path, bytes.substr(0, size));
     EXPECT_NE(error_of(path).find("expected"), std::string::npos) << size;

@@ -14,6 +14,13 @@
 
 namespace cytra::io {
 
+// Sanitizers make everything slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kSlower = 5;
+#else
+constexpr double kSlower = 1;
+#endif
+
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 2654435761 + 1) {}

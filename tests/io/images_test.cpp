@@ -5,18 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
-#include "tests/io/fixture.h"
+#include "tests/io/golden_cases.h"
 
 namespace cytra::io {
 namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_image(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/images/" + name;
 }
 
-Selection selection_of(const json& entry) {
+Selection selection_for(const json& entry) {
   Selection selection;
   selection.scene = entry.value("scene", 0);
   selection.level = entry.value("level", 0);
@@ -25,13 +25,8 @@ Selection selection_of(const json& entry) {
   return selection;
 }
 
-uint32_t crc_of(const Image& image) {
-  return static_cast<uint32_t>(
-      ::crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())));
-}
-
 /// A part of `whole` by the plainest way.
-std::vector<unsigned char> part_of(const Image& whole, const Region& region) {
+std::vector<unsigned char> part_of_image(const Image& whole, const Region& region) {
   std::vector<unsigned char> part;
   const std::size_t size = size_of(whole.dtype);
   for (int64_t c = 0; c < whole.shape[0]; ++c) {
@@ -64,17 +59,17 @@ Region some_region(const ImageInfo& info, uint32_t& state) {
   return region;
 }
 
-json cases() {
-  std::ifstream file(golden("cases.json"));
+json image_cases() {
+  std::ifstream file(golden_image("cases.json"));
   return json::parse(file);
 }
 
 TEST(Images, AreReadAsTheirWritersMeant) {
   int count = 0;
-  for (const json& entry : cases()) {
+  for (const json& entry : image_cases()) {
     const auto name = entry["file"].get<std::string>();
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(golden(name), selection_of(entry));
+    const auto reader = open_image(golden_image(name), selection_for(entry));
     const ImageInfo& info = reader->info();
     EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(info.shape), entry["shape"]);
@@ -117,15 +112,15 @@ TEST(Images, NiftiWithoutFormsLiesAsNibabelPutsIt) {
 }
 
 TEST(Images, ColoursOfPrintAreRefused) {
-  const std::string message = message_of<DataError>([] { read_image(golden("cmyk.jpg")); });
+  const std::string message = message_of<DataError>([] { read_image(golden_image("cmyk.jpg")); });
   EXPECT_NE(message.find("CMYK"), std::string::npos) << message;
 }
 
 TEST(Images, RegionsAreThePartsOfTheWhole) {
   uint32_t state = 7;
-  for (const json& entry : cases()) {
+  for (const json& entry : image_cases()) {
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(golden(entry["file"]), selection_of(entry));
+    const auto reader = open_image(golden_image(entry["file"]), selection_for(entry));
     const Image whole = reader->read({});
     for (int i = 0; i < 8; ++i) {
       const Region region = some_region(reader->info(), state);
@@ -133,7 +128,7 @@ TEST(Images, RegionsAreThePartsOfTheWhole) {
       EXPECT_EQ(
           part.shape,
           (std::array<int64_t, 4>{whole.shape[0], region.size[0], region.size[1], region.size[2]}));
-      ASSERT_TRUE(part.pixels == part_of(whole, region));
+      ASSERT_TRUE(part.pixels == part_of_image(whole, region));
     }
     for (const Region& bad : {Region{{0, 0, 0}, {1, 1, 1000}},
                               Region{{-1, 0, 0}, {1, 1, 1}},
@@ -156,8 +151,8 @@ TEST(Images, ManyThreadsReadOneReader) {
     Selection selection;
     if (std::string(name).find("pyramid") == 0 || std::string(name).find("time") == 0)
       selection.timepoint = 1;
-    const auto reader = open_image(golden(name), selection);
-    const Image whole = read_image(golden(name), selection);
+    const auto reader = open_image(golden_image(name), selection);
+    const Image whole = read_image(golden_image(name), selection);
     std::vector<std::thread> threads;
     std::vector<int> wrong(4, 0);
     for (std::size_t t = 0; t < wrong.size(); ++t) {
@@ -165,7 +160,7 @@ TEST(Images, ManyThreadsReadOneReader) {
         auto state = static_cast<uint32_t>(t);
         for (int i = 0; i < 50; ++i) {
           const Region region = some_region(reader->info(), state);
-          wrong[t] += reader->read(region).pixels != part_of(whole, region);
+          wrong[t] += reader->read(region).pixels != part_of_image(whole, region);
         }
       });
     }
@@ -175,7 +170,7 @@ TEST(Images, ManyThreadsReadOneReader) {
 }
 
 TEST(Images, TheAffineOfARegionIsThatOfItsFirstVoxel) {
-  const auto reader = open_image(golden("five.nii"), {0, 0, 1, {}});
+  const auto reader = open_image(golden_image("five.nii"), {0, 0, 1, {}});
   const auto whole = reader->info().geometry.affine;
   const auto part = reader->read({{1, 2, 3}, {1, 1, 1}}).geometry.affine;
   for (std::size_t row = 0; row < 12; row += 4) {
@@ -186,7 +181,7 @@ TEST(Images, TheAffineOfARegionIsThatOfItsFirstVoxel) {
 
 TEST(Images, RefuseASelectionThatIsNotThere) {
   const auto message = [](const std::string& name, const Selection& selection) {
-    return message_of<DataError>([&] { open_image(golden(name), selection); });
+    return message_of<DataError>([&] { open_image(golden_image(name), selection); });
   };
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
@@ -211,7 +206,7 @@ TEST(Images, ReadsRealFiles) {
   std::ifstream file(path);
   for (const json& entry : json::parse(file)) {
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(real_data(entry["file"]), selection_of(entry));
+    const auto reader = open_image(real_data(entry["file"]), selection_for(entry));
     const Image image = reader->read({});
     EXPECT_EQ(name_of(image.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(image.shape), entry["shape"]);

@@ -19,11 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kSlower = 5;
-#else
-constexpr double kSlower = 1;
-#endif
 // For all of check_image(), which keeps one whole image of 64 MB and makes another.
 constexpr int64_t kMostHeap = int64_t{300} << 20;
 // A chunk of Zarr may have 1 GB, whatever the size of its file.
@@ -97,9 +92,9 @@ Source source_of(const std::string& path) {
 }
 
 /// The golden files with these extensions.
-std::vector<Source> golden(const std::vector<std::string>& extensions,
-                           const std::vector<std::string>& folders = {
-                               "images", "tiff", "tiff_family", "ome_set"}) {
+std::vector<Source> golden_sources(const std::vector<std::string>& extensions,
+                                   const std::vector<std::string>& folders = {
+                                       "images", "tiff", "tiff_family", "ome_set"}) {
   std::vector<std::string> paths;
   for (const std::string& name : folders) {
     const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + name;
@@ -164,7 +159,7 @@ TEST(Mutants, KeptFile) {  // CYTRA_MUTANT: the path of one that failed before
 
 TEST(Mutants, Tiff) {
   const Folder folder;
-  std::vector<Source> sources = golden({".tif"});
+  std::vector<Source> sources = golden_sources({".tif"});
   using Compression = WriteOptions::Compression;
   for (const auto compression :
        {Compression::none, Compression::deflate, Compression::lzw, Compression::zstd}) {
@@ -182,7 +177,7 @@ TEST(Mutants, Tiff) {
 }
 
 TEST(Mutants, TiffOfMicroscopes) {  // damage anywhere: much of them is description
-  run_mutants(golden({".lsm", ".stk"}, {"tiff_family"}), change_directory);
+  run_mutants(golden_sources({".lsm", ".stk"}, {"tiff_family"}), change_directory);
 }
 
 /// Of a large strip no more is kept than its compressed bytes.
@@ -210,7 +205,7 @@ TEST(Memory, OfALargeTiffStrip) {
 
 TEST(Mutants, TiffDescription) {  // OME-XML, ImageJ's, tifffile's
   std::vector<Source> sources;
-  for (Source& source : golden({".tif"})) {
+  for (Source& source : golden_sources({".tif"})) {
     for (const char* mark : {"<OME", "ImageJ=", "{\"shape\""}) {
       if (source.bytes.find(mark) != std::string::npos) sources.push_back(source);
     }
@@ -219,7 +214,7 @@ TEST(Mutants, TiffDescription) {  // OME-XML, ImageJ's, tifffile's
 }
 
 TEST(Mutants, Nifti) {
-  run_mutants(golden({".nii", ".hdr"}), {});
+  run_mutants(golden_sources({".nii", ".hdr"}), {});
 }
 
 std::string inflated(const std::string& bytes) {
@@ -250,9 +245,9 @@ std::string deflated(const std::string& plain) {
 }
 
 TEST(Mutants, NiftiGzip) {
-  std::vector<Source> sources = golden({".nii.gz"});
+  std::vector<Source> sources = golden_sources({".nii.gz"});
   ASSERT_FALSE(sources.empty());
-  const std::vector<Source> plain = golden({".nii"});
+  const std::vector<Source> plain = golden_sources({".nii"});
   run_mutants(sources, [&](std::string& bytes, Random& random) {  // damage below the compression
     const Source& source = plain[random.below(plain.size())];
     std::string inner = random.below(2) == 0 ? inflated(bytes) : source.bytes;
@@ -262,7 +257,7 @@ TEST(Mutants, NiftiGzip) {
 }
 
 TEST(Mutants, Npy) {
-  run_mutants(golden({".npy"}), [](std::string& bytes, Random& random) {
+  run_mutants(golden_sources({".npy"}), [](std::string& bytes, Random& random) {
     std::string header = bytes.substr(0, 128);
     change_text(header, random);
     header.resize(std::min<std::size_t>(bytes.size(), 128), ' ');
@@ -271,11 +266,11 @@ TEST(Mutants, Npy) {
 }
 
 TEST(Mutants, Jpeg) {
-  run_mutants(golden({".jpg", ".jpeg"}), {});
+  run_mutants(golden_sources({".jpg", ".jpeg"}), {});
 }
 
 TEST(Mutants, Jpeg2000) {
-  run_mutants(golden({".jp2", ".j2k"}), {});
+  run_mutants(golden_sources({".jp2", ".j2k"}), {});
 }
 
 /// A PNG's parts with the checksums that they would have, or hardly a mutant came through.
@@ -445,15 +440,15 @@ TEST(Mutants, Zarr3) {
 
 TEST(Mutants, Dicom) {
   SKIP_WITHOUT_MODULE("dicom");
-  run_mutants(golden({".dcm"}, {"dicom"}), {});
+  run_mutants(golden_sources({".dcm"}, {"dicom"}), {});
 }
 TEST(Mutants, Hdf5) {
   SKIP_WITHOUT_MODULE("hdf5");
-  run_mutants(golden({".h5", ".hdf5"}, {"hdf5"}), {});
+  run_mutants(golden_sources({".h5", ".hdf5"}, {"hdf5"}), {});
 }
 TEST(Mutants, Video) {
   SKIP_WITHOUT_MODULE("video");
-  run_mutants(golden({".avi", ".mp4", ".mkv", ".webm", ".mov"}, {"video"}), {});
+  run_mutants(golden_sources({".avi", ".mp4", ".mkv", ".webm", ".mov"}, {"video"}), {});
 }
 
 }  // namespace

@@ -8,11 +8,11 @@ namespace {
 using Shape = std::array<int64_t, 4>;
 
 /// 8 x 4 pixels of one row repeated, in any of libpng's formats.
-void write_raw(const std::string& path,
-               int depth,
-               int colour,
-               const std::string& row,
-               int interlace = PNG_INTERLACE_NONE) {
+void write_raw_png(const std::string& path,
+                   int depth,
+                   int colour,
+                   const std::string& row,
+                   int interlace = PNG_INTERLACE_NONE) {
   FILE* file = std::fopen(path.c_str(), "wb");
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
@@ -60,15 +60,15 @@ TEST(Png, ValuesAreThoseStored) {
     EXPECT_EQ(image.shape, (Shape{planes, 1, 4, 8}));
     return std::string(image.pixels.begin(), image.pixels.begin() + 8);
   };
-  write_raw(path, 1, PNG_COLOR_TYPE_GRAY, "\x81");
+  write_raw_png(path, 1, PNG_COLOR_TYPE_GRAY, "\x81");
   EXPECT_EQ(first_row(), std::string("\1\0\0\0\0\0\0\1", 8));
-  write_raw(path, 2, PNG_COLOR_TYPE_PALETTE, "\x1B\xE4");
+  write_raw_png(path, 2, PNG_COLOR_TYPE_PALETTE, "\x1B\xE4");
   EXPECT_EQ(first_row(), std::string("\0\1\2\3\3\2\1\0", 8));
-  write_raw(path, 8, PNG_COLOR_TYPE_GRAY, "abcdefgh", PNG_INTERLACE_ADAM7);
+  write_raw_png(path, 8, PNG_COLOR_TYPE_GRAY, "abcdefgh", PNG_INTERLACE_ADAM7);
   EXPECT_EQ(first_row(), "abcdefgh");
-  write_raw(path, 8, PNG_COLOR_TYPE_GRAY_ALPHA, "a0b1c2d3e4f5g6h7");
+  write_raw_png(path, 8, PNG_COLOR_TYPE_GRAY_ALPHA, "a0b1c2d3e4f5g6h7");
   EXPECT_EQ(first_row(), "abcdefgh");
-  write_raw(path, 8, PNG_COLOR_TYPE_RGB_ALPHA, "aXY0bXY0cXY0dXY0eXY0fXY0gXY0hXY0");
+  write_raw_png(path, 8, PNG_COLOR_TYPE_RGB_ALPHA, "aXY0bXY0cXY0dXY0eXY0fXY0gXY0hXY0");
   EXPECT_EQ(first_row(3), "abcdefgh");
 }
 

@@ -15,7 +15,7 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
   return bytes + header + std::string(data_bytes, '\1');
 }
 
-std::string error_of(const Folder& folder, const std::string& bytes) {
+std::string safetensors_error(const Folder& folder, const std::string& bytes) {
   const std::string path = folder / "a.safetensors";
   put(path, bytes);
   return message_of<DataError>([&] { const SafetensorsFile file(path); });
@@ -82,12 +82,12 @@ TEST(Safetensors, EveryFlippedBitIsNoticed) {
 
 TEST(Safetensors, AcceptsWhatTheFormatAllows) {
   const Folder folder;
-  EXPECT_EQ(error_of(folder, file_of("{}", 0)), "");
-  EXPECT_EQ(error_of(folder, file_of("{}      ", 0)), "");
-  EXPECT_EQ(error_of(folder,
-                     file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
-                             R"("b":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})",
-                             3)),
+  EXPECT_EQ(safetensors_error(folder, file_of("{}", 0)), "");
+  EXPECT_EQ(safetensors_error(folder, file_of("{}      ", 0)), "");
+  EXPECT_EQ(safetensors_error(folder,
+                              file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
+                                      R"("b":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})",
+                                      3)),
             "");
 }
 
@@ -103,7 +103,7 @@ TEST(Safetensors, RefusesEverythingElse) {
         return file_of("{" + entry(dtype, shape, offsets) + "}", 8);
       };
   const std::string good = entry("\"F32\"", "[2]", "[0,8]");
-  ASSERT_EQ(error_of(folder, file_of("{" + good + "}", 8)), "");
+  ASSERT_EQ(safetensors_error(folder, file_of("{" + good + "}", 8)), "");
   std::string other = good;
   other[1] = 'b';
   const std::string bad[] = {
@@ -152,7 +152,7 @@ TEST(Safetensors, RefusesEverythingElse) {
       one("\"F32\"", "[1e999]", "[0,8]"),
   };
   for (const std::string& bytes : bad) {
-    const std::string message = error_of(folder, bytes);
+    const std::string message = safetensors_error(folder, bytes);
     EXPECT_EQ(message.rfind(folder / "a.safetensors: ", 0), 0U)
         << (&bytes - bad) << ": " << bytes.substr(0, 100);
   }
@@ -195,7 +195,7 @@ TEST(Safetensors, TruncatedAnywhereIsADataError) {
                     {{"k", "v"}});
   const std::string bytes = bytes_of(folder / "whole");
   for (std::size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_NE(error_of(folder, bytes.substr(0, size)), "") << size;
+    EXPECT_NE(safetensors_error(folder, bytes.substr(0, size)), "") << size;
 }
 
 TEST(Safetensors, FullDiskLeavesTheOldFile) {

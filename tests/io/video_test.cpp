@@ -12,11 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_video(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/video/" + name;
 }
-json cases() {
-  return json::parse(bytes_of(golden("cases.json")));
+json video_cases() {
+  return json::parse(bytes_of(golden_video("cases.json")));
 }
 Image frame_of(const std::string& path, int64_t frame) {
   Selection selection;
@@ -27,8 +27,8 @@ Image frame_of(const std::string& path, int64_t frame) {
 TEST(Video, EveryFrameIsTheOneThatWasWritten) {
   SKIP_WITHOUT_MODULE("video");
   int count = 0;
-  for (const json& entry : cases()) {
-    const std::string path = golden(entry["file"]);
+  for (const json& entry : video_cases()) {
+    const std::string path = golden_video(entry["file"]);
     SCOPED_TRACE(path);
     const auto frames = static_cast<int64_t>(entry["crc32"].size());
     // Forwards, backwards and in between
@@ -53,7 +53,7 @@ TEST(Video, EveryFrameIsTheOneThatWasWritten) {
 
 TEST(Video, ThreadsReadEachTheirFrames) {
   SKIP_WITHOUT_MODULE("video");
-  const json all = cases();
+  const json all = video_cases();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
@@ -61,7 +61,8 @@ TEST(Video, ThreadsReadEachTheirFrames) {
       for (int i = 0; i < 40; ++i) {
         const json& entry = all[static_cast<std::size_t>((t + i) % 2)];
         const int frame = (i * (t + 3)) % 25;
-        if (crc_of(frame_of(golden(entry["file"]), frame)) != entry["crc32"][frame].get<uint32_t>())
+        if (crc_of(frame_of(golden_video(entry["file"]), frame)) !=
+            entry["crc32"][frame].get<uint32_t>())
           ++wrong;
       }
     });
@@ -75,9 +76,9 @@ TEST(Video, AskedForWithoutAFrameItIsAnError) {
   const auto message = [](const std::string& path, int64_t frame) {
     return message_of<DataError>([&] { frame_of(path, frame); });
   };
-  EXPECT_NE(message(golden("ffv1.avi"), -1).find("25 time points, expected one"),
+  EXPECT_NE(message(golden_video("ffv1.avi"), -1).find("25 time points, expected one"),
             std::string::npos);
-  EXPECT_NE(message(golden("ffv1.avi"), 25).find("no time point 25, expected 0 to 24"),
+  EXPECT_NE(message(golden_video("ffv1.avi"), 25).find("no time point 25, expected 0 to 24"),
             std::string::npos);
   EXPECT_TRUE(is_image_path("a.MP4"));
 }
@@ -85,9 +86,9 @@ TEST(Video, AskedForWithoutAFrameItIsAnError) {
 TEST(Video, FramesThatAnEditListLeavesOutAreNotCounted) {
   SKIP_WITHOUT_MODULE("video");
   const Folder folder;
-  for (const json& entry : cases()) {
+  for (const json& entry : video_cases()) {
     const std::string name = entry["file"];
-    std::string bytes = bytes_of(golden(name));
+    std::string bytes = bytes_of(golden_video(name));
     const std::size_t list = bytes.find("elst");
     if (list == std::string::npos || bytes[list + 4] != 0) continue;
     SCOPED_TRACE(name);
@@ -106,10 +107,10 @@ TEST(Video, FramesThatAnEditListLeavesOutAreNotCounted) {
 TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
   SKIP_WITHOUT_MODULE("video");
   const Folder folder;
-  const json all = cases();
-  put(folder / "a.avi", bytes_of(golden("ffv1.avi")));
+  const json all = video_cases();
+  put(folder / "a.avi", bytes_of(golden_video("ffv1.avi")));
   EXPECT_EQ(crc_of(frame_of(folder / "a.avi", 0)), all[0]["crc32"][0].get<uint32_t>());
-  put(folder / "a.avi", bytes_of(golden("raw.avi")));
+  put(folder / "a.avi", bytes_of(golden_video("raw.avi")));
   Selection last;
   last.timepoint = 2;
   EXPECT_EQ(open_image(folder / "a.avi", last)->info().timepoints, 3);
@@ -118,7 +119,7 @@ TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
 TEST(Video, ACutFileNamesTheFrame) {
   SKIP_WITHOUT_MODULE("video");
   const Folder folder;
-  const std::string bytes = bytes_of(golden("raw.avi"));
+  const std::string bytes = bytes_of(golden_video("raw.avi"));
   put(folder / "a.avi", bytes.substr(0, bytes.size() / 2));
   const std::string message = message_of<DataError>([&] { frame_of(folder / "a.avi", 2); });
   EXPECT_NE(message.find("expected"), std::string::npos) << message;

@@ -13,7 +13,7 @@ namespace cytra::io {
 namespace {
 
 using Compression = WriteOptions::Compression;
-constexpr Dtype kAll[] = {
+constexpr Dtype kWholeImage[] = {
     Dtype::u8, Dtype::i8, Dtype::u16, Dtype::i16, Dtype::u32, Dtype::i32, Dtype::f32, Dtype::f64};
 
 /// The part of channel-complete `image` at a region.
@@ -80,7 +80,7 @@ TEST(OmeTiff, TilesInAnyOrderAndTimePoints) {
 
 TEST(OmeTiff, EveryTypeInTilesAndLevels) {
   const Folder folder;
-  for (const Dtype dtype : kAll) {
+  for (const Dtype dtype : kWholeImage) {
     const Image image = make_image(dtype, {1, 2, 45, 33});
     WriteOptions options;
     options.tile = 16;
@@ -250,7 +250,7 @@ TEST(Nifti, RoundTripOfTypesShapesAndGeometry) {
   sheared.affine = {0.5, 0.25, 0, 1, 0, 0.75, 0, 2, 0, 0, 2, 3};
   sheared.spacing_um = {2000, 1000 * std::hypot(0.25, 0.75), 500};
   spaced.spacing_um = {3000, 250, 125};
-  for (const Dtype dtype : kAll) {
+  for (const Dtype dtype : kWholeImage) {
     for (const auto& shape : {std::array<int64_t, 4>{1, 1, 5, 7}, {1, 4, 5, 6}, {3, 4, 5, 6}}) {
       for (const Geometry& geometry : {Geometry{}, rigid, sheared, spaced}) {
         for (const char* name : {"a.nii", "a.nii.gz"}) {
@@ -354,7 +354,7 @@ TEST(Nifti, NamesWhatIsWrong) {
 
 TEST(Npy, RoundTripAndHeader) {
   const Folder folder;
-  for (const Dtype dtype : kAll) {
+  for (const Dtype dtype : kWholeImage) {
     for (const auto& shape : {std::array<int64_t, 4>{1, 1, 5, 7}, {1, 4, 5, 6}, {3, 1, 5, 6}}) {
       const Image image = make_image(dtype, shape);
       write_npy(folder / "a.npy", image);
@@ -414,7 +414,7 @@ TEST(Writers, WriteSamples) {
   if (folder == nullptr) GTEST_SKIP() << "only for tests/golden/check_images.py";
   const std::string root = std::string(folder) + "/";
   int number = 0;
-  for (const Dtype dtype : kAll) {
+  for (const Dtype dtype : kWholeImage) {
     for (const auto& shape : {std::array<int64_t, 4>{1, 1, 40, 50}, {2, 3, 40, 50}}) {
       Image image;
       image.dtype = dtype;

@@ -20,9 +20,9 @@ at::Tensor image(const std::vector<double>& values, int64_t channels = 1) {
   return at::tensor(values, at::kFloat).view({channels, 1, -1});
 }
 
-void expect_refused(const ClassLabels& labels,
-                    const at::Tensor& values,
-                    const std::vector<std::string>& parts) {
+void expect_target_refused(const ClassLabels& labels,
+                           const at::Tensor& values,
+                           const std::vector<std::string>& parts) {
   const std::string message = message_of<DataError>([&] { labels.target(values); });
   for (const std::string& part : parts)
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
@@ -43,19 +43,20 @@ TEST(ClassLabels, ClassesKeepTheirNumbers) {
 }
 
 TEST(ClassLabels, RefusesWhatIsNoLabel) {
-  expect_refused(kClasses, image({0, 3, 2, 255}), {"2 of 4 values", "3", "255", "0..2"});
-  expect_refused(kClasses, image({0, 0.5, 1, 1}), {"1 of 4 values", "0.5", "num_classes=3"});
-  expect_refused(kClasses, image({0, -1}), {"-1"});
-  expect_refused(kMask, image({0.25, 0.5, 1}), {"2 of 3 values", "0.25", "whole numbers"});
-  expect_refused(kMask, image({NAN, 1}), {"nan"});
-  expect_refused(kMask, image({INFINITY, 1}), {"inf"});
-  expect_refused(kMasks, image({0, 0.5, 1}, 3), {"0.5"});
+  expect_target_refused(kClasses, image({0, 3, 2, 255}), {"2 of 4 values", "3", "255", "0..2"});
+  expect_target_refused(kClasses, image({0, 0.5, 1, 1}), {"1 of 4 values", "0.5", "num_classes=3"});
+  expect_target_refused(kClasses, image({0, -1}), {"-1"});
+  expect_target_refused(kMask, image({0.25, 0.5, 1}), {"2 of 3 values", "0.25", "whole numbers"});
+  expect_target_refused(kMask, image({NAN, 1}), {"nan"});
+  expect_target_refused(kMask, image({INFINITY, 1}), {"inf"});
+  expect_target_refused(kMasks, image({0, 0.5, 1}, 3), {"0.5"});
 }
 
 TEST(ClassLabels, RefusesOtherNumbersOfChannels) {
-  expect_refused(kMask, image({0, 1, 0}, 3), {"3 channels", "num_classes=3 multilabel=true"});
-  expect_refused(kClasses, image({0, 1, 0}, 3), {"one channel", "multilabel=true"});
-  expect_refused(kMasks, image({0, 1}), {"1 channels", "takes 3"});
+  expect_target_refused(
+      kMask, image({0, 1, 0}, 3), {"3 channels", "num_classes=3 multilabel=true"});
+  expect_target_refused(kClasses, image({0, 1, 0}, 3), {"one channel", "multilabel=true"});
+  expect_target_refused(kMasks, image({0, 1}), {"1 channels", "takes 3"});
 }
 
 TEST(ClassLabels, NamesTheFileOfATarget) {

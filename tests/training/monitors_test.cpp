@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Tiny;
 
-const char* const kConstant = "{_target_: ConstantLR, factor: 1}";
+const char* const kConstantFactor = "{_target_: ConstantLR, factor: 1}";
 const char* const kEachStep = "max_epochs: 2, num_sanity_val_steps: 0, log_every_n_steps: 1";
 
 TEST(LearningRateMonitor, NamesRatesAsLightningDoes) {
@@ -41,7 +41,7 @@ TEST(LearningRateMonitor, NamesRatesAsLightningDoes) {
         "log_weight_decay: true}}",
         0,
         optimizers.at(one.at("name")),
-        kConstant);
+        kConstantFactor);
     tiny.fit();
     training::Metrics found;
     for (const auto& [name, value] : tiny.state().metrics) {
@@ -267,7 +267,7 @@ TEST(OutlierDetection, MeasuresHowFarAnImageIsFromTheOthers) {
           dir.path() + "'}}",
       0,
       "{_target_: SGD, lr: 0}",
-      kConstant);
+      kConstantFactor);
   std::map<std::string, double> means;  // of the last epoch
   tiny.recorder->each_batch = [&](training::Context& context) {
     const at::Tensor mean = context.batch->at("x").to(at::kDouble).mean({1, 2, 3});

@@ -15,9 +15,9 @@ using training::Optimizer;
 
 const std::vector<std::string> kImplementations{"fused", "foreach", "plain"};
 
-std::shared_ptr<Optimizer> make(const std::string& target,
-                                const config::Node& options,
-                                const std::string& implementation) {
+std::shared_ptr<Optimizer> make_optimizer(const std::string& target,
+                                          const config::Node& options,
+                                          const std::string& implementation) {
   config::Node node = test::component(target, options);
   const auto boolean = [](bool value) {
     config::Node flag;
@@ -29,7 +29,7 @@ std::shared_ptr<Optimizer> make(const std::string& target,
   node.set("foreach", boolean(implementation == "foreach"));
   return cytra::make<Optimizer>(node);
 }
-std::shared_ptr<Optimizer> make(const std::string& text) {
+std::shared_ptr<Optimizer> make_optimizer(const std::string& text) {
   return cytra::make<Optimizer>(text);
 }
 const std::vector<std::string> kNames{"stem.conv.weight",
@@ -44,8 +44,8 @@ const std::vector<std::string> kNames{"stem.conv.weight",
 struct CaseRun {
   CaseRun(const test::GoldenCase& golden, const std::string& implementation)
       : golden_(golden),
-        optimizer(
-            make(golden.node.get<std::string>("optimizer"), golden.options(), implementation)) {
+        optimizer(make_optimizer(
+            golden.node.get<std::string>("optimizer"), golden.options(), implementation)) {
     for (const std::string& name : kNames)
       parameters.emplace_back(name, golden.stored("start." + name).clone().requires_grad_(true));
     optimizer->attach(parameters);
@@ -213,7 +213,8 @@ TEST(Optimizer, CountsTheStepsOfEachParameter) {
 }
 
 TEST(Optimizer, FreezesWithoutState) {
-  const auto optimizer = make("{_target_: AdamW, param_groups: [{params: ^a, freeze: true}]}");
+  const auto optimizer =
+      make_optimizer("{_target_: AdamW, param_groups: [{params: ^a, freeze: true}]}");
   const at::Tensor a = at::ones({2}).requires_grad_(true), b = at::ones({2}).requires_grad_(true);
   optimizer->attach({{"a", a}, {"b", b}});
   EXPECT_FALSE(a.requires_grad());
@@ -244,7 +245,7 @@ TEST(Optimizer, LayersAreBlocksInOrder) {
 
 TEST(Optimizer, RefusesWhatCanNotBe) {
   const auto attach = [](const std::string& text) {
-    const auto optimizer = make(text);
+    const auto optimizer = make_optimizer(text);
     optimizer->attach({{"stem.weight", at::ones({2}).requires_grad_(true)},
                        {"head.weight", at::ones({2}).requires_grad_(true)}});
   };
@@ -265,7 +266,7 @@ TEST(Optimizer, RefusesWhatCanNotBe) {
             std::string::npos);
   EXPECT_NE(message("{_target_: AdamW, layer_decay: 0}").find("layer_decay"), std::string::npos);
   EXPECT_EQ(message("{_target_: AdamW, layer_decay: 0.5, param_groups: [{params: stem}]}"), "");
-  const auto sgd = make("{_target_: SGD}");
+  const auto sgd = make_optimizer("{_target_: SGD}");
   const at::Tensor parameter = at::ones({2}).requires_grad_(true);
   sgd->attach({{"a", parameter}});
   parameter.mutable_grad() = at::ones({2});
@@ -283,7 +284,7 @@ TEST(Optimizer, NormAndClippedValuesAreThoseOfTorch) {
     if (entry.node.find_direct("clip") == nullptr) continue;
     for (const double scale : {1.0, 8.0}) {
       SCOPED_TRACE(entry.name);
-      const auto optimizer = make("{_target_: SGD}");
+      const auto optimizer = make_optimizer("{_target_: SGD}");
       NamedParameters parameters;
       for (const char* i : {"0", "1", "2"}) {
         const at::Tensor gradient = entry.tensor(std::string("grad.") + i);
@@ -304,7 +305,7 @@ TEST(Optimizer, NormAndClippedValuesAreThoseOfTorch) {
 }
 
 TEST(Optimizer, TheNormOfHalfGradientsIsNoHalf) {
-  const auto optimizer = make("{_target_: SGD}");
+  const auto optimizer = make_optimizer("{_target_: SGD}");
   const at::Tensor parameter = at::zeros({100}, at::kHalf).requires_grad_(true);
   optimizer->attach({{"a", parameter}});
   parameter.mutable_grad() = at::full({100}, 3e4, at::kHalf);
@@ -313,7 +314,7 @@ TEST(Optimizer, TheNormOfHalfGradientsIsNoHalf) {
 
 TEST(Optimizer, WithoutGradientsNothingHappens) {
   for (const char* kind : {"AdamW", "Adam", "SGD", "Lion", "Novograd"}) {
-    const auto optimizer = make(std::string("{_target_: ") + kind + "}");
+    const auto optimizer = make_optimizer(std::string("{_target_: ") + kind + "}");
     const at::Tensor parameter = at::ones({2}).requires_grad_(true);
     optimizer->attach({{"a", parameter}});
     EXPECT_EQ(optimizer->gradient_norm().item<double>(), 0);

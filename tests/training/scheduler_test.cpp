@@ -15,7 +15,7 @@ namespace {
 using training::Position;
 using training::Scheduler;
 
-std::shared_ptr<Scheduler> make(const std::string& text) {
+std::shared_ptr<Scheduler> make_scheduler(const std::string& text) {
   return cytra::make<Scheduler>(text);
 }
 Position at_step(int64_t step) {
@@ -75,7 +75,7 @@ TEST(Scheduler, RepeatsCosineGoldenOfAnotherRate) {
   const test::Golden golden("adamw");
   const auto compare = [&](const char* name, const char* text) {
     SCOPED_TRACE(name);
-    const auto scheduler = make(text);
+    const auto scheduler = make_scheduler(text);
     const at::Tensor expected = golden.at(name).tensor("lr");
     for (int64_t step = 0; step < expected.size(0); ++step)
       EXPECT_NEAR(scheduler->at(1e-3, {step, 40, 0, 1}).lr, expected[step].item<double>(), 1e-9);
@@ -86,7 +86,7 @@ TEST(Scheduler, RepeatsCosineGoldenOfAnotherRate) {
 }
 
 TEST(Scheduler, WarmsUpWhileEpochsCount) {
-  const auto scheduler = make(
+  const auto scheduler = make_scheduler(
       "{_target_: MultiStepLR, milestones: [2], interval: epoch, warmup_steps: 10, "
       "warmup_start_factor: 0}");
   EXPECT_DOUBLE_EQ(scheduler->at(1, at_step(0)).lr, 0);
@@ -96,7 +96,7 @@ TEST(Scheduler, WarmsUpWhileEpochsCount) {
 }
 
 TEST(Scheduler, KeepsItsLastRateBeyondTheCycle) {
-  const auto scheduler = make("{_target_: OneCycleLR, max_lr: 1, total_steps: 20}");
+  const auto scheduler = make_scheduler("{_target_: OneCycleLR, max_lr: 1, total_steps: 20}");
   const training::Rates last = scheduler->at(1, at_step(19)), later = scheduler->at(1, at_step(50));
   EXPECT_DOUBLE_EQ(last.lr, 1 / 25.0 / 1e4);
   EXPECT_DOUBLE_EQ(later.lr, last.lr);
@@ -105,7 +105,7 @@ TEST(Scheduler, KeepsItsLastRateBeyondTheCycle) {
 
 TEST(Scheduler, RefusesWhatCanNotBe) {
   const auto message = [](const std::string& text) {
-    return message_of<ConfigError>([&] { make(text)->at(0.1, {3, 60, 0, -1}); });
+    return message_of<ConfigError>([&] { make_scheduler(text)->at(0.1, {3, 60, 0, -1}); });
   };
   const auto expect = [&](const std::string& text, const char* part) {
     EXPECT_NE(message(text).find(part), std::string::npos) << message(text);
@@ -124,14 +124,15 @@ TEST(Scheduler, RefusesWhatCanNotBe) {
       "ReduceLROnPlateau");
   EXPECT_EQ(message("{_target_: CosineAnnealingLR}"), "");
   const std::string missing = message_of<ConfigError>([] {
-    make("{_target_: ReduceLROnPlateau, monitor: val/los}")->on_metrics({{"val/loss", 1}});
+    make_scheduler("{_target_: ReduceLROnPlateau, monitor: val/los}")
+        ->on_metrics({{"val/loss", 1}});
   });
   EXPECT_NE(missing.find("'val/loss'"), std::string::npos) << missing;
 }
 
 TEST(Scheduler, ACosineNeedsTheLengthOfTheTraining) {
   for (const char* type : {"WarmupCosineSchedule", "CosineAnnealingLR"})
-    EXPECT_THROW(make(std::string("{_target_: ") + type + "}")->at(0.1, {3, -1, 0, -1}),
+    EXPECT_THROW(make_scheduler(std::string("{_target_: ") + type + "}")->at(0.1, {3, -1, 0, -1}),
                  ConfigError);
 }
 

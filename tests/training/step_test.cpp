@@ -40,7 +40,7 @@ void set_gradients(const training::NamedParameters& parameters,
   if (broken != nullptr) parameters[1].second.grad()[2] = std::stod(broken->string);
 }
 
-void run(const test::GoldenCase& golden, const std::string& more, bool reads_at_once) {
+void run_steps(const test::GoldenCase& golden, const std::string& more, bool reads_at_once) {
   SCOPED_TRACE(golden.name + " " + more + (reads_at_once ? " by the host" : " on the device"));
   Node settings = golden.node.at("optimizer");
   settings.set(more, config::parse_yaml("true", "test"));
@@ -80,8 +80,8 @@ TEST(Step, EqualsTorchBothByTheHostAndOnTheDevice) {
   const test::Golden golden("step");
   for (const test::GoldenCase& entry : golden.cases) {
     for (const std::string implementation : {"fused", "foreach"}) {
-      run(entry, implementation, true);
-      run(entry, implementation, false);
+      run_steps(entry, implementation, true);
+      run_steps(entry, implementation, false);
     }
   }
 }

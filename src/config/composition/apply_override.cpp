@@ -12,10 +12,6 @@
 namespace cytra::config {
 namespace {
 
-bool is_container(const Node& node) {
-  return node.kind == Kind::map || node.kind == Kind::list;
-}
-
 bool is_number(const Node& node) {
   return node.kind == Kind::boolean || node.kind == Kind::integer || node.kind == Kind::real;
 }
@@ -86,7 +82,7 @@ std::optional<Node> current_value(const Node& root, const Override& override) {
 bool has_value(const Node& root, const Override& override, const Node& current) {
   const Node& wanted = override.values[0];
   if (python_equal(current, wanted)) return true;
-  if (!is_container(current)) return false;
+  if (!current.is_container()) return false;
   try {
     return python_equal(evaluate(root, override.key), wanted);
   } catch (const ConfigError&) {
@@ -134,12 +130,12 @@ void set_value(Node& root, const Override& override, const std::vector<std::stri
       if (child == nullptr && !may_add) fail_unknown(root, override, override.key, groups);
       node = child != nullptr ? child : &node->set(steps[i], Node());
     }
-    if (last || is_container(*node)) continue;
+    if (last || node->is_container()) continue;
     if (!may_add) fail_unknown(root, override, override.key, groups);
     *node = Node::make_map();
     node->origin = override.origin;
   }
-  if (!is_container(value) || !is_container(*node)) {
+  if (!value.is_container() || !node->is_container()) {
     *node = value;
     return;
   }
@@ -153,7 +149,7 @@ void apply_override(Node& root, const Override& override, const std::vector<std:
   if (override.action == Override::Action::remove) return remove_value(root, override, groups);
   if (override.action == Override::Action::add) {
     const std::optional<Node> current = current_value(root, override);
-    if (current && !is_container(override.values.at(0))) {
+    if (current && !override.values.at(0).is_container()) {
       throw ConfigError(override.where() + ": '" + override.key + "' is already " +
                         plain_text(*current).substr(0, 200) + ", expected '" +
                         override.origin.file->substr(1, 200) + "' without '+'");

@@ -12,7 +12,7 @@
 namespace cytra::config {
 namespace {
 
-constexpr std::size_t max_depth = 64, max_files = 10'000;
+constexpr std::size_t max_defaults_depth = 64, max_files = 10'000;
 
 /// What a group was set to, by the command line or by `override` in a file.
 struct Choice {
@@ -125,7 +125,7 @@ class TreeBuilder {
 
   void enter(const DefaultsNode& node) {
     const std::string path = node.config_path();
-    if (++files_ > max_files || chain_.size() >= max_depth) {
+    if (++files_ > max_files || chain_.size() >= max_defaults_depth) {
       const auto again = std::find(chain_.rbegin(), chain_.rend(), path);
       const std::size_t steps = std::min<std::size_t>(
           again == chain_.rend() ? 5 : static_cast<std::size_t>(again - chain_.rbegin()) + 1,

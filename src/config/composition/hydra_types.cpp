@@ -12,7 +12,7 @@
 namespace cytra::config {
 namespace {
 
-enum class Type {
+enum class SettingType {
   text,
   optional_text,
   integer,
@@ -25,50 +25,50 @@ enum class Type {
 
 struct Setting {
   const char* key;
-  Type type;
+  SettingType type;
 };
 
 // Launcher and sweeper are what their files say.
 constexpr Setting settings[] = {
-    {"run", Type::map},
-    {"sweep", Type::map},
-    {"help", Type::map},
-    {"hydra_help", Type::map},
-    {"hydra_logging", Type::map},
-    {"job_logging", Type::map},
-    {"callbacks", Type::map},
-    {"overrides", Type::map},
-    {"job", Type::map},
-    {"runtime", Type::map},
-    {"mode", Type::optional_mode},
-    {"searchpath", Type::texts},
-    {"run.dir", Type::text},
-    {"sweep.dir", Type::text},
-    {"sweep.subdir", Type::text},
-    {"help.app_name", Type::text},
-    {"help.header", Type::text},
-    {"help.footer", Type::text},
-    {"help.template", Type::text},
-    {"hydra_help.hydra_help", Type::text},
-    {"hydra_help.template", Type::text},
-    {"output_subdir", Type::optional_text},
-    {"overrides.hydra", Type::texts},
-    {"overrides.task", Type::texts},
-    {"job.name", Type::text},
-    {"job.chdir", Type::optional_boolean},
-    {"job.override_dirname", Type::text},
-    {"job.id", Type::text},
-    {"job.num", Type::integer},
-    {"job.config_name", Type::optional_text},
-    {"job.env_set", Type::text_map},
-    {"job.env_copy", Type::texts},
-    {"job.config.override_dirname.kv_sep", Type::text},
-    {"job.config.override_dirname.item_sep", Type::text},
-    {"job.config.override_dirname.exclude_keys", Type::texts},
-    {"runtime.choices", Type::map},
+    {"run", SettingType::map},
+    {"sweep", SettingType::map},
+    {"help", SettingType::map},
+    {"hydra_help", SettingType::map},
+    {"hydra_logging", SettingType::map},
+    {"job_logging", SettingType::map},
+    {"callbacks", SettingType::map},
+    {"overrides", SettingType::map},
+    {"job", SettingType::map},
+    {"runtime", SettingType::map},
+    {"mode", SettingType::optional_mode},
+    {"searchpath", SettingType::texts},
+    {"run.dir", SettingType::text},
+    {"sweep.dir", SettingType::text},
+    {"sweep.subdir", SettingType::text},
+    {"help.app_name", SettingType::text},
+    {"help.header", SettingType::text},
+    {"help.footer", SettingType::text},
+    {"help.template", SettingType::text},
+    {"hydra_help.hydra_help", SettingType::text},
+    {"hydra_help.template", SettingType::text},
+    {"output_subdir", SettingType::optional_text},
+    {"overrides.hydra", SettingType::texts},
+    {"overrides.task", SettingType::texts},
+    {"job.name", SettingType::text},
+    {"job.chdir", SettingType::optional_boolean},
+    {"job.override_dirname", SettingType::text},
+    {"job.id", SettingType::text},
+    {"job.num", SettingType::integer},
+    {"job.config_name", SettingType::optional_text},
+    {"job.env_set", SettingType::text_map},
+    {"job.env_copy", SettingType::texts},
+    {"job.config.override_dirname.kv_sep", SettingType::text},
+    {"job.config.override_dirname.item_sep", SettingType::text},
+    {"job.config.override_dirname.exclude_keys", SettingType::texts},
+    {"runtime.choices", SettingType::map},
 };
 
-const char* expected(Type type) {
+const char* expected(SettingType type) {
   constexpr const char* names[] = {"text",
                                    "text or null",
                                    "an integer",
@@ -124,22 +124,22 @@ bool make_mode(Node& node) {
   return node.kind == Kind::string && (node.string == "RUN" || node.string == "MULTIRUN");
 }
 
-bool convert(Node& node, Type type) {
+bool convert(Node& node, SettingType type) {
   if (is_missing(node) || is_reference(node)) return true;
   switch (type) {
-    case Type::text:
+    case SettingType::text:
       return make_text(node);
-    case Type::optional_text:
+    case SettingType::optional_text:
       return node.is_null() || make_text(node);
-    case Type::integer:
+    case SettingType::integer:
       return make_integer(node);
-    case Type::optional_boolean:
+    case SettingType::optional_boolean:
       return node.is_null() || make_boolean(node);
-    case Type::optional_mode:
+    case SettingType::optional_mode:
       return node.is_null() || make_mode(node);
-    case Type::texts:
+    case SettingType::texts:
       return node.kind == Kind::list && std::all_of(node.list.begin(), node.list.end(), make_text);
-    case Type::text_map:
+    case SettingType::text_map:
       return node.is_map() && std::all_of(node.map.begin(), node.map.end(), [](auto& entry) {
                return make_text(entry.second);
              });

@@ -11,10 +11,6 @@
 namespace cytra::config {
 namespace {
 
-bool is_container(const Node& node) {
-  return node.kind == Kind::map || node.kind == Kind::list;
-}
-
 [[noreturn]] void fail_clash(const Node& target, const Node& source, const std::string& path) {
   throw ConfigError(source.origin.text() + ": " + path + ": a " + name_of(source.kind) +
                     " meets the " + name_of(target.kind) + " of " + target.origin.text() +
@@ -94,7 +90,7 @@ void merge_into(
     Node& target, Node source, Node& root, const std::string& path, const OnNewKey& on_new_key) {
   copy_referenced(root, target, path);
   if (is_missing(source)) return;
-  if (is_container(source) && is_container(target) && source.kind != target.kind)
+  if (source.is_container() && target.is_container() && source.kind != target.kind)
     fail_clash(target, source, path);
   if (!source.is_map() || !target.is_map()) {
     target = std::move(source);
@@ -117,12 +113,12 @@ void FileMerger::add_moved(const Node& source,
                            Path& path,
                            std::vector<Path>& out) const {
   for (const auto& [key, child] : source.map) {
-    if (!is_container(child)) continue;
+    if (!child.is_container()) continue;
     path.push_back(key);
     Node met;
     if (const Node* node = target.find_direct(key)) met = *node;
     copy_referenced(root_, met, join(path, "."));
-    if (!is_container(met)) {
+    if (!met.is_container()) {
       out.push_back(path);
     } else if (met.is_map()) {
       add_moved(child, met, path, out);
@@ -137,7 +133,7 @@ bool FileMerger::replaces(const Node& source, const Path& path) {
   for (const std::string& key : path) {
     node = node->find_direct(key);
     if (node == nullptr) return false;
-    if (!is_container(*node)) return !is_missing(*node);
+    if (!node->is_container()) return !is_missing(*node);
   }
   return false;
 }

@@ -9,7 +9,7 @@ namespace cytra::config {
 namespace {
 
 constexpr std::size_t max_length = 10'000;
-constexpr int max_depth = 64;
+constexpr int max_expression_depth = 64;
 
 /// A part of the expression. Operators of one level stand in one list, so long sums nest nothing.
 struct Term {
@@ -37,9 +37,9 @@ struct Term {
   std::vector<std::size_t> positions;  // of the operators
 };
 
-class Parser {
+class ExpressionParser {
  public:
-  explicit Parser(const std::string& text) : scanner_(text) { advance(); }
+  explicit ExpressionParser(const std::string& text) : scanner_(text) { advance(); }
 
   Term whole() {
     Term term = tuple_or_one();
@@ -83,7 +83,7 @@ class Parser {
   }
 
   Term choice() {
-    if (++depth_ > max_depth)
+    if (++depth_ > max_expression_depth)
       scanner_.fail(symbol_.position, "nested too deep, expected at most 64 levels");
     Term value = logic("or", Term::Kind::any);
     if (at("if")) {
@@ -176,7 +176,7 @@ class Parser {
   }
 
   Term factor() {
-    if (++depth_ > max_depth)
+    if (++depth_ > max_expression_depth)
       scanner_.fail(symbol_.position, "nested too deep, expected at most 64 levels");
     Term term = make(Term::Kind::sign);
     if (at("+") || at("-")) {
@@ -375,7 +375,7 @@ Value evaluate_expression(const std::string& text) {
   if (text.size() > max_length)
     throw ConfigError("the expression " + quote(text.substr(0, 50)) +
                       " is too long, expected at most 10,000 characters");
-  const Term term = Parser(text).whole();
+  const Term term = ExpressionParser(text).whole();
   return Evaluator(text).value(term);
 }
 

@@ -5,19 +5,17 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+bool is_name_char(char c) {
+  return is_digit(c) || is_letter(c) || c == '_';
 }
 
 void append_utf8(uint32_t point, std::string& out) {
@@ -36,12 +34,6 @@ void append_utf8(uint32_t point, std::string& out) {
     out += static_cast<char>(0x80U | (point >> 6U & 0x3FU));
     out += static_cast<char>(0x80U | (point & 0x3FU));
   }
-}
-
-std::string without_bars(std::string_view text) {
-  std::string result(text);
-  result.erase(std::remove(result.begin(), result.end(), '_'), result.end());
-  return result;
 }
 
 }  // namespace
@@ -87,11 +79,11 @@ Symbol Scanner::next() {
     symbol.type = SymbolType::number;
     symbol.number = number();
     symbol.text = text_.substr(symbol.position, at_ - symbol.position);
-    if (at_ < text_.size() && (is_word(text_[at_]) || text_[at_] == '.'))
+    if (at_ < text_.size() && (is_name_char(text_[at_]) || text_[at_] == '.'))
       fail(at_, character() + " after a number, expected an operator");
-  } else if (is_word(c)) {
+  } else if (is_name_char(c)) {
     symbol.type = SymbolType::name;
-    while (at_ < text_.size() && is_word(text_[at_])) symbol.text += text_[at_++];
+    while (at_ < text_.size() && is_name_char(text_[at_])) symbol.text += text_[at_++];
     if (at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"'))
       fail(symbol.position, "letters before a quote, expected plain text in quotes");
   } else {
@@ -123,7 +115,7 @@ std::string_view Scanner::digits(bool (*test)(char)) {
 }
 
 Value Scanner::integer(std::size_t begin, std::string_view digits, int base) const {
-  const std::string clean = without_bars(digits);
+  const std::string clean = without_underscores(digits);
   int64_t value = 0;
   const char* end = clean.data() + clean.size();
   const auto read = std::from_chars(clean.data(), end, value, base);
@@ -157,7 +149,8 @@ Value Scanner::number() {
     digits(is_digit);
   }
   if (is_real) {
-    const std::string clean = without_bars(std::string_view(text_).substr(begin, at_ - begin));
+    const std::string clean =
+        without_underscores(std::string_view(text_).substr(begin, at_ - begin));
     double value = 0;
     const auto read = std::from_chars(clean.data(), clean.data() + clean.size(), value);
     if (read.ec == std::errc::result_out_of_range) value = std::strtod(clean.c_str(), nullptr);

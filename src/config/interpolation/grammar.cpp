@@ -6,11 +6,11 @@
 namespace cytra::config {
 namespace {
 
-constexpr int max_depth = 64;
+constexpr int max_grammar_depth = 64;
 
-class Parser {
+class GrammarParser {
  public:
-  Parser(std::string_view text, Mode mode) : lexer_(text, mode) { advance(); }
+  GrammarParser(std::string_view text, Mode mode) : lexer_(text, mode) { advance(); }
 
   Element text() {
     Element element = parts();
@@ -25,14 +25,14 @@ class Parser {
 
  private:
   struct Deeper {
-    explicit Deeper(Parser& parser) : parser_(parser) {
-      if (++parser_.depth_ > max_depth)
+    explicit Deeper(GrammarParser& parser) : parser_(parser) {
+      if (++parser_.depth_ > max_grammar_depth)
         parser_.fail("${...}, brackets and quotes nest too deep, expected at most 64 levels");
     }
     ~Deeper() { --parser_.depth_; }
     Deeper(const Deeper&) = delete;
     Deeper& operator=(const Deeper&) = delete;
-    Parser& parser_;
+    GrammarParser& parser_;
   };
 
   void advance() { token_ = lexer_.next(); }
@@ -217,11 +217,11 @@ class Parser {
 }  // namespace
 
 Element parse_interpolated(std::string_view text) {
-  return Parser(text, Mode::top).text();
+  return GrammarParser(text, Mode::top).text();
 }
 
 Element parse_argument(std::string_view text) {
-  return Parser(text, Mode::value).argument();
+  return GrammarParser(text, Mode::value).argument();
 }
 
 }  // namespace cytra::config

@@ -2,23 +2,15 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "config/interpolation/grammar.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 bool is_name(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '-';
-}
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
 }
 
 }  // namespace

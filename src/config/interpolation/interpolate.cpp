@@ -12,12 +12,8 @@ namespace cytra::config {
 namespace {
 
 // References copy: without limits a few lines would grow to any size.
-constexpr std::size_t max_chain = 100, max_copied_nodes = 200'000, max_text = 1 << 20,
-                      max_copied_bytes = 32 << 20, max_depth = 200;
-
-bool is_container(const Node& node) {
-  return node.kind == Kind::map || node.kind == Kind::list;
-}
+constexpr std::size_t max_chain = 100, max_interpolated_nodes = 200'000, max_text = 1 << 20,
+                      max_interpolated_bytes = 32 << 20, max_open_references = 200;
 
 std::string chain_text(const std::vector<const Site*>& sites, std::size_t from) {
   std::string text;
@@ -52,7 +48,7 @@ void Interpolator::fail(const Site& node, const std::string& what) const {
 void Interpolator::count(const Size& size, const Site& node) {
   copied_.nodes += size.nodes;
   copied_.bytes += size.bytes;
-  if (copied_.nodes <= max_copied_nodes && copied_.bytes <= max_copied_bytes) return;
+  if (copied_.nodes <= max_interpolated_nodes && copied_.bytes <= max_interpolated_bytes) return;
   fail(node, "references copy too much, expected at most 200,000 values and 32 MB");
 }
 
@@ -72,7 +68,7 @@ const Site& Interpolator::child(const Site& container, std::size_t i) {
 Value Interpolator::read(const Site& site) {
   const Node& node = *site.node;
   Value value;
-  if (is_container(node)) {
+  if (node.is_container()) {
     value.kind = Value::Kind::container;
     value.site = &site;
     return value;
@@ -244,7 +240,7 @@ Node Interpolator::resolved_container(const Site& site, const Origin& origin) {
     chain = site.path().empty() ? chain.substr(0, chain.size() - 4) : chain + site.path();
     fail(*trail_.back(), "a cycle: " + chain + ", expected a value at its end");
   }
-  if (open_.size() >= max_depth)
+  if (open_.size() >= max_open_references)
     fail(*trail_.back(), "references nest too deep, expected at most 200 levels");
   open_.push_back({&site, trail_.size()});
   Node out;
@@ -263,7 +259,7 @@ Node Interpolator::resolved_container(const Site& site, const Origin& origin) {
     const bool is_reference = node.kind == Kind::string && has_interpolation(node.string);
     if (!trail_.empty()) count({1, node.string.size()}, *trail_.back());
     Node result;
-    if (is_reference || is_container(node)) {
+    if (is_reference || node.is_container()) {
       const Site& place = child(site, i);
       if (is_reference) trail_.push_back(&place);
       result = resolved(read(place), node.origin);
@@ -309,7 +305,7 @@ Node evaluate(const Node& root, const std::string& key, bool keeps_environment) 
 }
 
 void resolve(Node& root) {
-  if (!is_container(root)) return;
+  if (!root.is_container()) return;
   Interpolator tree(root);
   Value whole;
   whole.kind = Value::Kind::container;

@@ -14,15 +14,12 @@
 namespace cytra::config {
 namespace {
 
-using Type = Value::Kind;
+using ValueKind = Value::Kind;
 __extension__ using Wide = unsigned __int128;
 
-[[noreturn]] void fail(const std::string& what) {
-  throw OperationError(what);
-}
-
 [[noreturn]] void fail_overflow() {
-  fail("an integer over 64 bits, expected a smaller one (1.0 * makes it a real number)");
+  throw OperationError(
+      "an integer over 64 bits, expected a smaller one (1.0 * makes it a real number)");
 }
 
 /// a / b rounded once, as Python does, also beyond 53 bits.
@@ -48,22 +45,22 @@ double quotient(int64_t a, int64_t b) {
 }  // namespace
 
 bool is_integer(const Value& value) {
-  return value.kind == Type::boolean || value.kind == Type::integer;
+  return value.kind == ValueKind::boolean || value.kind == ValueKind::integer;
 }
 int64_t integer_of(const Value& value) {
-  return value.kind == Type::boolean ? static_cast<int64_t>(value.boolean) : value.integer;
+  return value.kind == ValueKind::boolean ? static_cast<int64_t>(value.boolean) : value.integer;
 }
 double number_of(const Value& value) {
-  return value.kind == Type::real ? value.real : static_cast<double>(integer_of(value));
+  return value.kind == ValueKind::real ? value.real : static_cast<double>(integer_of(value));
 }
 std::optional<int> compare_numbers(const Value& a, const Value& b) {
   const auto sign = [](auto left, auto right) { return left < right ? -1 : left > right ? 1 : 0; };
   if (is_integer(a) && is_integer(b)) return sign(integer_of(a), integer_of(b));
-  if (a.kind == Type::real && b.kind == Type::real) {
+  if (a.kind == ValueKind::real && b.kind == ValueKind::real) {
     if (std::isnan(a.real) || std::isnan(b.real)) return std::nullopt;
     return sign(a.real, b.real);
   }
-  if (a.kind == Type::real) {
+  if (a.kind == ValueKind::real) {
     const std::optional<int> turned = compare_numbers(b, a);
     return turned ? std::optional<int>(-*turned) : std::nullopt;
   }
@@ -97,7 +94,7 @@ void floor_divide(double a, double b, double& quotient, double& rest) {
 }
 
 Value divide(const std::string& op, const Value& a, const Value& b) {
-  if (number_of(b) == 0) fail("division by zero, expected another number");
+  if (number_of(b) == 0) throw OperationError("division by zero, expected another number");
   if (!is_integer(a) || !is_integer(b)) {
     if (op == "/") return Value::make_real(number_of(a) / number_of(b));
     double quotient = 0, rest = 0;
@@ -128,17 +125,19 @@ Value power(const Value& a, const Value& b) {
     return Value::make_integer(result);
   }
   const double base = number_of(a), times = number_of(b);
-  if (base == 0 && times < 0) fail("0 to a negative power, expected another number");
+  if (base == 0 && times < 0)
+    throw OperationError("0 to a negative power, expected another number");
   if (base < 0 && std::isfinite(base) && std::isfinite(times) && std::trunc(times) != times)
-    fail("a broken power of a negative number, expected a whole power");
+    throw OperationError("a broken power of a negative number, expected a whole power");
   const double result = std::pow(base, times);
   if (std::isinf(result) && std::isfinite(base) && std::isfinite(times))
-    fail("the power is too large, expected less than 1e308");
+    throw OperationError("the power is too large, expected less than 1e308");
   return Value::make_real(result);
 }
 
 int64_t to_integer(double value) {
-  if (!std::isfinite(value)) fail(real_text(value) + " is no integer, expected a finite number");
+  if (!std::isfinite(value))
+    throw OperationError(real_text(value) + " is no integer, expected a finite number");
   if (std::abs(value) >= 0x1p63) fail_overflow();
   return static_cast<int64_t>(value);
 }
@@ -163,11 +162,11 @@ Value calculate(const std::string& op, const Value& a, const Value& b) {
 
 Value as_integer(const Value& value) {
   if (is_integer(value)) return Value::make_integer(integer_of(value));
-  if (value.kind == Type::real) return Value::make_integer(to_integer(value.real));
+  if (value.kind == ValueKind::real) return Value::make_integer(to_integer(value.real));
   int64_t result = 0;
   if (!value.is_text() || !read_python_integer(value.text, result)) {
-    fail("int(" + (value.is_text() ? quote(value.text) : name_of(value.kind)) +
-         "), expected a number or its digits (at most 64 bits)");
+    throw OperationError("int(" + (value.is_text() ? quote(value.text) : name_of(value.kind)) +
+                         "), expected a number or its digits (at most 64 bits)");
   }
   return Value::make_integer(result);
 }
@@ -198,8 +197,8 @@ Value as_real(const Value& value) {
   good = good && !clean.empty() && clean[0] != '-' && read.ptr == clean.data() + clean.size() &&
          clean.find('(') == std::string::npos;
   if (!good)
-    fail("float(" + (value.is_text() ? quote(value.text) : name_of(value.kind)) +
-         "), expected a number or its digits");
+    throw OperationError("float(" + (value.is_text() ? quote(value.text) : name_of(value.kind)) +
+                         "), expected a number or its digits");
   if (read.ec == std::errc::result_out_of_range) result = std::strtod(clean.c_str(), nullptr);
   return Value::make_real(negative ? -result : result);
 }
@@ -235,15 +234,16 @@ double round_places(double value, int64_t places) {
 }  // namespace
 
 Value rounded(const Value& value, const Value& digits) {
-  const bool has_places = digits.kind != Type::null;
+  const bool has_places = digits.kind != ValueKind::null;
   if (!value.is_number() || (has_places && !is_integer(digits)))
-    fail("round() of " + std::string(name_of(value.kind)) + ", expected a number and whole places");
+    throw OperationError("round() of " + std::string(name_of(value.kind)) +
+                         ", expected a number and whole places");
   const int64_t places = has_places ? integer_of(digits) : 0;
-  if (value.kind == Type::real) {
+  if (value.kind == ValueKind::real) {
     if (has_places) {
       const double result = round_places(value.real, places);
       if (std::isinf(result) && std::isfinite(value.real))
-        fail("the rounded number is too large, expected less than 1e308");
+        throw OperationError("the rounded number is too large, expected less than 1e308");
       return Value::make_real(result);
     }
     return Value::make_integer(to_integer(std::nearbyint(value.real)));

@@ -10,7 +10,7 @@
 namespace cytra::config {
 namespace {
 
-constexpr std::size_t large_map = 16, max_key = 2000, max_suggested = 300;
+constexpr std::size_t large_map = 16, max_selected_key = 2000, max_suggested = 300;
 
 /// "a[b].c" -> a, b, c; "" -> "" (OmegaConf's split_key).
 std::vector<std::string> steps_of(std::string_view key) {
@@ -99,7 +99,8 @@ Interpolator::Selection Interpolator::select_from(const Site& node,
   selection.key += key;
   selection.value.kind = Value::Kind::container;
   selection.value.site = &from;
-  if (key.size() > max_key) fail(node, "a key is too long, expected at most 2000 characters");
+  if (key.size() > max_selected_key)
+    fail(node, "a key is too long, expected at most 2000 characters");
   if (!key.empty()) {
     const std::vector<std::string> steps = steps_of(key);
     if (steps.empty()) fail(node, source + " names no key, expected one");

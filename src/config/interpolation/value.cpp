@@ -7,16 +7,16 @@
 namespace cytra::config {
 namespace {
 
-void append_repr(const Value& value, std::string& out) {
+void append_value_repr(const Value& value, std::string& out) {
   const auto append_all = [&](char open, char close) {
     out += open;
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       if (i > 0) out += ", ";
       if (!value.keys.empty()) {
-        append_repr(value.keys[i], out);
+        append_value_repr(value.keys[i], out);
         out += ": ";
       }
-      append_repr(value.items[i], out);
+      append_value_repr(value.items[i], out);
     }
     if (value.kind == Value::Kind::tuple && value.items.size() == 1) out += ',';
     out += close;
@@ -127,7 +127,7 @@ const char* name_of(Value::Kind kind) {
 
 std::string python_repr(const Value& value) {
   std::string out;
-  append_repr(value, out);
+  append_value_repr(value, out);
   return out;
 }
 

@@ -11,9 +11,6 @@ namespace {
 
 using Sweep = Override::Sweep;
 
-[[noreturn]] void fail(const std::string& what) {
-  throw std::invalid_argument(what);
-}
 bool is_choice(const OverrideValue& value) {
   return value.sweep && (value.sweep->kind == Sweep::simple || value.sweep->kind == Sweep::choice);
 }
@@ -45,7 +42,8 @@ OverrideValue simple_choice(std::vector<OverrideValue> values) {
   result.sweep.emplace();
   result.sweep->kind = Sweep::simple;
   for (OverrideValue& value : values) {
-    if (value.sweep) fail("values to try inside another value, expected one value");
+    if (value.sweep)
+      throw std::invalid_argument("values to try inside another value, expected one value");
     result.sweep->choices.push_back(std::move(value));
   }
   return result;
@@ -61,7 +59,7 @@ OverrideValue call_cast(FunctionCall& call) {
   OverrideValue value;
   const OverrideValue* named = find_optional(call, "value");
   if (named != nullptr && !call.arguments.empty())
-    fail("a value with and one without a name, expected one");
+    throw std::invalid_argument("a value with and one without a name, expected one");
   if (named != nullptr) {
     value = *named;
   } else if (call.arguments.size() == 1) {
@@ -69,18 +67,18 @@ OverrideValue call_cast(FunctionCall& call) {
   } else if (!call.arguments.empty()) {
     value = simple_choice(std::move(call.arguments));
   } else {
-    fail(call.name + "() has no value, expected one");
+    throw std::invalid_argument(call.name + "() has no value, expected one");
   }
   if (!value.sweep) return value_of(cast(value.node, kind));
   SweepValue& sweep = *value.sweep;
   const bool to_number = kind == Kind::integer || kind == Kind::real;
   if (sweep.kind == Sweep::glob || (!is_choice(value) && !to_number)) {
-    fail(std::string("a ") +
-         (sweep.kind == Sweep::glob ? "glob"
-          : is_range(value)         ? "range"
-                                    : "interval") +
-         "() can't become " + name_of(kind) + ", expected " +
-         (sweep.kind == Sweep::glob ? "values" : "int() or float()"));
+    throw std::invalid_argument(std::string("a ") +
+                                (sweep.kind == Sweep::glob ? "glob"
+                                 : is_range(value)         ? "range"
+                                                           : "interval") +
+                                "() can't become " + name_of(kind) + ", expected " +
+                                (sweep.kind == Sweep::glob ? "values" : "int() or float()"));
   }
   for (TypedValue& choice : sweep.choices) choice = {cast(choice.node, kind), ""};
   if (!is_choice(value)) {
@@ -95,14 +93,16 @@ OverrideValue call_cast(FunctionCall& call) {
 
 OverrideValue call_choice(FunctionCall& call) {
   std::vector<OverrideValue>& values = call.arguments;
-  if (values.empty()) fail("choice() has no value, expected at least one");
+  if (values.empty()) throw std::invalid_argument("choice() has no value, expected at least one");
   if (values.size() == 1 && is_choice(values[0])) {
-    if (values[0].sweep->kind == Sweep::choice) fail("a choice() in a choice(), expected values");
+    if (values[0].sweep->kind == Sweep::choice)
+      throw std::invalid_argument("a choice() in a choice(), expected values");
     values[0].sweep->kind = Sweep::choice;
     return std::move(values[0]);
   }
   for (const OverrideValue& value : values) {
-    if (!value.sweep && value.node.is_null()) fail("choice() takes no null, expected other values");
+    if (!value.sweep && value.node.is_null())
+      throw std::invalid_argument("choice() takes no null, expected other values");
   }
   OverrideValue result = simple_choice(std::move(values));
   result.sweep->kind = Sweep::choice;
@@ -111,9 +111,11 @@ OverrideValue call_choice(FunctionCall& call) {
 
 Node number_argument(const FunctionCall& call, const char* name) {
   const OverrideValue* value = find(call, name);
-  if (value == nullptr) fail(call.name + "() has no '" + name + "', expected a number");
+  if (value == nullptr)
+    throw std::invalid_argument(call.name + "() has no '" + name + "', expected a number");
   if (value->sweep || !is_number(value->node))
-    fail("'" + std::string(name) + "' of " + call.name + "() is no number, expected one");
+    throw std::invalid_argument("'" + std::string(name) + "' of " + call.name +
+                                "() is no number, expected one");
   // To Python, true is 1.
   return value->node.kind == Kind::boolean ? cast(value->node, Kind::integer) : value->node;
 }
@@ -149,7 +151,8 @@ std::vector<std::string> patterns(const OverrideValue& value, const char* name) 
   const std::vector<Node> items = is_list ? value.node.list : std::vector<Node>{value.node};
   for (const Node& item : items) {
     if (value.sweep || item.kind != Kind::string)
-      fail(std::string("'") + name + "' of glob() is no text, expected a pattern or [patterns]");
+      throw std::invalid_argument(std::string("'") + name +
+                                  "' of glob() is no text, expected a pattern or [patterns]");
     result.push_back(item.string);
   }
   return result;
@@ -160,7 +163,8 @@ OverrideValue call_glob(FunctionCall& call) {
   SweepValue& sweep = result.sweep.emplace();
   sweep.kind = Sweep::glob;
   const OverrideValue* include = find(call, "include");
-  if (include == nullptr) fail("glob() has no pattern, expected one, such as glob(*)");
+  if (include == nullptr)
+    throw std::invalid_argument("glob() has no pattern, expected one, such as glob(*)");
   sweep.include = patterns(*include, "include");
   const OverrideValue* exclude = find_optional(call, "exclude");
   if (exclude != nullptr) sweep.exclude = patterns(*exclude, "exclude");
@@ -170,13 +174,15 @@ OverrideValue call_glob(FunctionCall& call) {
 /// Tags are for other sweepers: they are checked and dropped.
 OverrideValue call_tag(FunctionCall& call) {
   std::vector<OverrideValue>& values = call.arguments;
-  if (values.empty()) fail("tag() has no values, expected tag(name, choice(...))");
+  if (values.empty())
+    throw std::invalid_argument("tag() has no values, expected tag(name, choice(...))");
   if (const OverrideValue* sweep = find_optional(call, "sweep")) values.push_back(*sweep);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool is_sweep = values[i].sweep && values[i].sweep->kind != Sweep::glob;
     const bool is_text = !values[i].sweep && values[i].node.kind == Kind::string;
     if (i + 1 == values.size() ? !is_sweep : !is_text)
-      fail("tag() takes names, then values to try, expected tag(name, choice(...))");
+      throw std::invalid_argument(
+          "tag() takes names, then values to try, expected tag(name, choice(...))");
   }
   return std::move(values.back());
 }
@@ -187,14 +193,15 @@ OverrideValue call_tag(FunctionCall& call) {
 int compare(const Node& a, const Node& b) {
   if (is_number(a) && is_number(b)) {
     if (std::isnan(number_of(a)) || std::isnan(number_of(b)))
-      fail("nan has no order, expected other values");
+      throw std::invalid_argument("nan has no order, expected other values");
     if (a.kind == Kind::integer && b.kind == Kind::integer)
       return a.integer < b.integer ? -1 : static_cast<int>(a.integer > b.integer);
     return number_of(a) < number_of(b) ? -1 : static_cast<int>(number_of(a) > number_of(b));
   }
   if (a.kind == Kind::string && b.kind == Kind::string) return a.string.compare(b.string);
   if (a.kind != Kind::list || b.kind != Kind::list) {
-    fail(shown(a) + " and " + shown(b) + " have no order, expected only numbers or only text");
+    throw std::invalid_argument(shown(a) + " and " + shown(b) +
+                                " have no order, expected only numbers or only text");
   }
   for (std::size_t i = 0; i < std::min(a.list.size(), b.list.size()); ++i) {
     if (equal(a.list[i], b.list[i])) continue;
@@ -236,14 +243,14 @@ void check_order_arguments(const FunctionCall& call) {
   const std::string expected = " takes values, lists, choice() and range(), expected one of these";
   for (const OverrideValue& value : call.arguments) {
     if (value.sweep ? !is_choice(value) && !is_range(value) : value.node.is_null())
-      fail(call.name + "()" + expected);
+      throw std::invalid_argument(call.name + "()" + expected);
   }
   const OverrideValue* sweep = find_optional(call, "sweep");
   const OverrideValue* list = find_optional(call, "list");
   if ((sweep != nullptr && !is_choice(*sweep) && !is_range(*sweep)) ||
       (list != nullptr && (list->sweep || list->node.kind != Kind::list)))
-    fail("'" + std::string(list != nullptr ? "list" : "sweep") + "' of " + call.name + "()" +
-         expected);
+    throw std::invalid_argument("'" + std::string(list != nullptr ? "list" : "sweep") + "' of " +
+                                call.name + "()" + expected);
 }
 
 OverrideValue sort_list(Node list, bool reverse) {
@@ -257,12 +264,14 @@ OverrideValue call_sort(FunctionCall& call) {
   check_order_arguments(call);
   const OverrideValue* reversed = find(call, "reverse");
   if (reversed != nullptr && (reversed->sweep || reversed->node.kind != Kind::boolean))
-    fail("'reverse' of sort() is neither true nor false, expected one of them");
+    throw std::invalid_argument(
+        "'reverse' of sort() is neither true nor false, expected one of them");
   const bool reverse = reversed != nullptr && reversed->node.boolean;
   if (const OverrideValue* list = find_optional(call, "list"))
     return sort_list(list->node, reverse);
   if (const OverrideValue* sweep = find_optional(call, "sweep")) return sort_sweep(*sweep, reverse);
-  if (call.arguments.empty()) fail("sort() has nothing to sort, expected values");
+  if (call.arguments.empty())
+    throw std::invalid_argument("sort() has nothing to sort, expected values");
   if (call.arguments.size() == 1) {
     OverrideValue& value = call.arguments[0];
     if (value.sweep) return sort_sweep(std::move(value), reverse);
@@ -271,7 +280,7 @@ OverrideValue call_sort(FunctionCall& call) {
   }
   for (const OverrideValue& value : call.arguments) {
     if (!value.sweep && (value.node.kind == Kind::list || value.node.is_map()))
-      fail("several lists to sort, expected one list, numbers or text");
+      throw std::invalid_argument("several lists to sort, expected one list, numbers or text");
   }
   return sort_sweep(simple_choice(std::move(call.arguments)), reverse);
 }
@@ -349,19 +358,20 @@ OverrideValue call_function(FunctionCall call) {
   const Function& function = *find_function(call.name);
   const std::size_t most = function.many ? call.arguments.size() : function.names.size();
   if (call.arguments.size() > most) {
-    fail(call.name + "() has " + std::to_string(call.arguments.size()) +
-         " values, expected at most " + std::to_string(most));
+    throw std::invalid_argument(call.name + "() has " + std::to_string(call.arguments.size()) +
+                                " values, expected at most " + std::to_string(most));
   }
   for (const auto& [name, value] : call.named) {
     const auto place = std::find(function.names.begin(), function.names.end(), name);
     if (place == function.names.end()) {
-      fail(call.name + "() has no argument '" + name +
-           "', expected a known one or quotes, which make it text." +
-           suggestion(name, function.names));
+      throw std::invalid_argument(call.name + "() has no argument '" + name +
+                                  "', expected a known one or quotes, which make it text." +
+                                  suggestion(name, function.names));
     }
     if (!function.many &&
         static_cast<std::size_t>(place - function.names.begin()) < call.arguments.size())
-      fail("'" + name + "' of " + call.name + "() is there twice, expected it once");
+      throw std::invalid_argument("'" + name + "' of " + call.name +
+                                  "() is there twice, expected it once");
   }
   if (!function.many) {
     for (std::size_t i = 0; i < call.arguments.size(); ++i)

@@ -78,7 +78,7 @@ void set_values(Override& override, OverrideValue value, std::size_t start) {
 }
 
 /// Text that is one unquoted word and reads back as text.
-bool needs_quotes(const std::string& text) {
+bool needs_override_quotes(const std::string& text) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||
            std::string_view("_-./+@%*?|").find(c) != std::string_view::npos;
@@ -147,7 +147,7 @@ std::string override_text(const Node& node) {
     case Kind::null:
       return "null";
     case Kind::string:
-      return needs_quotes(node.string) ? quoted(node.string) : node.string;
+      return needs_override_quotes(node.string) ? quoted(node.string) : node.string;
     case Kind::list: {
       std::vector<std::string> items;
       for (const Node& item : node.list) items.push_back(override_text(item));
@@ -156,7 +156,8 @@ std::string override_text(const Node& node) {
     case Kind::map: {
       std::vector<std::string> items;
       for (const auto& [key, item] : node.map) {
-        items.push_back((needs_quotes(key) ? quoted(key) : key) + ":" + override_text(item));
+        items.push_back((needs_override_quotes(key) ? quoted(key) : key) + ":" +
+                        override_text(item));
       }
       return "{" + join(items, ",") + "}";
     }

@@ -5,22 +5,17 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
 
-constexpr int max_depth = 64;
+constexpr int max_override_depth = 64;
 constexpr std::size_t npos = std::string::npos;
 
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
-}
 bool is_one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 /// Recursive descent.
@@ -168,7 +163,7 @@ class ValueParser {
   }
 
   void enter() {
-    if (++depth_ > max_depth) fail(at_, "nested too deep, expected at most 64 levels");
+    if (++depth_ > max_override_depth) fail(at_, "nested too deep, expected at most 64 levels");
     ++at_;
     skip_blanks();
   }
@@ -308,9 +303,9 @@ class ValueParser {
   }
 
   std::size_t name_end(std::size_t at) const {
-    if (at >= text_.size() || !is_letter(text_[at])) return at;
+    if (at >= text_.size() || !(is_letter(text_[at]) || text_[at] == '_')) return at;
     while (at < text_.size() &&
-           (is_letter(text_[at]) || (text_[at] >= '0' && text_[at] <= '9') || text_[at] == '-'))
+           (is_letter(text_[at]) || is_digit(text_[at]) || text_[at] == '_' || text_[at] == '-'))
       ++at;
     return at;
   }

@@ -2,15 +2,12 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/strings.h"
 #include "config/node.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
-
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
 
 /// YAML 1.1 calls U+0085, U+2028 and U+2029 line breaks and U+FEFF a mark: they survive only
 /// escaped.

@@ -6,12 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/strings.h"
+
 namespace cytra::config {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// A cursor over text; each take_... moves on when it matches.
 struct Cursor {
@@ -113,14 +111,8 @@ int yaml_integer_base(std::string_view text) {
   return at.done() ? 60 : 0;
 }
 
-std::string without_bars(std::string_view text) {
-  std::string result(text);
-  result.erase(std::remove(result.begin(), result.end(), '_'), result.end());
-  return result;
-}
-
 double parse_real(std::string_view text) {
-  std::string clean = without_bars(text);
+  std::string clean = without_underscores(text);
   for (char& c : clean) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool negative = clean[0] == '-';
   if (negative || clean[0] == '+') clean.erase(0, 1);
@@ -151,7 +143,7 @@ void set_real(double value, Node& node) {
 }
 
 void set_integer(std::string_view text, int base, Node& node) {
-  std::string clean = without_bars(text);
+  std::string clean = without_underscores(text);
   const bool negative = clean[0] == '-';
   if (clean[0] == '+' || negative) clean.erase(0, 1);
   if (base == 2 || base == 16) clean.erase(0, 2);
@@ -180,10 +172,6 @@ bool is_word(std::string_view text, std::string_view word) {
     title = title && text[i] == (i == 0 ? big : word[i]);
   }
   return lower || title || upper;
-}
-
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 bool same_letters(std::string_view text, std::string_view word) {
@@ -241,6 +229,12 @@ void type_override_scalar(std::string_view text, Node& node) {
     if (at.done() && (fraction || exponent || (whole && point))) set_real(parse_real(text), node);
   }
   if (node.kind != Kind::string) node.string.clear();
+}
+
+std::string without_underscores(std::string_view text) {
+  std::string result(text);
+  result.erase(std::remove(result.begin(), result.end(), '_'), result.end());
+  return result;
 }
 
 std::string real_text(double value) {

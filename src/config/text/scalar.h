@@ -16,6 +16,9 @@ void type_yaml_scalar(std::string_view text, Node& node);
 /// numbers have a type; yes, 0x10 and 007 are text.
 void type_override_scalar(std::string_view text, Node& node);
 
+/// The digits of a number without the `_` that may part them: 1_000.
+std::string without_underscores(std::string_view text);
+
 /// As Python's repr(): shortest text that reads back, always with '.', 'e', inf or nan. YAML spells
 /// the last .inf.
 std::string real_text(double value);

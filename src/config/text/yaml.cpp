@@ -18,9 +18,9 @@
 namespace cytra::config {
 namespace {
 
-constexpr std::size_t max_depth = 64, max_nodes = 10'000, max_key = 200;
+constexpr std::size_t max_yaml_depth = 64, max_nodes = 10'000, max_yaml_key = 200;
 constexpr std::size_t max_file_bytes = 4 << 20;
-constexpr std::size_t max_copied_bytes =
+constexpr std::size_t max_alias_bytes =
     16 << 20;  // an alias in a list of aliases can repeat one long text
 
 class Builder : public YAML::EventHandler {
@@ -51,7 +51,7 @@ class Builder : public YAML::EventHandler {
     add_size(found->second, size);
     nodes_ += size.nodes - 1;
     copied_bytes_ += size.bytes;
-    if (copied_bytes_ > max_copied_bytes)
+    if (copied_bytes_ > max_alias_bytes)
       fail(mark, "aliases repeat too much text, expected at most 16 MB");
     check_nodes(mark);
     add(found->second, 0, &mark);
@@ -165,7 +165,7 @@ class Builder : public YAML::EventHandler {
       fail(mark, "too many values (aliases counted), expected at most 10,000");
   }
   void open(const YAML::Mark& mark, Kind kind, YAML::anchor_t anchor) {
-    if (open_.size() >= max_depth) fail(mark, "nested too deep, expected at most 64 levels");
+    if (open_.size() >= max_yaml_depth) fail(mark, "nested too deep, expected at most 64 levels");
     if (!open_.empty() && open_.back().node.kind == Kind::map && !open_.back().have_key) {
       fail(mark,
            closes(text_, static_cast<std::size_t>(mark.pos))
@@ -193,7 +193,8 @@ class Builder : public YAML::EventHandler {
     // Numbers are written as Python would (0x1F: is "31"), but `on:` is the key "on", not True.
     top.key = is_plain_ && node.kind == Kind::boolean ? plain_ : plain_text(node);
     top.merge_key = is_plain_ && plain_ == "<<";
-    if (top.key.size() > max_key) fail(mark, "a key is too long, expected at most 200 characters");
+    if (top.key.size() > max_yaml_key)
+      fail(mark, "a key is too long, expected at most 200 characters");
     if (!top.merge_key && !top.keys.insert(top.key).second) {
       fail(mark, "the key '" + top.key + "' stands here for the second time, expected it once");
     }
@@ -250,7 +251,7 @@ class Builder : public YAML::EventHandler {
       add_size(node, size);  // the anchor's own copy takes memory too
       copied_bytes_ += size.bytes;
       anchored_nodes_ += size.nodes;
-      if (copied_bytes_ > max_copied_bytes || anchored_nodes_ > max_nodes) {
+      if (copied_bytes_ > max_alias_bytes || anchored_nodes_ > max_nodes) {
         fail(mark, "anchors hold too much, expected at most 16 MB and 10,000 values");
       }
       anchors_[anchor] = node;

@@ -11,7 +11,7 @@
 namespace cytra::io {
 namespace {
 
-int keep_error(TIFF*, void* data, const char* module, const char* format, va_list arguments) {
+int keep_tiff_error(TIFF*, void* data, const char* module, const char* format, va_list arguments) {
   auto& messages = *static_cast<TiffMessages*>(data);
   if (!messages.error.empty()) return 1;
   char text[300];
@@ -92,7 +92,7 @@ using Options = std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)>;
 Options options_of(TiffMessages& messages) {
   Options options(TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kLargestTiffBlock);
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_error, &messages);
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_tiff_error, &messages);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), note_warning, &messages);
   return options;
 }

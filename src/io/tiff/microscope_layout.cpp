@@ -21,7 +21,7 @@ T at(const std::string& bytes, std::size_t offset) {
   return value;
 }
 
-[[noreturn]] void refuse(const TiffFile& file, const char* format, const std::string& what) {
+[[noreturn]] void refuse_format(const TiffFile& file, const char* format, const std::string& what) {
   throw DataError(
       fmt::format("{}: {} {}, expected what its microscope's software writes; save it as OME-TIFF",
                   file.path(),
@@ -29,7 +29,7 @@ T at(const std::string& bytes, std::size_t offset) {
                   what));
 }
 
-std::string read_bytes(const TiffFile& file, uint64_t offset, std::size_t size) {
+std::string read_file_bytes(const TiffFile& file, uint64_t offset, std::size_t size) {
   std::string bytes(size, '\0');
   const int64_t got = file.file().read_at(offset, bytes.data(), size);
   bytes.resize(static_cast<std::size_t>(std::max<int64_t>(got, 0)));
@@ -45,16 +45,16 @@ double fraction(const std::string& bytes, std::size_t offset) {
 std::array<double, 2> stk_pixel_size(const TiffFile& file, double& unit) {
   const auto tag = file.private_tag(kUic1);
   if (!tag || tag->type != TIFF_LONG || tag->count > 4096) return {0, 0};
-  const std::string ids = read_bytes(file, tag->at, 8 * static_cast<std::size_t>(tag->count));
+  const std::string ids = read_file_bytes(file, tag->at, 8 * static_cast<std::size_t>(tag->count));
   bool is_calibrated = false;
   std::array<double, 2> sizes{};
   for (std::size_t i = 0; i + 8 <= ids.size(); i += 8) {
     const auto id = at<uint32_t>(ids, i), value = at<uint32_t>(ids, i + 4);
     if (id == 3) is_calibrated = value != 0;
-    if (id == 4) sizes[1] = fraction(read_bytes(file, value, 8), 0);  // x
-    if (id == 5) sizes[0] = fraction(read_bytes(file, value, 8), 0);
+    if (id == 4) sizes[1] = fraction(read_file_bytes(file, value, 8), 0);  // x
+    if (id == 5) sizes[0] = fraction(read_file_bytes(file, value, 8), 0);
     if (id == 6) {  // a text with its length in front
-      const std::string text = read_bytes(file, value, 36);
+      const std::string text = read_file_bytes(file, value, 36);
       const auto length = std::min<std::size_t>(at<uint32_t>(text, 0), 32);
       unit = micrometres(text.substr(std::min<std::size_t>(4, text.size()), length).c_str());
     }
@@ -70,11 +70,11 @@ bool lsm_layout(const TiffFile& file,
                 TiffLayout& layout) {
   const auto tag = file.private_tag(kLsmInfo);
   if (!tag) return false;
-  std::string info = read_bytes(file, tag->at, 272);
+  std::string info = read_file_bytes(file, tag->at, 272);
   const auto magic = at<uint32_t>(info, 0);
   if (file.is_swapped() || (magic != 50350412 && magic != 67127628))
-    refuse(file, "LSM", "without its description");
-  if (file.bytes() > UINT32_MAX) refuse(file, "LSM", "of more than 4 GB");
+    refuse_format(file, "LSM", "without its description");
+  if (file.bytes() > UINT32_MAX) refuse_format(file, "LSM", "of more than 4 GB");
   info.resize(std::min<std::size_t>(info.size(), at<uint32_t>(info, 4)));
   const int64_t slices = at<int32_t>(info, 16), times = at<int32_t>(info, 24);
   const int64_t positions =
@@ -98,14 +98,15 @@ bool lsm_layout(const TiffFile& file,
   }
   const auto per_position = static_cast<int64_t>(pages.size()) / positions;
   if (per_position * positions != static_cast<int64_t>(pages.size()))
-    refuse(file, "LSM", fmt::format("of {} positions in {} pages", positions, pages.size()));
+    refuse_format(file, "LSM", fmt::format("of {} positions in {} pages", positions, pages.size()));
   check_scene(file.path(), selection.scene, static_cast<std::size_t>(positions));
   layout.scenes = positions;
   place(file.path(), named(file.path(), selection.axes, axes), per_position, layout);
   if (static_cast<int64_t>(layout.pages.size()) != per_position) {
-    refuse(file,
-           "LSM",
-           fmt::format("that describes {} of its {} pages", layout.pages.size(), per_position));
+    refuse_format(
+        file,
+        "LSM",
+        fmt::format("that describes {} of its {} pages", layout.pages.size(), per_position));
   }
   const auto first = pages.begin() + selection.scene * per_position;
   map_to(PageIndices(first, first + per_position), layout);
@@ -120,13 +121,14 @@ bool stk_layout(const TiffFile& file, const Selection& selection, TiffLayout& la
   const auto& page = file.pages()[0];
   if (file.is_swapped() || file.pages().size() > 1 || tag->count < 1 || tag->count > INT32_MAX ||
       !fits(page, static_cast<int64_t>(tag->count), file.bytes())) {
-    refuse(file, "MetaMorph STK", fmt::format("of {} planes that are not all there", tag->count));
+    refuse_format(
+        file, "MetaMorph STK", fmt::format("of {} planes that are not all there", tag->count));
   }
   check_scene(file.path(), selection.scene, 1);
   const auto planes = static_cast<int64_t>(tag->count);
-  const std::string table = read_bytes(file, tag->at, 24 * static_cast<std::size_t>(planes));
+  const std::string table = read_file_bytes(file, tag->at, 24 * static_cast<std::size_t>(planes));
   if (table.size() != 24 * static_cast<std::size_t>(planes))
-    refuse(file, "MetaMorph STK", "whose table of planes is cut off");
+    refuse_format(file, "MetaMorph STK", "whose table of planes is cut off");
   bool is_deep = true, is_timed = true;
   for (int64_t i = 0; i < planes; ++i) {
     const auto row = static_cast<std::size_t>(i) * 24;

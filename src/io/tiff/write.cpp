@@ -27,7 +27,7 @@ constexpr int64_t kPyramidTile = 256;
 struct Level {
   int64_t height, width, rows, columns;  // rows and columns of blocks
 };
-struct Blocks {
+struct WrittenBlocks {
   std::vector<uint64_t> offsets, sizes;
 };
 /// A block of a smaller level that waits for parts.
@@ -78,7 +78,7 @@ struct OmeTiffWriter::Impl {
     position += bytes.size();
   }
 
-  Blocks& blocks(int64_t page, std::size_t level) {
+  WrittenBlocks& blocks(int64_t page, std::size_t level) {
     return pages[level * static_cast<std::size_t>(page_count) + static_cast<std::size_t>(page)];
   }
 
@@ -90,7 +90,7 @@ struct OmeTiffWriter::Impl {
                  std::vector<unsigned char>& pixels) {
     const Level& size = levels[level];
     const auto index = static_cast<std::size_t>(row * size.columns + column);
-    Blocks& known = blocks(page, level);
+    WrittenBlocks& known = blocks(page, level);
     if (known.offsets[index] != 0)
       throw std::logic_error("a block of a TIFF that is written twice");
     if (level + 1 < levels.size()) pass_on(page, level, row, column, pixels);
@@ -194,7 +194,7 @@ struct OmeTiffWriter::Impl {
     } else {
       tags.set_long(TIFFTAG_ROWSPERSTRIP, static_cast<uint32_t>(block[0]));
     }
-    const Blocks& known = blocks(page, level);
+    const WrittenBlocks& known = blocks(page, level);
     tags.set_offsets(tile > 0 ? TIFFTAG_TILEOFFSETS : TIFFTAG_STRIPOFFSETS, known.offsets);
     tags.set_offsets(tile > 0 ? TIFFTAG_TILEBYTECOUNTS : TIFFTAG_STRIPBYTECOUNTS, known.sizes);
     const double y = info.geometry.spacing_um[1] * static_cast<double>(levels[0].height) /
@@ -217,7 +217,7 @@ struct OmeTiffWriter::Impl {
   }
 
   void finish() {
-    for (const Blocks& known : pages) {
+    for (const WrittenBlocks& known : pages) {
       if (std::find(known.offsets.begin(), known.offsets.end(), 0U) != known.offsets.end())
         throw std::logic_error("a TIFF with blocks that were not written");
     }
@@ -252,7 +252,7 @@ struct OmeTiffWriter::Impl {
   int64_t tile = 0, page_count = 0;
   std::array<int64_t, 2> block{};
   std::vector<Level> levels;
-  std::vector<Blocks> pages;  // of (level, page)
+  std::vector<WrittenBlocks> pages;  // of (level, page)
   std::map<std::tuple<int64_t, std::size_t, int64_t, int64_t>, Pending> pending;
 };
 

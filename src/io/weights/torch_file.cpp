@@ -16,7 +16,7 @@
 namespace cytra::io {
 namespace {
 
-using Kind = Pickle::Kind;
+using PickleKind = Pickle::Kind;
 using Node = Pickle::Node;
 
 constexpr std::size_t kMaxName = 1000, kMaxDimensions = 64;
@@ -27,19 +27,19 @@ constexpr std::string_view kLegacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a
 struct TypeName {
   const char *storage, *type, *ours;
 };
-constexpr TypeName kTypes[] = {{"torch.FloatStorage", "torch.float32", "F32"},
-                               {"torch.HalfStorage", "torch.float16", "F16"},
-                               {"torch.BFloat16Storage", "torch.bfloat16", "BF16"},
-                               {"torch.DoubleStorage", "torch.float64", "F64"},
-                               {"torch.LongStorage", "torch.int64", "I64"},
-                               {"torch.IntStorage", "torch.int32", "I32"},
-                               {"torch.ShortStorage", "torch.int16", "I16"},
-                               {"torch.CharStorage", "torch.int8", "I8"},
-                               {"torch.ByteStorage", "torch.uint8", "U8"},
-                               {"torch.BoolStorage", "torch.bool", "BOOL"},
-                               {"", "torch.uint16", "U16"},
-                               {"", "torch.uint32", "U32"},
-                               {"torch.storage.UntypedStorage", "", "U8"}};
+constexpr TypeName kTorchTypes[] = {{"torch.FloatStorage", "torch.float32", "F32"},
+                                    {"torch.HalfStorage", "torch.float16", "F16"},
+                                    {"torch.BFloat16Storage", "torch.bfloat16", "BF16"},
+                                    {"torch.DoubleStorage", "torch.float64", "F64"},
+                                    {"torch.LongStorage", "torch.int64", "I64"},
+                                    {"torch.IntStorage", "torch.int32", "I32"},
+                                    {"torch.ShortStorage", "torch.int16", "I16"},
+                                    {"torch.CharStorage", "torch.int8", "I8"},
+                                    {"torch.ByteStorage", "torch.uint8", "U8"},
+                                    {"torch.BoolStorage", "torch.bool", "BOOL"},
+                                    {"", "torch.uint16", "U16"},
+                                    {"", "torch.uint32", "U32"},
+                                    {"torch.storage.UntypedStorage", "", "U8"}};
 
 // Where checkpoints keep their weights: Lightning, MONAI's CheckpointSaver, nnU-Net, timm, others;
 // averaged weights last.
@@ -55,7 +55,7 @@ constexpr const char* kPlaces[] = {"state_dict",
                                    "model_ema",
                                    "ema"};
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse_torch_file(const std::string& path, const std::string& what) {
   throw DataError(
       fmt::format("{}: {}, expected weights as torch.save(model.state_dict(), 'weights.pth') "
                   "writes them",
@@ -76,17 +76,18 @@ Saved read_zip(const std::string& path, std::string_view bytes) {
     if (name.find('/') == name.rfind('/') && ends_with(name, "/data.pkl"))
       folder = name.substr(0, name.size() - 8);
   }
-  if (folder.empty()) refuse(path, "a ZIP archive without data.pkl");
+  if (folder.empty()) refuse_torch_file(path, "a ZIP archive without data.pkl");
   if (files.count(folder + "constants.pkl") != 0) {
-    refuse(path,
-           "a TorchScript module (convert it: python -c \"import torch; torch.save(torch.jit.load("
-           "'IN.pt', 'cpu').state_dict(), 'weights.pth')\")");
+    refuse_torch_file(
+        path,
+        "a TorchScript module (convert it: python -c \"import torch; torch.save(torch.jit.load("
+        "'IN.pt', 'cpu').state_dict(), 'weights.pth')\")");
   }
   const auto order = files.find(folder + "byteorder");
   if (order != files.end() && order->second != "little")
-    refuse(path, "saved by a machine with another byte order");
+    refuse_torch_file(path, "saved by a machine with another byte order");
   const std::string_view pickle = files.at(folder + "data.pkl");
-  if (pickle.data() == nullptr) refuse(path, "its data.pkl is compressed");
+  if (pickle.data() == nullptr) refuse_torch_file(path, "its data.pkl is compressed");
   Saved saved;
   saved.pickle = read_pickle(path, pickle);
   const std::string prefix = folder + "data/";
@@ -104,10 +105,10 @@ class StateReader {
   void read() {
     const uint32_t root = saved_.pickle.root;
     const std::optional<uint32_t> state = state_in(root, "", 0);
-    if (!state) refuse(path_, describe(root));
+    if (!state) refuse_torch_file(path_, describe(root));
     const std::vector<uint32_t>& items = at(*state).items;
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (at(items[i]).kind == Kind::text) add(at(items[i]).text, items[i + 1]);
+      if (at(items[i]).kind == PickleKind::text) add(at(items[i]).text, items[i + 1]);
     }
   }
   std::string place;
@@ -117,11 +118,11 @@ class StateReader {
  private:
   const Node& at(uint32_t index) const { return saved_.pickle.nodes[index]; }
   std::string_view function_of(const Node& node) const {
-    if (node.kind != Kind::call || at(node.function).kind != Kind::global) return {};
+    if (node.kind != PickleKind::call || at(node.function).kind != PickleKind::global) return {};
     return at(node.function).text;
   }
   bool is_dict(const Node& node) const {
-    return node.kind == Kind::dict || function_of(node) == "collections.OrderedDict";
+    return node.kind == PickleKind::dict || function_of(node) == "collections.OrderedDict";
   }
   /// What makes a value: of a parameter, the call inside.
   const Node& maker_of(const Node& node) const {
@@ -130,8 +131,8 @@ class StateReader {
         function != "torch._utils._rebuild_parameter_with_state")
       return node;
     const Node& arguments = at(node.arguments);
-    return arguments.kind == Kind::tuple && !arguments.items.empty() ? at(arguments.items[0])
-                                                                     : node;
+    return arguments.kind == PickleKind::tuple && !arguments.items.empty() ? at(arguments.items[0])
+                                                                           : node;
   }
   bool is_tensor(const Node& node) const {
     const std::string_view function = function_of(maker_of(node));
@@ -146,7 +147,7 @@ class StateReader {
     std::map<std::string_view, uint32_t> dicts;
     bool has_tensor = false;
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (at(items[i]).kind != Kind::text || at(items[i]).text.size() > kMaxName) continue;
+      if (at(items[i]).kind != PickleKind::text || at(items[i]).text.size() > kMaxName) continue;
       has_tensor = has_tensor || is_tensor(at(items[i + 1]));
       if (is_dict(at(items[i + 1]))) dicts[at(items[i]).text] = items[i + 1];
     }
@@ -163,7 +164,7 @@ class StateReader {
 
   std::string describe(uint32_t index) const {
     const Node& node = at(index);
-    if (node.kind == Kind::call && !is_dict(node)) {
+    if (node.kind == PickleKind::call && !is_dict(node)) {
       return fmt::format(
           "it holds an object of {}, which only Python can make (a whole module? save its "
           "state_dict()); nothing of it was run",
@@ -172,14 +173,14 @@ class StateReader {
     if (!is_dict(node)) return "it holds no dict";
     std::vector<std::string> keys;
     for (std::size_t i = 0; i + 1 < node.items.size() && keys.size() < 10; i += 2) {
-      if (at(node.items[i]).kind == Kind::text)
+      if (at(node.items[i]).kind == PickleKind::text)
         keys.push_back(printable(at(node.items[i]).text, 40));
     }
     return fmt::format("it holds no dict of tensors (keys: {})", join(keys, ", "));
   }
 
   [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what) const {
-    refuse(path_, fmt::format("'{}' {}", printable(name), what));
+    refuse_torch_file(path_, fmt::format("'{}' {}", printable(name), what));
   }
   void add(const std::string& name, uint32_t index) {
     const Node& maker = maker_of(at(index));
@@ -198,7 +199,7 @@ class StateReader {
                                      uint32_t index,
                                      std::size_t least) const {
     const Node& node = at(index);
-    if (node.kind != Kind::tuple || node.items.size() < least)
+    if (node.kind != PickleKind::tuple || node.items.size() < least)
       refuse_tensor(name, "is not described as a tensor is");
     return node.items;
   }
@@ -207,7 +208,7 @@ class StateReader {
     const std::vector<uint32_t>& items = tuple(name, index, 0);
     if (items.size() > kMaxDimensions) refuse_tensor(name, "has more than 64 dimensions");
     for (const uint32_t item : items) {
-      if (at(item).kind != Kind::integer || at(item).integer < 0)
+      if (at(item).kind != PickleKind::integer || at(item).integer < 0)
         refuse_tensor(name, "has a shape or strides that are no whole numbers");
       values.push_back(at(item).integer);
     }
@@ -216,12 +217,12 @@ class StateReader {
 
   TensorView read_tensor(const std::string& name, const Node& call, bool has_type) {
     const auto& arguments = tuple(name, call.arguments, has_type ? 7 : 4);
-    if (at(arguments[0]).kind != Kind::persistent) refuse_tensor(name, "has no storage");
+    if (at(arguments[0]).kind != PickleKind::persistent) refuse_tensor(name, "has no storage");
     const auto& storage = tuple(name, at(arguments[0]).arguments, 5);
     const std::string& key = at(storage[2]).text;
     const std::string& type = at(has_type ? arguments[6] : storage[1]).text;
     TensorView view;
-    for (const TypeName& entry : kTypes) {
+    for (const TypeName& entry : kTorchTypes) {
       if (type == (has_type ? entry.type : entry.storage)) view.dtype = entry.ours;
     }
     if (view.dtype.empty())
@@ -314,17 +315,18 @@ Saved read_legacy(const std::string& path, std::string_view bytes) {
   const std::vector<uint32_t>& facts = machine.nodes[machine.root].items;
   for (std::size_t i = 0; i + 1 < facts.size(); i += 2) {
     if (machine.nodes[facts[i]].text == "little_endian" && machine.nodes[facts[i + 1]].integer != 1)
-      refuse(path, "saved by a machine with another byte order");
+      refuse_torch_file(path, "saved by a machine with another byte order");
   }
   Saved saved;
   saved.pickle = next();
   const std::deque<Node>& nodes = saved.pickle.nodes;
   std::map<std::string, std::size_t> element;  // of each storage
   for (const Node& node : nodes) {
-    if (node.kind != Kind::persistent) continue;
+    if (node.kind != PickleKind::persistent) continue;
     const std::vector<uint32_t>& id = nodes[node.arguments].items;
-    if (id.size() < 6 || nodes[id[5]].kind != Kind::other) refuse(path, "a view of a storage");
-    for (const TypeName& type : kTypes) {
+    if (id.size() < 6 || nodes[id[5]].kind != PickleKind::other)
+      refuse_torch_file(path, "a view of a storage");
+    for (const TypeName& type : kTorchTypes) {
       if (nodes[id[1]].text == type.storage) element[nodes[id[2]].text] = element_size(type.ours);
     }
   }
@@ -332,12 +334,12 @@ Saved read_legacy(const std::string& path, std::string_view bytes) {
   for (const uint32_t index : keys.nodes[keys.root].items) {
     const std::string& key = keys.nodes[index].text;
     uint64_t size = 0;
-    if (bytes.size() - at < sizeof size) refuse(path, "it ends too early");
+    if (bytes.size() - at < sizeof size) refuse_torch_file(path, "it ends too early");
     std::memcpy(&size, bytes.data() + at, sizeof size);
     at += sizeof size;
     const std::size_t wide = element.count(key) == 0 ? 0 : element[key];
-    if (wide == 0) refuse(path, "a storage of a type that is not supported");
-    if (size > (bytes.size() - at) / wide) refuse(path, "it ends too early");
+    if (wide == 0) refuse_torch_file(path, "a storage of a type that is not supported");
+    if (size > (bytes.size() - at) / wide) refuse_torch_file(path, "it ends too early");
     saved.storages[key] = bytes.substr(at, size * wide);
     at += size * wide;
   }
@@ -366,7 +368,7 @@ struct TorchFile::Impl {
     } else if (starts_with(bytes, kLegacy)) {
       saved = read_legacy(path, bytes);
     } else {
-      refuse(path, "no file of torch.save");
+      refuse_torch_file(path, "no file of torch.save");
     }
     StateReader reader(path, std::move(saved), 4 * file.bytes());
     reader.read();

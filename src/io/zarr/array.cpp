@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kLargestRatio = 2000;
 
 /// The stored bytes of a chunk: part of a file, or in memory.
-struct Source {
+struct ChunkSource {
   const ZarrFile* file = nullptr;
   const unsigned char* memory = nullptr;
   std::size_t offset = 0, size = 0;
@@ -45,7 +45,7 @@ class Reading {
       copy_box(meta_.type, meta_.rank, part.size, meta_.fill.data(), {}, to(part), strides, place);
   }
 
-  void read(const Source& source,
+  void read(const ChunkSource& source,
             const Codecs& codecs,
             Extent chunk,
             std::vector<Box> parts,
@@ -110,7 +110,7 @@ class Reading {
   };
 
   /// Source: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
-  Index read_index(const Source& source,
+  Index read_index(const ChunkSource& source,
                    const Codecs& codecs,
                    const Extent& counts,
                    const std::string& place) const {
@@ -126,7 +126,7 @@ class Reading {
             codecs.index->is_big_endian};
   }
 
-  void read_shard(const Source& source,
+  void read_shard(const ChunkSource& source,
                   const Codecs& codecs,
                   const Extent& chunk,
                   const std::vector<Box>& parts,
@@ -157,7 +157,7 @@ class Reading {
                 source.size));
           }
           used += bytes;
-          Source part = source;
+          ChunkSource part = source;
           part.offset += offset;
           part.size = bytes;
           read(part,

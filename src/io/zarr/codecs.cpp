@@ -18,7 +18,7 @@
 namespace cytra::io {
 namespace {
 
-using Kind = ByteCodec::Kind;
+using CodecKind = ByteCodec::Kind;
 
 [[noreturn]] void damaged(const std::string& place, const char* codec, const std::string& why) {
   throw DataError(fmt::format(
@@ -110,18 +110,18 @@ std::size_t check_crc(const Buffer& from, Buffer& into, const std::string& place
   return bytes;
 }
 
-std::size_t decode_one(Kind kind, const Buffer& from, Buffer& into, const std::string& place) {
+std::size_t decode_one(CodecKind kind, const Buffer& from, Buffer& into, const std::string& place) {
   switch (kind) {
-    case Kind::gzip:
-    case Kind::zlib:
+    case CodecKind::gzip:
+    case CodecKind::zlib:
       return inflate_all(from, into, place);
-    case Kind::zstd:
+    case CodecKind::zstd:
       return decode_zstd(from, into, place);
-    case Kind::blosc:
+    case CodecKind::blosc:
       return decode_blosc(from, into, place);
-    case Kind::lz4:
+    case CodecKind::lz4:
       return decode_lz4(from, into, place);
-    case Kind::crc32c:
+    case CodecKind::crc32c:
       return check_crc(from, into, place);
   }
   throw std::logic_error("unknown codec");
@@ -210,20 +210,20 @@ Buffer decode(Buffer bytes,
 Buffer encode(Buffer bytes, const std::vector<ByteCodec>& codecs) {
   for (const ByteCodec& codec : codecs) {
     switch (codec.kind) {
-      case Kind::gzip:
+      case CodecKind::gzip:
         bytes = encode_gzip(bytes, codec.level);
         break;
-      case Kind::zstd:
+      case CodecKind::zstd:
         bytes = encode_zstd(bytes, codec.level);
         break;
-      case Kind::blosc:
+      case CodecKind::blosc:
         bytes = encode_blosc(bytes, codec);
         break;
-      case Kind::crc32c:
+      case CodecKind::crc32c:
         bytes = append_crc(bytes);
         break;
-      case Kind::zlib:
-      case Kind::lz4:
+      case CodecKind::zlib:
+      case CodecKind::lz4:
         throw std::logic_error("a compression that we only read");
     }
   }

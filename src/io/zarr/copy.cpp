@@ -30,7 +30,7 @@ float to_float(uint16_t half) {  // IEEE 754 binary16
 }
 
 template <class From, class To>
-To narrow(From value, const std::string& place) {
+To narrow_value(From value, const std::string& place) {
   if (value < From{std::numeric_limits<To>::lowest()} ||
       value > From{std::numeric_limits<To>::max()}) {
     throw DataError(fmt::format("{}: the value {} does not fit, expected {}-bit integers at most",
@@ -131,12 +131,12 @@ void copy_box(const ZarrType& type,
   if (type.kind == 'f' && type.bytes == 2) return as(uint16_t{}, float{}, to_float);
   if (type.kind == 'i' && type.bytes == 8) {
     return as(int64_t{}, int32_t{}, [&](int64_t value) {
-      return narrow<int64_t, int32_t>(value, place);
+      return narrow_value<int64_t, int32_t>(value, place);
     });
   }
   if (type.kind == 'u' && type.bytes == 8) {
     return as(uint64_t{}, uint32_t{}, [&](uint64_t value) {
-      return narrow<uint64_t, uint32_t>(value, place);
+      return narrow_value<uint64_t, uint32_t>(value, place);
     });
   }
   if (type.bytes == 1) return as(uint8_t{}, uint8_t{}, same);

@@ -11,29 +11,23 @@ namespace cytra::io {
 namespace {
 
 constexpr int64_t kLongestSide = int64_t{1} << 40;
-constexpr const char* kTypes =
+constexpr const char* kZarrTypes =
     "bool, (u)int8 to (u)int64, float16, float32 or float64, which images are made of";
-
-[[noreturn]] void refuse(const std::string& place,
-                         const std::string& what,
-                         const std::string& expected) {
-  throw DataError(place + ": " + what + ", expected " + expected);
-}
 
 void read_extent(
     const Json& list, const char* key, const std::string& place, std::size_t& rank, Extent& into) {
   if (!list.is_array() || list.empty() || list.size() > kMaxRank ||
       (rank != 0 && list.size() != rank)) {
-    refuse(place,
-           fmt::format("'{}' is {}", key, excerpt(list)),
-           rank == 0 ? "1 to 8 sizes" : fmt::format("{} sizes", rank));
+    refuse_zarr(place,
+                fmt::format("'{}' is {}", key, excerpt(list)),
+                rank == 0 ? "1 to 8 sizes" : fmt::format("{} sizes", rank));
   }
   rank = list.size();
   into.fill(1);
   for (std::size_t i = 0; i < rank; ++i) {
     if (!list[i].is_number_unsigned() || list[i].get<uint64_t>() < 1 ||
         list[i].get<uint64_t>() > kLongestSide) {
-      refuse(place, fmt::format("'{}' is {}", key, excerpt(list)), "sizes of at least 1");
+      refuse_zarr(place, fmt::format("'{}' is {}", key, excerpt(list)), "sizes of at least 1");
     }
     into[i] = list[i].get<int64_t>();
   }
@@ -69,7 +63,7 @@ uint16_t half_bits(double value) {  // of a fill value, which is exact in float1
 }
 
 template <class T>
-void put(T value, std::array<unsigned char, 8>& into) {
+void put_fill(T value, std::array<unsigned char, 8>& into) {
   std::memcpy(into.data(), &value, sizeof value);
 }
 
@@ -77,7 +71,7 @@ void put(T value, std::array<unsigned char, 8>& into) {
 void read_fill(const Json& value, const std::string& place, ZarrMeta& meta) {
   const ZarrType& type = meta.type;
   const auto wrong = [&](const char* expected) {
-    refuse(place, "'fill_value' is " + excerpt(value), expected);
+    refuse_zarr(place, "'fill_value' is " + excerpt(value), expected);
   };
   meta.fill = {};
   if (value.is_null()) return;  // v2: any value
@@ -94,20 +88,20 @@ void read_fill(const Json& value, const std::string& place, ZarrMeta& meta) {
       char* end = nullptr;
       const uint64_t bits = std::strtoull(value.get_ref<const std::string&>().c_str(), &end, 16);
       if (*end != '\0') wrong("a number, NaN or Infinity");
-      return put(bits, meta.fill);
+      return put_fill(bits, meta.fill);
     } else {
       wrong("a number, NaN or Infinity");
     }
-    if (type.bytes == 8) return put(number, meta.fill);
-    if (type.bytes == 2) return put(half_bits(number), meta.fill);
+    if (type.bytes == 8) return put_fill(number, meta.fill);
+    if (type.bytes == 2) return put_fill(half_bits(number), meta.fill);
     const bool is_large =
         number > std::numeric_limits<float>::max() || number < std::numeric_limits<float>::lowest();
-    return put(
+    return put_fill(
         is_large ? static_cast<float>(number < 0 ? -1 : 1) * std::numeric_limits<float>::infinity()
                  : static_cast<float>(number),
         meta.fill);
   }
-  if (value.is_boolean()) return put<uint64_t>(value.get<bool>() ? 1 : 0, meta.fill);
+  if (value.is_boolean()) return put_fill<uint64_t>(value.get<bool>() ? 1 : 0, meta.fill);
   if (value.is_number_float()) {  // numpy's 0.0 for an integer array
     if (value.get<double>() != 0) wrong("a whole number");
     return;
@@ -121,13 +115,13 @@ void read_fill(const Json& value, const std::string& place, ZarrMeta& meta) {
         number > most || number < -most - 1) {
       wrong("a number of the array's type");
     }
-    return put(number, meta.fill);  // little-endian: the low bytes come first
+    return put_fill(number, meta.fill);  // little-endian: the low bytes come first
   }
   if (!value.is_number_unsigned() || (bits < 64 && value.get<uint64_t>() >> bits != 0) ||
       (type.kind == 'b' && value.get<uint64_t>() > 1)) {
     wrong("a number of the array's type");
   }
-  put(value.get<uint64_t>(), meta.fill);
+  put_fill(value.get<uint64_t>(), meta.fill);
 }
 
 ByteCodec byte_codec(const std::string& full_name, const std::string& place) {
@@ -143,9 +137,9 @@ ByteCodec byte_codec(const std::string& full_name, const std::string& place) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return {kind};
   }
-  refuse(place,
-         "the compression " + excerpt(name) + " is not supported",
-         "blosc, zstd, gzip, zlib, lz4 or none; write the array again with one of these");
+  refuse_zarr(place,
+              "the compression " + excerpt(name) + " is not supported",
+              "blosc, zstd, gzip, zlib, lz4 or none; write the array again with one of these");
 }
 
 /// v3 lets a name without configuration stand alone.
@@ -157,14 +151,14 @@ const Json& configuration_of(const Json& json, const std::string& place) {
   if (!json.is_object() || !json.contains("configuration")) return kNone;
   const Json& configuration = json["configuration"];
   if (!configuration.is_object())
-    refuse(place, "'configuration' is " + excerpt(configuration), "an object");
+    refuse_zarr(place, "'configuration' is " + excerpt(configuration), "an object");
   return configuration;
 }
 
 Codecs parse_codecs(
     const Json& list, const std::string& place, Extent chunk, const ZarrMeta& meta, int depth) {
   if (!list.is_array() || list.empty() || list.size() > 16)
-    refuse(place, "'codecs' is " + excerpt(list), "a list of codecs that begins with bytes");
+    refuse_zarr(place, "'codecs' is " + excerpt(list), "a list of codecs that begins with bytes");
   Codecs codecs;
   bool is_bytes = false;
   for (const Json& codec : list) {
@@ -181,7 +175,7 @@ Codecs parse_codecs(
         composed.push_back(codecs.order.empty() ? from : codecs.order[from]);
       }
       if (seen != (1U << meta.rank) - 1)
-        refuse(place, "'order' is " + excerpt(order), "each dimension once");
+        refuse_zarr(place, "'order' is " + excerpt(order), "each dimension once");
       Extent before = chunk;
       for (std::size_t i = 0; i < meta.rank; ++i) chunk[i] = before[order[i].get<std::size_t>()];
       codecs.order = std::move(composed);
@@ -190,22 +184,23 @@ Codecs parse_codecs(
       if (options.contains("endian")) {
         const std::string endian = text_of(options, "endian", place);
         if (endian != "big" && endian != "little")
-          refuse(place, "'endian' is " + excerpt(endian), "big or little");
+          refuse_zarr(place, "'endian' is " + excerpt(endian), "big or little");
         codecs.is_big_endian = endian == "big";
       } else if (meta.type.bytes > 1) {
-        refuse(place, "'endian' is missing", "big or little");
+        refuse_zarr(place, "'endian' is missing", "big or little");
       }
     } else if (name == "sharding_indexed" && !is_bytes) {
       is_bytes = true;
-      if (depth >= 3) refuse(place, "shards within shards within shards", "at most two levels");
+      if (depth >= 3)
+        refuse_zarr(place, "shards within shards within shards", "at most two levels");
       std::size_t rank = meta.rank;
       read_extent(
           member(options, "chunk_shape", place), "chunk_shape", place, rank, codecs.inner_chunk);
       for (std::size_t i = 0; i < rank; ++i) {
         if (chunk[i] % codecs.inner_chunk[i] != 0)
-          refuse(place,
-                 fmt::format("shards of {} and chunks of {}", chunk[i], codecs.inner_chunk[i]),
-                 "shards that are a multiple of their chunks");
+          refuse_zarr(place,
+                      fmt::format("shards of {} and chunks of {}", chunk[i], codecs.inner_chunk[i]),
+                      "shards that are a multiple of their chunks");
       }
       codecs.inner = std::make_shared<Codecs>(parse_codecs(
           member(options, "codecs", place), place, codecs.inner_chunk, meta, depth + 1));
@@ -218,46 +213,55 @@ Codecs parse_codecs(
       for (const ByteCodec& used : codecs.index->bytes)
         is_simple = is_simple && used.kind == ByteCodec::Kind::crc32c;
       if (!is_simple)
-        refuse(place, "'index_codecs' is " + excerpt(options["index_codecs"]), "bytes and crc32c");
+        refuse_zarr(
+            place, "'index_codecs' is " + excerpt(options["index_codecs"]), "bytes and crc32c");
       if (options.contains("index_location")) {
         const std::string location = text_of(options, "index_location", place);
         if (location != "start" && location != "end")
-          refuse(place, "'index_location' is " + excerpt(location), "start or end");
+          refuse_zarr(place, "'index_location' is " + excerpt(location), "start or end");
         codecs.index_at_end = location == "end";
       }
     } else if (is_bytes) {
       codecs.bytes.push_back(byte_codec(name, place));
     } else {
-      refuse(place,
-             "the codec " + excerpt(name) + " is not supported here",
-             "transpose, bytes or sharding_indexed");
+      refuse_zarr(place,
+                  "the codec " + excerpt(name) + " is not supported here",
+                  "transpose, bytes or sharding_indexed");
     }
   }
-  if (!is_bytes) refuse(place, "no codec makes bytes of the samples", "bytes or sharding_indexed");
+  if (!is_bytes)
+    refuse_zarr(place, "no codec makes bytes of the samples", "bytes or sharding_indexed");
   if ((!codecs.inner || !codecs.bytes.empty()) &&
       bytes_of(chunk, meta.rank, meta.type.bytes) > kLargestChunk) {
-    refuse(place, "its chunks are larger than 1 GB", "smaller ones; write the array again");
+    refuse_zarr(place, "its chunks are larger than 1 GB", "smaller ones; write the array again");
   }
   return codecs;
 }
 
 void set_separator(const std::string& text, const std::string& place, ZarrMeta& meta) {
-  if (text != "." && text != "/") refuse(place, "the separator is " + excerpt(text), "'.' or '/'");
+  if (text != "." && text != "/")
+    refuse_zarr(place, "the separator is " + excerpt(text), "'.' or '/'");
   meta.separator = text[0];
 }
 
 }  // namespace
 
+void refuse_zarr(const std::string& place, const std::string& what, const std::string& expected) {
+  throw DataError(place + ": " + what + ", expected " + expected);
+}
+
 const Json& member(const Json& json, const char* key, const std::string& place) {
-  if (!json.is_object()) refuse(place, excerpt(json), fmt::format("an object with '{}'", key));
+  if (!json.is_object()) refuse_zarr(place, excerpt(json), fmt::format("an object with '{}'", key));
   const auto found = json.find(key);
-  if (found == json.end()) refuse(place, fmt::format("'{}' is missing", key), "complete metadata");
+  if (found == json.end())
+    refuse_zarr(place, fmt::format("'{}' is missing", key), "complete metadata");
   return *found;
 }
 
 std::string text_of(const Json& json, const char* key, const std::string& place) {
   const Json& value = member(json, key, place);
-  if (!value.is_string()) refuse(place, fmt::format("'{}' is {}", key, excerpt(value)), "a text");
+  if (!value.is_string())
+    refuse_zarr(place, fmt::format("'{}' is {}", key, excerpt(value)), "a text");
   return value.get<std::string>();
 }
 
@@ -294,19 +298,19 @@ ZarrMeta parse_zarr_v2(const Json& json, const std::string& place) {
   const std::string type = dtype.is_string() ? dtype.get<std::string>() : "";
   if (type.size() != 3 || std::strchr("<>|", type[0]) == nullptr || type[0] == '\0' ||
       !set_type(type[1], static_cast<std::size_t>(type[2] - '0'), meta.type)) {
-    refuse(place, "the type " + excerpt(dtype) + " is not supported", kTypes);
+    refuse_zarr(place, "the type " + excerpt(dtype) + " is not supported", kZarrTypes);
   }
   if (bytes_of(meta.chunk, meta.rank, meta.type.bytes) > kLargestChunk)
-    refuse(place, "its chunks are larger than 1 GB", "smaller ones; write the array again");
+    refuse_zarr(place, "its chunks are larger than 1 GB", "smaller ones; write the array again");
   meta.codecs.is_big_endian = type[0] == '>';
   const std::string order = json.contains("order") ? text_of(json, "order", place) : "C";
-  if (order != "C" && order != "F") refuse(place, "'order' is " + excerpt(order), "C or F");
+  if (order != "C" && order != "F") refuse_zarr(place, "'order' is " + excerpt(order), "C or F");
   if (order == "F") {
     for (std::size_t i = meta.rank; i-- > 0;) meta.codecs.order.push_back(i);
   }
   const Json filters = json.value("filters", Json());
   if (!filters.is_null() && !(filters.is_array() && filters.empty()))
-    refuse(place, "'filters' is " + excerpt(filters), "none; write the array again without");
+    refuse_zarr(place, "'filters' is " + excerpt(filters), "none; write the array again without");
   const Json& compressor = member(json, "compressor", place);
   if (!compressor.is_null())
     meta.codecs.bytes.push_back(byte_codec(text_of(compressor, "id", place), place));
@@ -333,14 +337,14 @@ ZarrMeta parse_zarr_v3(const Json& json, const std::string& place) {
     for (const char* known : kKnown) is_known = is_known || item.key() == known;
     if (!is_known &&
         !(item.value().is_object() && item.value().value("must_understand", Json()) == false)) {
-      refuse(place, "the extension " + excerpt(item.key()), "plain Zarr");
+      refuse_zarr(place, "the extension " + excerpt(item.key()), "plain Zarr");
     }
   }
   ZarrMeta meta;
   read_extent(member(json, "shape", place), "shape", place, meta.rank, meta.shape);
   const Json& grid = member(json, "chunk_grid", place);
   if (name_of(grid, place) != "regular")
-    refuse(place, "the chunk grid is irregular", "a regular one");
+    refuse_zarr(place, "the chunk grid is irregular", "a regular one");
   read_extent(member(configuration_of(grid, place), "chunk_shape", place),
               "chunk_shape",
               place,
@@ -357,13 +361,13 @@ ZarrMeta parse_zarr_v3(const Json& json, const std::string& place) {
                             : bits == "64" ? 8
                                            : 0;
   if (!(type == "bool" ? set_type('b', 1, meta.type) : set_type(kind, bytes, meta.type)))
-    refuse(place, "the type " + excerpt(type) + " is not supported", kTypes);
+    refuse_zarr(place, "the type " + excerpt(type) + " is not supported", kZarrTypes);
   const Json& fill = member(json, "fill_value", place);
   read_fill(fill, place, meta);
   const Json& encoding = member(json, "chunk_key_encoding", place);
   const std::string name = name_of(encoding, place);
   if (name != "default" && name != "v2")
-    refuse(place, "the chunk keys are " + excerpt(name), "default or v2");
+    refuse_zarr(place, "the chunk keys are " + excerpt(name), "default or v2");
   if (name == "default") meta.key_prefix = "c";
   meta.separator = name == "default" ? '/' : '.';
   const Json& options = configuration_of(encoding, place);
@@ -371,7 +375,7 @@ ZarrMeta parse_zarr_v3(const Json& json, const std::string& place) {
     set_separator(text_of(options, "separator", place), place, meta);
   const Json transformers = json.value("storage_transformers", Json::array());
   if (!transformers.is_array() || !transformers.empty())
-    refuse(place, "'storage_transformers' is " + excerpt(transformers), "none");
+    refuse_zarr(place, "'storage_transformers' is " + excerpt(transformers), "none");
   meta.codecs = parse_codecs(member(json, "codecs", place), place, meta.chunk, meta, 1);
   const Json names = json.value("dimension_names", Json());
   if (names.is_array() && names.size() == meta.rank) {

@@ -64,6 +64,10 @@ constexpr std::size_t kLargestChunk = std::size_t{1} << 30;
 /// Bytes of a chunk of that shape; saturates.
 std::size_t bytes_of(const Extent& chunk, std::size_t rank, std::size_t sample_bytes);
 
+/// Throws DataError `place: what, expected ...`.
+[[noreturn]] void refuse_zarr(const std::string& place,
+                              const std::string& what,
+                              const std::string& expected);
 /// Members of JSON objects. Throws: DataError `place: 'key' ..., expected ...`.
 const Json& member(const Json& json, const char* key, const std::string& place);
 std::string text_of(const Json& json, const char* key, const std::string& place);

@@ -5,7 +5,7 @@
 namespace cytra::io {
 namespace {
 
-using Kind = ByteCodec::Kind;
+using CodecKind = ByteCodec::Kind;
 
 Json list_of(const Extent& extent, std::size_t rank) {
   Json list = Json::array();
@@ -15,11 +15,11 @@ Json list_of(const Extent& extent, std::size_t rank) {
 
 Json codec_v3(const ByteCodec& codec) {
   switch (codec.kind) {
-    case Kind::gzip:
+    case CodecKind::gzip:
       return {{"name", "gzip"}, {"configuration", {{"level", codec.level}}}};
-    case Kind::zstd:
+    case CodecKind::zstd:
       return {{"name", "zstd"}, {"configuration", {{"level", codec.level}, {"checksum", false}}}};
-    case Kind::blosc:
+    case CodecKind::blosc:
       return {{"name", "blosc"},
               {"configuration",
                {{"typesize", codec.type_size},
@@ -27,10 +27,10 @@ Json codec_v3(const ByteCodec& codec) {
                 {"clevel", codec.level},
                 {"shuffle", codec.type_size > 1 ? "shuffle" : "noshuffle"},
                 {"blocksize", 0}}}};
-    case Kind::crc32c:
+    case CodecKind::crc32c:
       return {{"name", "crc32c"}};
-    case Kind::zlib:
-    case Kind::lz4:
+    case CodecKind::zlib:
+    case CodecKind::lz4:
       break;
   }
   throw std::logic_error("a compression that we only read");
@@ -61,8 +61,8 @@ Json zarr_v2_json(const ZarrMeta& meta) {
   if (!meta.codecs.bytes.empty()) {
     const ByteCodec& codec = meta.codecs.bytes.front();
     compressor = {{"id", codec_v3(codec)["name"]},
-                  {codec.kind == Kind::blosc ? "clevel" : "level", codec.level}};
-    if (codec.kind == Kind::blosc) {
+                  {codec.kind == CodecKind::blosc ? "clevel" : "level", codec.level}};
+    if (codec.kind == CodecKind::blosc) {
       compressor["cname"] = "zstd";
       compressor["shuffle"] = codec.type_size > 1 ? 1 : 0;
       compressor["blocksize"] = 0;

@@ -12,16 +12,10 @@ namespace {
 
 constexpr std::size_t kMostWells = 10'000, kMostScenes = 100'000, kMostLevels = 100;
 
-[[noreturn]] void refuse(const std::string& place,
-                         const std::string& what,
-                         const std::string& expected) {
-  throw DataError(place + ": " + what + ", expected " + expected);
-}
-
-const Json& list_of(const Json& json, const char* key, const std::string& place, std::size_t most) {
+const Json& list_at(const Json& json, const char* key, const std::string& place, std::size_t most) {
   const Json& list = member(json, key, place);
   if (!list.is_array() || list.empty() || list.size() > most)
-    refuse(
+    refuse_zarr(
         place, fmt::format("'{}' is {}", key, excerpt(list)), fmt::format("1 to {} of them", most));
   return list;
 }
@@ -52,7 +46,7 @@ struct Axis {
 
 std::vector<Axis> parse_axes(const Json& list, const std::string& place) {
   if (!list.is_array() || list.size() < 2 || list.size() > 5)
-    refuse(place, "'axes' is " + excerpt(list), "2 to 5 axes");
+    refuse_zarr(place, "'axes' is " + excerpt(list), "2 to 5 axes");
   std::vector<Axis> axes;
   for (const Json& entry : list) {
     Axis axis;
@@ -84,12 +78,13 @@ Axes place_axes(const std::vector<Axis>& list, const std::string& place) {
       is_named = is_named && (name == "z" || name == "y" || name == "x");
     } else {
       int& into = axis.type == "time" || (axis.type != "channel" && name == "t") ? axes.t : axes.c;
-      if (into >= 0) refuse(place, "two axes like " + excerpt(name), "t, c, z, y and x at most");
+      if (into >= 0)
+        refuse_zarr(place, "two axes like " + excerpt(name), "t, c, z, y and x at most");
       into = i;
     }
   }
   if (spatial.size() < 2 || spatial.size() > 3)
-    refuse(place, fmt::format("{} axes of space", spatial.size()), "y and x, or z, y and x");
+    refuse_zarr(place, fmt::format("{} axes of space", spatial.size()), "y and x, or z, y and x");
   if (spatial.size() == 3) axes.z = spatial[0];
   axes.y = spatial[spatial.size() - 2];
   axes.x = spatial.back();
@@ -98,10 +93,10 @@ Axes place_axes(const std::vector<Axis>& list, const std::string& place) {
   for (const int i : spatial) {
     const std::string& name = list[static_cast<std::size_t>(i)].name;
     int& into = name == "z" ? axes.z : name == "y" ? axes.y : axes.x;
-    if (into >= 0) refuse(place, "two axes '" + name + "'", "t, c, z, y and x at most");
+    if (into >= 0) refuse_zarr(place, "two axes '" + name + "'", "t, c, z, y and x at most");
     into = i;
   }
-  if (axes.y < 0 || axes.x < 0) refuse(place, "no axes 'y' and 'x'", "an image with both");
+  if (axes.y < 0 || axes.x < 0) refuse_zarr(place, "no axes 'y' and 'x'", "an image with both");
   return axes;
 }
 
@@ -111,7 +106,7 @@ void apply_transformations(const Json& json, const std::string& place, std::vect
   const auto found = json.find("coordinateTransformations");
   if (found == json.end() || found->is_null()) return;
   if (!found->is_array() || found->size() > 100)
-    refuse(place, "'coordinateTransformations' is " + excerpt(*found), "a list");
+    refuse_zarr(place, "'coordinateTransformations' is " + excerpt(*found), "a list");
   for (const Json& transformation : *found) {
     const std::string type = text_of(transformation, "type", place);
     if (type == "identity" || type == "translation") continue;
@@ -121,9 +116,9 @@ void apply_transformations(const Json& json, const std::string& place, std::vect
     }
     const Json& factors = transformation["scale"];
     if (!factors.is_array() || factors.size() != scale.size())
-      refuse(place, "'scale' is " + excerpt(factors), fmt::format("{} numbers", scale.size()));
+      refuse_zarr(place, "'scale' is " + excerpt(factors), fmt::format("{} numbers", scale.size()));
     for (std::size_t i = 0; i < scale.size(); ++i) {
-      if (!factors[i].is_number()) refuse(place, "'scale' is " + excerpt(factors), "numbers");
+      if (!factors[i].is_number()) refuse_zarr(place, "'scale' is " + excerpt(factors), "numbers");
       scale[i] *= factors[i].get<double>();
     }
   }
@@ -147,7 +142,7 @@ ZarrNode find_zarr_node(ZarrStore& store, const std::string& key) {
     node.place = node.attributes_place = store.path_of(below("zarr.json"));
     const std::string type = text_of(node.json, "node_type", node.place);
     if (node.json.value("zarr_format", Json()) != 3 || (type != "array" && type != "group"))
-      refuse(node.place, "no array or group of Zarr 3", "both 'zarr_format' and 'node_type'");
+      refuse_zarr(node.place, "no array or group of Zarr 3", "both 'zarr_format' and 'node_type'");
     node.is_array = type == "array";
     const Json attributes = node.json.value("attributes", Json::object());
     node.attributes = attributes.is_object() ? attributes.value("ome", attributes) : Json::object();
@@ -165,15 +160,15 @@ ZarrNode find_zarr_node(ZarrStore& store, const std::string& key) {
 
 ZarrMeta parse_zarr_array(const ZarrStore& store, const ZarrNode& node) {
   if (node.format == 0)
-    refuse(store.path_of(node.key), "no Zarr array", "zarr.json or .zarray in this folder");
-  if (!node.is_array) refuse(store.path_of(node.key), "a group", "an array");
+    refuse_zarr(store.path_of(node.key), "no Zarr array", "zarr.json or .zarray in this folder");
+  if (!node.is_array) refuse_zarr(store.path_of(node.key), "a group", "an array");
   return node.format == 3 ? parse_zarr_v3(node.json, node.place)
                           : parse_zarr_v2(node.json, node.place);
 }
 
 Axes axes_by_position(std::size_t rank, const std::string& place) {
   if (rank < 2 || rank > 5)
-    refuse(place, fmt::format("{} dimensions", rank), "2 to 5: YX, ZYX, CZYX or TCZYX");
+    refuse_zarr(place, fmt::format("{} dimensions", rank), "2 to 5: YX, ZYX, CZYX or TCZYX");
   const int n = static_cast<int>(rank);
   return {n - 5, std::max(n - 4, -1), std::max(n - 3, -1), n - 2, n - 1};
 }
@@ -196,8 +191,8 @@ Axes axes_by_name(const std::vector<std::string>& names) {
 
 OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group) {
   const std::string& place = group.attributes_place;
-  const Json& image = list_of(group.attributes, "multiscales", place, 1000)[0];
-  const Json& datasets = list_of(image, "datasets", place, kMostLevels);
+  const Json& image = list_at(group.attributes, "multiscales", place, 1000)[0];
+  const Json& datasets = list_at(image, "datasets", place, kMostLevels);
   OmeImage result;
   std::vector<Axis> axes;
   if (image.contains("axes")) {
@@ -242,33 +237,33 @@ std::vector<std::string> find_ome_scenes(ZarrStore& store, const ZarrNode& group
   const auto add_well = [&](const ZarrNode& node) {
     const std::string& place = node.attributes_place;
     const Json& well = member(node.attributes, "well", place);
-    for (const Json& image : list_of(well, "images", place, kMostScenes)) {
+    for (const Json& image : list_at(well, "images", place, kMostScenes)) {
       scenes.push_back(store.join(node.key, plain_path(image, place)));
       if (scenes.size() > kMostScenes)
-        refuse(place, "more images than that", fmt::format("at most {}", kMostScenes));
+        refuse_zarr(place, "more images than that", fmt::format("at most {}", kMostScenes));
     }
   };
   if (attributes.contains("multiscales")) {
     scenes.push_back(group.key);
   } else if (attributes.contains("plate")) {
-    const Json& wells = list_of(attributes["plate"], "wells", group.attributes_place, kMostWells);
+    const Json& wells = list_at(attributes["plate"], "wells", group.attributes_place, kMostWells);
     for (const Json& well : wells) {
       const std::string key = store.join(group.key, plain_path(well, group.attributes_place));
       const ZarrNode node = find_zarr_node(store, key);
       if (node.format != 0) add_well(node);  // a plate may lack wells that were not imaged
     }
     if (scenes.empty())
-      refuse(group.attributes_place, "none of its wells is there", "at least one");
+      refuse_zarr(group.attributes_place, "none of its wells is there", "at least one");
   } else if (attributes.contains("well")) {
     add_well(group);
   } else if (attributes.contains("bioformats2raw.layout")) {
     const std::string ome = store.join(group.key, "OME");
     const ZarrNode node = find_zarr_node(store, ome);
     if (node.attributes.is_object() && node.attributes.contains("series")) {
-      const Json& series = list_of(node.attributes, "series", node.attributes_place, kMostScenes);
+      const Json& series = list_at(node.attributes, "series", node.attributes_place, kMostScenes);
       for (const Json& name : series) {
         if (!name.is_string())
-          refuse(node.attributes_place, "'series' is " + excerpt(series), "names");
+          refuse_zarr(node.attributes_place, "'series' is " + excerpt(series), "names");
         scenes.push_back(store.join(group.key, name.get<std::string>()));
       }
     } else {
@@ -278,7 +273,7 @@ std::vector<std::string> find_ome_scenes(ZarrStore& store, const ZarrNode& group
         scenes.push_back(key);
       }
     }
-    if (scenes.empty()) refuse(group.attributes_place, "no series is there", "0, 1, ...");
+    if (scenes.empty()) refuse_zarr(group.attributes_place, "no series is there", "0, 1, ...");
   }
   return scenes;
 }

@@ -18,7 +18,7 @@ namespace cytra::training {
 namespace {
 using Modules = std::vector<std::shared_ptr<torch::nn::Module>>;
 
-struct Options {
+struct LayerFreezeOptions {
   std::vector<std::string> modules, contains, excludes;
   template <class V>
   void visit(V& v) {
@@ -50,7 +50,7 @@ std::shared_ptr<torch::nn::Module> module_called(const std::string& name, nn::Mo
 }
 
 /// Returns the modules whose running statistics are to stay as well.
-Modules freeze(const Options& options, nn::Model& model) {
+Modules freeze(const LayerFreezeOptions& options, nn::Model& model) {
   Modules roots, still;
   for (const std::string& name : options.modules) {
     const bool is_all = name == "model" || name == "backbone";  // of CytoDL's LightningModules
@@ -89,8 +89,8 @@ Modules freeze(const Options& options, nn::Model& model) {
 
 class LayerFreeze final : public Callback {
  public:
-  using Options = training::Options;
-  explicit LayerFreeze(const Options& options) : options_(options) {}
+  using Options = LayerFreezeOptions;
+  explicit LayerFreeze(const LayerFreezeOptions& options) : options_(options) {}
 
   void attach(Task& task) override { still_ = freeze(options_, task.model()); }
   void on_fit_start(Context& context) override {
@@ -107,7 +107,7 @@ class LayerFreeze final : public Callback {
   }
 
  private:
-  Options options_;
+  LayerFreezeOptions options_;
   Modules still_;
 };
 CYTRA_REGISTER(Callback, LayerFreeze, "LayerFreeze");
@@ -118,7 +118,7 @@ void freeze_layers(const config::Node* callbacks, nn::Model& model) {
   if (callbacks == nullptr) return;
   for (const auto& [name, node] : callbacks->map) {
     if (node.is_map() && config::own_name(node.get<std::string>("_target_")) == "LayerFreeze")
-      freeze(config::parse<Options>(node), model);
+      freeze(config::parse<LayerFreezeOptions>(node), model);
   }
 }
 

@@ -21,7 +21,7 @@ double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-struct Options {
+struct SimpleProfilerOptions {
   std::string dirpath = "profiler", filename = "table";
   template <class V>
   void visit(V& v) {
@@ -35,7 +35,7 @@ struct Options {
 
 class PhaseTimer : public Callback, public perf::ScopeListener {
  public:
-  PhaseTimer(const Options& options, bool times_operations)
+  PhaseTimer(const SimpleProfilerOptions& options, bool times_operations)
       : options_(options), times_operations_(times_operations) {}
 
   void on_fit_start(Context&) override {
@@ -108,7 +108,7 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
     log::info("where the time went ({}):\n{}", path, format_table(lines));
   }
 
-  Options options_;
+  SimpleProfilerOptions options_;
   bool times_operations_;
   Clock::time_point begin_;
   std::unordered_map<std::string, Total> totals_;
@@ -117,12 +117,12 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
 };
 
 struct SimpleProfiler final : PhaseTimer {
-  using Options = training::Options;
-  explicit SimpleProfiler(const Options& options) : PhaseTimer(options, false) {}
+  using Options = SimpleProfilerOptions;
+  explicit SimpleProfiler(const SimpleProfilerOptions& options) : PhaseTimer(options, false) {}
 };
 struct AdvancedProfiler final : PhaseTimer {
-  using Options = training::Options;
-  explicit AdvancedProfiler(const Options& options) : PhaseTimer(options, true) {}
+  using Options = SimpleProfilerOptions;
+  explicit AdvancedProfiler(const SimpleProfilerOptions& options) : PhaseTimer(options, true) {}
 };
 CYTRA_REGISTER(Callback, SimpleProfiler, "SimpleProfiler");
 CYTRA_REGISTER(Callback, AdvancedProfiler, "AdvancedProfiler");

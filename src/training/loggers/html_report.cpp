@@ -62,7 +62,7 @@ int rank_of(const std::string& topic) {
   return topic.find("loss") == std::string::npos ? 1 : 0;
 }
 
-std::string number(double value) {
+std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.5g}", value) : fmt::format("{}", value);
 }
 
@@ -158,11 +158,11 @@ class HtmlReport final : public Logger {
   std::string tiles(const Metrics& results) const {
     std::string html = "<div class=tiles>\n";
     for (const auto& [name, value] : results) {
-      if (starts_with(name, "best/")) html += tile("best " + name.substr(5), number(value));
+      if (starts_with(name, "best/")) html += tile("best " + name.substr(5), number_text(value));
     }
     for (const auto& [name, curve] : curves_) {
-      if (starts_with(name, "val/")) html += tile("last " + name, number(curve.last()));
-      if (starts_with(name, "test/")) html += tile(name, number(curve.last()));
+      if (starts_with(name, "val/")) html += tile("last " + name, number_text(curve.last()));
+      if (starts_with(name, "test/")) html += tile(name, number_text(curve.last()));
     }
     html += tile("epochs", std::to_string(epoch_));
     html += tile("steps", std::to_string(step_));
@@ -213,12 +213,13 @@ class HtmlReport final : public Logger {
       Curve::Piece all;
       for (const Curve::Piece& piece : curve.pieces()) all.add(piece);
       const std::string range =
-          all.count == 0 ? "<td>-</td><td>-</td>"
-                         : fmt::format("<td>{}</td><td>{}</td>", number(all.low), number(all.high));
+          all.count == 0
+              ? "<td>-</td><td>-</td>"
+              : fmt::format("<td>{}</td><td>{}</td>", number_text(all.low), number_text(all.high));
       html += fmt::format(
           "<tr><th>{}</th><td>{}</td>{}<td>{}{}</td></tr>\n",
           escape_html(name),
-          number(curve.last()),
+          number_text(curve.last()),
           range,
           all.count + curve.not_finite(),
           curve.not_finite() == 0 ? "" : fmt::format(", {} not finite", curve.not_finite()));

@@ -9,7 +9,7 @@
 namespace cytra::config {
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string expression_error(const std::string& text) {
   return message_of<ConfigError>([&] { evaluate_expression(text); });
 }
 std::string repeat(const std::string& text, int count) {
@@ -26,37 +26,37 @@ TEST(Expression, ValuesPrintAsPython) {
 }
 
 TEST(Expression, ErrorsShowPositionAndWhatIsExpected) {
-  EXPECT_EQ(error_of("1 + nope"),
+  EXPECT_EQ(expression_error("1 + nope"),
             "the expression '1 + nope' at character 5: unknown name 'nope', expected a value (text "
             "stands in quotes)");
   EXPECT_EQ(
-      error_of("max(1, 2) / 0"),
+      expression_error("max(1, 2) / 0"),
       "the expression 'max(1, 2) / 0' at character 11: division by zero, expected another number");
-  EXPECT_EQ(error_of("1 +"),
+  EXPECT_EQ(expression_error("1 +"),
             "the expression '1 +' at character 4: the expression ends, expected a value");
-  EXPECT_EQ(error_of("flaot(1)"),
+  EXPECT_EQ(expression_error("flaot(1)"),
             "the expression 'flaot(1)' at character 1: unknown function 'flaot', expected a known "
             "one. Did you mean 'float'?");
   EXPECT_EQ(
-      error_of("'a' + 1"),
+      expression_error("'a' + 1"),
       "the expression ''a' + 1' at character 5: text + an integer, expected two numbers, texts, "
       "lists or tuples");
-  EXPECT_EQ(error_of("9223372036854775807 + 1"),
+  EXPECT_EQ(expression_error("9223372036854775807 + 1"),
             "the expression '9223372036854775807 + 1' at character 21: an integer over 64 bits, "
             "expected a smaller one (1.0 * makes it a real number)");
-  EXPECT_EQ(error_of("{'a': 1}"),
+  EXPECT_EQ(expression_error("{'a': 1}"),
             "the expression '{'a': 1}' at character 1: '{', expected a value or an operator");
 }
 
 TEST(Expression, Limits) {
-  EXPECT_NE(error_of(std::string(20'000, '1')).find("at most 10,000"), std::string::npos);
+  EXPECT_NE(expression_error(std::string(20'000, '1')).find("at most 10,000"), std::string::npos);
   for (const auto& [open, close] : {std::pair("(", ")"),
                                     std::pair("[", "]"),
                                     std::pair("-", ""),
                                     std::pair("abs(", ")"),
                                     std::pair("2**", ""),
                                     std::pair("1 if 1 else ", "")})
-    EXPECT_NE(error_of(repeat(open, 500) + "1" + repeat(close, 500)).find("at most 64"),
+    EXPECT_NE(expression_error(repeat(open, 500) + "1" + repeat(close, 500)).find("at most 64"),
               std::string::npos)
         << open;
   for (const char* text : {"'a' * 10**9",
@@ -65,7 +65,7 @@ TEST(Expression, Limits) {
                            "'a' * 60000 + 'a' * 60000",
                            "10**9 * 'abc'",
                            "str([0] * 90000)"})
-    EXPECT_NE(error_of(text).find("at most 100,000"), std::string::npos) << text;
+    EXPECT_NE(expression_error(text).find("at most 100,000"), std::string::npos) << text;
   // Long, but not deep.
   EXPECT_EQ(evaluate_expression("1" + repeat("+1", 4000)).integer, 4001);
   EXPECT_EQ(evaluate_expression(repeat("not ", 2000) + "1").boolean, true);

@@ -10,10 +10,10 @@
 namespace cytra::config {
 namespace {
 
-std::string json(const std::string& text) {
+std::string value_json(const std::string& text) {
   return to_json(parse_value(text, {}));
 }
-std::string error_of(const std::string& text) {
+std::string override_error(const std::string& text) {
   return message_of<ConfigError>([&] { parse_override(text); });
 }
 
@@ -32,21 +32,22 @@ TEST(Overrides, Forms) {
 }
 
 TEST(Overrides, TypesValues) {
-  EXPECT_EQ(json("[1, -5, 1_000, 007, 1., .5, 1e3, true, False, NULL, yes, 0x10, a b, '1', 1x]"),
-            R"([1,-5,1000,"007",1.0,0.5,1000.0,true,false,null,"yes","0x10","a b","1","1x"])");
-  EXPECT_EQ(json("{a: {b: [x]}, 'c d': 2, a: 3}"), R"({"a":3,"c d":2})");
-  EXPECT_EQ(json(""), R"("")");
-  EXPECT_EQ(json("  a  b "), R"("a  b")");
-  EXPECT_EQ(json(R"('it\'s \n')"), R"("it's \\n")");
-  EXPECT_EQ(json(R"(a\,b\ )"), R"("a,b ")");
+  EXPECT_EQ(
+      value_json("[1, -5, 1_000, 007, 1., .5, 1e3, true, False, NULL, yes, 0x10, a b, '1', 1x]"),
+      R"([1,-5,1000,"007",1.0,0.5,1000.0,true,false,null,"yes","0x10","a b","1","1x"])");
+  EXPECT_EQ(value_json("{a: {b: [x]}, 'c d': 2, a: 3}"), R"({"a":3,"c d":2})");
+  EXPECT_EQ(value_json(""), R"("")");
+  EXPECT_EQ(value_json("  a  b "), R"("a  b")");
+  EXPECT_EQ(value_json(R"('it\'s \n')"), R"("it's \\n")");
+  EXPECT_EQ(value_json(R"(a\,b\ )"), R"("a,b ")");
   EXPECT_TRUE(parse_value("'a'", {}).quoted);
 }
 
 TEST(Overrides, LenientWhereHydraIsNot) {
-  EXPECT_EQ(json("logs/epoch=3 é #1 (2).ckpt"), R"("logs/epoch=3 é #1 (2).ckpt")");
-  EXPECT_EQ(json("a<b>c&d;e!"), R"("a<b>c&d;e!")");
-  EXPECT_EQ(json("${a.${b}}"), R"("${a.${b}}")");
-  EXPECT_EQ(json("x${oc.env:A,'}'}"), R"("x${oc.env:A,'}'}")");
+  EXPECT_EQ(value_json("logs/epoch=3 é #1 (2).ckpt"), R"("logs/epoch=3 é #1 (2).ckpt")");
+  EXPECT_EQ(value_json("a<b>c&d;e!"), R"("a<b>c&d;e!")");
+  EXPECT_EQ(value_json("${a.${b}}"), R"("${a.${b}}")");
+  EXPECT_EQ(value_json("x${oc.env:A,'}'}"), R"("x${oc.env:A,'}'}")");
 }
 
 TEST(Overrides, CallsFunctions) {
@@ -64,7 +65,7 @@ TEST(Overrides, CallsFunctions) {
        {"/data/img (1).tif", "img (1)", "glob (1).tif", "f(1", "x f(1)", "f(1)x"})
     EXPECT_EQ(value(text), '"' + std::string(text) + '"');
   EXPECT_EQ(value("'f(1)'"), "\"f(1)\"");
-  EXPECT_EQ(json("int(3)"), "\"int(3)\"");
+  EXPECT_EQ(value_json("int(3)"), "\"int(3)\"");
 }
 
 TEST(Overrides, ReadsSweeps) {
@@ -116,28 +117,29 @@ TEST(Overrides, WritesWhatReadsBack) {
 }
 
 TEST(Overrides, Errors) {
-  EXPECT_EQ(error_of("foo"),
+  EXPECT_EQ(override_error("foo"),
             "command line 'foo': no '=', expected key=value, +key=value, ++key=value or ~key");
-  EXPECT_EQ(error_of("a b=1"),
+  EXPECT_EQ(override_error("a b=1"),
             "command line 'a b=1':2: 'a b' is no key, expected letters, digits, '_', '-' or '$', "
             "with '.' or '/' between words");
-  EXPECT_EQ(error_of("+a@b:c=d"),
+  EXPECT_EQ(override_error("+a@b:c=d"),
             "command line '+a@b:c=d':5: group@package:other renamed a package in Hydra 1.0, "
             "expected group@package=option");
-  EXPECT_EQ(error_of("a=[1"), "command line 'a=[1':5: the list does not end, expected ',' or ']'");
-  EXPECT_EQ(error_of("a=[int(x)]"),
+  EXPECT_EQ(override_error("a=[1"),
+            "command line 'a=[1':5: the list does not end, expected ',' or ']'");
+  EXPECT_EQ(override_error("a=[int(x)]"),
             "command line 'a=[int(x)]':4: 'x' is no integer, expected a number");
-  EXPECT_EQ(error_of("a=choise(1,2)"),
+  EXPECT_EQ(override_error("a=choise(1,2)"),
             "command line 'a=choise(1,2)':3: unknown function 'choise', expected a known one or "
             "quotes, which make it text. Did you mean 'choice'?");
-  EXPECT_EQ(error_of("a=sort(1,revers=true)"),
+  EXPECT_EQ(override_error("a=sort(1,revers=true)"),
             "command line 'a=sort(1,revers=true)':3: sort() has no argument 'revers', expected a "
             "known one or quotes, which make it text. Did you mean 'reverse'?");
-  EXPECT_EQ(error_of("a=range(10001)"),
+  EXPECT_EQ(override_error("a=range(10001)"),
             "command line 'a=range(10001)':3: a range of over 10000 values, expected fewer");
-  EXPECT_EQ(error_of("a=range(0,1,0)"),
+  EXPECT_EQ(override_error("a=range(0,1,0)"),
             "command line 'a=range(0,1,0)':3: range() with a step of 0, expected another step");
-  EXPECT_NE(error_of("a[0]=1").find("a.0 is the first element"), std::string::npos);
+  EXPECT_NE(override_error("a[0]=1").find("a.0 is the first element"), std::string::npos);
   for (const char* text : {"=1",
                            "-a=1",
                            "a.=1",
@@ -175,10 +177,10 @@ TEST(Overrides, Errors) {
                            "a=int(1e400)",
                            "a=range(0,1e300)",
                            "a=sort([nan,1])"}) {
-    const std::string error = error_of(text);
+    const std::string error = override_error(text);
     EXPECT_NE(error, "") << text;
   }
-  EXPECT_NE(error_of("a=" + std::string(100, '[')).find("64 levels"), std::string::npos);
+  EXPECT_NE(override_error("a=" + std::string(100, '[')).find("64 levels"), std::string::npos);
 }
 
 TEST(Overrides, RefusesHugeTextsQuickly) {
@@ -187,10 +189,10 @@ TEST(Overrides, RefusesHugeTextsQuickly) {
     for (int i = 0; i < count; ++i) text += part;
     return text;
   };
-  EXPECT_NE(error_of(repeated("int(", 50'000)).find("64 levels"), std::string::npos);
+  EXPECT_NE(override_error(repeated("int(", 50'000)).find("64 levels"), std::string::npos);
   EXPECT_EQ(parse_override(repeated("f(,", 50'000) + "x").values.size(), 50'001U);
-  EXPECT_NE(error_of(repeated("'(", 50'000)), "");
-  EXPECT_NE(error_of("a=range(-9223372036854775807,9223372036854775807)"), "");
+  EXPECT_NE(override_error(repeated("'(", 50'000)), "");
+  EXPECT_NE(override_error("a=range(-9223372036854775807,9223372036854775807)"), "");
   EXPECT_EQ(parse_override("a=range(9223372036854775800,9223372036854775807,5)").values.size(), 2U);
   EXPECT_EQ(parse_override("a=range(1e308,1.7e308,1e307)").values.size(), 7U);
 }

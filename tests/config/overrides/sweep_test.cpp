@@ -21,7 +21,7 @@ Jobs jobs(const std::vector<std::string>& texts, const Params& params = {}) {
   for (const std::string& text : texts) overrides.push_back(parse_override(text));
   return sweep_jobs(overrides, params, options);
 }
-std::string error_of(const std::vector<std::string>& texts, const Params& params = {}) {
+std::string sweep_error(const std::vector<std::string>& texts, const Params& params = {}) {
   return message_of<ConfigError>([&] { jobs(texts, params); });
 }
 
@@ -67,27 +67,27 @@ TEST(Sweep, Patterns) {
 }
 
 TEST(Sweep, Errors) {
-  EXPECT_EQ(error_of({"a=interval(0,1)"}),
+  EXPECT_EQ(sweep_error({"a=interval(0,1)"}),
             "command line 'a=interval(0,1)': interval() has no values to try, expected a,b, "
             "choice() or range()");
-  EXPECT_EQ(error_of({"hydra.job.name=x,y"}),
+  EXPECT_EQ(sweep_error({"hydra.job.name=x,y"}),
             "command line 'hydra.job.name=x,y': values to try for a setting of hydra, expected one "
             "value");
-  EXPECT_EQ(error_of({"model=glob(unett)"}),
+  EXPECT_EQ(sweep_error({"model=glob(unett)"}),
             "command line 'model=glob(unett)': glob() matches no option, expected some of 'model'. "
             "Did you mean 'unet'?");
-  EXPECT_EQ(error_of({"modle=glob(*)"}),
+  EXPECT_EQ(sweep_error({"modle=glob(*)"}),
             "command line 'modle=glob(*)': glob() of 'modle', which is no group with options, "
             "expected one");
-  EXPECT_NE(error_of({"model=glob([])"}).find("matches no option"), std::string::npos);
-  EXPECT_EQ(error_of({"a=range(0)"}),
+  EXPECT_NE(sweep_error({"model=glob([])"}).find("matches no option"), std::string::npos);
+  EXPECT_EQ(sweep_error({"a=range(0)"}),
             "command line 'a=range(0)': no values to try, expected at least one");
-  EXPECT_EQ(error_of({}, {{"a", "[1"}}),
+  EXPECT_EQ(sweep_error({}, {{"a", "[1"}}),
             "hydra.sweeper.params: 'a=[1':5: the list does not end, expected ',' or ']'");
   EXPECT_EQ(jobs({"a=range(100)", "b=range(100)"}).size(), 10'000U);
-  EXPECT_EQ(error_of({"a=range(100)", "b=range(101)"}),
+  EXPECT_EQ(sweep_error({"a=range(100)", "b=range(101)"}),
             "command line: over 10000 jobs to run, expected fewer values to try");
-  EXPECT_NE(error_of({"a=range(10000)", "b=" + std::string(100'000, 'x')}).find("256 MB"),
+  EXPECT_NE(sweep_error({"a=range(10000)", "b=" + std::string(100'000, 'x')}).find("256 MB"),
             std::string::npos);
 }
 

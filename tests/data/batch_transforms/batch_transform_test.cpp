@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSamples = 7;
 
 template <class T>
-std::shared_ptr<T> make(const std::string& text) {
+std::shared_ptr<T> make_in_braces(const std::string& text) {
   return cytra::make<T>("{" + text + "}");
 }
 
@@ -96,8 +96,8 @@ TEST(BatchTransforms, EqualThoseOfSingleImages) {
     std::vector<int64_t> all(kSamples);
     for (int64_t i = 0; i < kSamples; ++i) all[static_cast<std::size_t>(i)] = i;
     std::vector<Rng> rngs = streams(all);
-    make<data::BatchTransform>(text)->apply(batch, rngs);
-    const auto single = make<data::Transform>(text);
+    make_in_braces<data::BatchTransform>(text)->apply(batch, rngs);
+    const auto single = make_in_braces<data::Transform>(text);
     int changed = 0;
     for (int64_t i = 0; i < kSamples; ++i) {
       data::Sample sample;
@@ -119,7 +119,7 @@ TEST(BatchTransforms, EqualThoseOfSingleImages) {
 TEST(BatchTransforms, DoNotDependOnTheRestOfTheBatch) {
   for (const Case& one : kCases) {
     SCOPED_TRACE(one.text);
-    const auto transform = make<data::BatchTransform>(with_keys(one, "0.7"));
+    const auto transform = make_in_braces<data::BatchTransform>(with_keys(one, "0.7"));
     const data::Batch given = batch_of(one.size);
     data::Batch whole = given, part = part_of(given, {5, 2, 0});
     std::vector<Rng> all = streams({0, 1, 2, 3, 4, 5, 6}), some = streams({5, 2, 0});
@@ -134,8 +134,8 @@ TEST(BatchTransforms, DoNotDependOnTheRestOfTheBatch) {
 
 TEST(BatchTransforms, DrawAnewForEachTransformAndKey) {
   const data::BatchTransforms twice{
-      make<data::BatchTransform>("_target_: RandGaussianNoised, keys: image, prob: 1"),
-      make<data::BatchTransform>("_target_: RandGaussianNoised, keys: image, prob: 1")};
+      make_in_braces<data::BatchTransform>("_target_: RandGaussianNoised, keys: image, prob: 1"),
+      make_in_braces<data::BatchTransform>("_target_: RandGaussianNoised, keys: image, prob: 1")};
   data::Batch batch = batch_of(kPlane);
   const at::Tensor before = batch.at("image");
   const std::vector<uint64_t> keys{1, 2, 3, 4, 5, 6, 1};
@@ -163,7 +163,8 @@ TEST(BatchTransforms, RandomNumbersOnDevicesAreThoseOfRng) {
 }
 
 TEST(MixUpd, MixesEveryKeyAlike) {
-  const auto transform = make<data::BatchTransform>("_target_: MixUpd, keys: [image, label]");
+  const auto transform =
+      make_in_braces<data::BatchTransform>("_target_: MixUpd, keys: [image, label]");
   data::Batch batch = batch_of(kPlane);
   // Sample i is i everywhere, and has the label 10^i: a mixture tells of whom.
   const at::Tensor number = at::arange(kSamples, at::kFloat).reshape({-1, 1, 1, 1});
@@ -202,7 +203,7 @@ TEST(MixUpd, MixesEveryKeyAlike) {
 }
 
 TEST(CutMixd, CutsOneBoxOutOfAllKeys) {
-  const auto transform = make<data::BatchTransform>(
+  const auto transform = make_in_braces<data::BatchTransform>(
       "_target_: CutMixd, keys: image, label_keys: label, batch_size: 7");
   data::Batch batch = batch_of(kPlane);
   const at::Tensor number = at::arange(kSamples, at::kFloat).reshape({-1, 1, 1, 1});
@@ -230,17 +231,19 @@ TEST(CutMixd, CutsOneBoxOutOfAllKeys) {
 }
 
 TEST(BatchTransforms, SayWhatIsWrong) {
-  EXPECT_THROW(make<data::BatchTransform>("_target_: RandAffined, keys: image, spatial_size: 8"),
-               ConfigError);
+  EXPECT_THROW(
+      make_in_braces<data::BatchTransform>("_target_: RandAffined, keys: image, spatial_size: 8"),
+      ConfigError);
   std::vector<Rng> rngs = streams({0, 1, 2, 3, 4, 5, 6});
   data::Batch batch = batch_of(kPlane);
-  EXPECT_THROW(
-      make<data::BatchTransform>("_target_: RandFlipd, keys: imag, prob: 1")->apply(batch, rngs),
-      DataError);
-  EXPECT_THROW(make<data::BatchTransform>("_target_: RandRotate90d, keys: image, prob: 1, max_k: 1")
+  EXPECT_THROW(make_in_braces<data::BatchTransform>("_target_: RandFlipd, keys: imag, prob: 1")
                    ->apply(batch, rngs),
                DataError);
-  EXPECT_NO_THROW(make<data::BatchTransform>(
+  EXPECT_THROW(make_in_braces<data::BatchTransform>(
+                   "_target_: RandRotate90d, keys: image, prob: 1, max_k: 1")
+                   ->apply(batch, rngs),
+               DataError);
+  EXPECT_NO_THROW(make_in_braces<data::BatchTransform>(
                       "_target_: RandFlipd, keys: imag, prob: 1, allow_missing_keys: true")
                       ->apply(batch, rngs));
 }

@@ -7,15 +7,12 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "tests/data/make_transform.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
-
-std::shared_ptr<data::Transform> make(const std::string& text) {
-  return cytra::make<data::Transform>(text);
-}
 
 TEST(Transforms, DeterministicOnesEqualMonai) {
   const test::Golden golden("transforms");
@@ -43,10 +40,10 @@ TEST(Transforms, DeterministicOnesEqualMonai) {
 }
 
 TEST(RandomTransforms, TreatImageAndMaskAlike) {
-  const auto crop =
-      make("{_target_: RandSpatialCropSamplesd, keys: [a, b], roi_size: [8, 6], num_samples: 3}");
-  const auto flip = make("{_target_: RandFlipd, keys: [a, b], prob: 0.5}");
-  const auto turn = make("{_target_: RandRotate90d, keys: [a, b], prob: 0.5}");
+  const auto crop = make_transform(
+      "{_target_: RandSpatialCropSamplesd, keys: [a, b], roi_size: [8, 6], num_samples: 3}");
+  const auto flip = make_transform("{_target_: RandFlipd, keys: [a, b], prob: 0.5}");
+  const auto turn = make_transform("{_target_: RandRotate90d, keys: [a, b], prob: 0.5}");
   EXPECT_EQ(crop->num_samples(), 3);
   std::set<std::string> seen;
   for (uint64_t draw = 0; draw < 40; ++draw) {
@@ -67,22 +64,24 @@ TEST(SpatialCropd, ClipsAndRefuses) {
   data::Sample sample;
   sample.tensors["a"] = at::arange(12, at::kFloat).reshape({1, 3, 4});
   Rng rng(0);
-  make("{_target_: SpatialCropd, keys: a, roi_start: [0, 2], roi_end: [99, 99]}")
+  make_transform("{_target_: SpatialCropd, keys: a, roi_start: [0, 2], roi_end: [99, 99]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.at("a").sizes(), (std::vector<int64_t>{1, 3, 2}));
+  EXPECT_THROW(make_transform("{_target_: SpatialCropd, keys: a, roi_start: [0], roi_end: [9]}")
+                   ->apply(sample, rng),
+               ConfigError);
   EXPECT_THROW(
-      make("{_target_: SpatialCropd, keys: a, roi_start: [0], roi_end: [9]}")->apply(sample, rng),
-      ConfigError);
-  EXPECT_THROW(make("{_target_: SpatialCropd, keys: a, roi_start: [5, 0], roi_end: [9, 9]}")
-                   ->apply(sample, rng),
-               DataError);
-  EXPECT_THROW(make("{_target_: SpatialCropd, keys: c, roi_start: [0, 0], roi_end: [9, 9]}")
-                   ->apply(sample, rng),
-               DataError);
+      make_transform("{_target_: SpatialCropd, keys: a, roi_start: [5, 0], roi_end: [9, 9]}")
+          ->apply(sample, rng),
+      DataError);
+  EXPECT_THROW(
+      make_transform("{_target_: SpatialCropd, keys: c, roi_start: [0, 0], roi_end: [9, 9]}")
+          ->apply(sample, rng),
+      DataError);
 }
 
 TEST(AsDiscreted, NamesValuesThatAreNoClass) {
-  const auto one_hot = make("{_target_: AsDiscreted, keys: seg, to_onehot: 3}");
+  const auto one_hot = make_transform("{_target_: AsDiscreted, keys: seg, to_onehot: 3}");
   for (const double value : {3.0, -1.0, 0.5, std::nan("")}) {
     data::Sample sample;
     sample.id = "seg_1.tif";

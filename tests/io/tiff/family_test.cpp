@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_family(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/tiff_family/" + name;
 }
 
 TEST(TiffFamily, IsReadAsTifffileReadsIt) {
-  std::ifstream file(golden("cases.json"));
+  std::ifstream file(golden_family("cases.json"));
   const json cases = json::parse(file);
   EXPECT_GT(cases.size(), 130U);
   for (const json& entry : cases) {
@@ -26,7 +26,7 @@ TEST(TiffFamily, IsReadAsTifffileReadsIt) {
     selection.level = entry.value("level", 0);
     selection.axes = entry.value("axes", "");
     std::unique_ptr<ImageReader> reader;
-    ASSERT_NO_THROW(reader = open_image(golden(entry["file"]), selection));
+    ASSERT_NO_THROW(reader = open_image(golden_family(entry["file"]), selection));
     const ImageInfo& info = reader->info();
     EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(info.shape), entry["shape"]);
@@ -43,7 +43,7 @@ TEST(TiffFamily, IsReadAsTifffileReadsIt) {
 std::string axes_error(const std::string& name, const std::string& axes) {
   Selection selection;
   selection.axes = axes;
-  return message_of<DataError>([&] { open_image(golden(name), selection); });
+  return message_of<DataError>([&] { open_image(golden_family(name), selection); });
 }
 
 TEST(TiffFamily, AxesThatAreNotTheFilesAreRefused) {

@@ -8,18 +8,18 @@ namespace {
 
 using nlohmann::json;
 
-std::string golden(const std::string& name) {
+std::string golden_set(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/ome_set/" + name;
 }
-json cases() {
-  return json::parse(bytes_of(golden("cases.json")));
+json set_cases() {
+  return json::parse(bytes_of(golden_set("cases.json")));
 }
 /// The files of a set elsewhere, with `to` for `from` (of the same length) in all of them.
 void copy_set(const std::string& prefix,
               const Folder& folder,
               const std::string& from = "",
               const std::string& to = "") {
-  for (const auto& entry : std::filesystem::directory_iterator(golden(""))) {
+  for (const auto& entry : std::filesystem::directory_iterator(golden_set(""))) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(prefix, 0) != 0) continue;
     std::string bytes = bytes_of(entry.path().string());
@@ -31,9 +31,9 @@ void copy_set(const std::string& prefix,
 
 TEST(OmeSet, IsReadAsTifffileReadsIt) {
   int count = 0;
-  for (const json& entry : cases()) {
+  for (const json& entry : set_cases()) {
     SCOPED_TRACE(entry.dump());
-    const auto reader = open_image(golden(entry["file"]), selection_of(entry));
+    const auto reader = open_image(golden_set(entry["file"]), selection_of(entry));
     const ImageInfo& info = reader->info();
     EXPECT_EQ(name_of(info.dtype), entry["dtype"].get<std::string>());
     EXPECT_EQ(json(info.shape), entry["shape"]);
@@ -50,14 +50,14 @@ TEST(OmeSet, IsReadAsTifffileReadsIt) {
 TEST(OmeSet, RegionsAndChannelsArePartsOfTheWhole) {
   for (const char* name : {"turns_1.ome.tif", "rgb_1.ome.tif", "slave_1.ome.tif"}) {
     SCOPED_TRACE(name);
-    const auto reader = open_image(golden(name));
+    const auto reader = open_image(golden_set(name));
     const Image whole = reader->read({});
     const auto [c, z, y, x] = whole.shape;
     const Region region{{z / 2, 2, 1}, {z - z / 2, y - 3, x - 4}};
     EXPECT_EQ(reader->read(region).pixels, crop(whole, region, name).pixels);
     Selection some;
     some.channels = {c - 1, 0};
-    const Image swapped = open_image(golden(name), some)->read({});
+    const Image swapped = open_image(golden_set(name), some)->read({});
     const auto bytes = static_cast<std::ptrdiff_t>(whole.bytes()) / c;
     EXPECT_TRUE(std::equal(whole.pixels.end() - bytes, whole.pixels.end(), swapped.pixels.begin()));
     EXPECT_TRUE(std::equal(

@@ -13,27 +13,27 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string golden(const std::string& name) {
+std::string golden_torch(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/torch/" + name;
 }
-std::string error_of(const std::string& path) {
+std::string torch_error(const std::string& path) {
   return message_of<DataError>([&] { const TorchFile file(path); });
 }
 void expect_error(const std::string& path, const std::vector<std::string>& parts) {
-  const std::string message = error_of(path);
+  const std::string message = torch_error(path);
   EXPECT_EQ(message.rfind(path + ": ", 0), 0U) << message;
   for (const std::string& part : parts)
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
 }
 
 TEST(TorchFile, HoldsWhatTorchSaved) {
-  const SafetensorsFile expected(golden("expected.safetensors"));
+  const SafetensorsFile expected(golden_torch("expected.safetensors"));
   const auto places = nlohmann::json::parse(expected.metadata().at("places"));
   ASSERT_EQ(places.size(), 10U);
   for (const auto& [name, place] : places.items()) {
     SCOPED_TRACE(name);
-    ASSERT_TRUE(is_torch_file(golden(name)));
-    const TorchFile file(golden(name));
+    ASSERT_TRUE(is_torch_file(golden_torch(name)));
+    const TorchFile file(golden_torch(name));
     EXPECT_EQ(file.place(), place);
     std::set<std::string> names;
     for (auto entry = expected.tensors().lower_bound(name + "/");
@@ -57,25 +57,26 @@ TEST(TorchFile, HoldsWhatTorchSaved) {
 
 TEST(TorchFile, RunsNothing) {
   for (const char* name : {"malicious.pth", "malicious_legacy.pth"})
-    expect_error(golden(name), {"posix.system", "nothing of it was run", "expected weights"});
+    expect_error(golden_torch(name), {"posix.system", "nothing of it was run", "expected weights"});
   EXPECT_FALSE(
-      TorchFile(golden("lightning.ckpt")).tensors().empty());  // has one beside the weights
+      TorchFile(golden_torch("lightning.ckpt")).tensors().empty());  // has one beside the weights
   EXPECT_FALSE(std::filesystem::exists("cytra_was_here"));
 }
 
 TEST(TorchFile, SaysWhatIsNoStateDict) {
-  expect_error(golden("torchscript.pt"), {"TorchScript", "torch.jit.load"});
-  expect_error(golden("module.pth"), {"torch.nn.modules.container.Sequential", "state_dict()"});
-  expect_error(golden("tensor.pth"), {"torch._utils._rebuild_tensor_v2"});
-  expect_error(golden("list.pth"), {"no dict"});
-  expect_error(golden("no_tensors.pth"), {"keys: epoch, optimizer"});
-  expect_error(golden("expanded.pth"), {"'a'", "contiguous()"});
-  expect_error(golden("complex.pth"), {"'a'", "torch.ComplexFloatStorage"});
-  expect_error(golden("sparse.pth"), {"'a'", "_rebuild_sparse_tensor"});
-  expect_error(golden("metatensor.pth"), {"'a'", "_rebuild_from_type_v2"});
-  expect_error(golden("plain.pkl"), {"no file of torch.save"});
-  expect_error(golden("expected.safetensors"), {"no file of torch.save"});
-  EXPECT_FALSE(is_torch_file(golden("expected.safetensors")));
+  expect_error(golden_torch("torchscript.pt"), {"TorchScript", "torch.jit.load"});
+  expect_error(golden_torch("module.pth"),
+               {"torch.nn.modules.container.Sequential", "state_dict()"});
+  expect_error(golden_torch("tensor.pth"), {"torch._utils._rebuild_tensor_v2"});
+  expect_error(golden_torch("list.pth"), {"no dict"});
+  expect_error(golden_torch("no_tensors.pth"), {"keys: epoch, optimizer"});
+  expect_error(golden_torch("expanded.pth"), {"'a'", "contiguous()"});
+  expect_error(golden_torch("complex.pth"), {"'a'", "torch.ComplexFloatStorage"});
+  expect_error(golden_torch("sparse.pth"), {"'a'", "_rebuild_sparse_tensor"});
+  expect_error(golden_torch("metatensor.pth"), {"'a'", "_rebuild_from_type_v2"});
+  expect_error(golden_torch("plain.pkl"), {"no file of torch.save"});
+  expect_error(golden_torch("expected.safetensors"), {"no file of torch.save"});
+  EXPECT_FALSE(is_torch_file(golden_torch("expected.safetensors")));
   EXPECT_THROW(TorchFile("none.pth"), ConfigError);
 }
 
@@ -83,14 +84,14 @@ TEST(TorchFile, RefusesDamage) {
   const Folder folder;
   const std::string path = folder / "a.pth";
   for (const char* name : {"plain.pth", "legacy.pth"}) {
-    const std::string whole = bytes_of(golden(name));
+    const std::string whole = bytes_of(golden_torch(name));
     for (std::size_t size = 0; size < whole.size(); size += 1 + size / 8) {
       put(path, whole.substr(0, size));
       expect_error(path, {"expected"});
     }
   }
   // A storage of the legacy format that claims more values than the file has.
-  std::string bytes = bytes_of(golden("legacy.pth"));
+  std::string bytes = bytes_of(golden_torch("legacy.pth"));
   const std::string count = "\x02\0\0\0\0\0\0\0"s;
   bytes.replace(bytes.find(count), 8, "\xff\xff\xff\xff\xff\xff\xff\x7f"s);
   put(path, bytes);

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 using Shape = std::array<int64_t, 4>;
 
-std::string golden(const std::string& name = "") {
+std::string golden_zarr(const std::string& name = "") {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/zarr/" + name;
 }
 
@@ -27,15 +27,15 @@ uint32_t crc32_of(const std::vector<unsigned char>& bytes) {
   return ~crc;
 }
 
-Json cases() {
+Json zarr_cases() {
   Json all = Json::array();
   for (const char* name : {"v2.json", "v3.json"}) {
-    for (const Json& test : Json::parse(bytes_of(golden(name)))) all.push_back(test);
+    for (const Json& test : Json::parse(bytes_of(golden_zarr(name)))) all.push_back(test);
   }
   return all;
 }
 
-Selection selection_of(const Json& test) {
+Selection zarr_selection(const Json& test) {
   const Json& json = test["selection"];
   Selection selection;
   selection.scene = json.value("scene", int64_t{0});
@@ -46,11 +46,12 @@ Selection selection_of(const Json& test) {
 }
 
 TEST(Zarr, ReadsWhatPythonWrites) {
-  const Json all = cases();
+  const Json all = zarr_cases();
   ASSERT_GE(all.size(), 75U);
   for (const Json& test : all) {
     SCOPED_TRACE(test.dump());
-    const auto reader = open_image(golden(test["path"].get<std::string>()), selection_of(test));
+    const auto reader =
+        open_image(golden_zarr(test["path"].get<std::string>()), zarr_selection(test));
     const ImageInfo& info = reader->info();
     EXPECT_STREQ(name_of(info.dtype), test["dtype"].get<std::string>().c_str());
     ASSERT_EQ(info.shape, test["shape"].get<Shape>());
@@ -76,10 +77,10 @@ TEST(Zarr, RegionsAreCropsOfTheWhole) {
     state = state * 1664525 + 1013904223;
     return static_cast<int64_t>(state >> 8) % count;
   };
-  for (const Json& test : cases()) {
-    const std::string path = golden(test["path"].get<std::string>());
+  for (const Json& test : zarr_cases()) {
+    const std::string path = golden_zarr(test["path"].get<std::string>());
     SCOPED_TRACE(test.dump());
-    const auto reader = open_image(path, selection_of(test));
+    const auto reader = open_image(path, zarr_selection(test));
     const Image whole = reader->read({});
     for (int repeat = 0; repeat < 20; ++repeat) {
       Region region;
@@ -95,7 +96,7 @@ TEST(Zarr, RegionsAreCropsOfTheWhole) {
 }
 
 TEST(Zarr, SeveralThreadsReadOneImage) {
-  const std::string path = golden("v3/shard_nested_f32");
+  const std::string path = golden_zarr("v3/shard_nested_f32");
   const auto reader = open_image(path);
   const Image whole = reader->read({});
   std::vector<std::thread> threads;
@@ -115,7 +116,8 @@ TEST(Zarr, SeveralThreadsReadOneImage) {
 TEST(Zarr, TouchesOnlyTheChunksItNeeds) {
   const Folder folder;
   const std::string path = folder / "image";
-  std::filesystem::copy(golden("v2/blosc_lz4_u16"), path, std::filesystem::copy_options::recursive);
+  std::filesystem::copy(
+      golden_zarr("v2/blosc_lz4_u16"), path, std::filesystem::copy_options::recursive);
   const Image whole = read_image(path);  // 3 x 12 x 17 in chunks of 2 x 5 x 8
   for (const char* chunk : {"/0.0.0", "/0.1.0", "/1.1.1", "/1.2.2"}) put(path + chunk, "damaged");
   const auto reader = open_image(path);
@@ -126,7 +128,8 @@ TEST(Zarr, TouchesOnlyTheChunksItNeeds) {
 
   // The first chunk of a shard is damaged; others of the same file are read.
   const std::string shards = folder / "shards";
-  std::filesystem::copy(golden("v3/shard_u16"), shards, std::filesystem::copy_options::recursive);
+  std::filesystem::copy(
+      golden_zarr("v3/shard_u16"), shards, std::filesystem::copy_options::recursive);
   const Image before = read_image(shards);
   std::string bytes = bytes_of(shards + "/c/0/0/0");
   bytes.replace(0, 8, "damaged!");
@@ -140,7 +143,7 @@ TEST(Zarr, TouchesOnlyTheChunksItNeeds) {
 
 TEST(Zarr, NamesWhatASelectionLacks) {
   const auto message = [&](const std::string& name, const Selection& selection) {
-    return message_of<DataError>([&] { open_image(golden(name), selection); });
+    return message_of<DataError>([&] { open_image(golden_zarr(name), selection); });
   };
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
@@ -155,7 +158,7 @@ TEST(Zarr, NamesWhatASelectionLacks) {
   expect(message("v3/plate_0.4.zarr", {4, 0, -1, {}}), "no scene 4, expected 0 to 3");
   expect(message("v3/ome_0.5.zarr/labels", {}), "cells");
   expect(message("v2", {}), "a folder without a Zarr image");
-  const auto reader = open_image(golden("v3/zstd_u16"));
+  const auto reader = open_image(golden_zarr("v3/zstd_u16"));
   for (const Region& region : {Region{{0, 0, 17}, {1, 1, -1}},
                                Region{{-1, 0, 0}, {1, 1, 1}},
                                Region{{0, 0, 0}, {4, 1, 1}},
@@ -319,7 +322,7 @@ TEST(Zarr, ChunksOfAShardMayNotShareBytes) {
   const Folder folder;
   const std::string path = folder / "a";
   std::filesystem::copy(
-      golden("v3/shard_start_i16"), path, std::filesystem::copy_options::recursive);
+      golden_zarr("v3/shard_start_i16"), path, std::filesystem::copy_options::recursive);
   std::string bytes = bytes_of(path + "/c/0/0/0");
   for (int i = 1; i < 8; ++i)
     bytes.replace(static_cast<std::size_t>(16 * i), 16, bytes.substr(0, 16));
@@ -330,10 +333,10 @@ TEST(Zarr, ChunksOfAShardMayNotShareBytes) {
 }
 
 TEST(Zarr, ImagePaths) {
-  EXPECT_TRUE(is_image_path(golden("v2/ome_tczyx.zarr")) &&
-              is_image_path(golden("v2/ome_cyx.zarr/")));
-  EXPECT_TRUE(is_image_path(golden("v3/zstd_u16")) && is_image_path(golden("v2/f16")));
-  EXPECT_FALSE(is_image_path(golden("v2")) || is_image_path(golden("v2.json")));
+  EXPECT_TRUE(is_image_path(golden_zarr("v2/ome_tczyx.zarr")) &&
+              is_image_path(golden_zarr("v2/ome_cyx.zarr/")));
+  EXPECT_TRUE(is_image_path(golden_zarr("v3/zstd_u16")) && is_image_path(golden_zarr("v2/f16")));
+  EXPECT_FALSE(is_image_path(golden_zarr("v2")) || is_image_path(golden_zarr("v2.json")));
   const Folder folder;
   std::filesystem::create_directory(folder / "a.tif");
   std::filesystem::create_directory(folder / "b.zarr");

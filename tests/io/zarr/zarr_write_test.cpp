@@ -16,10 +16,10 @@ using Json = nlohmann::json;
 using Shape = std::array<int64_t, 4>;
 using Version = ZarrOptions::Version;
 using Compressor = ZarrOptions::Compressor;
-constexpr Dtype kAll[] = {
+constexpr Dtype kWholeZarr[] = {
     Dtype::u8, Dtype::i8, Dtype::u16, Dtype::i16, Dtype::u32, Dtype::i32, Dtype::f32, Dtype::f64};
 
-ImageInfo info_of(const Image& image) {
+ImageInfo written_info(const Image& image) {
   ImageInfo info;
   info.dtype = image.dtype;
   info.shape = image.shape;
@@ -41,7 +41,7 @@ TEST(ZarrWrite, RoundTripOfEveryTypeShapeAndCompression) {
         options.version = kind == 0 ? Version::v0_4 : Version::v0_5;
         if (kind != 1) options.chunk = {1, 2, 8, 16};
         if (kind == 3) options.shard = {2, 4, 16, 30};
-        const Dtype dtype = kAll[turn++ * 5 / 2 % 8];
+        const Dtype dtype = kWholeZarr[turn++ * 5 / 2 % 8];
         const Image image = make_image(dtype, shape);
         write_ome_zarr(path, image, options);
         const Image back = read_image(path);
@@ -79,7 +79,7 @@ TEST(ZarrWrite, KeepsSpacingNamesAndRanges) {
   }
 }
 
-double value_at(const Image& image, std::size_t i) {
+double zarr_value_at(const Image& image, std::size_t i) {
   if (image.dtype == Dtype::u8) return image.pixels[i];
   float value;
   std::memcpy(&value, image.pixels.data() + 4 * i, 4);
@@ -98,7 +98,7 @@ double block(const Image& image,
          ++y) {
       for (int64_t x = at[2] * factor[2]; x < std::min((at[2] + 1) * factor[2], image.shape[3]);
            ++x) {
-        const double value = value_at(
+        const double value = zarr_value_at(
             image, static_cast<std::size_t>((z * image.shape[2] + y) * image.shape[3] + x));
         if (!is_mean) return value;
         sum += value;
@@ -151,7 +151,8 @@ TEST(ZarrWrite, Pyramids) {
           for (int64_t x = 0; x < small.shape[3]; ++x, ++i) {
             double expected = block(before, {z, y, x}, step, !options.is_labels);
             if (test.dtype == Dtype::u8) expected = std::floor(expected + 0.5);
-            ASSERT_FLOAT_EQ(static_cast<float>(value_at(small, i)), static_cast<float>(expected));
+            ASSERT_FLOAT_EQ(static_cast<float>(zarr_value_at(small, i)),
+                            static_cast<float>(expected));
           }
         }
       }
@@ -173,7 +174,7 @@ TEST(ZarrWrite, RegionsInAnyOrderByThreads) {
     options.version = Version::v0_5;
     options.chunk = {1, 2, 16, 16};
     if (is_sharded) options.shard = {1, 4, 32, 32};
-    ZarrWriter writer(folder / "a.zarr", info_of(image), options);
+    ZarrWriter writer(folder / "a.zarr", written_info(image), options);
     std::vector<Region> regions;
     for (int64_t z = 0; z < 5; z += 3) {
       for (int64_t y = 0; y < 40; y += 11) {
@@ -207,7 +208,7 @@ TEST(ZarrWrite, WhatIsNotWrittenIsZeroAndTwiceIsAMistake) {
   ZarrOptions options;
   options.chunk = {1, 1, 16, 16};
   {
-    ZarrWriter writer(folder / "a.zarr", info_of(image), options);
+    ZarrWriter writer(folder / "a.zarr", written_info(image), options);
     const Region region{{0, 10, 10}, {1, 10, 10}};
     const Image part = crop(image, region, "memory");
     writer.write(region, part);
@@ -220,7 +221,7 @@ TEST(ZarrWrite, WhatIsNotWrittenIsZeroAndTwiceIsAMistake) {
     EXPECT_EQ(std::count(back.pixels.begin(), back.pixels.end(), 0),
               1600 - 100 + std::count(part.pixels.begin(), part.pixels.end(), 0));
   }
-  ZarrWriter complete(folder / "b.zarr", info_of(image), options);
+  ZarrWriter complete(folder / "b.zarr", written_info(image), options);
   complete.write({}, image);
   EXPECT_THROW(complete.write({}, image), std::logic_error);
 }
@@ -262,7 +263,7 @@ TEST(ZarrWrite, AppearsWholeOrNotAtAll) {
   const Image small = make_image(Dtype::u8, {1, 1, 4, 4});
   write_ome_zarr(path, small);
   {
-    ZarrWriter writer(path, info_of(small));
+    ZarrWriter writer(path, written_info(small));
     writer.write({}, small);
   }  // no finish()
   ZarrOptions options;
@@ -307,7 +308,7 @@ TEST(ZarrWrite, ReplacesNothingButZarr) {
 /// Images for tests/golden/check_zarr.py, in the folder that CYTRA_ZARR_OUT names.
 TEST(ZarrWrite, DISABLED_ForPython) {
   const std::string folder = std::getenv("CYTRA_ZARR_OUT");
-  for (const Dtype dtype : kAll) {
+  for (const Dtype dtype : kWholeZarr) {
     for (const Compressor compressor :
          {Compressor::none, Compressor::gzip, Compressor::zstd, Compressor::blosc}) {
       for (const bool is_stack : {false, true}) {

@@ -28,7 +28,7 @@ using training::Place;
 using training::Processes;
 
 constexpr const char *kSgd = "{_target_: SGD, lr: 0.1, momentum: 0.9}",
-                     *kConstant = "{_target_: ConstantLR, factor: 1.0}";
+                     *kConstantRate = "{_target_: ConstantLR, factor: 1.0}";
 
 /// What each rank's work returned, or the error it threw. Those that are stopped (SIGSTOP) go on
 /// when all others have ended.
@@ -89,7 +89,7 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
 /// The training of the fixture, each process with its share.
 struct Share {
   Share(Processes* processes, const std::string& options)
-      : tiny(options, "{}", 0, kSgd, kConstant, processes),
+      : tiny(options, "{}", 0, kSgd, kConstantRate, processes),
         place(processes ? processes->place() : Place()) {}
   Share& fit(int64_t images, int64_t batch_size, int64_t valid) {
     data::DataLoader train = loader(images, batch_size, true), test = loader(valid, 1, false);

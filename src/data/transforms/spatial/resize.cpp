@@ -22,7 +22,10 @@ constexpr const char* kModes =
 using Sizes = std::vector<int64_t>;
 
 /// `before` voxels became `after`.
-void follow(io::Geometry& geometry, const Sizes& before, const Sizes& after, bool align_corners) {
+void follow_resize(io::Geometry& geometry,
+                   const Sizes& before,
+                   const Sizes& after,
+                   bool align_corners) {
   std::vector<double> scale, shift;
   for (std::size_t d = 0; d < before.size(); ++d) {
     const auto old = static_cast<double>(before[d]), now = static_cast<double>(after[d]);
@@ -98,10 +101,10 @@ class Resized final : public Transform {
       if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
       return options_.to_size(smooth(image, size, key), size, key);
     });
-    follow(sample.geometry,
-           before,
-           options_.first_size(sample),
-           options_.align_corners.front().value_or(false));
+    follow_resize(sample.geometry,
+                  before,
+                  options_.first_size(sample),
+                  options_.align_corners.front().value_or(false));
   }
 
  private:
@@ -172,7 +175,7 @@ struct ZoomOptions : InterpolationOptions {
                  of_key(padding_mode, key),
                  value);
     });
-    follow(sample.geometry, before, zoomed_first, align_corners.front().value_or(false));
+    follow_resize(sample.geometry, before, zoomed_first, align_corners.front().value_or(false));
     if (!keep_size) return;
     std::vector<double> shift;
     const Sizes start = center_start(zoomed_first, before);

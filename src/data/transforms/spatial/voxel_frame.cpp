@@ -12,7 +12,7 @@ namespace {
 using Move = std::array<std::array<double, 4>, 3>;
 
 // Without tensors: this is called for every crop of a training run.
-void follow(io::Geometry& geometry, const Move& move) {
+void follow_move(io::Geometry& geometry, const Move& move) {
   const auto before = geometry.affine;
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 4; ++column) {
@@ -51,7 +51,7 @@ void move_voxels(io::Geometry& geometry, const at::Tensor& matrix) {
     for (std::size_t j = 0; j < dims; ++j) move[dims - 1 - i][dims - 1 - j] = value[j];
     move[dims - 1 - i][3] = value[dims];
   }
-  follow(geometry, move);
+  follow_move(geometry, move);
 }
 
 void move_voxels(io::Geometry& geometry,
@@ -63,7 +63,7 @@ void move_voxels(io::Geometry& geometry,
     if (!scale.empty()) move[dims - 1 - d][dims - 1 - d] = scale[d];
     move[dims - 1 - d][3] = shift[d];
   }
-  follow(geometry, move);
+  follow_move(geometry, move);
 }
 
 std::vector<std::pair<int64_t, bool>> world_axes(const io::Geometry& geometry) {

@@ -8,24 +8,19 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/sample.h"
+#include "tests/data/make_transform.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
 
-using Steps = Registry<data::Transform>;
-
-std::shared_ptr<data::Transform> make(const std::string& text) {
-  return Steps::instance().make(config::parse_yaml(text, "test"));
-}
-
 /// The image under x after a transform.
 at::Tensor run(const std::string& text, const at::Tensor& image, uint64_t seed = 0) {
   data::Sample sample;
   sample.tensors["x"] = image;
   Rng rng(seed);
-  make(text)->apply(sample, rng);
+  make_transform(text)->apply(sample, rng);
   return sample.at("x");
 }
 
@@ -63,7 +58,7 @@ TEST(IntensityTransforms, EqualMonai) {
     const auto given = sample.tensors;
     const bool random = entry.node.find_direct("seed") != nullptr;
     Rng rng(random ? static_cast<uint64_t>(entry.node.get<int64_t>("seed")) : 0);
-    const auto transform = Steps::instance().make(node);
+    const auto transform = make<data::Transform>(node);
     EXPECT_EQ(transform->is_random(), random);
     transform->apply(sample, rng);
     EXPECT_EQ(sample.tensors.size(), expected.size());
@@ -92,7 +87,7 @@ TEST(IntensityTransforms, PercentilesBeyondAMillionValuesEqualMonai) {
     data::Sample sample;
     sample.tensors["x"] = image;
     Rng rng(0);
-    Steps::instance().make(node)->apply(sample, rng);
+    make<data::Transform>(node)->apply(sample, rng);
     const at::Tensor head = sample.at("x")[0][0].narrow(0, 0, 64);
     EXPECT_LT(test::max_difference(head, entry.tensor("head")), 1e-5) << entry.name;
   }
@@ -148,7 +143,7 @@ struct Drawn {
 
 template <class Measure>
 Drawn draws(const std::string& text, const at::Tensor& image, const Measure& measure) {
-  const auto transform = make(text);
+  const auto transform = make_transform(text);
   std::vector<double> values;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     data::Sample sample;
@@ -166,7 +161,7 @@ Drawn draws(const std::string& text, const at::Tensor& image, const Measure& mea
 
 /// Uniform in low..high: mean within 4 standard errors, deviation within 5 %, ends nearly reached.
 /// `error`: of a measured value, as a part of the range.
-void expect_uniform(const Drawn& drawn, double low, double high, double error = 1e-4) {
+void expect_uniform_draws(const Drawn& drawn, double low, double high, double error = 1e-4) {
   const double range = high - low, deviation = range / std::sqrt(12.0);
   EXPECT_NEAR(drawn.mean, (low + high) / 2, 4 * deviation / std::sqrt(2000.0));
   EXPECT_NEAR(drawn.deviation, deviation, 0.05 * deviation);
@@ -180,35 +175,36 @@ TEST(RandomIntensity, DrawsUniformlyFromTheRange) {
   const at::Tensor one = at::ones({1, 2, 2});
   const auto first = [](const at::Tensor& x) { return x.flatten()[0].item<double>(); };
   const auto last = [](const at::Tensor& x) { return x.flatten()[-1].item<double>(); };
-  expect_uniform(
+  expect_uniform_draws(
       draws("{_target_: RandScaleIntensityd, keys: x, prob: 1, factors: 0.5}", one, first),
       0.5,
       1.5);
-  expect_uniform(
+  expect_uniform_draws(
       draws("{_target_: RandShiftIntensityd, keys: x, prob: 1, offsets: [1, 3]}", one, first),
       2,
       4);
   const at::Tensor step = ramp({1, 2, 2});  // 0..3: mean 1.5, deviation sqrt(1.25)
-  expect_uniform(
+  expect_uniform_draws(
       draws("{_target_: RandStdShiftIntensityd, keys: x, prob: 1, factors: 2}", step, first),
       -2 * std::sqrt(1.25),
       2 * std::sqrt(1.25));
-  expect_uniform(
+  expect_uniform_draws(
       draws("{_target_: RandScaleIntensityFixedMeand, keys: x, prob: 1, factors: 1}", step, last),
       1.5,
       4.5);
   // 1 of 3 to the power of gamma.
-  expect_uniform(draws("{_target_: RandAdjustContrastd, keys: x, prob: 1, gamma: [0.5, 2]}",
-                       step,
-                       [](const at::Tensor& x) {
-                         return std::log(x.flatten()[1].item<double>() / 3) / std::log(1.0 / 3);
-                       }),
-                 0.5,
-                 2);
+  expect_uniform_draws(draws("{_target_: RandAdjustContrastd, keys: x, prob: 1, gamma: [0.5, 2]}",
+                             step,
+                             [](const at::Tensor& x) {
+                               return std::log(x.flatten()[1].item<double>() / 3) /
+                                      std::log(1.0 / 3);
+                             }),
+                       0.5,
+                       2);
   // A single spike of 1: its height after smoothing is the product of the kernels' middle taps.
   at::Tensor spike = at::zeros({1, 1, 31});
   spike[0][0][15] = 1;
-  expect_uniform(
+  expect_uniform_draws(
       draws("{_target_: RandGaussianSmoothd, keys: x, prob: 1, approx: sampled, sigma_x: [0, 0], "
             "sigma_y: [1, 2]}",
             spike,
@@ -242,8 +238,8 @@ TEST(RandomIntensity, RespectsProb) {
   for (const auto& [name, options] : needed) {
     SCOPED_TRACE(name);
     const auto transform =
-        make("{_target_: " + name + ", keys: [x, missing], allow_missing_keys: true, prob: 0.3" +
-             options + "}");
+        make_transform("{_target_: " + name +
+                       ", keys: [x, missing], allow_missing_keys: true, prob: 0.3" + options + "}");
     EXPECT_TRUE(transform->is_random());
     int changed = 0;
     for (uint64_t seed = 0; seed < 2000; ++seed) {
@@ -272,12 +268,12 @@ TEST(RandomIntensity, NoiseHasItsMoments) {
   const at::Tensor neighbours =
       (noise.flatten().slice(0, 1) - 3) * (noise.flatten().slice(0, 0, -1) - 3);
   EXPECT_NEAR(neighbours.mean().item<double>(), 0, 4 * 4 / std::sqrt(9998.0)) << "independent";
-  expect_uniform(draws("{_target_: RandGaussianNoised, keys: x, prob: 1, mean: 0, std: 1}",
-                       at::zeros({1, 32, 32}),  // 1,024 values tell their deviation to 2 %
-                       [](const at::Tensor& x) { return x.std().item<double>(); }),
-                 0,
-                 1,
-                 0.1);
+  expect_uniform_draws(draws("{_target_: RandGaussianNoised, keys: x, prob: 1, mean: 0, std: 1}",
+                             at::zeros({1, 32, 32}),  // 1,024 values tell their deviation to 2 %
+                             [](const at::Tensor& x) { return x.std().item<double>(); }),
+                       0,
+                       1,
+                       0.1);
   // Rician noise of an image of 0 is Rayleigh's: mean s sqrt(pi / 2), variance s^2 (2 - pi / 2).
   const at::Tensor rician =
       run("{_target_: RandRicianNoised, keys: x, prob: 1, std: 2, sample_std: false}", zeros);
@@ -344,7 +340,7 @@ TEST(RandomIntensity, KeysShareWhatMonaiShares) {
     sample.tensors["a"] = ramp({1, 6, 6});
     sample.tensors["b"] = ramp({1, 6, 6});
     Rng rng(4);
-    make("{keys: [a, b], prob: 1, _target_: " + text + "}")->apply(sample, rng);
+    make_transform("{keys: [a, b], prob: 1, _target_: " + text + "}")->apply(sample, rng);
     EXPECT_TRUE(sample.at("a").equal(sample.at("b"))) << text;
     EXPECT_FALSE(sample.at("a").equal(ramp({1, 6, 6}))) << text;
   }
@@ -359,7 +355,7 @@ TEST(IntensityTransforms, TellWhatIsWrong) {
       sample.tensors["x"] = plane;
       sample.tensors["y"] = ramp({2, 3, 3});
       Rng rng(0);
-      make("{" + text + "}")->apply(sample, rng);
+      make_transform("{" + text + "}")->apply(sample, rng);
     });
   };
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -428,17 +424,17 @@ TEST(UtilityTransforms, ItemsOfSamples) {
   sample.tensors = {{"raw", ramp({1, 2, 2})}, {"seg", ramp({1, 2, 2})}, {"seg_2", ramp({1, 2, 2})}};
   sample.sources = {{"raw", {"a.tif", {}}}, {"late", {"b.tif", {}}}};
   Rng rng(0);
-  make("{_target_: CopyItemsd, keys: [raw, late], times: 2}")->apply(sample, rng);
+  make_transform("{_target_: CopyItemsd, keys: [raw, late], times: 2}")->apply(sample, rng);
   EXPECT_TRUE(sample.at("raw_1").equal(sample.at("raw")));
   EXPECT_EQ(sample.sources.at("late_1").path, "b.tif");
   EXPECT_EQ(sample.tensors.count("late_0"), 0U);
-  make(
+  make_transform(
       "{_target_: DeleteItemsd, keys: [raw_., ^seg$, late_0, gone], use_re: [true, true, false, "
       "false]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.tensors.size(), 2U);
   EXPECT_EQ(sample.sources.size(), 3U);
-  make("{_target_: SelectItemsd, keys: [seg_2, late, gone], allow_missing_keys: true}")
+  make_transform("{_target_: SelectItemsd, keys: [seg_2, late, gone], allow_missing_keys: true}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.tensors.size(), 1U);
   EXPECT_EQ(sample.sources.size(), 1U);
@@ -453,9 +449,9 @@ TEST(UtilityTransforms, MergedTakesTheBaseWhereTheMaskIs) {
   Rng rng(0);
   const std::string text =
       "{_target_: cyto_dl.image.transforms.merge.Merged, image_keys: [a, b], output_name: out, ";
-  make(text + "mask_key: m, base_image_key: base}")->apply(sample, rng);
+  make_transform(text + "mask_key: m, base_image_key: base}")->apply(sample, rng);
   EXPECT_TRUE(sample.at("out").flatten().equal(at::tensor({2.f, 1.f, 1.f, 2.f})));
-  make(text + "mask_key: none, base_image_key: a}")->apply(sample, rng);
+  make_transform(text + "mask_key: none, base_image_key: a}")->apply(sample, rng);
   EXPECT_TRUE(sample.at("out").equal(sample.at("a")));
 }
 

@@ -13,6 +13,7 @@
 #include "data/transforms/spatial/deform.h"
 #include "data/transforms/spatial/resample.h"
 #include "data/transforms/spatial/turn.h"
+#include "tests/data/make_transform.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
@@ -20,10 +21,6 @@ namespace {
 
 using Transform = std::shared_ptr<data::Transform>;
 constexpr int kDraws = 2000;
-
-Transform make(const std::string& text) {
-  return cytra::make<data::Transform>(text);
-}
 
 data::Sample sample_of(const at::Tensor& image) {
   data::Sample sample;
@@ -237,7 +234,7 @@ TEST(Spacingd, ALabelsTiesDoNotDependOnTheUnit) {
     data::Sample sample = sample_of(label);
     sample.geometry.spacing_um = {0, 1000 * scale, 1000 * scale};
     Rng rng(0);
-    const Transform step = make(
+    const Transform step = make_transform(
         fmt::format("{{_target_: Spacingd, keys: image, pixdim: {}, mode: nearest}}", 1.5 * scale));
     step->apply(sample, rng);
     return sample.at("image");
@@ -283,7 +280,7 @@ TEST(RandomSpatialTransforms, RespectProb) {
     SCOPED_TRACE(random.text);
     const std::string text(random.text);
     const Transform transform =
-        make("{" + text.substr(0, text.find(", mode")) + ", keys: image, prob: 0.3}");
+        make_transform("{" + text.substr(0, text.find(", mode")) + ", keys: image, prob: 0.3}");
     EXPECT_TRUE(transform->is_random());
     const at::Tensor image = checkerboard(random.flat);
     int changed = 0;
@@ -301,7 +298,7 @@ TEST(RandomSpatialTransforms, SameKeySameResultAndOneGridForAllKeys) {
   for (const RandomCase& random : kWithProb) {
     SCOPED_TRACE(random.text);
     const Transform transform =
-        make("{" + std::string(random.text) + ", keys: [image, label], prob: 1}");
+        make_transform("{" + std::string(random.text) + ", keys: [image, label], prob: 1}");
     std::set<float> seen;
     for (uint64_t draw = 0; draw < 20; ++draw) {
       data::Sample one = sample_of(checkerboard(random.flat)), two = one;
@@ -322,7 +319,7 @@ TEST(RandomSpatialTransforms, SameKeySameResultAndOneGridForAllKeys) {
 }
 
 TEST(RandAxisFlipd, DrawsEveryAxisAlike) {
-  const Transform transform = make("{_target_: RandAxisFlipd, keys: image, prob: 1}");
+  const Transform transform = make_transform("{_target_: RandAxisFlipd, keys: image, prob: 1}");
   const at::Tensor image = positions({3, 4, 5});
   std::vector<int> count(3, 0);
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -335,10 +332,10 @@ TEST(RandAxisFlipd, DrawsEveryAxisAlike) {
 TEST(RandZoomd, DrawsItsFactors) {
   const at::Tensor image = positions({100, 100});
   std::vector<double> rows, columns;
-  const Transform transform = make(
+  const Transform transform = make_transform(
       "{_target_: RandZoomd, keys: image, prob: 1, min_zoom: [0.5, 1], max_zoom: [1, 1.5], mode: "
       "bilinear, keep_size: false}");
-  const Transform both = make(
+  const Transform both = make_transform(
       "{_target_: RandZoomd, keys: image, prob: 1, min_zoom: 0.5, max_zoom: 1.5, keep_size: "
       "false}");
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -355,9 +352,10 @@ TEST(RandZoomd, DrawsItsFactors) {
 
 TEST(RandRotated, DrawsItsAngles) {
   const at::Tensor image = positions({15, 15});
-  const Transform symmetric = make("{_target_: RandRotated, keys: image, prob: 1, range_x: 0.6}");
+  const Transform symmetric =
+      make_transform("{_target_: RandRotated, keys: image, prob: 1, range_x: 0.6}");
   const Transform range =
-      make("{_target_: RandRotated, keys: image, prob: 1, range_x: [0.2, 0.9]}");
+      make_transform("{_target_: RandRotated, keys: image, prob: 1, range_x: [0.2, 0.9]}");
   std::vector<double> angles, positive;
   for (int draw = 0; draw < kDraws; ++draw) {
     const auto angle = [&](const Transform& transform) {
@@ -374,10 +372,10 @@ TEST(RandRotated, DrawsItsAngles) {
 TEST(RandAffined, DrawsItsParameters) {
   const at::Tensor image = positions({15, 15});
   const std::string head = "{_target_: RandAffined, keys: image, prob: 1, padding_mode: border, ";
-  const Transform shift = make(head + "translate_range: [2, [1, 3]]}");
-  const Transform scale = make(head + "scale_range: [0.25, [0.1, 0.5]]}");
-  const Transform turn = make(head + "rotate_range: 0.5}");
-  const Transform shear = make(head + "shear_range: [[0, 0.4]]}");
+  const Transform shift = make_transform(head + "translate_range: [2, [1, 3]]}");
+  const Transform scale = make_transform(head + "scale_range: [0.25, [0.1, 0.5]]}");
+  const Transform turn = make_transform(head + "rotate_range: 0.5}");
+  const Transform shear = make_transform(head + "shear_range: [[0, 0.4]]}");
   std::vector<double> values[6];
   for (int draw = 0; draw < kDraws; ++draw) {
     const auto number = static_cast<uint64_t>(draw);
@@ -402,7 +400,7 @@ TEST(ElasticTransforms, MoveAsFarAsTheySay) {
   // Where the coarse points lie 5 voxels apart, an offset between them is a weighted mean of some:
   // its deviation is below that of one, which is magnitude.
   const at::Tensor flat = positions({41, 41});
-  const Transform two = make(
+  const Transform two = make_transform(
       "{_target_: Rand2DElasticd, keys: image, prob: 1, spacing: 5, magnitude_range: [2, 2], "
       "padding_mode: border}");
   std::vector<double> moved;
@@ -421,7 +419,7 @@ TEST(ElasticTransforms, MoveAsFarAsTheySay) {
     squares += w * w;
   }
   const at::Tensor volume = positions({9, 9, 9});
-  const Transform three = make(
+  const Transform three = make_transform(
       "{_target_: Rand3DElasticd, keys: image, prob: 1, sigma_range: [1, 1], magnitude_range: [4, "
       "4], padding_mode: border}");
   moved.clear();
@@ -434,7 +432,7 @@ TEST(ElasticTransforms, MoveAsFarAsTheySay) {
 
 TEST(RandGridDistortiond, DrawsItsSteps) {
   const at::Tensor image = positions({12, 12});
-  const Transform transform = make(
+  const Transform transform = make_transform(
       "{_target_: RandGridDistortiond, keys: image, prob: 1, num_cells: 2, distort_limit: [-0.2, "
       "0.1]}");
   std::vector<double> steps;
@@ -493,25 +491,27 @@ TEST(RandCropByPosNegLabeld, DrawsForegroundAsOftenAsItSays) {
   const std::string head =
       "{_target_: RandCropByPosNegLabeld, keys: [image, label], label_key: label, spatial_size: "
       "1, ";
-  const Transform transform = make(head + "pos: 1, neg: 3, num_samples: 4}");
+  const Transform transform = make_transform(head + "pos: 1, neg: 3, num_samples: 4}");
   EXPECT_EQ(transform->num_samples(), 4);
   auto count = places(transform, sample);
   expect_share(count, foreground, 0.25);
   expect_share(count, background, 0.75);
-  count = places(make(head + "image_key: image, image_threshold: 26}"), sample);
+  count = places(make_transform(head + "image_key: image, image_threshold: 26}"), sample);
   expect_share(count, foreground, 0.5);
   expect_share(count, {27, 28}, 0.5);
-  expect_share(places(make(head + "pos: 9}"), numbered("")), {0, 7, 29}, 0.1);  // no foreground
+  expect_share(
+      places(make_transform(head + "pos: 9}"), numbered("")), {0, 7, 29}, 0.1);  // no foreground
 }
 
 TEST(RandCropByLabelClassesd, DrawsClassesByRatio) {
   const data::Sample sample = numbered("111112222300000000000000000000");
   const std::string head =
       "{_target_: RandCropByLabelClassesd, keys: image, label_key: label, spatial_size: 1, ";
-  auto count = places(make(head + "num_classes: 5, ratios: [0, 1, 2, 0, 7]}"), sample);
+  auto count = places(make_transform(head + "num_classes: 5, ratios: [0, 1, 2, 0, 7]}"), sample);
   expect_share(count, {0, 1, 2, 3, 4}, 1.0 / 3);  // class 4 is not there
   expect_share(count, {5, 6, 7, 8}, 2.0 / 3);
-  count = places(make(head + "num_classes: 4, image_key: image, image_threshold: 4}"), sample);
+  count = places(make_transform(head + "num_classes: 4, image_key: image, image_threshold: 4}"),
+                 sample);
   expect_share(count, {5, 6, 7, 8}, 1.0 / 3);
   expect_share(count, {9}, 1.0 / 3);
 }
@@ -522,8 +522,8 @@ TEST(RandWeightedCropd, DrawsByWeight) {
   weights[1] = 1.0;
   weights[8] = 3.0;
   sample.tensors["w"] = weights.reshape({1, 5, 6});
-  const Transform transform =
-      make("{_target_: RandWeightedCropd, keys: image, w_key: w, spatial_size: 1, num_samples: 2}");
+  const Transform transform = make_transform(
+      "{_target_: RandWeightedCropd, keys: image, w_key: w, spatial_size: 1, num_samples: 2}");
   EXPECT_EQ(transform->num_samples(), 2);
   const auto count = places(transform, sample);
   expect_share(count, {1}, 0.25);
@@ -535,7 +535,7 @@ TEST(RandWeightedCropd, DrawsByWeight) {
 }
 
 TEST(LabelCrops, StayInsideTheImage) {
-  const Transform transform = make(
+  const Transform transform = make_transform(
       "{_target_: RandCropByPosNegLabeld, keys: [image, label], label_key: label, spatial_size: "
       "[4, "
       "3, 5]}");
@@ -554,7 +554,7 @@ TEST(LabelCrops, StayInsideTheImage) {
 }
 
 TEST(RandomMultiScaleCropd, CropsTheSamePlaceAtEveryScale) {
-  const Transform transform = make(
+  const Transform transform = make_transform(
       "{_target_: cyto_dl.image.transforms.RandomMultiScaleCropd, keys: [raw, seg, flat], "
       "patch_shape: [2, 4, 6], patch_per_image: 3, scales_dict: {raw: 1, seg: [1, 0.5, 0.5], flat: "
       "[1], other: 7}}");
@@ -582,18 +582,19 @@ TEST(RandomMultiScaleCropd, CropsTheSamePlaceAtEveryScale) {
   data::Sample small;
   small.tensors["raw"] = at::zeros({1, 1, 20, 24});
   Rng rng(0);
-  EXPECT_THROW(make("{_target_: RandomMultiScaleCropd, keys: raw, patch_shape: [2, 4, 6], "
-                    "scales_dict: {raw: 1}}")
-                   ->apply(small, rng),
-               DataError);
   EXPECT_THROW(
-      make(
+      make_transform("{_target_: RandomMultiScaleCropd, keys: raw, patch_shape: [2, 4, 6], "
+                     "scales_dict: {raw: 1}}")
+          ->apply(small, rng),
+      DataError);
+  EXPECT_THROW(
+      make_transform(
           "{_target_: RandomMultiScaleCropd, keys: raw, patch_shape: [2, 4], scales_dict: {a: 1}}"),
       ConfigError);
 }
 
 TEST(RandomMultiScaleCropd, CropsWholeAboveScaleOne) {
-  const Transform transform = make(
+  const Transform transform = make_transform(
       "{_target_: RandomMultiScaleCropd, keys: image, patch_shape: [4, 4], scales_dict: {image: "
       "2}}");
   for (uint64_t draw = 0; draw < 200; ++draw) {
@@ -607,29 +608,32 @@ TEST(Spacingd, ResamplesMicroscopesImagesAndKeepsTheGeometry) {
   sample.geometry.spacing_um = {1.0, 0.2, 0.2};
   Rng rng(0);
   // MONAI's tolerance of 0.001 mm would leave this image as it is.
-  make("{_target_: Spacingd, keys: image, pixdim: [-1, 0.0001, 0.0004]}")->apply(sample, rng);
+  make_transform("{_target_: Spacingd, keys: image, pixdim: [-1, 0.0001, 0.0004]}")
+      ->apply(sample, rng);
   EXPECT_EQ(sample.at("image").sizes(), (std::vector<int64_t>{1, 4, 19, 6}));
   EXPECT_NEAR(sample.geometry.spacing_um[0], 1.0, 1e-12);
   EXPECT_NEAR(sample.geometry.spacing_um[1], 0.1, 1e-12);
   EXPECT_NEAR(sample.geometry.spacing_um[2], 0.4, 1e-12);
   sample.geometry.spacing_um = {0, 0, 0};
-  EXPECT_THROW(make("{_target_: Spacingd, keys: image, pixdim: 1}")->apply(sample, rng), DataError);
-  EXPECT_THROW(make("{_target_: Spacingd, keys: image, pixdim: 1, diagonal: true}"), ConfigError);
+  EXPECT_THROW(make_transform("{_target_: Spacingd, keys: image, pixdim: 1}")->apply(sample, rng),
+               DataError);
+  EXPECT_THROW(make_transform("{_target_: Spacingd, keys: image, pixdim: 1, diagonal: true}"),
+               ConfigError);
 }
 
 TEST(Geometry, FollowsResizingAndTurning) {
   data::Sample sample = sample_of(at::rand({1, 4, 10, 20}));
   sample.geometry.spacing_um = {2, 1, 0.5};
   Rng rng(0);
-  make("{_target_: Resized, keys: image, spatial_size: [8, 10, 10]}")->apply(sample, rng);
+  make_transform("{_target_: Resized, keys: image, spatial_size: [8, 10, 10]}")->apply(sample, rng);
   EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{1, 1, 1}));
-  make("{_target_: Zoomd, keys: image, zoom: [1, 2, 0.5]}")->apply(sample, rng);
+  make_transform("{_target_: Zoomd, keys: image, zoom: [1, 2, 0.5]}")->apply(sample, rng);
   EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{1, 0.5, 2}));
-  make("{_target_: Rotate90d, keys: image, spatial_axes: [0, 2]}")->apply(sample, rng);
+  make_transform("{_target_: Rotate90d, keys: image, spatial_axes: [0, 2]}")->apply(sample, rng);
   EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{2, 0.5, 1}));
   sample = sample_of(at::rand({1, 6, 8}));
   sample.geometry.spacing_um = {0, 1, 2};
-  make("{_target_: Rotate90d, keys: image}")->apply(sample, rng);
+  make_transform("{_target_: Rotate90d, keys: image}")->apply(sample, rng);
   EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{0, 2, 1}));
 }
 
@@ -648,7 +652,7 @@ TEST(Geometry, FollowsRandomTransforms) {
         "_target_: RandomMultiScaleCropd, keys: image, patch_shape: [4, 5, 6], "
         "scales_dict: {image: 1}"}) {
     SCOPED_TRACE(text);
-    const Transform transform = make("{" + std::string(text) + "}");
+    const Transform transform = make_transform("{" + std::string(text) + "}");
     int seen = 0;
     for (uint64_t draw = 0; draw < 30; ++draw) {
       at::Tensor image = at::zeros({1, 7, 8, 9});
@@ -716,7 +720,7 @@ TEST(SpatialTransforms, OnlyMoveWhatIsStored) {
   sample.tensors["label"] = at::arange(30 * 40).remainder(7).to(at::kByte).reshape({1, 30, 40});
   const at::Tensor given = sample.stored("image");
   Rng rng(2);
-  make("{_target_: RandSpatialCropd, keys: [image, label], roi_size: [20, 24]}")
+  make_transform("{_target_: RandSpatialCropd, keys: [image, label], roi_size: [20, 24]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.stored("image").storage().data(), given.storage().data());  // a view
   for (const char* text : {"_target_: RandFlipd, prob: 1",
@@ -727,12 +731,13 @@ TEST(SpatialTransforms, OnlyMoveWhatIsStored) {
                            "_target_: RandCropByPosNegLabeld, label_key: label, spatial_size: 15",
                            "_target_: RandCropByLabelClassesd, label_key: label, num_classes: 300, "
                            "spatial_size: 12"}) {
-    make("{keys: [image, label], " + std::string(text) + "}")->apply(sample, rng);
+    make_transform("{keys: [image, label], " + std::string(text) + "}")->apply(sample, rng);
     EXPECT_EQ(sample.stored("image").scalar_type(), at::kUInt16) << text;
     EXPECT_EQ(sample.stored("label").scalar_type(), at::kByte) << text;
   }
   EXPECT_EQ(sample.stored("image").sizes(), (std::vector<int64_t>{1, 12, 12}));
-  make("{_target_: SpatialPadd, keys: image, spatial_size: 14, value: -3.5}")->apply(sample, rng);
+  make_transform("{_target_: SpatialPadd, keys: image, spatial_size: 14, value: -3.5}")
+      ->apply(sample, rng);
   EXPECT_EQ(sample.stored("image")[0][0][0].item<float>(), -3.5F);
 }
 
@@ -761,15 +766,15 @@ TEST(LabelLists, DrawTheSameCropsAsTheLabel) {
         (at::randint(3, {1, 7, 80, 90}) * at::rand({1, 7, 80, 90}).gt(0.9)).to(at::kByte);
     data::Sample listed = given;
     Rng unused(0);
-    const Transform list = make("{" + pair.list + "}");
+    const Transform list = make_transform("{" + pair.list + "}");
     EXPECT_FALSE(list->is_random());
     list->apply(listed, unused);
     std::set<float> corners;
     for (uint64_t draw = 0; draw < 50; ++draw) {
       data::Sample one = given, two = listed;
       Rng first(1, 2, draw), second(1, 2, draw);
-      make("{" + crop + pair.without + "}")->apply(one, first);
-      make("{" + crop + pair.with_list + "}")->apply(two, second);
+      make_transform("{" + crop + pair.without + "}")->apply(one, first);
+      make_transform("{" + crop + pair.with_list + "}")->apply(two, second);
       EXPECT_TRUE(one.at("image").equal(two.at("image")));
       EXPECT_EQ(two.tensors.size(), 2U) << "lists are taken out";
       corners.insert(one.at("image").flatten()[0].item<float>());
@@ -798,14 +803,14 @@ TEST(SpatialTransforms, SayWhatIsWrong) {
            "{_target_: GridDistortiond, keys: image, num_cells: 3, distort_steps: [[1, 1, 1], "
            "[1]]}",
        }) {
-    EXPECT_THROW(make(text), ConfigError) << text;
+    EXPECT_THROW(make_transform(text), ConfigError) << text;
   }
   const auto error = [](const std::string& text) -> std::string {
     data::Sample sample = sample_of(at::zeros({1, 13, 11}));
     sample.tensors["label"] = at::zeros({1, 13, 11});
     Rng rng(0);
     try {
-      make(text)->apply(sample, rng);
+      make_transform(text)->apply(sample, rng);
     } catch (const ConfigError& problem) {
       return std::string("config: ") + problem.what();
     } catch (const DataError& problem) {
