@@ -13,6 +13,7 @@ LAYERS = {
     "base": 0, "config": 1, "cli": 2, "io": 2, "ops": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
     "training": 5, "inference": 5, "tasks": 6, "app": 7,
 }
+PRIVATE = re.compile(r"(app|ops)/|.+/.+/")  # headers that are not installed: cmake/CytraInstall.cmake
 # (a header, where it may be included, that place in words)
 HOMES = [
     (r"yaml-cpp/", r"src/config/text/[^/]+\.cpp$", "src/config/text/*.cpp"),
@@ -80,9 +81,13 @@ def check(root, allow_path):
             for pattern, home, words in HOMES:
                 if re.match(pattern, header) and not re.match(home, name):
                     findings.append(f"{name}:{number}: <{header}> belongs in {words}")
-            message = layer_message(folder, header) if folder and match[1][0] == '"' else None
+            if not folder or match[1][0] != '"':
+                continue
+            message = layer_message(folder, header)
             if message:
                 findings.append(f"{name}:{number}: {message}")
+            elif path.suffix == ".h" and not PRIVATE.match(name[4:]) and PRIVATE.match(header):
+                findings.append(f'{name}:{number}: a header that is installed must not include "{header}", which is private')
     findings += [f"{allow_path.name}:{number}: no file {name}"
                  for name, (_, number) in allowed.items() if not (root / name).exists()]
     return findings
@@ -107,6 +112,8 @@ def self_test():
         "src/ops/k.cpp": ("#include <c10/cuda/CUDAStream.h>\n", "src/*/cuda/"),
         "src/ops/cuda/k.cu": ("#include <cuda_runtime.h>\n", ""),
         "src/odd/a.h": ("", "in no layer"),
+        "src/nn/public.h": ('#include "nn/models/block.h"\n', "which is private"),
+        "src/nn/models/block.h": ('#include "ops/y.h"\n', ""),
         "src/nn/long.h": ("\n" * 151, "151 lines"),
         "src/nn/long.cpp": ("\n" * 401, "401 lines"),
         "src/nn/excused.cpp": ("\n" * 450, ""),
