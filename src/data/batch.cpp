@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "data/sample.h"
-#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/pad_crop.h"
 
 namespace cytra::data {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "data/image_tensor.h"
-#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/pad_crop.h"
 
 namespace cytra::data {
 

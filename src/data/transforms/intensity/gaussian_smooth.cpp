@@ -3,7 +3,7 @@
 // the first spatial axis, which is Z of a stack (Y of a plane), its z the last, X.
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/intensity/gaussian_filter.h"
+#include "data/transforms/gaussian_filter.h"
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {

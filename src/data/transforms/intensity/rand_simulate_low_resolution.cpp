@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "data/transforms/per_key.h"
-#include "data/transforms/spatial/resample.h"
+#include "data/transforms/resample.h"
 
 namespace cytra::data {
 namespace {

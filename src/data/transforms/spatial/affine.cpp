@@ -7,7 +7,7 @@
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
 #include "data/transforms/spatial/affine_options.h"
-#include "data/transforms/spatial/voxel_frame.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -3,8 +3,8 @@
 // matrix. Source: monai.transforms.RandAffineGrid.
 #include <ATen/core/Tensor.h>
 
-#include "data/transforms/spatial/resample.h"
-#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/resample.h"
+#include "data/transforms/spatial_options.h"
 
 namespace cytra::data::spatial {
 

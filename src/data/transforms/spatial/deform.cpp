@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/transforms/crop/pad_crop.h"
-#include "data/transforms/intensity/gaussian_filter.h"
-#include "data/transforms/spatial/resample.h"
+#include "data/transforms/gaussian_filter.h"
+#include "data/transforms/pad_crop.h"
+#include "data/transforms/resample.h"
 
 namespace cytra::data::spatial {
 

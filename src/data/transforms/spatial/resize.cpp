@@ -5,11 +5,11 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "data/transforms/crop/pad_crop.h"
-#include "data/transforms/intensity/gaussian_filter.h"
-#include "data/transforms/spatial/resample.h"
-#include "data/transforms/spatial/spatial_options.h"
-#include "data/transforms/spatial/voxel_frame.h"
+#include "data/transforms/gaussian_filter.h"
+#include "data/transforms/pad_crop.h"
+#include "data/transforms/resample.h"
+#include "data/transforms/spatial_options.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "config/registry.h"
 #include "data/transforms/spatial/affine_options.h"
-#include "data/transforms/spatial/voxel_frame.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -1,5 +1,5 @@
 // Source: monai.transforms.croppad.functional, monai.transforms.Crop.compute_slices.
-#include "data/transforms/crop/pad_crop.h"
+#include "data/transforms/pad_crop.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/transforms/spatial/spatial_options.h"
+#include "data/transforms/spatial_options.h"
 
 namespace cytra::data::spatial {
 namespace {

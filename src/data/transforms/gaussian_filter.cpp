@@ -1,4 +1,4 @@
-#include "data/transforms/intensity/gaussian_filter.h"
+#include "data/transforms/gaussian_filter.h"
 
 #include <algorithm>
 #include <cmath>

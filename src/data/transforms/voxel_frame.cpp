@@ -1,4 +1,4 @@
-#include "data/transforms/spatial/voxel_frame.h"
+#include "data/transforms/voxel_frame.h"
 
 #include <algorithm>
 #include <cmath>

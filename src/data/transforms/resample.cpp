@@ -1,7 +1,7 @@
 // Source: monai.transforms.{Resample, AffineGrid, utils.create_*},
 // monai.networks.layers.AffineTransform of 1.6.1. Matrices and grids are float64 here throughout:
 // float32's rounding depends on the processor, and would move a label's voxel.
-#include "data/transforms/spatial/resample.h"
+#include "data/transforms/resample.h"
 
 #include <algorithm>
 #include <cmath>
