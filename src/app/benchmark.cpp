@@ -24,7 +24,6 @@
 #include "nn/weights.h"
 #include "perf/compile.h"
 #include "perf/device.h"
-#include "training/checkpoint.h"
 #include "training/optimizer.h"
 #include "training/task.h"
 
@@ -127,7 +126,7 @@ std::shared_ptr<nn::Model> make_variant_model(const Setup& setup, bool channels_
   node.set("channels_last", flag);
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = nn::make_model(node);
-  if (!setup.checkpoint.empty()) training::load_weights(setup.checkpoint, *model, true);
+  if (!setup.checkpoint.empty()) nn::load_weights(setup.checkpoint, *model, true);
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
   model->to(setup.device);
@@ -278,7 +277,7 @@ Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
           overrides.front()));
     }
     const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
-    if (!checkpoint.empty()) return training::checkpoint_config(checkpoint);
+    if (!checkpoint.empty()) return nn::checkpoint_config(checkpoint);
     throw ConfigError("nothing to measure: give --config EXPERIMENT or --ckpt CHECKPOINT");
   }
   const std::string experiment = experiment_of(name);

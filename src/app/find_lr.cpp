@@ -11,8 +11,8 @@
 #include "base/signals.h"
 #include "config/registry.h"
 #include "nn/model.h"
+#include "nn/weights.h"
 #include "perf/device.h"
-#include "training/checkpoint.h"
 #include "training/layer_freeze.h"
 #include "training/lr_finder.h"
 #include "training/optimizer.h"
@@ -80,7 +80,7 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
   const std::string weights =
       checkpoint_of(run.config.get<std::string>("checkpoint.ckpt_path", ""), false, run);
   if (!weights.empty())
-    training::load_weights(weights, model, run.config.get<bool>("checkpoint.strict", true));
+    nn::load_weights(weights, model, run.config.get<bool>("checkpoint.strict", true));
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),
                                 model.channels_last,

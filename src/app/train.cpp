@@ -210,7 +210,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
           : data::DataLoader({});
   const bool is_resumed = !checkpoint.empty() && !weights_only;
   if (weights_only && !checkpoint.empty())
-    training::load_weights(checkpoint, model, config.checkpoint.strict);
+    nn::load_weights(checkpoint, model, config.checkpoint.strict);
   std::optional<RunLock> lock;
   if (processes.is_first()) lock.emplace(common.folder = open_run_folder(run));
   const std::string& folder = common.folder;

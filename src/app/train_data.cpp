@@ -11,6 +11,7 @@
 #include "config/node.h"
 #include "config/run_config.h"
 #include "config/schema.h"
+#include "nn/weights.h"
 #include "training/batch_size.h"
 #include "training/checkpoint.h"
 
@@ -58,7 +59,7 @@ int64_t choose_batch_size(const data::DataModule& module,
                           const training::Precision& precision,
                           const std::string& checkpoint) {
   if (!checkpoint.empty()) {
-    const Node before = training::checkpoint_config(checkpoint);
+    const Node before = nn::checkpoint_config(checkpoint);
     if (before.get<int64_t>("data.batch_size", 0) > 0)
       return before.get<int64_t>("data.batch_size");
   }
@@ -92,7 +93,7 @@ void fit_position(training::TrainState& state,
                   int64_t batch_size,
                   int64_t processes,
                   const config::Node& config) {
-  const Node before = training::checkpoint_config(checkpoint);
+  const Node before = nn::checkpoint_config(checkpoint);
   const auto was_seed = before.get<int64_t>("seed", 0), seed = config.get<int64_t>("seed", 0);
   if (was_seed != seed) {
     log::warn("{}: trained with seed {}, now {}: images come in another order",

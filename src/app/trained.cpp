@@ -6,16 +6,15 @@
 #include "base/error.h"
 #include "config/run_config.h"
 #include "nn/weights.h"
-#include "training/checkpoint.h"
 
 namespace cytra::app {
 
 TrainedModel load_model(const TrainedOptions& options) {
   TrainedModel trained;
   trained.config = options.config ? config::load_run_config(*options.config, true)
-                                  : training::checkpoint_config(options.ckpt_path);
+                                  : nn::checkpoint_config(options.ckpt_path);
   trained.model = nn::make_model(trained.config.at("task.model"));
-  training::load_weights(options.ckpt_path, *trained.model, true);
+  nn::load_weights(options.ckpt_path, *trained.model, true);
   for (const auto& [name, tensor] : nn::state_of(*trained.model)) {
     if (tensor.isfinite().all().item<bool>()) continue;
     throw DataError(

@@ -11,6 +11,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "config/json.h"
+#include "config/run_config.h"
+#include "io/weights/torch_file.h"
 
 namespace cytra::nn {
 namespace {
@@ -140,6 +143,54 @@ io::TensorViews fit_names(const torch::nn::Module& module,
     if (starts_with(name, off)) fitted[on + name.substr(off.size())] = view;
   }
   return fitted;
+}
+
+void load_weights(const std::string& path, torch::nn::Module& module, bool strict) {
+  const auto load_fitted = [&](const io::TensorViews& tensors) {
+    load_state(module, fit_names(module, tensors, path), path, "", strict);
+  };
+  if (io::is_torch_file(path)) {
+    const io::TorchFile file(path);
+    const auto reading = file.reading();
+    if (!file.place().empty()) log::info("{}: weights from '{}'", path, file.place());
+    load_fitted(file.tensors());
+    return reading.check();
+  }
+  const io::SafetensorsFile file(path);
+  const auto reading = file.reading();
+  file.verify();
+  if (file.metadata().count("state") != 0) {  // a checkpoint of ours
+    load_state(module, file.tensors(), path, "model.", strict);
+  } else {
+    load_fitted(file.tensors());
+  }
+  reading.check();
+}
+
+io::SafetensorsFile open_checkpoint(const std::string& path, const std::string& hint) {
+  if (!io::is_torch_file(path)) return io::SafetensorsFile(path);
+  throw DataError(fmt::format("{}: not a checkpoint of Cytra (a file of PyTorch); {}", path, hint));
+}
+
+const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
+                                   const std::string& path,
+                                   const std::string& key,
+                                   const std::string& hint) {
+  const auto entry = checkpoint.metadata().find(key);
+  if (entry != checkpoint.metadata().end()) return entry->second;
+  throw DataError(
+      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint));
+}
+
+config::Node checkpoint_config(const std::string& path) {
+  const std::string hint =
+      "for bare weights, `predict` and `export_model` take the configuration from "
+      "checkpoint.config=RUN_FOLDER_OR_YAML";
+  const io::SafetensorsFile file = open_checkpoint(path, hint);
+  config::Node config = config::from_utf8(
+      config::parse_yaml(checkpoint_text(file, path, "config", hint), path + " (config)"));
+  config::fill_in_environment(config);
+  return config;
 }
 
 io::TensorView view_of(const at::Tensor& tensor) {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/tensor_fwd.h"
+#include "config/node.h"
 #include "io/safetensors.h"
 
 namespace cytra::nn {
@@ -28,6 +29,22 @@ void load_state(torch::nn::Module& module,
 io::TensorViews fit_names(const torch::nn::Module& module,
                           const io::TensorViews& tensors,
                           const std::string& path);
+
+/// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch
+/// (io/weights/torch_file.h; told by its content) with the module's names, whatever stands before
+/// them (fit_names). Throws: as load_state().
+void load_weights(const std::string& path, torch::nn::Module& module, bool strict);
+
+/// A checkpoint of ours. Throws: DataError, which ends with `hint`, for a file of PyTorch.
+io::SafetensorsFile open_checkpoint(const std::string& path, const std::string& hint);
+/// The text that it holds under `key`: "state" or "config". Throws: DataError, which ends with
+/// `hint`, when there is none.
+const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
+                                   const std::string& path,
+                                   const std::string& key,
+                                   const std::string& hint);
+/// The configuration a checkpoint was trained with. Throws: DataError when it holds none.
+config::Node checkpoint_config(const std::string& path);
 
 /// The tensor's own memory, as a safetensors file is written from; it must outlive the view.
 /// Throws: std::logic_error for a dtype that has no safetensors type.

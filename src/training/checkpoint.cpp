@@ -14,7 +14,6 @@
 #include "config/json.h"
 #include "config/run_config.h"
 #include "io/safetensors.h"
-#include "io/weights/torch_file.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
@@ -103,31 +102,7 @@ std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
   return all;
 }
 
-constexpr const char
-    *kWeightsHint = "for bare weights set checkpoint.weights_only=true",
-    *kConfigHint =
-        "for bare weights, `predict` and `export_model` take the configuration from "
-        "checkpoint.config=RUN_FOLDER_OR_YAML";
-
-io::SafetensorsFile open_checkpoint(const std::string& path, const char* hint) {
-  if (io::is_torch_file(path)) {
-    throw DataError(
-        fmt::format("{}: not a checkpoint of Cytra (a file of PyTorch); {}", path, hint));
-  }
-  return io::SafetensorsFile(path);
-}
-
-Node read_metadata(const io::SafetensorsFile& file,
-                   const std::string& path,
-                   const char* key,
-                   const char* hint,
-                   Node (*parse)(const std::string& text, const std::string& name)) {
-  const auto entry = file.metadata().find(key);
-  if (entry != file.metadata().end())
-    return config::from_utf8(parse(entry->second, fmt::format("{} ({})", path, key)));
-  throw DataError(
-      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint));
-}
+constexpr const char* kWeightsHint = "for bare weights set checkpoint.weights_only=true";
 
 /// Throws: DataError when one of the training's tensors is missing or does not fit.
 void expect_all(const io::SafetensorsFile& file,
@@ -219,8 +194,9 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot) {
 }
 
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
-  const io::SafetensorsFile file = open_checkpoint(path, kWeightsHint);
-  const Node saved = read_metadata(file, path, "state", kWeightsHint, config::parse_json);
+  const io::SafetensorsFile file = nn::open_checkpoint(path, kWeightsHint);
+  const Node saved = config::from_utf8(config::parse_json(
+      nn::checkpoint_text(file, path, "state", kWeightsHint), path + " (state)"));
   const auto reading = file.reading();
   file.verify();
   const TrainState state = state_of(saved);
@@ -267,33 +243,6 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
         threads);
   }
   return state;
-}
-
-void load_weights(const std::string& path, nn::Model& model, bool strict) {
-  if (io::is_torch_file(path)) {
-    const io::TorchFile file(path);
-    const auto reading = file.reading();
-    if (!file.place().empty()) log::info("{}: weights from '{}'", path, file.place());
-    nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
-    reading.check();
-    return;
-  }
-  const io::SafetensorsFile file(path);
-  const auto reading = file.reading();
-  file.verify();
-  if (file.metadata().count("state") != 0) {  // a checkpoint of ours
-    nn::load_state(model, file.tensors(), path, "model.", strict);
-  } else {
-    nn::load_state(model, nn::fit_names(model, file.tensors(), path), path, "", strict);
-  }
-  reading.check();
-}
-
-Node checkpoint_config(const std::string& path) {
-  const io::SafetensorsFile file = open_checkpoint(path, kConfigHint);
-  Node config = read_metadata(file, path, "config", kConfigHint, config::parse_yaml);
-  config::fill_in_environment(config);
-  return config;
 }
 
 }  // namespace cytra::training

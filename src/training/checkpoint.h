@@ -9,10 +9,6 @@
 #include "config/node.h"
 #include "training/callback.h"
 
-namespace cytra::nn {
-struct Model;
-}
-
 namespace cytra::training {
 
 class GradScaler;
@@ -50,14 +46,6 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot);
 /// Throws: DataError when the file is damaged, no checkpoint, or does not fit; then the training is
 /// as it was.
 TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
-
-/// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch
-/// (io/weights/torch_file.h; told by its content) with the model's names, whatever stands before
-/// them (nn::fit_names).
-void load_weights(const std::string& path, nn::Model& model, bool strict);
-
-/// The configuration a checkpoint was trained with. Throws: DataError when it holds none.
-config::Node checkpoint_config(const std::string& path);
 
 /// What `ckpt_path` "last" or "best" means: the newest (by step, then time) whole checkpoint of the
 /// runs that wrote to `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times

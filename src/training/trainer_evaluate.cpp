@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "nn/model.h"
+#include "nn/weights.h"
 #include "training/feeds.h"
 #include "training/processes/processes.h"
 #include "training/scheduler.h"
@@ -100,7 +101,7 @@ Metrics Trainer::evaluate(data::DataLoader& loader,
                           const std::string& stage,
                           const std::string& checkpoint) {
   const bool is_loaded = !checkpoint.empty();
-  if (is_loaded) load_weights(checkpoint, task_.model(), true);
+  if (is_loaded) nn::load_weights(checkpoint, task_.model(), true);
   data::DeviceFeed feed(loader, device_);
   Metrics metrics;
   try {

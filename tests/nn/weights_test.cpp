@@ -4,7 +4,6 @@
 #include "nn/model.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
-#include "training/checkpoint.h"
 
 namespace cytra {
 namespace {
@@ -20,7 +19,7 @@ std::shared_ptr<nn::Model> same_as_golden() {
 
 TEST(Weights, OfTorchGiveMonaisLogits) {
   const auto model = same_as_golden();
-  training::load_weights(kFolder + "dynunet.pth", *model, true);  // state_dict, _orig_mod.module.
+  nn::load_weights(kFolder + "dynunet.pth", *model, true);  // state_dict, _orig_mod.module.
   model->eval();
   const io::SafetensorsFile expected(kFolder + "expected.safetensors");
   const auto stored = [&](const std::string& name) {
@@ -67,8 +66,8 @@ TEST(Weights, EverythingThatDoesNotFitIsListed) {
   const auto wider = make("out_channels: 2, filters: [4, 6, 16], trans_bias: true");
   const at::Tensor before = wider->parameters().front().clone();
   for (const bool strict : {true, false}) {
-    const std::string message = message_of<DataError>(
-        [&] { training::load_weights(kFolder + "dynunet.pth", *wider, strict); });
+    const std::string message =
+        message_of<DataError>([&] { nn::load_weights(kFolder + "dynunet.pth", *wider, strict); });
     for (const char* part : {"2 missing (upsamples.0.transp_conv.conv.bias",
                              "of another shape (bottleneck.conv1.conv.weight is (8,6,3,3), the "
                              "model's is (16,6,3,3)",
@@ -78,14 +77,14 @@ TEST(Weights, EverythingThatDoesNotFitIsListed) {
   }
   EXPECT_EQ(test::max_difference(wider->parameters().front(), before), 0) << "some were loaded";
   const std::string message =
-      message_of<DataError>([&] { training::load_weights(kFolder + "plain.pth", *wider, false); });
+      message_of<DataError>([&] { nn::load_weights(kFolder + "plain.pth", *wider, false); });
   EXPECT_NE(message.find("7 unexpected (0.bias"), std::string::npos) << message;
   EXPECT_NE(message.find("none of the model's names"), std::string::npos) << message;
 }
 
 TEST(Weights, ATorchFileIsNoCheckpoint) {
   const std::string message =
-      message_of<DataError>([] { training::checkpoint_config(kFolder + "plain.pth"); });
+      message_of<DataError>([] { nn::checkpoint_config(kFolder + "plain.pth"); });
   EXPECT_NE(message.find("checkpoint.config="), std::string::npos) << message;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/run_lock.h"
+#include "nn/weights.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
@@ -135,7 +136,7 @@ TEST(Resume, AveragesEveryEpochOnce) {
     if (!from.empty()) tiny.trainer->resume(dir / from + "/last.ckpt");
     tiny.fit();
     Tiny again("max_epochs: 1");  // with the averages
-    training::load_weights(dir / name + "/last.ckpt", again.task->model(), true);
+    nn::load_weights(dir / name + "/last.ckpt", again.task->model(), true);
     return again.weights();
   };
   const std::vector<double> whole = train(4, "whole", "");
