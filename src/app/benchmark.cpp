@@ -125,11 +125,11 @@ std::shared_ptr<nn::Model> make_variant_model(const Setup& setup, bool channels_
   flag.boolean = channels_last;
   node.set("channels_last", flag);
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
-  std::shared_ptr<nn::Model> model = nn::make_model(node);
+  std::shared_ptr<nn::Model> model = make<nn::Model>(node);
   if (!setup.checkpoint.empty()) nn::load_weights(setup.checkpoint, *model, true);
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  model->to(setup.device);
+  nn::place(*model, setup.device);
   return model;
 }
 
@@ -226,7 +226,7 @@ Node measure_train_step(const Setup& setup) {
   const auto task = make<training::Task>(setup.config.at("task"));
   const auto optimizer = make<training::Optimizer>(setup.config.at("optimizer"));
   nn::Model& model = task->model();
-  nn::place_model(model, setup.config.at("task.model"), setup.device);
+  nn::place(model, setup.device);
   model.train();
   optimizer->attach(model.named_parameters().pairs());
   std::vector<int64_t> target = setup.shape;

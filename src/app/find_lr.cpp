@@ -76,7 +76,7 @@ void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
   nn::Model& model = task->model();
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
-  nn::place_model(model, run.config.at("task.model"), device);
+  nn::place(model, device);
   const std::string weights =
       checkpoint_of(run.config.get<std::string>("checkpoint.ckpt_path", ""), false, run);
   if (!weights.empty())

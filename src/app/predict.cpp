@@ -338,7 +338,7 @@ int predict(cli::Run run, const PredictConfig& config) {
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   }
   books.images += static_cast<int64_t>(inputs.size());
-  nn::place_model(*trained.model, trained.config.at("task.model"), device);
+  nn::place(*trained.model, device);
   const std::string folder = open_run_folder(run);
   perf::apply(config.performance, device);
   log::info(

@@ -173,7 +173,7 @@ int train_with(Company& company, cli::Run run, TrainConfig config) {
   nn::Model& model = task->model();
   const training::Precision precision = training::precision_of(options.precision);
   if (precision.parameters != at::kFloat) model.to(precision.parameters);
-  nn::place_model(model, config.task.at("model"), device);
+  nn::place(model, device);
   if (options.sync_batchnorm && !processes.is_alone()) training::check_sync_batchnorm(model);
   const LoaderSettings settings{static_cast<uint64_t>(seed),
                                 device.is_cuda(),

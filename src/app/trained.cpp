@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "config/run_config.h"
 #include "nn/weights.h"
 
@@ -13,7 +14,7 @@ TrainedModel load_model(const TrainedOptions& options) {
   TrainedModel trained;
   trained.config = options.config ? config::load_run_config(*options.config, true)
                                   : nn::checkpoint_config(options.ckpt_path);
-  trained.model = nn::make_model(trained.config.at("task.model"));
+  trained.model = make<nn::Model>(trained.config.at("task.model"));
   nn::load_weights(options.ckpt_path, *trained.model, true);
   for (const auto& [name, tensor] : nn::state_of(*trained.model)) {
     if (tensor.isfinite().all().item<bool>()) continue;

@@ -52,7 +52,7 @@ class Trial {
         task_(make<training::Task>(config.at("task"))) {
     const auto options = config::parse<training::TrainerOptions>(config.at("trainer"));
     device_ = perf::choose_device(options.accelerator);
-    nn::place_model(task_->model(), config.at("task.model"), device_);
+    nn::place(task_->model(), device_);
   }
 
   void run(Split split) {

@@ -6,9 +6,17 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "config/registry.h"
 
 namespace cytra::nn {
+namespace {
+
+/// Of images and weights whose channels come last.
+at::MemoryFormat channels_last_format(const Model& model) {
+  return model.spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
+                                   : at::MemoryFormat::ChannelsLast3d;
+}
+
+}  // namespace
 
 at::Tensor Model::operator()(const at::Tensor& image) {
   const std::vector<int64_t> sides =
@@ -29,37 +37,18 @@ at::Tensor Model::operator()(const at::Tensor& image) {
                       fmt::join(sides, ",")));
     }
   }
-  if (!channels_last) return call(*this, image);
-  return call(*this,
-              image.contiguous(spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
-                                                   : at::MemoryFormat::ChannelsLast3d));
+  return call(*this, channels_last ? image.contiguous(channels_last_format(*this)) : image);
 }
 
-namespace {
-
-void use_channels_last(Model& model) {
-  model.channels_last = true;
+void place(Model& model, c10::Device device) {
+  model.to(device);
+  model.channels_last = model.settings.channels_last.value_or(device.is_cpu());
   const auto format =
-      model.spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+      model.channels_last ? channels_last_format(model) : at::MemoryFormat::Contiguous;
   for (at::Tensor& parameter : model.parameters()) {
     if (parameter.dim() == model.spatial_dims() + 2)
       parameter.set_data(parameter.contiguous(format));
   }
-}
-
-}  // namespace
-
-std::shared_ptr<Model> make_model(const config::Node& node) {
-  std::shared_ptr<Model> model = make<Model>(node);
-  if (node.get<bool>("channels_last", false)) use_channels_last(*model);
-  model->gradient_checkpointing = node.get<bool>("gradient_checkpointing", false);
-  return model;
-}
-
-void place_model(Model& model, const config::Node& node, c10::Device device) {
-  model.to(device);
-  const config::Node* layout = node.find_direct("channels_last");
-  if (device.is_cpu() && layout != nullptr && layout->is_null()) use_channels_last(model);
 }
 
 int64_t count_parameters(const Model& model) {

@@ -2,7 +2,6 @@
 // Include only from .cpp files of nn, tasks, training and app: torch/nn/module.h costs 20 s without
 // the PCH.
 #include <memory>
-#include <string>
 
 #include <torch/nn/module.h>
 
@@ -11,7 +10,8 @@
 
 namespace cytra::nn {
 
-/// Keys that every model takes: its Options are derived from them.
+/// Keys that every model takes: its Options are derived from them, and its constructor hands them
+/// to Model.
 struct ModelOptions {
   std::optional<bool> channels_last;
   bool gradient_checkpointing = false;
@@ -30,11 +30,13 @@ struct ModelOptions {
 /// A network from an image to an image. Registered under its MONAI class name.
 struct Model : torch::nn::Module {
   static constexpr const char* kKind = "model";
+  explicit Model(const ModelOptions& options) : settings(options) {}
   /// image: (N,C,[D,]H,W) float -> logits (N,K,[D,]H,W).
   virtual at::Tensor forward(const at::Tensor& image) = 0;
   /// Input sides must be multiples of this, per spatial dimension.
   virtual std::vector<int64_t> divisor() const = 0;
-  bool channels_last = false, gradient_checkpointing = false;
+  ModelOptions settings;
+  bool channels_last = false;  // of weights and images: as place() chose
 
   /// forward() after checking the shape and bringing the image into the model's memory format.
   /// Throws: DataError saying which shape was expected.
@@ -46,17 +48,14 @@ struct Model : torch::nn::Module {
   /// block->forward(inputs...) of one of the blocks that gradient_checkpointing works by.
   template <class Block, class... Inputs>
   at::Tensor run(const std::shared_ptr<Block>& block, const Inputs&... inputs) const {
-    return gradient_checkpointing ? checkpoint(block, inputs...) : call(*block, inputs...);
+    return settings.gradient_checkpointing ? checkpoint(block, inputs...) : call(*block, inputs...);
   }
 };
 
-/// From a config node with `_target_`; the keys of ModelOptions are set here (channels_last null:
-/// place_model chooses). Weights are drawn from torch's generator. Throws: ConfigError.
-std::shared_ptr<Model> make_model(const config::Node& node);
-
-/// Moves the model to its device, and where `node` leaves channels_last open (null), chooses it: on
-/// a CPU, where it is up to twice as fast (docs/benchmarks.md), not on a GPU.
-void place_model(Model& model, const config::Node& node, c10::Device device);
+/// Moves the model to its device, in the memory format that its settings ask for. Where they leave
+/// it open, channels come last on a CPU, where that is up to twice as fast (docs/benchmarks.md),
+/// and not on a GPU.
+void place(Model& model, c10::Device device);
 
 int64_t count_parameters(const Model& model);
 

@@ -226,7 +226,7 @@ std::string last(const std::string& text, std::size_t width) {
 Summary summarize(Model& model, const std::vector<int64_t>& shape, int64_t max_depth) {
   Summary summary;
   summary.shape = shape;
-  summary.gradient_checkpointing = model.gradient_checkpointing;
+  summary.gradient_checkpointing = model.settings.gradient_checkpointing;
   for (const at::Tensor& parameter : model.parameters()) {
     const auto bytes = static_cast<int64_t>(parameter.nbytes());
     summary.parameter_bytes += bytes;
@@ -240,13 +240,13 @@ Summary summarize(Model& model, const std::vector<int64_t>& shape, int64_t max_d
   struct Restore {
     Model& model;
     bool gradient_checkpointing;
-    ~Restore() { model.gradient_checkpointing = gradient_checkpointing; }
-  } const restore{model, model.gradient_checkpointing};
+    ~Restore() { model.settings.gradient_checkpointing = gradient_checkpointing; }
+  } const restore{model, model.settings.gradient_checkpointing};
   std::vector<int64_t> checkpointed;
   if (summary.gradient_checkpointing) {
     for (const Entry& entry : measure(model, shape)) checkpointed.push_back(entry.row.kept_bytes);
   }
-  model.gradient_checkpointing = false;
+  model.settings.gradient_checkpointing = false;
   std::vector<Entry> entries = measure(model, shape);
   for (std::size_t e = 0; e < entries.size(); ++e) {
     SummaryRow& row = entries[e].row;

@@ -153,7 +153,7 @@ class SegmentationTask final : public training::Task {
   explicit SegmentationTask(const Options& options)
       : options_(options),
         labels_(options.labels),
-        model_(nn::make_model(options.model)),
+        model_(make<nn::Model>(options.model)),
         loss_(make<nn::Loss>(options.loss)),
         dice_(labels_.dice()) {}
 

@@ -45,7 +45,7 @@ class Cuda : public ::testing::Test {
     config::Node options = config::Node::make_map();
     for (const char* key : {"spatial_dims", "in_channels", "out_channels", "filters"})
       options.set(key, golden.at("forward").options().at(key));
-    const auto model = nn::make_model(test::component("DynUNet", options));
+    const auto model = make<nn::Model>(test::component("DynUNet", options));
     nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
     model->eval();
     model->to(at::kCUDA);

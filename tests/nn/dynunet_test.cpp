@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
@@ -22,7 +23,7 @@ std::shared_ptr<nn::Model> model_of(const test::Golden& golden) {
   for (const auto& [key, value] : golden.at("forward").options().map) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) options.set(key, value);
   }
-  auto model = nn::make_model(test::component("monai.networks.nets.DynUNet", options));
+  auto model = make<nn::Model>(test::component("monai.networks.nets.DynUNet", options));
   nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
   model->eval();
   return model;
@@ -51,7 +52,9 @@ TEST_P(DynUNetGolden, LogitsAndGradientsEqualMonai) {
 TEST_P(DynUNetGolden, ChannelsLastGivesTheSameLogits) {
   const test::Golden golden(GetParam());
   const auto model = model_of(golden);
-  model->channels_last = true;
+  model->settings.channels_last = true;
+  nn::place(*model, at::kCPU);
+  EXPECT_TRUE(model->channels_last);
   const at::NoGradGuard no_grad;
   EXPECT_LT(test::max_difference((*model)(golden.at("forward").tensor("input")),
                                  golden.at("forward").tensor("logits")),
@@ -81,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Peers, DynUNetWindows, ::testing::Values("dynunet_2d", 
 
 TEST(DynUNet, RefusesShapesWithOneClearLine) {
   const auto model =
-      nn::make_model(config::parse_yaml("{_target_: DynUNet, in_channels: 1}", "test"));
+      make<nn::Model>(config::parse_yaml("{_target_: DynUNet, in_channels: 1}", "test"));
   EXPECT_THROW((*model)(at::zeros({1, 2, 16, 16})), DataError);
   EXPECT_THROW((*model)(at::zeros({1, 1, 16, 16, 16})), DataError);
   EXPECT_THROW((*model)(at::zeros({1, 1, 18, 16})), DataError);
@@ -93,13 +96,13 @@ TEST(DynUNet, RefusesOptionsThatDoNotFit) {
                            "{_target_: DynUNet, spatial_dims: 4}",
                            "{_target_: DynUnet}",
                            "{_target_: DynUNet, filter: [8]}"}) {
-    EXPECT_THROW(nn::make_model(config::parse_yaml(text, "test")), ConfigError) << text;
+    EXPECT_THROW(make<nn::Model>(config::parse_yaml(text, "test")), ConfigError) << text;
   }
 }
 
 TEST(Weights, NamesWhatDoesNotFit) {
   const test::Golden golden("dynunet_2d");
-  const auto other = nn::make_model(
+  const auto other = make<nn::Model>(
       config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8], trans_bias: true}", "test"));
   try {
     nn::load_state(*other, golden.file.tensors(), golden.path, "model.", true);
@@ -111,7 +114,7 @@ TEST(Weights, NamesWhatDoesNotFit) {
   }
   nn::load_state(*other, golden.file.tensors(), golden.path, "model.", false);  // what fits
   const auto wider =
-      nn::make_model(config::parse_yaml("{_target_: DynUNet, filters: [8, 16, 32]}", "test"));
+      make<nn::Model>(config::parse_yaml("{_target_: DynUNet, filters: [8, 16, 32]}", "test"));
   EXPECT_THROW(nn::load_state(*wider, golden.file.tensors(), golden.path, "model.", false),
                DataError);
 }

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include "config/registry.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
 
@@ -17,9 +18,9 @@ namespace {
 
 std::shared_ptr<Model> model_of(const std::string& options, bool gradient_checkpointing) {
   at::manual_seed(0);
-  const auto model = make_model(
+  const auto model = make<Model>(
       test::component("DynUNet", config::parse_yaml("{" + options + ", dropout: 0.2}", "test")));
-  model->gradient_checkpointing = gradient_checkpointing;
+  model->settings.gradient_checkpointing = gradient_checkpointing;
   return model;
 }
 

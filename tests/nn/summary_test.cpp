@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/registry.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
 
@@ -25,7 +26,7 @@ std::shared_ptr<Model> small_model(bool gradient_checkpointing) {
   node.set("_target_", config::Node::make_string("DynUNet"));
   node.set("gradient_checkpointing",
            config::parse_yaml(gradient_checkpointing ? "true" : "false", "test"));
-  return make_model(node);
+  return make<Model>(node);
 }
 
 const SummaryRow& row_of(const Summary& summary, const std::string& name) {
@@ -39,8 +40,8 @@ TEST(Summary, ParametersShapesAndFlopsEqualTorch) {
   const std::string path = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/summary.json";
   const config::Node golden = config::parse_yaml(read_file(path), path);
   for (const config::Node& entry : golden.at("cases").list) {
-    const auto model =
-        make_model(test::component("monai.networks.nets.DynUNet", options_of(entry.at("options"))));
+    const auto model = make<Model>(
+        test::component("monai.networks.nets.DynUNet", options_of(entry.at("options"))));
     std::vector<int64_t> shape;
     for (const config::Node& side : entry.at("shape").list) shape.push_back(side.as<int64_t>());
     const Summary summary = summarize(*model, shape, -1);
@@ -62,7 +63,8 @@ TEST(Summary, ParametersShapesAndFlopsEqualTorch) {
 /// Matrix products and attention, called by functions that call each other.
 struct Attention final : Model {
   Attention()
-      : weight(register_parameter("weight", at::randn({8, 8}))),
+      : Model({}),
+        weight(register_parameter("weight", at::randn({8, 8}))),
         norm(register_module("norm", std::make_shared<torch::nn::BatchNorm2dImpl>(1))) {}
   at::Tensor forward(const at::Tensor& image) override {
     const at::Tensor x = call(*norm, image).view({1, 2, -1, 8});  // (N, heads, S, E)
@@ -118,7 +120,7 @@ TEST(Summary, CountsWhatAutogradKeeps) {
 TEST(Summary, TellsWhatCheckpointingSaves) {
   const auto model = small_model(true);
   const Summary summary = summarize(*model, {1, 1, 64, 64}, 2);
-  EXPECT_TRUE(model->gradient_checkpointing);
+  EXPECT_TRUE(model->settings.gradient_checkpointing);
   const SummaryRow& whole = summary.rows.at(0);
   EXPECT_EQ(whole.kept_bytes,
             summarize(*small_model(false), {1, 1, 64, 64}, 0).rows.at(0).kept_bytes);
@@ -154,7 +156,7 @@ TEST(Summary, TextHoldsTheTotals) {
 TEST(Summary, RefusesAShapeTheModelDoesNotTake) {
   const auto model = small_model(true);
   EXPECT_THROW(summarize(*model, {1, 1, 63, 64}, 1), DataError);
-  EXPECT_TRUE(model->gradient_checkpointing);
+  EXPECT_TRUE(model->settings.gradient_checkpointing);
   EXPECT_EQ(watcher, nullptr);
 }
 

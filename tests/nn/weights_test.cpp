@@ -1,6 +1,7 @@
 #include "nn/weights.h"
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -10,11 +11,11 @@ namespace {
 
 const std::string kFolder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/torch/";
 
-std::shared_ptr<nn::Model> make(const std::string& options) {
-  return nn::make_model(config::parse_yaml("{_target_: DynUNet, " + options + "}", "test"));
+std::shared_ptr<nn::Model> dynunet(const std::string& options) {
+  return make<nn::Model>("{_target_: DynUNet, " + options + "}");
 }
 std::shared_ptr<nn::Model> same_as_golden() {
-  return make("out_channels: 2, filters: [4, 6, 8]");
+  return dynunet("out_channels: 2, filters: [4, 6, 8]");
 }
 
 TEST(Weights, OfTorchGiveMonaisLogits) {
@@ -63,7 +64,7 @@ TEST(Weights, NamesFitWhateverStandsBeforeThem) {
 }
 
 TEST(Weights, EverythingThatDoesNotFitIsListed) {
-  const auto wider = make("out_channels: 2, filters: [4, 6, 16], trans_bias: true");
+  const auto wider = dynunet("out_channels: 2, filters: [4, 6, 16], trans_bias: true");
   const at::Tensor before = wider->parameters().front().clone();
   for (const bool strict : {true, false}) {
     const std::string message =

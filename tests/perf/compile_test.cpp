@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 
 #include "base/error.h"
+#include "config/registry.h"
 #include "nn/model.h"
 #include "perf/device.h"
 #include "tests/support/golden.h"
@@ -14,7 +15,7 @@ namespace {
 TEST(Compile, GivesTheSameResult) {
   for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
                            "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3}"}) {
-    const auto model = nn::make_model(config::parse_yaml(text, "test"));
+    const auto model = make<nn::Model>(text);
     model->eval();
     for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
     const at::NoGradGuard no_grad;
@@ -31,7 +32,7 @@ TEST(Compile, TorchScriptTakesOtherShapes) {
   for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
                            "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3, res_block: "
                            "true, dropout: 0.5}"}) {
-    const auto model = nn::make_model(config::parse_yaml(text, "test"));
+    const auto model = make<nn::Model>(text);
     model->eval();
     const at::NoGradGuard no_grad;
     for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);

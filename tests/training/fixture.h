@@ -21,7 +21,7 @@
 namespace cytra::test {
 
 struct TinyModel final : nn::Model {
-  explicit TinyModel(double dropout) : dropout(dropout) {
+  explicit TinyModel(double dropout) : Model({}), dropout(dropout) {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
   }
   at::Tensor forward(const at::Tensor& image) override {

@@ -225,7 +225,7 @@ TEST(LayerFreeze, SaysWhatThereIs) {
 }
 
 struct Normed final : nn::Model {
-  Normed() {
+  Normed() : Model({}) {
     first = register_module("first", torch::nn::BatchNorm2d(1));
     second = register_module("second", torch::nn::BatchNorm2d(1));
   }

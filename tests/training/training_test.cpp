@@ -97,7 +97,7 @@ TEST(Training, ACurveIn3dEqualsLightnings) {
 /// Learns y = 2 x - 1.
 struct Regression final : training::Task {
   struct Net final : nn::Model {
-    Net() {
+    Net() : Model({}) {
       uint64_t seed = 50;
       register_module("0", first);
       register_module("1", norm);

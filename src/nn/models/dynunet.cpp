@@ -189,7 +189,7 @@ class DynUNet final : public Model {
       }
     }
   };
-  explicit DynUNet(const Options& options) : options_(options) {
+  explicit DynUNet(const Options& options) : Model(options), options_(options) {
     const auto& [kernel, stride, filters] =
         std::tie(options_.kernel_size, options_.strides, options_.filters);
     const std::size_t last = filters.size() - 1;

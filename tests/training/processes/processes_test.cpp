@@ -418,7 +418,7 @@ TEST(Processes, ALoaderWithoutRoomForThreadsLeavesNone) {
 
 TEST(Processes, ParametersWithoutAPartInTheLoss) {
   struct Half final : nn::Model {
-    Half() {
+    Half() : Model({}) {
       used = register_module("used", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
       idle = register_module("idle", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 1, 1)));
     }

@@ -1,0 +1,57 @@
+#include "nn/model.h"
+
+#include <gtest/gtest.h>
+
+#include "config/registry.h"
+
+namespace cytra::nn {
+namespace {
+
+std::shared_ptr<Model> placed(const std::string& options) {
+  const auto model = make<Model>(
+      "{_target_: DynUNet, filters: [4, 8], kernel_size: [3, 3], "
+      "strides: [1, 2], upsample_kernel_size: [2], " +
+      options + "}");
+  place(*model, at::kCPU);
+  return model;
+}
+
+bool weights_have_channels_last(const Model& model) {
+  for (const at::Tensor& weight : model.parameters()) {
+    if (weight.dim() < 4 || weight.size(1) == 1) continue;
+    const auto format =
+        weight.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    if (!weight.is_contiguous(format)) return false;
+  }
+  return true;
+}
+
+TEST(Model, PutsChannelsLastOnACpuUnlessToldOtherwise) {
+  for (const char* dims : {"spatial_dims: 2", "spatial_dims: 3"}) {
+    for (const char* layout : {"", ", channels_last: null", ", channels_last: true"}) {
+      const auto model = placed(std::string(dims) + layout);
+      EXPECT_TRUE(model->channels_last) << dims << layout;
+      EXPECT_TRUE(weights_have_channels_last(*model)) << dims << layout;
+    }
+    const auto model = placed(std::string(dims) + ", channels_last: false");
+    EXPECT_FALSE(model->channels_last) << dims;
+    EXPECT_FALSE(weights_have_channels_last(*model)) << dims;
+  }
+}
+
+TEST(Model, MayBePlacedAgain) {
+  const auto model = placed("spatial_dims: 2");
+  model->settings.channels_last = false;
+  place(*model, at::kCPU);
+  EXPECT_FALSE(model->channels_last);
+  for (const at::Tensor& weight : model->parameters()) EXPECT_TRUE(weight.is_contiguous());
+}
+
+TEST(Model, KeepsItsOptions) {
+  const auto model = placed("gradient_checkpointing: true, channels_last: false");
+  EXPECT_TRUE(model->settings.gradient_checkpointing);
+  EXPECT_EQ(model->settings.channels_last, std::optional(false));
+}
+
+}  // namespace
+}  // namespace cytra::nn
