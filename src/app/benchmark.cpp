@@ -110,7 +110,8 @@ constexpr Variant kVariants[] = {{"eager", false, false, false},
                                  {"compile", false, false, true},
                                  {"channels_last+compile", true, false, true}};
 
-struct Setup {
+/// What is measured, and how often.
+struct Subject {
   Node config;  // of the model: a run's, or an experiment's
   std::string checkpoint;
   c10::Device device = c10::kCPU;
@@ -118,18 +119,18 @@ struct Setup {
   int64_t warmup = 3, repeats = 10;
 };
 
-std::shared_ptr<nn::Model> make_variant_model(const Setup& setup, bool channels_last) {
-  Node node = setup.config.at("model");
+std::shared_ptr<nn::Model> make_variant_model(const Subject& subject, bool channels_last) {
+  Node node = subject.config.at("model");
   Node flag;
   flag.kind = config::Kind::boolean;
   flag.boolean = channels_last;
   node.set("channels_last", flag);
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
-  if (!setup.checkpoint.empty()) nn::load_weights(setup.checkpoint, *model, true);
+  if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  nn::place(*model, setup.device);
+  nn::place(*model, subject.device);
   return model;
 }
 
@@ -139,15 +140,15 @@ struct Figure {
   at::Tensor output;
 };
 
-Figure measure_variant(const Setup& setup,
+Figure measure_variant(const Subject& subject,
                        const Variant& variant,
                        const at::Tensor& input,
                        const at::Tensor& expected) {
-  const std::shared_ptr<nn::Model> model = make_variant_model(setup, variant.channels_last);
+  const std::shared_ptr<nn::Model> model = make_variant_model(subject, variant.channels_last);
   const at::NoGradGuard no_grad;
   perf::Forward forward = [model](const at::Tensor& x) { return (*model)(x); };
   if (variant.compiled) forward = perf::compile(forward, input);
-  const auto type = setup.device.type();
+  const auto type = subject.device.type();
   if (variant.bf16) {
     at::autocast::set_autocast_enabled(type, true);
     at::autocast::set_autocast_dtype(type, at::kBFloat16);
@@ -161,26 +162,26 @@ Figure measure_variant(const Setup& setup,
     at::autocast::set_autocast_enabled(type, false);
   };
   try {
-    perf::reset_peak_memory(setup.device);
-    figure.times =
-        measure([&] { figure.output = forward(input); }, setup.warmup, setup.repeats, setup.device);
+    perf::reset_peak_memory(subject.device);
+    figure.times = measure(
+        [&] { figure.output = forward(input); }, subject.warmup, subject.repeats, subject.device);
   } catch (...) {
     leave();
     throw;
   }
   leave();
-  figure.peak_mb = static_cast<double>(perf::peak_memory(setup.device)) / 1e6;
+  figure.peak_mb = static_cast<double>(perf::peak_memory(subject.device)) / 1e6;
   figure.output = figure.output.to(at::kFloat);
   if (expected.defined())
     figure.max_difference = (figure.output - expected).abs().max().item<double>();
   return figure;
 }
 
-Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::string& table) {
-  std::vector<int64_t> shape = setup.shape;
+Node measure_inference(const Subject& subject, int64_t batch, bool compare, std::string& table) {
+  std::vector<int64_t> shape = subject.shape;
   shape[0] = batch;
   at::manual_seed(0);
-  const at::Tensor input = at::randn(shape).to(setup.device);
+  const at::Tensor input = at::randn(shape).to(subject.device);
   Node rows = Node::make_map();
   at::Tensor expected;
   double baseline = 0;
@@ -188,7 +189,7 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
     if (!compare && &variant != &kVariants[0]) break;
     Node row = Node::make_map();
     try {
-      const Figure figure = measure_variant(setup, variant, input, expected);
+      const Figure figure = measure_variant(subject, variant, input, expected);
       if (!expected.defined()) {
         expected = figure.output;
         baseline = figure.times.median();
@@ -222,29 +223,29 @@ Node measure_inference(const Setup& setup, int64_t batch, bool compare, std::str
 }
 
 /// One training step: forward, loss, backward, update; on random images and a random mask.
-Node measure_train_step(const Setup& setup) {
-  const auto task = make<training::Task>(setup.config.at("task"));
-  const auto optimizer = make<training::Optimizer>(setup.config.at("optimizer"));
+Node measure_train_step(const Subject& subject) {
+  const auto task = make<training::Task>(subject.config.at("task"));
+  const auto optimizer = make<training::Optimizer>(subject.config.at("optimizer"));
   nn::Model& model = task->model();
-  nn::place(model, setup.device);
+  nn::place(model, subject.device);
   model.train();
   optimizer->attach(model.named_parameters().pairs());
-  std::vector<int64_t> target = setup.shape;
+  std::vector<int64_t> target = subject.shape;
   target[1] = 1;
   data::Batch batch;
-  batch.tensors[setup.config.get<std::string>("task.x_key")] =
-      at::randn(setup.shape).to(setup.device);
-  batch.tensors[setup.config.get<std::string>("task.y_key")] =
-      at::randint(2, target).to(at::kFloat).to(setup.device);
+  batch.tensors[subject.config.get<std::string>("task.x_key")] =
+      at::randn(subject.shape).to(subject.device);
+  batch.tensors[subject.config.get<std::string>("task.y_key")] =
+      at::randint(2, target).to(at::kFloat).to(subject.device);
   const Times times = measure(
       [&] {
         task->training_step(batch).backward();
         optimizer->step({optimizer->base_lr()});
         optimizer->zero_grad();
       },
-      setup.warmup,
-      setup.repeats,
-      setup.device);
+      subject.warmup,
+      subject.repeats,
+      subject.device);
   Node node = Node::make_map();
   node.set("median_ms", real(times.median()));
   node.set("p95_ms", real(times.at_share(0.95)));
@@ -335,28 +336,28 @@ std::string accelerator_of(const BenchmarkConfig& config, const Node& tree) {
 }
 
 int benchmark(cli::Run run, const BenchmarkConfig& config) {
-  Setup setup;
-  setup.config = model_config(run, config);
-  setup.checkpoint = config.checkpoint.ckpt_path.value_or("");
+  Subject subject;
+  subject.config = model_config(run, config);
+  subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
   perf::prepare(config.performance);
-  setup.device = perf::choose_device(accelerator_of(config, setup.config));
-  setup.shape = input_shape(*make_variant_model(setup, false), config.input_shape);
-  setup.warmup = config.warmup;
-  setup.repeats = config.repeats;
+  subject.device = perf::choose_device(accelerator_of(config, subject.config));
+  subject.shape = input_shape(*make_variant_model(subject, false), config.input_shape);
+  subject.warmup = config.warmup;
+  subject.repeats = config.repeats;
   std::vector<int64_t> batches = config.batch_sizes;
-  if (batches.empty()) batches.push_back(setup.shape[0]);
+  if (batches.empty()) batches.push_back(subject.shape[0]);
   if (*std::min_element(batches.begin(), batches.end()) < 1)
     throw ConfigError("--batch-sizes: every size must be at least 1");
-  perf::apply(config.performance, setup.device);
+  perf::apply(config.performance, subject.device);
   log::info("{} on {}, input ({})",
-            setup.config.get<std::string>("model._target_"),
-            perf::describe(setup.device),
-            fmt::join(setup.shape, ","));
+            subject.config.get<std::string>("model._target_"),
+            perf::describe(subject.device),
+            fmt::join(subject.shape, ","));
 
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
-  report.set("device", Node::make_string(perf::describe(setup.device)));
-  report.set("model", setup.config.at("model"));
+  report.set("device", Node::make_string(perf::describe(subject.device)));
+  report.set("model", subject.config.at("model"));
   std::string table = fmt::format("{:>5}  {:<22} {:>10} {:>10} {:>11} {:>10} {:>8} {:>10}\n",
                                   "batch",
                                   "option",
@@ -369,12 +370,12 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   Node& inference = report.set("inference", Node::make_map());
   for (const int64_t batch : batches) {
     inference.set(std::to_string(batch),
-                  measure_inference(setup, batch, config.compare_opts, table));
+                  measure_inference(subject, batch, config.compare_opts, table));
   }
   if (config.train_step) {
-    const Node step = report.set("train_step", measure_train_step(setup));
+    const Node step = report.set("train_step", measure_train_step(subject));
     table += fmt::format("training step of ({}): median {:.2f} ms, p95 {:.2f} ms\n",
-                         fmt::join(setup.shape, ","),
+                         fmt::join(subject.shape, ","),
                          step.get<double>("median_ms"),
                          step.get<double>("p95_ms"));
   }

@@ -7,14 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/entry.h"
+#include "app/setup.h"
 #include "app/try_batches.h"
 #include "base/escape.h"
 #include "base/progress.h"
-#include "config/registry.h"
 #include "data/survey.h"
-
-extern "C" int cytra_train(const cytra::cli::Run& run);
 
 namespace cytra::app {
 namespace {
@@ -206,24 +203,21 @@ std::string table_text(const data::Survey& survey) {
   return text;
 }
 
-int check_data(const cli::Run& run) {
-  cli::Run check = run;
-  check.check = true;
-  cytra_train(check);  // the whole configuration
-  if (run.check) return 0;
-  const auto module = make<data::DataModule>(run.config.at("data"));
+int check_data(cli::Run run, const TrainConfig& config) {
+  const Setup setup(config, choose_device(config));
   std::unique_ptr<Progress> progress;
-  data::Survey survey = data::survey(
-      *module, module->loader().num_workers, [&](data::Split split, int64_t done, int64_t all) {
-        if (!progress)
-          progress =
-              std::make_unique<Progress>(fmt::format("reading {}", data::name_of(split)), all);
-        progress->update(done);
-        if (done < all) return;
-        progress->finish();
-        progress.reset();
-      });
-  try_batches(run.config, *module, survey);
+  data::Survey survey = data::survey(*setup.data,
+                                     setup.data->loader().num_workers,
+                                     [&](data::Split split, int64_t done, int64_t all) {
+                                       if (!progress)
+                                         progress = std::make_unique<Progress>(
+                                             fmt::format("reading {}", data::name_of(split)), all);
+                                       progress->update(done);
+                                       if (done < all) return;
+                                       progress->finish();
+                                       progress.reset();
+                                     });
+  try_batches(setup, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -234,5 +228,5 @@ int check_data(const cli::Run& run) {
 }  // namespace cytra::app
 
 extern "C" int cytra_check_data(const cytra::cli::Run& run) {
-  return cytra::app::guarded([&] { return cytra::app::check_data(run); });
+  return cytra::app::start(run, cytra::app::check_data);
 }

@@ -1,29 +1,17 @@
 // `train --find-lr`: a learning rate range test with the configuration of a training; writes
 // lr_find.svg and lr_find.csv into the run's folder and suggests a rate. Nothing else is kept.
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "app/entry.h"
+#include "app/resume.h"
 #include "app/train_data.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "config/registry.h"
-#include "nn/model.h"
-#include "nn/weights.h"
-#include "perf/device.h"
-#include "training/layer_freeze.h"
-#include "training/lr_finder.h"
-#include "training/optimizer.h"
 #include "training/trainer.h"
-
-extern "C" int cytra_train(const cytra::cli::Run& run);
 
 namespace cytra::app {
 namespace {
-
-using config::Node;
 
 /// Feeds the finder. The loss of a step on a GPU is known one step later.
 class Recorder final : public training::Callback {
@@ -50,71 +38,32 @@ class Recorder final : public training::Callback {
   std::size_t done_ = 0;
 };
 
-template <class Options>
-Options section(const Node& config, const char* key) {
-  const Node* node = config.find(key);
-  return config::parse<Options>(node == nullptr ? Node::make_map() : *node);
-}
-
-/// Runs the test. The configuration was checked before.
-void search(cli::Run& run, training::LrFinder& finder, int64_t steps) {
-  auto options = section<training::TrainerOptions>(run.config, "trainer");
+/// Runs the test: a short training without validation.
+void search(const cli::Run& run, TrainConfig config, training::LrFinder& finder) {
+  training::TrainerOptions& options = config.trainer;
   options.max_epochs = options.min_steps = -1;
   options.min_epochs = 0;
-  options.max_steps = steps;
+  options.max_steps = config.lr_find.num_training;
   options.devices = 1;
   options.on_nonfinite = "skip";  // the test ends there
-  const auto performance = section<perf::PerformanceOptions>(run.config, "performance");
-  perf::prepare(performance, options.deterministic_mode);
-  const c10::Device device = perf::choose_device(options.accelerator);
-  perf::apply(performance, device);  // before anything is measured
-  const auto seed = run.config.get<int64_t>("seed", 0);
-  at::manual_seed(static_cast<uint64_t>(seed));
-  const auto module = make<data::DataModule>(run.config.at("data"));
-  const auto task = make<training::Task>(run.config.at("task"));
-  const auto optimizer = make<training::Optimizer>(run.config.at("optimizer"));
-  nn::Model& model = task->model();
-  const training::Precision precision = training::precision_of(options.precision);
-  if (precision.parameters != at::kFloat) model.to(precision.parameters);
-  nn::place(model, device);
-  const std::string weights =
-      checkpoint_of(run.config.get<std::string>("checkpoint.ckpt_path", ""), false, run);
-  if (!weights.empty())
-    nn::load_weights(weights, model, run.config.get<bool>("checkpoint.strict", true));
-  const LoaderSettings settings{static_cast<uint64_t>(seed),
-                                device.is_cuda(),
-                                model.channels_last,
-                                data::make_cache(module->loader()),
-                                task->sample_transform(),
-                                0,
-                                1,
-                                expected_channels(run.config.at("task"))};
-  training::freeze_layers(run.config.find("callbacks"), model);
-  optimizer->attach(model.named_parameters().pairs());
-  data::LoaderOptions loading = module->loader();
-  if (loading.batch_size == 0)
-    loading.batch_size = choose_batch_size(*module, settings, *task, precision, "");
-  data::DataLoader images = make_loader(*module,
-                                        data::Split::train,
-                                        loading,
-                                        settings,
-                                        options.limit_train_batches,
-                                        !options.overfit_batches.is_none());
-  training::Trainer trainer(
-      options, *task, *optimizer, finder, {std::make_shared<Recorder>(finder, device.is_cuda())});
-  data::DataLoader none({});
-  trainer.fit(images, none);
+  options.limit_val_batches = {0, 0};
+  config.test = config.checkpoint.autoresume = false;
+  const c10::Device device = choose_device(config);
+  const Setup setup(config, device, {}, checkpoint_of(config.checkpoint, run));
+  Loaders loaders(config, setup);
+  training::Trainer trainer(options,
+                            *setup.task,
+                            *setup.optimizer,
+                            finder,
+                            {std::make_shared<Recorder>(finder, device.is_cuda())});
+  trainer.fit(loaders.train, loaders.valid);
 }
 
-int find_lr(cli::Run run) {
-  cli::Run check = run;
-  check.check = true;
-  cytra_train(check);
-  if (run.check) return 0;
+int find_lr(cli::Run run, const TrainConfig& config) {
   watch_signals();
-  const auto options = section<training::LrFinderOptions>(run.config, "lr_find");
+  const training::LrFinderOptions& options = config.lr_find;
   training::LrFinder finder(options);
-  search(run, finder, options.num_training);
+  search(run, config, finder);
   if (const int signal = signal_received(); signal != 0) return signal_exit_code(signal);
   const std::vector<training::LrFinder::Point>& points = finder.points();
   const std::optional<std::size_t> best = finder.suggestion();
@@ -149,5 +98,5 @@ int find_lr(cli::Run run) {
 }  // namespace cytra::app
 
 extern "C" int cytra_find_lr(const cytra::cli::Run& run) {
-  return cytra::app::guarded([&] { return cytra::app::find_lr(run); });
+  return cytra::app::start(run, cytra::app::find_lr);
 }

@@ -5,145 +5,106 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "config/node.h"
-#include "config/run_config.h"
-#include "config/schema.h"
 #include "nn/weights.h"
 #include "training/batch_size.h"
-#include "training/checkpoint.h"
 
 namespace cytra::app {
+namespace {
 
-using config::Node;
+using data::Split;
 
-std::map<std::string, int64_t> expected_channels(const Node& task) {
-  const Node* key = task.find("x_key");
-  const Node* channels = task.find("model.in_channels");
-  if (key == nullptr || channels == nullptr || key->kind != config::Kind::string ||
-      channels->kind != config::Kind::integer)
-    return {};
-  return {{key->string, channels->integer}};
-}
-
-data::DataLoader make_loader(const data::DataModule& module,
-                             data::Split split,
-                             const data::LoaderOptions& options,
-                             const LoaderSettings& settings,
+/// `limit`: of its batches.
+data::DataLoader make_loader(data::DataLoaderSpec spec,
+                             Split split,
                              const training::Amount& limit,
-                             bool overfits) {
-  data::DataLoaderSpec spec = data::loader_spec(module, split);
-  if (settings.last) spec.transforms.push_back(settings.last);
-  if (split == data::Split::train) spec.options = options;
-  spec.seed = settings.seed;
-  spec.pin = settings.pin && spec.options.pin_memory;
-  spec.channels_last = settings.channels_last;
-  spec.cache = settings.cache;
-  spec.channels = settings.channels;
-  spec.rank = settings.rank;
-  spec.world_size = settings.processes;
-  spec.pad = split == data::Split::train;  // equally many steps, but each result once
-  spec.shuffle = spec.shuffle && !overfits;
+                             const std::shared_ptr<data::CacheManager>& cache) {
   log::info("{}: {} images", data::name_of(split), spec.items.size());
-  const std::string key = fmt::format("trainer.limit_{}_batches",
-                                      split == data::Split::valid ? "val" : data::name_of(split));
+  spec.cache = cache;
+  const std::string key =
+      fmt::format("trainer.limit_{}_batches", split == Split::valid ? "val" : data::name_of(split));
   spec.limit = [limit, key](int64_t batches) { return limit.of(batches, key); };
   return data::DataLoader(std::move(spec));
 }
 
-int64_t choose_batch_size(const data::DataModule& module,
-                          const LoaderSettings& settings,
-                          training::Task& task,
-                          const training::Precision& precision,
-                          const std::string& checkpoint) {
-  if (!checkpoint.empty()) {
-    const Node before = nn::checkpoint_config(checkpoint);
-    if (before.get<int64_t>("data.batch_size", 0) > 0)
-      return before.get<int64_t>("data.batch_size");
-  }
-  data::LoaderOptions options = module.loader();
-  options.batch_size = 1;
-  options.num_workers = 0;
-  data::DataLoader loader = make_loader(module, data::Split::train, options, settings, {1, 0});
+/// `overfits`: the same batches in the same order, epoch by epoch.
+data::DataLoaderSpec train_spec(const Setup& setup,
+                                const data::LoaderOptions& options,
+                                bool overfits = false) {
+  data::DataLoaderSpec spec = loader_spec(setup, Split::train);
+  spec.options = options;
+  spec.shuffle = spec.shuffle && !overfits;
+  return spec;
+}
+
+/// The data module's, with a number for data.batch_size=AUTO.
+data::LoaderOptions options_of(const Setup& setup,
+                               const std::shared_ptr<data::CacheManager>& cache,
+                               const std::string& checkpoint) {
+  data::LoaderOptions options = setup.data->loader();
+  if (options.batch_size > 0) return options;
+  if (!checkpoint.empty())
+    options.batch_size = nn::checkpoint_config(checkpoint).get<int64_t>("data.batch_size", 0);
+  if (options.batch_size > 0) return options;
+  data::LoaderOptions trial = options;
+  trial.batch_size = 1;
+  trial.num_workers = 0;
+  data::DataLoader loader =
+      make_loader(train_spec(setup, trial), Split::train, training::Amount{1, 0}, cache);
   loader.start_epoch(0);
   const std::optional<data::Batch> one = loader.next();
-  const auto images = static_cast<int64_t>(module.items(data::Split::train).size());
-  return training::find_batch_size(task, one.value(), precision, images);
+  const auto images = static_cast<int64_t>(setup.data->items(Split::train).size());
+  options.batch_size = training::find_batch_size(*setup.task, one.value(), setup.precision, images);
+  return options;
 }
 
-std::string checkpoint_of(const std::string& ckpt_path, bool autoresume, const cli::Run& run) {
-  const bool is_named = ckpt_path == "last" || ckpt_path == "best";
-  if (!is_named && (!ckpt_path.empty() || !autoresume)) return ckpt_path;
-  const std::string output = config::output_dir(run.composed);
-  if (!is_named) training::expect_ended(output);
-  const std::string found = training::find_checkpoint(is_named ? ckpt_path : "last", output);
-  if (found.empty() && is_named) {
-    throw ConfigError(fmt::format(
-        "checkpoint.ckpt_path={}: no checkpoint of an earlier run with this name (looked for {})",
-        ckpt_path,
-        output + "/checkpoints/*.ckpt"));
-  }
-  return found;
+}  // namespace
+
+data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
+  data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
+  if (const auto last = setup.task->sample_transform()) spec.transforms.push_back(last);
+  spec.seed = setup.seed;
+  spec.pin = setup.device.is_cuda() && spec.options.pin_memory;
+  spec.channels_last = setup.task->model().channels_last;
+  spec.channels = setup.channels;
+  spec.rank = setup.place.rank;
+  spec.world_size = setup.place.size;
+  spec.pad = split == Split::train;  // equally many steps, but each result once
+  return spec;
 }
 
-void fit_position(training::TrainState& state,
-                  const std::string& checkpoint,
-                  int64_t batch_size,
-                  int64_t processes,
-                  const config::Node& config) {
-  const Node before = nn::checkpoint_config(checkpoint);
-  const auto was_seed = before.get<int64_t>("seed", 0), seed = config.get<int64_t>("seed", 0);
-  if (was_seed != seed) {
-    log::warn("{}: trained with seed {}, now {}: images come in another order",
-              checkpoint,
-              was_seed,
-              seed);
-  }
-  const auto was = before.get<std::string>("optimizer._target_", ""),
-             now = config.get<std::string>("optimizer._target_", "");
-  if (config::own_name(was) != config::own_name(now)) {
-    log::warn("{}: trained with {}, now {}, which takes over what is kept under the same names",
-              checkpoint,
-              was,
-              now);
-  }
-  const int64_t size = before.get<int64_t>("data.batch_size", 1);
-  const int64_t before_all = size * state.processes, now_all = batch_size * processes;
-  if (state.batch == 0 || before_all == now_all) return;
-  const int64_t images = state.batch * before_all;
-  state.batch = images / now_all;
-  const auto several = [](int64_t count) {
-    return count == 1 ? "" : fmt::format(" in {} processes", count);
-  };
-  log::warn(
-      "{}: after {} images of epoch {} with data.batch_size={}{}, now {}{}: {} images come again",
-      checkpoint,
-      images,
-      state.epoch,
-      size,
-      several(state.processes),
-      batch_size,
-      several(processes),
-      images - state.batch * now_all);
-}
+Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::string& checkpoint)
+    : cache(data::make_cache(setup.data->loader())),
+      options(options_of(setup, cache, checkpoint)),
+      train(make_loader(
+          train_spec(setup, options, /*overfits=*/!config.trainer.overfit_batches.is_none()),
+          Split::train,
+          config.trainer.limit_train_batches,
+          cache)),
+      valid(config.trainer.limit_val_batches.is_none()
+                ? data::DataLoader({})
+                : make_loader(loader_spec(setup, Split::valid),
+                              Split::valid,
+                              config.trainer.limit_val_batches,
+                              cache)),
+      test(config.test ? make_loader(loader_spec(setup, Split::test),
+                                     Split::test,
+                                     config.trainer.limit_test_batches,
+                                     cache)
+                       : data::DataLoader({})) {}
 
-void report_data(const data::Timing& timing,
-                 const data::DataLoader& train,
-                 const data::DataLoader& valid,
-                 const LoaderSettings& settings,
-                 const data::LoaderOptions& options) {
-  std::map<std::string, std::string> broken = train.stats().broken;
-  broken.merge(valid.stats().broken);
+void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device device) {
+  std::map<std::string, std::string> broken = loaders.train.stats().broken;
+  broken.merge(loaders.valid.stats().broken);
   if (!broken.empty()) {
     log::warn("{} images could not be loaded and were {}:",
               broken.size(),
-              options.on_error == "skip" ? "left out" : "replaced");
+              loaders.options.on_error == "skip" ? "left out" : "replaced");
     for (const auto& [id, why] : broken) log::warn("  {}", why);
   }
   data::CacheManager::Stats cache;
-  if (settings.cache) cache = settings.cache->stats();
+  if (loaders.cache) cache = loaders.cache->stats();
   const int64_t asked = cache.ram_hits + cache.disk_hits + cache.misses;
   if (asked > 0) {
     log::info("cache: {} of {} images from memory ({}), {} from disk, {} made",
@@ -154,7 +115,7 @@ void report_data(const data::Timing& timing,
               cache.misses);
   }
   const std::string line = data::verdict(
-      timing, options, cache, std::thread::hardware_concurrency(), /*is_on_gpu=*/settings.pin);
+      timing, loaders.options, cache, std::thread::hardware_concurrency(), device.is_cuda());
   if (!line.empty()) log::info("{}", line);
 }
 

@@ -16,6 +16,20 @@ namespace cytra::app {
 
 using config::Node;
 
+namespace {
+
+std::string best_metric(const training::TrainState& state) {
+  return state.best_metric.empty() ? "step" : state.best_metric;
+}
+
+}  // namespace
+
+training::Metrics results_of(const training::TrainState& state) {
+  training::Metrics results = state.metrics;
+  if (!state.best_path.empty()) results["best/" + best_metric(state)] = state.best_score;
+  return results;
+}
+
 void open_loggers(const Loggers& loggers,
                   const cli::Run& run,
                   const std::string& folder,
@@ -43,12 +57,8 @@ void close_loggers(const Loggers& loggers,
   }
 }
 
-std::string best_metric(const cli::Run& run) {
-  const Node* monitor = run.config.find("callbacks.model_checkpoint.monitor");
-  return monitor == nullptr || monitor->is_null() ? "step" : monitor->as<std::string>();
-}
-
 void report(const cli::Run& run,
+            const TrainConfig& config,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::string& folder,
@@ -58,11 +68,9 @@ void report(const cli::Run& run,
   const bool has_checkpoint = std::filesystem::exists(last) || std::filesystem::exists(best);
   cli::Results results(run.json);
   if (!state.best_path.empty()) {
-    results.add("best_metric", best_metric(run));
+    results.add("best_metric", best_metric(state));
     results.add("best_score", state.best_score);
-    if (best_metric(run) != "step")
-      results.add("best_mode",
-                  run.config.get<std::string>("callbacks.model_checkpoint.mode", "min"));
+    if (!state.best_mode.empty()) results.add("best_mode", state.best_mode);
     results.add("best_checkpoint", state.best_path);
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
@@ -78,14 +86,13 @@ void report(const cli::Run& run,
             state.step,
             state.best_path.empty()
                 ? ""
-                : fmt::format(", best {} {:.4f}", best_metric(run), state.best_score));
+                : fmt::format(", best {} {:.4f}", best_metric(state), state.best_score));
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
               cli::shell_quote("checkpoint.ckpt_path=" + last) +
-                  (run.config.get<bool>("checkpoint.weights_only", false)
-                       ? " checkpoint.weights_only=false"
-                       : ""));
+                  (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
+                                                                  : ""));
     log::info(
         "predict:        {}",
         command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));

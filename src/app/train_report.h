@@ -1,15 +1,11 @@
 #pragma once
 // What `train` tells its loggers, and the user at the end.
-#include <memory>
 #include <string>
-#include <vector>
 
+#include "app/setup.h"
 #include "cli/program.h"
-#include "training/callback.h"
 
 namespace cytra::app {
-
-using Loggers = std::vector<std::shared_ptr<training::Logger>>;
 
 void open_loggers(const Loggers& loggers,
                   const cli::Run& run,
@@ -20,12 +16,12 @@ void close_loggers(const Loggers& loggers,
                    const training::TrainState& state,
                    const training::Metrics& results,
                    const std::string& outcome);
-
-/// The metric that decides which checkpoint is best.
-std::string best_metric(const cli::Run& run);
+/// What a training has come to: the newest metrics, and the best of the one that is watched.
+training::Metrics results_of(const training::TrainState& state);
 
 /// Results, and the commands to go on with.
 void report(const cli::Run& run,
+            const TrainConfig& config,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::string& folder,

@@ -11,10 +11,8 @@
 #include "app/train_data.h"
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/registry.h"
 #include "data/device_feed.h"
-#include "nn/model.h"
-#include "training/task.h"
+#include "training/feeds.h"
 
 namespace cytra::app {
 namespace {
@@ -45,28 +43,17 @@ void cut(data::Batch& batch, const std::vector<int64_t>& size) {
 
 class Trial {
  public:
-  Trial(const config::Node& config, const data::DataModule& module, data::Survey& survey)
-      : module_(module),
-        survey_(survey),
-        channels_(expected_channels(config.at("task"))),
-        task_(make<training::Task>(config.at("task"))) {
-    const auto options = config::parse<training::TrainerOptions>(config.at("trainer"));
-    device_ = perf::choose_device(options.accelerator);
-    nn::place(task_->model(), device_);
-  }
+  Trial(const Setup& setup, data::Survey& survey) : setup_(setup), survey_(survey) {}
 
   void run(Split split) {
-    data::DataLoaderSpec spec = data::loader_spec(module_, split);
-    if (const auto last = task_->sample_transform()) spec.transforms.push_back(last);
+    data::DataLoaderSpec spec = loader_spec(setup_, split);
     spec.options.on_error = "fail";
     spec.options.batch_size = std::max<int64_t>(spec.options.batch_size, 1);  // AUTO: 1
     spec.shuffle = false;
     spec.options.num_samples.reset();  // of shuffled images
-    spec.channels = channels_;
-    spec.channels_last = task_->model().channels_last;
     spec.limit = [](int64_t batches) { return std::min(batches, kLoaded); };
     data::DataLoader loader(std::move(spec));
-    data::DeviceFeed feed(loader, device_);
+    data::DeviceFeed feed(loader, setup_.device);
     feed.start_epoch(0);
     int64_t computed = 0;
     std::string first;
@@ -97,13 +84,16 @@ class Trial {
   void compute(Split split, data::Batch& batch) {
     const at::NoGradGuard no_gradients;
     const bool trains = split == Split::train;
-    task_->model().train(trains);
+    training::Task& task = *setup_.task;
+    task.model().train(trains);
+    training::cast(batch, setup_.precision.parameters);
+    const training::Autocast autocast(setup_.precision, setup_.device.type());
     if (!trains) {
       cut(batch, size_);
-      return task_->validation_step(batch);
+      return task.validation_step(batch);
     }
     if (!batch.tensors.empty()) size_ = batch.tensors.begin()->second.sizes().slice(2).vec();
-    const auto loss = task_->training_step(batch).item<double>();
+    const auto loss = task.training_step(batch).item<double>();
     if (!std::isfinite(loss)) {
       throw DataError(fmt::format("{}: the loss of this batch is {}, expected a finite number",
                                   join(batch.ids, ", "),
@@ -140,19 +130,16 @@ class Trial {
     std::string text;
     int64_t count = 0;
   };
-  const data::DataModule& module_;
+  const Setup& setup_;
   data::Survey& survey_;
-  std::map<std::string, int64_t> channels_;
-  std::shared_ptr<training::Task> task_;
-  c10::Device device_{c10::kCPU};
   std::vector<int64_t> size_;                // of a training batch's images
   std::map<std::string, Problem> problems_;  // by split and kind
 };
 
 }  // namespace
 
-void try_batches(const config::Node& config, const data::DataModule& module, data::Survey& survey) {
-  Trial trial(config, module, survey);
+void try_batches(const Setup& setup, data::Survey& survey) {
+  Trial trial(setup, survey);
   for (const data::SplitFacts& split : survey.splits) {
     if (split.split != Split::test && split.error.empty()) trial.run(split.split);
   }

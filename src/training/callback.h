@@ -14,6 +14,7 @@ namespace cytra::training {
 
 class Optimizer;
 struct Callback;
+struct TrainerOptions;
 
 /// Where a training stands: plain data, all of it in every checkpoint.
 struct TrainState {
@@ -30,6 +31,8 @@ struct TrainState {
   int64_t seed = 0;           // random numbers of a step are those of (seed, process, step)
   double best_score = 0;
   std::string best_path;  // empty: no best checkpoint yet
+  std::string best_metric,
+      best_mode;  // what best_score is of ("val/loss", "min"); empty: no metric
 };
 
 /// The training as its callbacks see it, and what they may ask for. Requests are carried out after
@@ -70,7 +73,13 @@ struct Context {
 struct Callback {
   static constexpr const char* kKind = "callback";
   virtual ~Callback() = default;
-  /// First, before a checkpoint is loaded.
+  /// Whether it has a part in a training with these options, in the first of its processes or in
+  /// another one; else it is left out. Asked first of all.
+  virtual bool takes_part(const TrainerOptions&, bool /*is_first_process*/) const { return true; }
+  /// Before the optimizer takes the parameters of the model, which is on its device. May be called
+  /// again. Throws: ConfigError.
+  virtual void prepare(nn::Model&) {}
+  /// Before a checkpoint is loaded.
   virtual void attach(Task&) {}
   virtual void on_fit_start(Context&) {}
   virtual void on_epoch_start(Context&) {}

@@ -66,6 +66,8 @@ Node to_node(const TrainState& state) {
   node.set("seed", Node::make_integer(state.seed));
   node.set("best_score", real_node(state.best_score));
   node.set("best_path", Node::make_string(state.best_path));
+  node.set("best_metric", Node::make_string(state.best_metric));
+  node.set("best_mode", Node::make_string(state.best_mode));
   node.set("metrics", numbers(state.metrics));
   return node;
 }
@@ -84,6 +86,8 @@ TrainState state_of(const Node& node) {
   state.seed = node.get<int64_t>("seed", 0);
   state.best_score = number_of_node(node.at("best_score"));
   state.best_path = node.get<std::string>("best_path");
+  state.best_metric = node.get<std::string>("best_metric", "");
+  state.best_mode = node.get<std::string>("best_mode", "");
   state.metrics = numbers_of(node.at("metrics"));
   return state;
 }

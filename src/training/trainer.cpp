@@ -65,6 +65,7 @@ Trainer::Trainer(TrainerOptions options,
   }
   for (std::size_t c = 0; c < callbacks_.size(); ++c) {
     if (callbacks_[c]->name.empty()) callbacks_[c]->name = fmt::format("callback_{}", c);
+    callbacks_[c]->prepare(task_.model());
     callbacks_[c]->attach(task_);
   }
   if (!optimizer_.is_attached()) optimizer_.attach(task_.model().named_parameters().pairs());

@@ -101,6 +101,27 @@ TEST_F(Callbacks, TheSummaryAndImagesCanBeLeftOut) {
   EXPECT_FALSE(fs::exists(dir_ / "run/val_images"));
 }
 
+TEST_F(Callbacks, TheBestIsToldWhateverItsCallbackIsNamed) {
+  const Outcome outcome = shell(train(
+      "--json trainer.max_epochs=1 callbacks.model_checkpoint=null '+callbacks.mine={_target_: "
+      "ModelCheckpoint, dirpath: " +
+      (dir_ / "kept") + ", monitor: val/loss, mode: min}'"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const config::Node results = config::parse_yaml(outcome.out, "stdout");
+  EXPECT_EQ(results.get<std::string>("best_metric"), "val/loss");
+  EXPECT_EQ(results.get<std::string>("best_mode"), "min");
+  EXPECT_EQ(results.get<std::string>("best_checkpoint"), dir_ / "kept/epoch_001.ckpt");
+}
+
+TEST_F(Callbacks, ACheckOfTheDataFindsLayersThatAreNotThere) {
+  const Outcome outcome =
+      shell(train("--check-data '+callbacks.freeze={_target_: LayerFreeze, contains: [nowhere]}'"));
+  EXPECT_EQ(outcome.code, 2) << outcome.out;
+  EXPECT_NE(outcome.err.find("contains nowhere"), std::string::npos) << outcome.err;
+  const Outcome short_floats = shell(train("--check-data trainer.precision=bf16-true"));
+  EXPECT_EQ(short_floats.code, 0) << short_floats.out << short_floats.err;
+}
+
 TEST_F(Callbacks, FindsALearningRate) {
   const Outcome outcome = shell(train("--find-lr --json lr_find.num_training=20"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;

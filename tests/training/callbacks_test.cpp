@@ -67,6 +67,29 @@ TEST(ModelCheckpoint, SaysThatWithoutValidationThereIsNoBest) {
   EXPECT_EQ(said("monitor: val/dice, save_top_k: 0", false), "");
 }
 
+TEST(Callbacks, SayWhichTrainingsTheyTakePartIn) {
+  const auto kinds = [](const std::string& options, bool is_first_process) {
+    const training::TrainerOptions trainer = test::trainer_options("{" + options + "}");
+    std::string kinds;
+    for (const char* kind : {"ModelCheckpoint",
+                             "EarlyStopping",
+                             "ImageSaver, save_dir: x",
+                             "ModelSummary",
+                             "OutlierDetection, layer_names: [conv]",
+                             "LayerFreeze, contains: bias",
+                             "RichProgressBar"}) {
+      const auto callback = make<training::Callback>(std::string("{_target_: ") + kind + "}");
+      if (callback->takes_part(trainer, is_first_process)) kinds += kind[0];
+    }
+    return kinds;
+  };
+  EXPECT_EQ(kinds("", true), "MEIMOLR");
+  EXPECT_EQ(kinds("", false), "MELR");
+  EXPECT_EQ(kinds("fast_dev_run: true", true), "MOLR") << "the summary alone of the two with M";
+  EXPECT_EQ(kinds("enable_checkpointing: false", true), "EIMOLR");
+  EXPECT_EQ(kinds("enable_model_summary: false, fast_dev_run: 2", true), "OLR");
+}
+
 TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
   const test::TmpDir dir;
   const auto callback =
@@ -76,6 +99,8 @@ TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
   series.run(*callback, {0.1, 0.5, 0.3, 0.2, std::nan(""), 0.6});
   EXPECT_EQ(series.state.best_path, dir / "c/epoch_006.ckpt");
   EXPECT_DOUBLE_EQ(series.state.best_score, 0.6);
+  EXPECT_EQ(series.state.best_metric, "val/dice");
+  EXPECT_EQ(series.state.best_mode, "max");
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(dir / "c"))
     left.push_back(entry.path().filename().string());

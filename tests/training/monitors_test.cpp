@@ -13,7 +13,6 @@
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
-#include "training/layer_freeze.h"
 #include "training/panel.h"
 
 namespace cytra {
@@ -201,10 +200,9 @@ TEST(LayerFreeze, HoldsParametersStill) {
 }
 
 TEST(LayerFreeze, LeavesTheOptimizerNothingToKeep) {
-  const config::Node callbacks = config::parse_yaml(
-      "{off: null, freeze: {_target_: LayerFreeze, modules: conv, excludes: [weight]}}", "test");
   test::TinyTask task;
-  training::freeze_layers(&callbacks, task.model());
+  make<training::Callback>("{_target_: LayerFreeze, modules: conv, excludes: [weight]}")
+      ->prepare(task.model());
   const auto optimizer = make<training::Optimizer>("{_target_: AdamW}");
   optimizer->attach(task.model().named_parameters().pairs());
   for (const auto& [name, tensor] : optimizer->state())
@@ -216,7 +214,7 @@ TEST(LayerFreeze, SaysWhatThereIs) {
   test::TinyTask task;
   const auto freeze = [&](const std::string& options) {
     return message_of<ConfigError>([&] {
-      make<training::Callback>("{_target_: LayerFreeze, " + options + "}")->attach(task);
+      make<training::Callback>("{_target_: LayerFreeze, " + options + "}")->prepare(task.model());
     });
   };
   EXPECT_NE(freeze("modules: cov, contains: b").find("Did you mean 'conv'?"), std::string::npos);
@@ -246,7 +244,7 @@ struct NormedTask final : training::Task {
 TEST(LayerFreeze, KeepsRunningStatisticsToo) {
   NormedTask task;
   const auto callback = make<training::Callback>("{_target_: LayerFreeze, contains: first}");
-  callback->attach(task);
+  callback->prepare(task.model());
   task.net->train();
   const auto optimizer = make<training::Optimizer>("{_target_: AdamW}");
   const std::vector<std::shared_ptr<training::Logger>> loggers;

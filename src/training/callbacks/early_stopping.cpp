@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/registry.h"
 #include "training/callback.h"
+#include "training/trainer_options.h"
 
 namespace cytra::training {
 namespace {
@@ -39,6 +40,9 @@ class EarlyStopping final : public Callback {
   };
   explicit EarlyStopping(const Options& options) : options_(options) {}
 
+  bool takes_part(const TrainerOptions& trainer, bool) const override {
+    return trainer.fast_dev_run == 0;
+  }
   void on_validation_end(Context& context) override {
     const Metrics& metrics = context.state.metrics;
     const auto metric = metrics.find(options_.monitor);

@@ -14,6 +14,7 @@
 #include "nn/model.h"
 #include "training/callback.h"
 #include "training/panel.h"
+#include "training/trainer_options.h"
 
 namespace cytra::training {
 namespace {
@@ -50,6 +51,9 @@ class ImageSaver final : public Callback {
   explicit ImageSaver(const Options& options)
       : options_(options), of_train_(has("train")), of_val_(has("val")) {}
 
+  bool takes_part(const TrainerOptions& trainer, bool is_first_process) const override {
+    return trainer.fast_dev_run == 0 && is_first_process;
+  }
   void on_fit_start(Context& context) override { saved_at_ = context.state.epoch; }
   void on_batch_start(Context& context) override {
     const TrainState& state = context.state;

@@ -1,8 +1,6 @@
 // LayerFreeze: parameters that stay as they are, with the running statistics beside them. Follows
 // cyto_dl.callbacks.LayerFreeze, which leaves running statistics to change, and freezes nothing
 // without `contains`.
-#include "training/layer_freeze.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -17,20 +15,6 @@
 namespace cytra::training {
 namespace {
 using Modules = std::vector<std::shared_ptr<torch::nn::Module>>;
-
-struct LayerFreezeOptions {
-  std::vector<std::string> modules, contains, excludes;
-  template <class V>
-  void visit(V& v) {
-    v("modules", modules, "modules to look in, by dotted name; [] or [model]: all of them");
-    v("contains", contains, "freeze parameters with one of these in their names; []: all");
-    v("excludes", excludes, "but for those with one of these");
-  }
-  void check() const {
-    if (contains.empty() && excludes.empty())
-      throw ConfigError("contains, excludes: expected one of them at least");
-  }
-};
 
 bool has_one_of(const std::string& name, const std::vector<std::string>& parts) {
   return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
@@ -49,50 +33,49 @@ std::shared_ptr<torch::nn::Module> module_called(const std::string& name, nn::Mo
       "LayerFreeze.modules: the model has no module '{}'.{}", name, suggestion(name, names)));
 }
 
-/// Returns the modules whose running statistics are to stay as well.
-Modules freeze(const LayerFreezeOptions& options, nn::Model& model) {
-  Modules roots, still;
-  for (const std::string& name : options.modules) {
-    const bool is_all = name == "model" || name == "backbone";  // of CytoDL's LightningModules
-    if (!is_all || model.named_children().contains(name))
-      roots.push_back(module_called(name, model));
-  }
-  if (roots.empty()) roots.push_back(model.shared_from_this());
-  int64_t count = 0;
-  const auto is_meant = [&](const std::string& name) {
-    return (options.contains.empty() || has_one_of(name, options.contains)) &&
-           !has_one_of(name, options.excludes);
-  };
-  for (const auto& root : roots) {
-    for (const auto& item : root->named_parameters()) {
-      if (!is_meant(item.key())) continue;
-      at::Tensor(item.value()).set_requires_grad(false);
-      ++count;
-    }
-    for (const auto& item : root->named_modules("", /*include_self=*/true)) {
-      const auto own = item.value()->parameters(/*recurse=*/false);
-      const bool is_frozen =
-          own.empty()
-              ? is_meant(item.key())
-              : std::none_of(own.begin(), own.end(), [](auto& one) { return one.requires_grad(); });
-      if (is_frozen && item.value()->named_buffers(/*recurse=*/false).contains("running_mean"))
-        still.push_back(item.value());
-    }
-  }
-  if (count == 0)
-    throw ConfigError(fmt::format(
-        "LayerFreeze: no parameter's name contains {}; the first is '{}'",
-        options.contains.empty() ? "what is not excluded" : join(options.contains, ", "),
-        model.named_parameters().keys().front()));
-  return still;
-}
-
 class LayerFreeze final : public Callback {
  public:
-  using Options = LayerFreezeOptions;
-  explicit LayerFreeze(const LayerFreezeOptions& options) : options_(options) {}
+  struct Options {
+    std::vector<std::string> modules, contains, excludes;
+    template <class V>
+    void visit(V& v) {
+      v("modules", modules, "modules to look in, by dotted name; [] or [model]: all of them");
+      v("contains", contains, "freeze parameters with one of these in their names; []: all");
+      v("excludes", excludes, "but for those with one of these");
+    }
+    void check() const {
+      if (contains.empty() && excludes.empty())
+        throw ConfigError("contains, excludes: expected one of them at least");
+    }
+  };
+  explicit LayerFreeze(const Options& options) : options_(options) {}
 
-  void attach(Task& task) override { still_ = freeze(options_, task.model()); }
+  /// The optimizer then keeps no state for what is frozen.
+  void prepare(nn::Model& model) override {
+    still_.clear();
+    int64_t count = 0;
+    for (const auto& root : roots_of(model)) {
+      for (const auto& item : root->named_parameters()) {
+        if (!is_meant(item.key())) continue;
+        at::Tensor(item.value()).set_requires_grad(false);
+        ++count;
+      }
+      for (const auto& item : root->named_modules("", /*include_self=*/true)) {
+        const auto own = item.value()->parameters(/*recurse=*/false);
+        const bool is_frozen = own.empty() ? is_meant(item.key())
+                                           : std::none_of(own.begin(), own.end(), [](auto& one) {
+                                               return one.requires_grad();
+                                             });
+        if (is_frozen && item.value()->named_buffers(/*recurse=*/false).contains("running_mean"))
+          still_.push_back(item.value());
+      }
+    }
+    if (count > 0) return;
+    throw ConfigError(fmt::format(
+        "LayerFreeze: no parameter's name contains {}; the first is '{}'",
+        options_.contains.empty() ? "what is not excluded" : join(options_.contains, ", "),
+        model.named_parameters().keys().front()));
+  }
   void on_fit_start(Context& context) override {
     int64_t frozen = 0, all = 0;
     for (const at::Tensor& parameter : context.task.model().parameters()) {
@@ -107,19 +90,25 @@ class LayerFreeze final : public Callback {
   }
 
  private:
-  LayerFreezeOptions options_;
-  Modules still_;
+  Modules roots_of(nn::Model& model) const {
+    Modules roots;
+    for (const std::string& name : options_.modules) {
+      const bool is_all = name == "model" || name == "backbone";  // of CytoDL's LightningModules
+      if (!is_all || model.named_children().contains(name))
+        roots.push_back(module_called(name, model));
+    }
+    if (roots.empty()) roots.push_back(model.shared_from_this());
+    return roots;
+  }
+  bool is_meant(const std::string& name) const {
+    return (options_.contains.empty() || has_one_of(name, options_.contains)) &&
+           !has_one_of(name, options_.excludes);
+  }
+  Options options_;
+  Modules still_;  // whose running statistics are to stay as well
 };
 CYTRA_REGISTER(Callback, LayerFreeze, "LayerFreeze");
 
 }  // namespace
-
-void freeze_layers(const config::Node* callbacks, nn::Model& model) {
-  if (callbacks == nullptr) return;
-  for (const auto& [name, node] : callbacks->map) {
-    if (node.is_map() && config::own_name(node.get<std::string>("_target_")) == "LayerFreeze")
-      freeze(config::parse<LayerFreezeOptions>(node), model);
-  }
-}
 
 }  // namespace cytra::training

@@ -95,6 +95,9 @@ class ModelCheckpoint final : public Callback {
   };
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
 
+  bool takes_part(const TrainerOptions& trainer, bool) const override {
+    return trainer.enable_checkpointing && trainer.fast_dev_run == 0;
+  }
   void on_fit_start(Context& context) override {
     if (std::exchange(is_other_, false))
       log::warn("callbacks.{}: the best so far is by another metric and does not count", name);
@@ -188,6 +191,8 @@ class ModelCheckpoint final : public Callback {
     TrainState& state = context.state;
     state.best_path = kept_.empty() ? "" : kept_.front().second;
     state.best_score = kept_.empty() || !options_.monitor ? 0 : kept_.front().first;
+    state.best_metric = options_.monitor.value_or("");
+    state.best_mode = options_.monitor ? options_.mode : "";
   }
   /// With -v1, -v2 ... where a checkpoint that stays has the name already, as Lightning's.
   std::string path_of(const TrainState& state) const {
@@ -225,8 +230,9 @@ class ModelCheckpoint final : public Callback {
     const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
       std::vector<std::string> names;
-      for (const auto& [name, value] : state.metrics) names.push_back(name);
-      throw ConfigError(fmt::format("callbacks.model_checkpoint.monitor: no metric '{}'.{}",
+      for (const auto& [metric_name, value] : state.metrics) names.push_back(metric_name);
+      throw ConfigError(fmt::format("callbacks.{}.monitor: no metric '{}'.{}",
+                                    name,
                                     *options_.monitor,
                                     suggestion(*options_.monitor, names)));
     }

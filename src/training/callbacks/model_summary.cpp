@@ -9,6 +9,7 @@
 #include "nn/model.h"
 #include "nn/summary.h"
 #include "training/callback.h"
+#include "training/trainer_options.h"
 
 namespace cytra::training {
 namespace {
@@ -37,6 +38,9 @@ class ModelSummary final : public Callback {
   };
   explicit ModelSummary(const Options& options) : options_(options) {}
 
+  bool takes_part(const TrainerOptions& trainer, bool is_first_process) const override {
+    return trainer.enable_model_summary && is_first_process;
+  }
   /// The first batch tells the shape of an image.
   void on_batch_start(Context& context) override {
     if (std::exchange(is_done_, true)) return;

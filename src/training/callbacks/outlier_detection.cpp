@@ -58,6 +58,9 @@ class OutlierDetection final : public Callback {
   explicit OutlierDetection(const Options& options) : options_(options) {}
   ~OutlierDetection() override { stop(); }
 
+  bool takes_part(const TrainerOptions&, bool is_first_process) const override {
+    return is_first_process;
+  }
   void attach(Task& task) override {
     std::vector<std::string> names;
     for (const auto& item : task.model().named_modules("", /*include_self=*/false)) {

@@ -1,0 +1,89 @@
+#include "app/setup.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "app/launch.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "training/processes/gradient_average.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+/// What a task's model takes of its images, where its configuration says so.
+std::map<std::string, int64_t> expected_channels(const Node& task) {
+  const Node* key = task.find("x_key");
+  const Node* channels = task.find("model.in_channels");
+  if (key == nullptr || channels == nullptr || key->kind != config::Kind::string ||
+      channels->kind != config::Kind::integer)
+    return {};
+  return {{key->string, channels->integer}};
+}
+
+/// Random numbers and threads, before a component is made. Returns the seed.
+uint64_t prepare_process(const TrainConfig& config,
+                         c10::Device device,
+                         const training::Place& place) {
+  const auto seed = static_cast<uint64_t>(config.seed.value_or(0));
+  at::manual_seed(seed);
+  perf::apply(config.performance, device);
+  if (config.performance.num_threads == 0 && place.size > 1) at::set_num_threads(threads_of(place));
+  return seed;
+}
+
+}  // namespace
+
+c10::Device choose_device(const TrainConfig& config) {
+  perf::prepare(config.performance, config.trainer.deterministic_mode);
+  return perf::choose_device(config.trainer.accelerator);
+}
+
+Setup::Setup(const TrainConfig& config,
+             c10::Device device,
+             const training::Place& place,
+             const std::string& weights)
+    : seed(prepare_process(config, device, place)),
+      device(device),
+      place(place),
+      precision(training::precision_of(config.trainer.precision)),
+      data(make<data::DataModule>(config.data)),
+      task(make<training::Task>(config.task)),
+      optimizer(make<training::Optimizer>(config.optimizer)),
+      scheduler(make<training::Scheduler>(config.scheduler)),
+      channels(expected_channels(config.task)) {
+  nn::Model& model = task->model();
+  if (precision.parameters != at::kFloat) model.to(precision.parameters);
+  nn::place(model, device);
+  if (config.trainer.sync_batchnorm && place.size > 1) training::check_sync_batchnorm(model);
+  if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
+  for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
+  optimizer->attach(model.named_parameters().pairs());
+}
+
+Callbacks make_callbacks(const TrainConfig& config, bool is_first_process) {
+  Callbacks callbacks;
+  for (const auto& [name, node] : config.callbacks.map) {
+    if (!node.is_map()) continue;  // null: switched off
+    auto callback = make<training::Callback>(node);
+    callback->name = name;
+    if (callback->takes_part(config.trainer, is_first_process))
+      callbacks.push_back(std::move(callback));
+  }
+  return callbacks;
+}
+
+Loggers make_loggers(const TrainConfig& config, bool is_first_process) {
+  Loggers loggers;
+  if (!is_first_process || config.trainer.fast_dev_run > 0) return loggers;
+  for (const auto& [name, node] : config.logger.map) {
+    if (node.is_map()) loggers.push_back(make<training::Logger>(node));
+  }
+  return loggers;
+}
+
+}  // namespace cytra::app

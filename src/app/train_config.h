@@ -1,0 +1,69 @@
+#pragma once
+// All that `train` takes, as one typed value: what every program that trains, or tries what a
+// training would do, is told.
+#include <optional>
+#include <string>
+
+#include "app/entry.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "nn/model.h"
+#include "training/callback.h"
+#include "training/lr_finder.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
+#include "training/trainer_options.h"
+
+namespace cytra::app {
+
+struct CheckpointOptions {
+  std::optional<std::string> ckpt_path;
+  std::optional<bool> weights_only;
+  bool strict = true, autoresume = false;
+  template <class V>
+  void visit(V& v) {
+    v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
+    v("autoresume",
+      autoresume,
+      "go on with the last checkpoint of this run's name, if there is one");
+    v("weights_only",
+      weights_only,
+      "take its weights, start everything else afresh; also of a safetensors or PyTorch file");
+    v("strict", strict, "every weight must fit");
+  }
+};
+
+/// Components are checked already, but not made: see Setup.
+struct TrainConfig : CommonConfig {
+  training::TrainerOptions trainer;
+  CheckpointOptions checkpoint;
+  std::optional<int64_t> seed;
+  bool test = false;
+  training::LrFinderOptions lr_find;
+  config::Node data, model, task, optimizer, scheduler, callbacks, logger;
+  template <class V>
+  void visit(V& v) {
+    v("data", data, "where images come from", config::component<data::DataModule>());
+    v("model", model, "for task.model to refer to", config::optional_component<nn::Model>());
+    v("task", task, "what is learned", config::component<training::Task>());
+    v("optimizer", optimizer, "updates the weights", config::component<training::Optimizer>());
+    v("scheduler",
+      scheduler,
+      "learning rate over the training",
+      config::component<training::Scheduler>());
+    v("trainer", trainer, "how long and on what; lightning.Trainer's arguments");
+    v("callbacks", callbacks, "checkpoints, early stopping", config::map_of<training::Callback>());
+    v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
+    v("checkpoint", checkpoint, "what to begin with");
+    v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
+    v("seed", seed, "of weights, shuffling and random transforms; null: 0");
+    CommonConfig::visit(v);
+    using config::Unused;
+    v("train", Unused{{"true"}}, "this program trains");
+    v("test", test, "afterwards, evaluate the best weights on the test set");
+    v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
+    v("persist_cache", Unused{}, "of CytoDL");
+  }
+};
+
+}  // namespace cytra::app
