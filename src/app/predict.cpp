@@ -96,33 +96,57 @@ struct PredictConfig : CommonConfig {
 };
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
-/// What a checkpoint says about how its model is to be used.
+/// Whether `changes` ask for windows larger than those of the training; not where the training gave
+/// them a size of their own.
+bool grows(const Node& changes, const Node& config) {
+  const Node* asked = changes.find_direct("roi_size");
+  if (asked == nullptr || !WindowOptions::is_auto(*asked)) return false;
+  const Node* patch = config.find("patch_shape");
+  const Node* roi = config.find("task.inference_args.roi_size");
+  return patch == nullptr || roi == nullptr || config::to_json(*patch) == config::to_json(*roi);
+}
+
+/// The checkpoint's windows with `changes`. Throws: ConfigError.
+inference::SlidingWindowOptions window_options(const Node& config, const Node& changes) {
+  Node window = config.at("task.inference_args");
+  for (const auto& [key, value] : changes.map) {
+    const bool is_auto = key == "roi_size" && WindowOptions::is_auto(value);
+    if (!value.is_null() && !is_auto) window.set(key, value);
+  }
+  auto options = config::parse<inference::SlidingWindowOptions>(window);
+  options.progress = false;
+  return options;
+}
+
+/// A model, and what its checkpoint says about how it is to be used, with `changes` to its windows.
 struct Trained : TrainedModel {
-  Node window;
-  bool window_grows = false;
-  tasks::ClassLabels labels;
+  Trained(const TrainedOptions& options, const Node& changes)
+      : TrainedModel(load_model(options)),
+        x_key(config.get<std::string>("task.x_key")),
+        y_key(config.get<std::string>("task.y_key")),
+        labels(tasks::class_labels_of(config.at("task"))),
+        window(window_options(config, changes)),
+        window_grows(grows(changes, config)) {}
+  inference::Predictor forward() const {
+    return [model = model](const at::Tensor& windows) { return (*model)(windows); };
+  }
+
   std::string x_key, y_key;
+  tasks::ClassLabels labels;
+  inference::SlidingWindowOptions window;
+  bool window_grows;
 };
 
-Trained load_trained(const TrainedOptions& options, const Node& changes) {
-  Trained trained{load_model(options), {}, false, {}, {}, {}};
-  const Node& task = trained.config.at("task");
-  trained.x_key = task.get<std::string>("x_key");
-  trained.y_key = task.get<std::string>("y_key");
-  trained.window = task.at("inference_args");
-  trained.labels = tasks::class_labels_of(task);
-  for (const auto& [key, value] : changes.map) {
-    if (key == "roi_size" && WindowOptions::is_auto(value)) {
-      // Windows that the training gave a size of their own are kept.
-      const Node* patch = trained.config.find("patch_shape");
-      const Node* roi = trained.window.find_direct("roi_size");
-      trained.window_grows =
-          patch == nullptr || roi == nullptr || config::to_json(*patch) == config::to_json(*roi);
-    } else if (!value.is_null()) {
-      trained.window.set(key, value);
-    }
-  }
-  return trained;
+/// For a model on its device, whose passes are measured.
+inference::WindowPlanner planner_of(const Trained& trained, c10::Device device) {
+  const std::vector<int64_t> divisor = trained.model->divisor();
+  std::vector<int64_t> shape{1, trained.model->in_channels()};
+  for (const int64_t side : divisor) shape.push_back((31 / side + 2) * side);
+  const at::Tensor window = at::zeros(shape, at::device(device));
+  return {trained.window,
+          trained.window_grows,
+          inference::measure_cost(trained.forward(), window),
+          divisor};
 }
 
 io::Image to_output(const at::Tensor& logits,
@@ -159,15 +183,8 @@ class Predictor {
         folder_(std::move(folder)),
         books_(books),
         transforms_(trained.config.at("data.transforms"),
-                    config.data.scores() ? "" : trained.y_key) {
-    plan_.options = config::parse<inference::SlidingWindowOptions>(trained.window);
-    plan_.options.progress = false;
-    plan_.grows = trained.window_grows;
-    plan_.divisor = trained.model->divisor();
-    std::vector<int64_t> window{1, trained.model->in_channels()};
-    for (const int64_t side : plan_.divisor) window.push_back((31 / side + 2) * side);
-    plan_.cost = inference::measure_cost(model(), at::zeros(window, at::device(device)));
-  }
+                    config.data.scores() ? "" : trained.y_key),
+        planner_(planner_of(trained, device)) {}
 
   /// All frames of an input. `progress` follows the windows.
   void predict(const data::Sample& sample, Progress& progress) {
@@ -241,17 +258,19 @@ class Predictor {
   void compute(Prediction& made, Progress& progress) {
     const at::Tensor image = made.sample.at(trained_.x_key).unsqueeze(0);  // (1,C,[D,]H,W)
     const inference::SlidingWindowOptions window =
-        plan_.plan(made.sample.id,
-                   image.sizes().slice(2).vec(),
-                   device_.is_cpu() ? 0 : static_cast<int64_t>(image.nbytes()),
-                   inference::room_on(device_));
+        planner_.plan(made.sample.id,
+                      image.sizes().slice(2).vec(),
+                      device_.is_cpu() ? 0 : static_cast<int64_t>(image.nbytes()),
+                      inference::room_on(device_));
     tell(window.roi_size);
     const std::string label = made.sample.id + ", windows";
     progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
-    made.logits =
-        inference::sliding_window(image.to(device_), model(), window, [&](int64_t done, int64_t n) {
-          progress.show_part(label, done, n);
-        }).cpu();
+    made.logits = inference::sliding_window(
+                      image.to(device_),
+                      trained_.forward(),
+                      window,
+                      [&](int64_t done, int64_t n) { progress.show_part(label, done, n); })
+                      .cpu();
     expect_finite(made.logits, made.sample.id);
     // (1,K,...), of a small type: what follows holds several copies.
     made.mask = trained_.labels.predict(made.logits, config_.predict.threshold)
@@ -281,17 +300,13 @@ class Predictor {
     ++books_.done;
   }
 
-  inference::Predictor model() const {
-    return [this](const at::Tensor& windows) { return (*trained_.model)(windows); };
-  }
-
   /// Of the first image; of the others with -v.
   void tell(const std::vector<int64_t>& roi) {
-    if (!plan_.grows) return;
+    if (!planner_.grows) return;
     log::write(std::exchange(told_, true) ? log::Level::debug : log::Level::info,
                fmt::format("inference_args.roi_size=AUTO: windows of {} (the training's: {})",
                            fmt::join(roi, "x"),
-                           fmt::join(plan_.options.roi_size, "x")));
+                           fmt::join(planner_.options.roi_size, "x")));
   }
 
   /// A mask would hide it: a comparison with NaN is false.
@@ -313,7 +328,7 @@ class Predictor {
   std::string folder_;
   Books& books_;
   InputTransforms transforms_;
-  inference::WindowPlanner plan_;
+  inference::WindowPlanner planner_;
   bool told_ = false;
   metrics::Dice dice_ = trained_.labels.dice();
   OutputNames names_;
@@ -324,7 +339,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   watch_signals();
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  const Trained trained = load_trained(config.checkpoint, config.inference_args);
+  const Trained trained(config.checkpoint, config.inference_args);
   Books books(run.json);
   std::vector<std::string> keys{trained.x_key};
   if (config.data.scores()) keys.push_back(trained.y_key);
