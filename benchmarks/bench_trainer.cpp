@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using namespace cytra;
 
 struct OneParameter final : nn::Model {
-  OneParameter() { weight = register_parameter("weight", at::ones({1})); }
+  OneParameter() : Model({}) { weight = register_parameter("weight", at::ones({1})); }
   at::Tensor forward(const at::Tensor& image) override { return image * weight; }
   std::vector<int64_t> divisor() const override { return {1, 1}; }
   int64_t in_channels() const override { return 1; }
