@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "io/fingerprint.h"
 #include "io/safetensors.h"
 #include "io/zstd.h"
 #include "nn/weights.h"
@@ -50,24 +51,6 @@ at::Tensor compact(const at::Tensor& tensor) {
   }
   const bool is_view = tensor.storage().nbytes() > tensor.nbytes();
   return is_view ? tensor.clone(at::MemoryFormat::Contiguous) : tensor.contiguous();
-}
-
-/// Of the bytes, eight at a time: finds damage, not forgery.
-uint64_t checksum(uint64_t sum, const void* data, std::size_t count) {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < count; i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes + i, std::min<std::size_t>(8, count - i));
-    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
-    sum ^= sum >> 29;
-  }
-  return sum;
-}
-
-uint64_t checksum(const std::map<std::string, io::TensorView>& views) {
-  uint64_t sum = 0;
-  for (const auto& [name, view] : views) sum = checksum(sum, view.data, view.bytes);
-  return sum;
 }
 
 std::string to_text(const io::Geometry& geometry) {
@@ -131,27 +114,26 @@ std::vector<File> list_entries(const std::string& folder) {
 
 }  // namespace
 
-std::string fingerprint(const std::string& text) {
-  return fmt::format("{:016x}{:016x}",
-                     checksum(1, text.data(), text.size()),
-                     checksum(~text.size(), text.data(), text.size()));
-}
-
 std::string content_stamp(const std::string& path) {
   std::error_code ignored;
-  uint64_t sum = 0;
+  std::vector<std::string> files;
   const auto add = [&](const fs::path& file) {
     struct stat info = {};
     ::stat(file.c_str(), &info);
-    const int64_t numbers[] = {
-        info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec, static_cast<int64_t>(info.st_ino)};
-    sum += checksum(checksum(1, numbers, sizeof numbers), file.c_str(), file.native().size());
+    files.push_back(fmt::format("{} {} {}.{} {}",
+                                file.native(),
+                                info.st_size,
+                                info.st_mtim.tv_sec,
+                                info.st_mtim.tv_nsec,
+                                info.st_ino));
   };
   add(path);
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
   }
-  return fmt::format("{} {:016x}", fs::absolute(path, ignored).string(), sum);
+  std::sort(files.begin(), files.end());  // a folder lists its files in any order
+  return fs::absolute(path, ignored).string() + " " +
+         io::fingerprint(fmt::format("{}", fmt::join(files, "\n")));
 }
 
 CacheManager::CacheManager(CacheLimits limits) : limits_(std::move(limits)) {
@@ -217,8 +199,7 @@ CacheManager::Stats CacheManager::stats() const {
 }
 
 std::string CacheManager::file_of(const std::string& key) const {
-  return fmt::format(
-      "{}/{:016x}{}", limits_.cache_dir, checksum(key.size(), key.data(), key.size()), kExtension);
+  return limits_.cache_dir + "/" + io::fingerprint(key) + kExtension;
 }
 
 std::optional<CacheEntry> CacheManager::read(const std::string& key) {
@@ -233,8 +214,7 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
       const std::lock_guard lock(mutex_);
       is_new = verified_.count(path) == 0;
     }
-    if (is_new && metadata.at("checksum") != fmt::format("{:016x}", checksum(file->tensors())))
-      throw DataError(path + ": the checksum does not fit");
+    if (is_new) file->verify();
     CacheEntry entry;
     entry.geometry = geometry_of(metadata.at("geometry"));
     for (const auto& [name, view] : file->tensors()) {
@@ -276,7 +256,6 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
     if (limits_.compress)
       views[name] = pack(views[name], packed.emplace_back(), metadata["zstd." + name]);
   }
-  metadata["checksum"] = fmt::format("{:016x}", checksum(views));
   try {
     const std::size_t bytes = io::write_safetensors(file_of(key), views, metadata, false);
     const std::lock_guard lock(mutex_);

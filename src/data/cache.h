@@ -67,8 +67,6 @@ class CacheManager {
   std::atomic<bool> can_write_{false};
 };
 
-/// 32 letters that differ for different texts.
-std::string fingerprint(const std::string& text);
 /// Path, size and time of the last change, of everything in it for a folder.
 std::string content_stamp(const std::string& path);
 

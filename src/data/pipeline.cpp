@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "data/loader_options.h"
+#include "io/fingerprint.h"
 
 namespace cytra::data {
 namespace {
@@ -65,7 +66,7 @@ Pipeline::Pipeline(std::vector<Sample> items,
     if (t < random_from_) text += "\n" + transform.text;
     draws_ *= transform.num_samples();
   }
-  prefix_ = is_shared_ ? fingerprint(text) : serial();
+  prefix_ = is_shared_ ? io::fingerprint(text) : serial();
 }
 
 std::vector<double> Pipeline::weights() const {

@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
+#include "io/fingerprint.h"
 #include "io/image.h"
 
 namespace cytra::data {
@@ -80,22 +81,6 @@ void scan(const at::Tensor& image, ImageFacts& facts, std::vector<uint64_t>& cou
     default:
       return scan(image.to(at::kFloat).const_data_ptr<float>(), count, facts, counts);
   }
-}
-
-uint64_t hash_of(const at::Tensor& image) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const auto mix = [&](uint64_t word) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  };
-  for (const int64_t size : image.sizes()) mix(static_cast<uint64_t>(size));
-  const auto* bytes = static_cast<const unsigned char*>(image.const_data_ptr());
-  for (std::size_t at = 0; at < image.nbytes(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes + at, std::min<std::size_t>(8, image.nbytes() - at));
-    mix(word);
-  }
-  return hash;
 }
 
 std::string identity_of(const Source& source) {
@@ -170,7 +155,9 @@ ImageFacts read(const Sample& item,
     facts.dtype = dtype_name(image.scalar_type());
     facts.spacing_um = sample.geometry.spacing_um;
     scan(image, facts, counts);
-    facts.content = hash_of(image);
+    facts.content = fmt::format("{} {}",
+                                fmt::join(facts.shape, " "),
+                                io::fingerprint(image.const_data_ptr(), image.nbytes()));
   } catch (const std::exception& error) {
     std::fill(counts.begin(), counts.end(), 0);
     facts.error = split(error.what(), '\n').front();

@@ -21,7 +21,7 @@ struct ImageFacts {
   double min = 0, max = 0, mean = 0;
   bool is_whole = false;  // every value is a whole number
   std::string file;       // the file without links and what is selected of it
-  uint64_t content = 0;   // a hash of shape and values
+  std::string content;    // its shape and a fingerprint of its values
 };
 
 /// Numbers of values, by the first 18 bits of their float32: whole numbers up to 1023 are apart,

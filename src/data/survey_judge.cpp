@@ -177,8 +177,7 @@ void find_twins(Survey& survey, const std::string& key) {
       if (!is_read(image)) continue;
       // Of one content, unless it is a constant, which many empty images are.
       const bool is_constant = image.min == image.max;
-      groups[is_constant ? "f" + image.file : fmt::format("c{}", image.content)].push_back(
-          {split.split, &image});
+      groups[is_constant ? "f" + image.file : "c" + image.content].push_back({split.split, &image});
     }
   }
   Lines problems(survey.problems), notes(survey.notes);
