@@ -11,6 +11,8 @@ namespace cytra {
 std::string escaped(std::string_view text);
 /// Likewise for a message of several lines: keeps line ends and tabs.
 std::string escaped_lines(std::string_view text);
+/// `text` between tags or in quotes of HTML and XML.
+std::string escaped_html(std::string_view text);
 
 struct Utf8Letter {
   uint32_t code = 0;

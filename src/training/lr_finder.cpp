@@ -7,33 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "training/line_chart.h"
 
 namespace cytra::training {
 namespace {
 
 constexpr double kBeta = 0.98;
 constexpr std::size_t kSkipBegin = 10, kSkipEnd = 1;
-
-struct Scale {
-  double low, high, from, to;
-  bool is_log = false;
-  double operator()(double value) const {
-    const double share =
-        is_log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
-    return from + share * (to - from);
-  }
-  std::vector<double> marks() const {
-    std::vector<double> marks;
-    if (is_log) {
-      for (double mark = std::pow(10, std::ceil(std::log10(low) - 1e-9)); mark <= high * 1.0001;
-           mark *= 10)
-        marks.push_back(mark);
-    } else {
-      for (int i = 0; i <= 4; ++i) marks.push_back(low + i * (high - low) / 4);
-    }
-    return marks;
-  }
-};
 
 }  // namespace
 
@@ -78,56 +58,27 @@ std::optional<std::size_t> LrFinder::suggestion() const {
 std::string plot_svg(const LrFinder& finder, bool is_log) {
   const std::vector<LrFinder::Point>& points = finder.points();
   if (points.size() < 2) return "";
-  double low = points.front().smoothed, high = low;
+  ChartAxis x, y;
+  x.low = points.front().lr;
+  x.high = points.back().lr;
+  x.is_log = is_log;
+  x.title = "learning rate";
+  y.title = "loss";
+  LineChart::Points losses, smoothed;
   for (const LrFinder::Point& point : points) {
-    low = std::min(low, point.smoothed);
-    high = std::max(high, point.smoothed);
+    y.include(point.smoothed);  // single losses may lie far outside
+    losses.emplace_back(point.lr, point.loss);
+    smoothed.emplace_back(point.lr, point.smoothed);
   }
-  const double margin = std::max(0.05 * (high - low), 1e-9);
-  const Scale x{points.front().lr, points.back().lr, 70, 700, is_log};
-  const Scale y{low - margin, high + margin, 360, 20};
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 420\" "
-      "font-family=\"sans-serif\" "
-      "font-size=\"12\" fill=\"#333\">\n<rect width=\"720\" height=\"420\" fill=\"#fff\"/>\n"
-      "<clipPath id=\"area\"><rect x=\"70\" y=\"20\" width=\"630\" height=\"340\"/></clipPath>\n";
-  for (const double mark : x.marks()) {
-    svg += fmt::format(
-        "<path d=\"M{0:.1f} 20V360\" stroke=\"#ddd\"/><text x=\"{0:.1f}\" y=\"378\" "
-        "text-anchor=\"middle\">{1:.3g}</text>\n",
-        x(mark),
-        mark);
-  }
-  for (const double mark : y.marks()) {
-    svg += fmt::format(
-        "<path d=\"M70 {0:.1f}H700\" stroke=\"#ddd\"/><text x=\"64\" y=\"{0:.1f}\" dy=\"4\" "
-        "text-anchor=\"end\">{1:.3g}</text>\n",
-        y(mark),
-        mark);
-  }
-  std::string raw, smooth;
-  for (const LrFinder::Point& point : points) {
-    raw += fmt::format("{:.1f},{:.1f} ", x(point.lr), y(point.loss));
-    smooth += fmt::format("{:.1f},{:.1f} ", x(point.lr), y(point.smoothed));
-  }
-  const char* line =
-      "<polyline clip-path=\"url(#area)\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
-      "points=\"{}\"/>\n";
-  svg += fmt::format(fmt::runtime(line), "#bbb", 1, raw);
-  svg += fmt::format(fmt::runtime(line), "#0072b2", 2, smooth);
+  y.add_margin();
+  LineChart chart({720, 420, 70, 20, 20, 60}, x, y);
+  chart.add_line(5, "loss", losses);
+  chart.add_line(0, "smoothed", smoothed);
   if (const std::optional<std::size_t> best = finder.suggestion()) {
     const LrFinder::Point& point = points[*best];
-    svg += fmt::format(
-        "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"5\" fill=\"#d55e00\"/><text x=\"{0:.1f}\" "
-        "y=\"{1:.1f}\" dy=\"-10\" text-anchor=\"middle\">{2:.3g}</text>\n",
-        x(point.lr),
-        y(point.smoothed),
-        point.lr);
+    chart.add_dot(1, point.lr, point.smoothed, fmt::format("{:.3g}", point.lr));
   }
-  return svg +
-         "<text x=\"385\" y=\"405\" text-anchor=\"middle\">learning rate</text>"
-         "<text x=\"16\" y=\"190\" text-anchor=\"middle\" transform=\"rotate(-90 16 190)\">loss"
-         "</text>\n</svg>\n";
+  return chart.file();
 }
 
 }  // namespace cytra::training

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/options.h"
+#include "tests/support/svg.h"
 
 namespace cytra {
 namespace {
@@ -37,8 +38,13 @@ TEST(LrFinder, SuggestsWhatLightningDoes) {
     ASSERT_TRUE(best);
     EXPECT_NEAR(finder.points()[*best].lr, one.at("suggestion"), 1e-12);
     const std::string svg = plot_svg(finder, one.at("options").at("mode") == "exponential");
-    EXPECT_NE(svg.find("<circle"), std::string::npos);
     EXPECT_EQ(svg.find("nan"), std::string::npos);
+    const auto lines = test::elements_of(svg, "polyline");
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0].points().size(), rates.size()) << "the losses";
+    EXPECT_EQ(lines[1].points().size(), rates.size()) << "smoothed";
+    const test::SvgElement dot = test::elements_of(svg, "circle").at(0);
+    EXPECT_EQ(std::pair(dot.number("cx"), dot.number("cy")), lines[1].points().at(*best));
   }
 }
 

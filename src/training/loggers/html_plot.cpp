@@ -2,151 +2,33 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-
-#include <fmt/format.h>
 
 #include "base/strings.h"
+#include "training/line_chart.h"
 
 namespace cytra::training {
 namespace {
 
 constexpr std::size_t kMostPieces = 300;  // of a plot some 400 pixels wide
 constexpr std::size_t kMostDots = 40;
-constexpr double kWidth = 480, kHeight = 270, kLeft = 52, kRight = 14, kTop = 10, kBottom = 28;
-
-/// A range of values and the places of its marks.
-struct Axis {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  bool is_log = false;
-  void include(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  double position(double value) const {  // 0..1
-    if (is_log) return std::log(value / low) / std::log(high / low);
-    return (value - low) / (high - low);
-  }
-  std::vector<double> marks() const {
-    std::vector<double> marks;
-    if (is_log) {
-      const bool is_short = high / low < 1e3;
-      const double stride = std::pow(10, std::ceil(std::log10(high / low) / 8));
-      for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high;
-           decade *= is_short ? 10 : stride) {
-        for (const double factor : {1., 2., 5.}) {
-          if (factor == 1 || is_short) marks.push_back(decade * factor);
-        }
-      }
-    } else {
-      const double rough = (high - low) / 7, decade = std::pow(10, std::floor(std::log10(rough)));
-      double stride = 10 * decade;
-      for (const double factor : {5., 2., 1.}) {
-        if (factor * decade >= rough) stride = factor * decade;
-      }
-      const double first = std::ceil(low / stride);
-      for (int i = 0; i < 10 && (first + i) * stride <= high; ++i)
-        marks.push_back((first + i) * stride);
-    }
-    const auto is_outside = [this](double mark) { return mark < low || mark > high; };
-    marks.erase(std::remove_if(marks.begin(), marks.end(), is_outside), marks.end());
-    return marks;
-  }
-};
-
-std::string label(double value) {
-  if (std::abs(value) < 1e-12) return "0";
-  if (std::abs(value) >= 1e6 && std::abs(value) < 1e9) return fmt::format("{:g}M", value / 1e6);
-  if (std::abs(value) >= 1e4 && std::abs(value) < 1e6) return fmt::format("{:g}k", value / 1e3);
-  return fmt::format("{:.4g}", value);
+/// The highest value is far above most of them.
+bool has_far_peak(const ChartAxis& axis, std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return axis.low > 0 && axis.high / *middle >= 20;
 }
 
-struct Frame {
-  Axis x, y;
-  double left(double value) const { return kLeft + x.position(value) * (kWidth - kLeft - kRight); }
-  double top(double value) const {
-    return kHeight - kBottom - y.position(value) * (kHeight - kTop - kBottom);
+void draw(LineChart& chart, int colour, const std::string& name, const Curve& curve) {
+  LineChart::Points mean, low, high;
+  for (const Curve::Piece& piece : curve.pieces()) {
+    mean.emplace_back(piece.mean_x(), piece.mean());
+    low.emplace_back(piece.mean_x(), piece.low);
+    high.emplace_back(piece.mean_x(), piece.high);
   }
-  std::string point(double at, double value) const {
-    return fmt::format("{:.2f},{:.2f} ", left(at), top(value));
-  }
-};
-
-Frame frame_of(const std::vector<std::pair<std::string, const Curve*>>& curves,
-               double first_step,
-               double last_step) {
-  Frame frame;
-  Axis& y = frame.y;
-  std::vector<double> means;
-  for (const auto& [name, curve] : curves) {
-    for (const Curve::Piece& piece : curve->pieces()) {
-      y.include(piece.low);
-      y.include(piece.high);
-      means.push_back(piece.mean());
-    }
-  }
-  frame.x.low = first_step;
-  frame.x.high = std::max(last_step, first_step + 1);
-  const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.size() / 2);
-  std::nth_element(means.begin(), middle, means.end());
-  y.is_log = y.low > 0 && y.high / *middle >= 20;
-  if (y.is_log) {
-    const double margin = std::pow(y.high / y.low, 0.04);
-    y.low /= margin;
-    y.high *= margin;
-  } else {
-    const double range = y.high - y.low;
-    const double margin = range > 0 ? range * 0.05 : std::max(std::abs(y.high) * 0.1, 1e-12);
-    y.low -= margin;
-    y.high += margin;
-  }
-  return frame;
-}
-
-std::string grid(const Frame& frame) {
-  std::string svg = "<g class=grid>";
-  for (const double mark : frame.y.marks()) {
-    svg += fmt::format(R"(<path d="M{} {:.1f}H{}"/><text x={} y={:.1f} text-anchor=end>{}</text>)",
-                       kLeft,
-                       frame.top(mark),
-                       kWidth - kRight,
-                       kLeft - 6,
-                       frame.top(mark) + 3.5,
-                       label(mark));
-  }
-  for (const double mark : frame.x.marks()) {
-    if (mark != std::floor(mark)) continue;
-    svg += fmt::format(R"(<text x={:.1f} y={} text-anchor=middle>{}</text>)",
-                       frame.left(mark),
-                       kHeight - 10,
-                       label(mark));
-  }
-  return svg + "</g>";
-}
-
-std::string draw(const Frame& frame, const std::string& name, const Curve& curve, int colour) {
-  std::string line, above, dots;
-  std::vector<std::string> below;
-  const std::vector<Curve::Piece>& pieces = curve.pieces();
-  for (const Curve::Piece& piece : pieces) {
-    line += frame.point(piece.mean_x(), piece.mean());
-    above += frame.point(piece.mean_x(), piece.high);
-    below.push_back(frame.point(piece.mean_x(), piece.low));
-    if (pieces.size() <= kMostDots) {
-      dots += fmt::format(R"(<circle cx={:.1f} cy={:.1f} r=2.2 />)",
-                          frame.left(piece.mean_x()),
-                          frame.top(piece.mean()));
-    }
-  }
-  std::string svg = fmt::format("<g class=c{}>", colour);
-  if (pieces.front().count > 1) {
-    std::reverse(below.begin(), below.end());
-    svg += fmt::format(R"(<polygon points="{}{}"/>)", above, join(below, ""));
-  }
-  return svg + fmt::format(R"(<polyline data-name="{}" points="{}"/>{}</g>)",
-                           escape_html(name),
-                           trim(line),
-                           dots);
+  if (curve.pieces().front().count > 1) chart.add_band(colour, low, high);
+  chart.add_line(colour, name, mean);
+  if (mean.size() > kMostDots) return;
+  for (const auto& [x, y] : mean) chart.add_dot(colour, x, y);
 }
 
 }  // namespace
@@ -194,51 +76,27 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
                      double last_step) {
   const auto has_points = [](const auto& entry) { return !entry.second->pieces().empty(); };
   if (std::none_of(curves.begin(), curves.end(), has_points)) return "";
-  const Frame frame = frame_of(curves, first_step, last_step);
-  // What the script needs to turn a place into values.
-  std::string svg = fmt::format(
-      R"(<svg viewBox="0 0 {} {}" role=img data-x="{} {} {} {}" data-y="{} {} {} {}"{}>)",
-      kWidth,
-      kHeight,
-      kLeft,
-      kWidth - kRight,
-      frame.x.low,
-      frame.x.high,
-      kHeight - kBottom,
-      kTop,
-      frame.y.low,
-      frame.y.high,
-      frame.y.is_log ? " data-log=1" : "");
-  svg += grid(frame);
+  ChartAxis x, y;
+  x.low = first_step;
+  x.high = std::max(last_step, first_step + 1);
+  x.label = [](double step) { return step == std::floor(step) ? short_number(step) : ""; };
+  std::vector<double> means;
+  for (const auto& [name, curve] : curves) {
+    for (const Curve::Piece& piece : curve->pieces()) {
+      y.include(piece.low);
+      y.include(piece.high);
+      means.push_back(piece.mean());
+    }
+  }
+  y.is_log = has_far_peak(y, means);
+  y.add_margin();
+  LineChart chart({}, x, y);
   int place = 0;
   for (const auto& entry : curves) {
     const int colour = colour_of(entry.first, place++);
-    if (has_points(entry)) svg += draw(frame, entry.first, *entry.second, colour);
+    if (has_points(entry)) draw(chart, colour, entry.first, *entry.second);
   }
-  return svg + "</svg>";
-}
-
-std::string escape_html(std::string_view text) {
-  std::string safe;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += letter;
-    }
-  }
-  return safe;
+  return chart.element();
 }
 
 }  // namespace cytra::training

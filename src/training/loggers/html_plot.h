@@ -42,6 +42,4 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
 /// `place`-th of the plot.
 int colour_of(std::string_view name, int place);
 
-std::string escape_html(std::string_view text);
-
 }  // namespace cytra::training

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -71,14 +72,15 @@ std::string section(const std::string& title, const std::string& body) {
 }
 
 std::string row(const std::string& label, const std::string& text) {
-  std::string cell = escape_html(text);
+  std::string cell = escaped_html(text);
   if (text.find('\n') != std::string::npos) cell = "<pre>" + cell + "</pre>";  // a table
-  return "<tr><th>" + escape_html(label) + "</th><td>" + cell + "</td></tr>\n";
+  return "<tr><th>" + escaped_html(label) + "</th><td>" + cell + "</td></tr>\n";
 }
 
 std::string tile(const std::string& label, const std::string& text) {
-  return fmt::format(
-      "<div class=card><small>{}</small><b>{}</b></div>\n", escape_html(label), escape_html(text));
+  return fmt::format("<div class=card><small>{}</small><b>{}</b></div>\n",
+                     escaped_html(label),
+                     escaped_html(text));
 }
 
 class HtmlReport final : public Logger {
@@ -139,19 +141,19 @@ class HtmlReport final : public Logger {
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
         "<title>" +
-        escape_html(title_) + "</title><style>" + kReportStyle + "</style></head><body>\n";
+        escaped_html(title_) + "</title><style>" + kReportStyle + "</style></head><body>\n";
     html += fmt::format(
         "<header><h1>{}</h1><span class=\"badge{}\">{}</span><span class=soft>{}</span></header>\n",
-        escape_html(title_),
+        escaped_html(title_),
         ended == "finished" ? "" : " bad",
-        escape_html(ended),
+        escaped_html(ended),
         format_time("%Y-%m-%d %H:%M"));
     html += tiles(results) + section("Curves", plots()) + section("Images", images());
     html += section("Metrics", metrics_table()) + section("Time", times());
     html += section("Warnings", warnings()) + section("Run", run_table());
     html += section("Configuration",
                     "<details class=card><summary>Every value of this run</summary><pre>" +
-                        escape_html(config_) + "</pre></details>");
+                        escaped_html(config_) + "</pre></details>");
     return html + "<script>" + kReportScript + "</script></body></html>\n";
   }
 
@@ -182,12 +184,12 @@ class HtmlReport final : public Logger {
       const std::string svg =
           plot_svg(lines, static_cast<double>(first_step_), static_cast<double>(step_));
       if (svg.empty()) continue;
-      html += "<div class=\"card plot\"><h3>" + escape_html(key.second) + "</h3>";
+      html += "<div class=\"card plot\"><h3>" + escaped_html(key.second) + "</h3>";
       int place = 0;
       for (const auto& [name, curve] : lines) {
         html += fmt::format("<span class=\"key c{}\"><i></i>{}</span>",
                             colour_of(name, place++),
-                            escape_html(name));
+                            escaped_html(name));
       }
       html += "<div class=tip></div>" + svg + "</div>\n";
     }
@@ -200,7 +202,7 @@ class HtmlReport final : public Logger {
       html += fmt::format(
           "<figure><img alt=\"{0}\" src=\"data:image/png;base64,{1}\"><figcaption>{0}, step {2}"
           "</figcaption></figure>\n",
-          escape_html(name),
+          escaped_html(name),
           base64(image.png),
           image.step);
     }
@@ -218,7 +220,7 @@ class HtmlReport final : public Logger {
               : fmt::format("<td>{}</td><td>{}</td>", number_text(all.low), number_text(all.high));
       html += fmt::format(
           "<tr><th>{}</th><td>{}</td>{}<td>{}{}</td></tr>\n",
-          escape_html(name),
+          escaped_html(name),
           number_text(curve.last()),
           range,
           all.count + curve.not_finite(),
@@ -251,7 +253,7 @@ class HtmlReport final : public Logger {
       const std::size_t mark = line.find(" warning: ");
       if (mark != 19) continue;  // after the time
       const std::string text = line.substr(mark + 10);
-      if (seen.insert(text).second) html += "<li>" + escape_html(text) + "</li>\n";
+      if (seen.insert(text).second) html += "<li>" + escaped_html(text) + "</li>\n";
     }
     return html.empty() ? "" : "<div class=card><ul>\n" + html + "</ul></div>";
   }
