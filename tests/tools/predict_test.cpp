@@ -1,11 +1,14 @@
 // `predict` as a user meets it.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "io/palette.h"
 #include "io/reader.h"
 #include "io/tiff/ome_tiff.h"
 #include "tests/support/program.h"
@@ -75,6 +78,47 @@ TEST_F(Predict, NiftiInNiftiOut) {
   EXPECT_EQ(mask.dtype, io::Dtype::u8);
   for (std::size_t i = 0; i < 12; ++i)
     EXPECT_NEAR(mask.geometry.affine[i], image.geometry.affine[i], 1e-6) << i;
+}
+
+TEST_F(Predict, TheOverlayIsTheMaskOverTheImage) {
+  const std::string raw = at("samples/images/test_0000_raw.ome.tif");
+  const Outcome outcome = shell(command(raw, "'paths.output_dir=" + at("overlaid") + "'"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const io::Image image = io::read_image(raw),
+                  mask = io::read_image(values_of(outcome.out, "prediction").at(0)),
+                  overlay = io::read_image(values_of(outcome.out, "overlay").at(0));
+  const auto height = static_cast<std::size_t>(image.shape[2]),
+             width = static_cast<std::size_t>(image.shape[3]), size = height * width;
+  ASSERT_EQ(mask.shape, image.shape);
+  ASSERT_EQ(overlay.shape, (std::array<int64_t, 4>{3, 1, image.shape[2], image.shape[3]}));
+  std::vector<std::pair<int, int>> shown;  // of the background: brightness on file and here
+  std::size_t outline = 0, inside = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t y = i / width, x = i % width;
+    const auto colour = [&](std::size_t c) -> int { return overlay.pixels[c * size + i]; };
+    if (mask.pixels[i] == 0) {
+      EXPECT_TRUE(colour(0) == colour(1) && colour(1) == colour(2)) << y << " " << x;
+      uint16_t value = 0;
+      std::memcpy(&value, image.pixels.data() + i * sizeof value, sizeof value);
+      shown.emplace_back(value, colour(0));
+      continue;
+    }
+    const auto differs = [&](std::size_t other) { return mask.pixels[other] != mask.pixels[i]; };
+    const bool is_outline = (x > 0 && differs(i - 1)) || (x + 1 < width && differs(i + 1)) ||
+                            (y > 0 && differs(i - width)) || (y + 1 < height && differs(i + width));
+    ++(is_outline ? outline : inside);
+    const double share = is_outline ? 0.9 : 0.15;  // of the class's colour, over any grey
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double least = share * io::label_colour(mask.pixels[i])[c];
+      EXPECT_GE(colour(c), least - 1) << y << " " << x;
+      EXPECT_LE(colour(c), least + (1 - share) * 255 + 1) << y << " " << x;
+    }
+  }
+  EXPECT_GT(std::min({shown.size(), outline, inside}), 50U) << "the model sees one class alone";
+  std::sort(shown.begin(), shown.end());
+  for (std::size_t i = 1; i < shown.size(); ++i)
+    ASSERT_LE(shown[i - 1].second, shown[i].second) << "brightness " << shown[i].first;
+  EXPECT_GT(shown.back().second - shown.front().second, 100) << "the image is under it";
 }
 
 TEST_F(Predict, EveryFrameOfATimeLapse) {
