@@ -8,6 +8,7 @@
 
 #include "config/registry.h"
 #include "data/array_datamodule.h"
+#include "tests/support/at_least.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
@@ -52,7 +53,7 @@ TEST(Histogram, PercentilesAsNumpy) {
     const int value = i < 7 ? 255 : i * 7919 % 251;
     ++histogram.counts[Histogram::bin_of(static_cast<float>(value))];
   }
-  for (const auto& [q, value] : golden.at("percentiles").map)
+  for (const auto& [q, value] : test::at_least(3, golden.at("percentiles").map))
     EXPECT_EQ(histogram.percentile(std::stod(q) / 100), value.as<double>()) << q;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "io/event_file.h"
+#include "tests/support/at_least.h"
 
 namespace cytra {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 TEST(HistogramOf, IsThatOfTensorBoard) {
   const auto golden = nlohmann::json::parse(
       read_file(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/callbacks.json"));
-  for (const auto& one : golden.at("histograms")) {
+  for (const auto& one : test::at_least(5, golden.at("histograms"))) {
     const auto values = one.at("values").get<std::vector<float>>();
     const io::Histogram histogram = io::histogram_of(values.data(), values.size());
     EXPECT_EQ(histogram.min, one.at("min"));

@@ -7,6 +7,7 @@
 #include "config/options.h"
 #include "io/safetensors.h"
 #include "nn/weights.h"
+#include "tests/support/at_least.h"
 
 namespace cytra::test {
 
@@ -33,17 +34,23 @@ class Golden {
         file(path) {
     const config::Node list = config::parse_yaml(file.metadata().at("cases"), path);
     for (const config::Node& node : list.list)
-      cases.push_back({node.get<std::string>("name"), node, &file});
+      cases_.push_back({node.get<std::string>("name"), node, &file});
   }
+  Golden(const Golden&) = delete;  // its cases point into it
+  Golden& operator=(const Golden&) = delete;
+  /// To go through. Throws where they are fewer.
+  const std::vector<GoldenCase>& cases(std::size_t least) const { return at_least(least, cases_); }
   const GoldenCase& at(const std::string& name) const {
-    for (const GoldenCase& entry : cases) {
+    for (const GoldenCase& entry : cases_) {
       if (entry.name == name) return entry;
     }
     throw std::out_of_range(path + ": no case " + name);
   }
   std::string path;
   io::SafetensorsFile file;
-  std::vector<GoldenCase> cases;
+
+ private:
+  std::vector<GoldenCase> cases_;
 };
 
 inline double max_difference(const at::Tensor& a, const at::Tensor& b) {

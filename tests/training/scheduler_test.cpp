@@ -25,7 +25,7 @@ Position at_step(int64_t step) {
 TEST(Scheduler, RatesEqualThePeers) {
   const test::Golden golden("optim");
   std::set<std::string> kinds;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(76)) {
     if (entry.node.find_direct("scheduler") == nullptr) continue;
     SCOPED_TRACE(entry.name);
     const std::string kind = entry.node.get<std::string>("scheduler");
@@ -49,7 +49,7 @@ TEST(Scheduler, RatesEqualThePeers) {
 TEST(Scheduler, PlateausEqualTorch) {
   const test::Golden golden("optim");
   int compared = 0;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(76)) {
     if (entry.node.find_direct("plateau") == nullptr) continue;
     for (const int64_t restart : {-1, 7, 31, 45}) {  // the state goes through a new one here
       SCOPED_TRACE(entry.name + ", " + std::to_string(restart));

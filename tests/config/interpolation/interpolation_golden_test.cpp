@@ -10,6 +10,7 @@
 #include "config/interpolation/expression.h"
 #include "config/interpolation/interpolate.h"
 #include "tests/config/tree.h"
+#include "tests/support/at_least.h"
 
 namespace cytra::config {
 namespace {
@@ -29,9 +30,8 @@ class InterpolationGolden : public ::testing::Test {
 
   /// `make` turns the row's text into a tree.
   template <class Make>
-  void replay(const char* section, Make make) {
-    ASSERT_FALSE(golden_[section].empty());
-    for (const Json& row : golden_[section]) {
+  void replay(const char* section, std::size_t least, Make make) {
+    for (const Json& row : test::at_least(least, golden_[section])) {
       SCOPED_TRACE(row.dump());
       std::string found = "error", message;
       try {
@@ -48,7 +48,7 @@ class InterpolationGolden : public ::testing::Test {
 };
 
 TEST_F(InterpolationGolden, DocumentsMatchOmegaConf) {
-  replay("documents", [](const Json& text) {
+  replay("documents", 274, [](const Json& text) {
     Node node = parse_yaml(text.get<std::string>(), "a.yaml");
     resolve(node);
     return node;
@@ -56,7 +56,7 @@ TEST_F(InterpolationGolden, DocumentsMatchOmegaConf) {
 }
 
 TEST_F(InterpolationGolden, ValuesOfOneKeyAreTheSame) {
-  replay("documents", [](const Json& text) {
+  replay("documents", 274, [](const Json& text) {
     const Node node = parse_yaml(text.get<std::string>(), "a.yaml");
     Node result = Node::make_map();
     for (const std::string& key : node.keys()) {
@@ -68,7 +68,7 @@ TEST_F(InterpolationGolden, ValuesOfOneKeyAreTheSame) {
 }
 
 TEST_F(InterpolationGolden, MergesMatchHydra) {
-  replay("merges", [](const Json& files) {
+  replay("merges", 17, [](const Json& files) {
     Tree tree;
     std::string defaults = "defaults:\n";
     for (std::size_t i = 0; i < files.size(); ++i) {
@@ -82,8 +82,9 @@ TEST_F(InterpolationGolden, MergesMatchHydra) {
 }
 
 TEST_F(InterpolationGolden, ExpressionsMatchPython) {
-  replay("expressions",
-         [](const Json& text) { return to_node(evaluate_expression(text.get<std::string>())); });
+  replay("expressions", 354, [](const Json& text) {
+    return to_node(evaluate_expression(text.get<std::string>()));
+  });
 }
 
 }  // namespace

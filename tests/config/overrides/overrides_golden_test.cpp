@@ -11,6 +11,7 @@
 #include "config/overrides/overrides.h"
 #include "config/overrides/sweep.h"
 #include "tests/config/tree.h"
+#include "tests/support/at_least.h"
 
 namespace cytra::config {
 namespace {
@@ -48,9 +49,8 @@ Json described(const Override& override) {
 }
 
 TEST(OverridesGolden, WordsMatchHydra) {
-  const Json rows = golden()["words"];
-  ASSERT_GT(rows.size(), 120U);
-  for (const Json& row : rows) {
+  const Json all = golden();
+  for (const Json& row : test::at_least(876, all["words"])) {
     SCOPED_TRACE(row.dump());
     const auto text = row["text"].get<std::string>();
     Json expected = row, found = {{"error", true}};
@@ -75,7 +75,6 @@ TEST(OverridesGolden, WordsMatchHydra) {
 
 TEST(OverridesGolden, SweepsMatchHydra) {
   const Json all = golden();
-  ASSERT_GT(all["sweeps"].size(), 25U);
   Tree tree;
   for (const auto& [name, text] : all["tree"].items()) tree.write(name, text.get<std::string>());
   const Composer composer({tree.folder()});
@@ -85,7 +84,7 @@ TEST(OverridesGolden, SweepsMatchHydra) {
     }
     return std::vector<std::string>();
   };
-  for (const Json& row : all["sweeps"]) {
+  for (const Json& row : test::at_least(50, all["sweeps"])) {
     SCOPED_TRACE(row.dump());
     Json found = Json::array();
     std::string message;

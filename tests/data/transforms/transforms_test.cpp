@@ -18,7 +18,7 @@ TEST(Transforms, DeterministicOnesEqualMonai) {
   const test::Golden golden("transforms");
   const std::set<std::string> ours{"NormalizeIntensity", "AsDiscrete"};
   int compared = 0;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(53)) {
     const auto name = entry.node.get<std::string>("transform");
     if (ours.count(name) == 0 || entry.options().has("argmax") || entry.options().has("to_onehot"))
       continue;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/io/fixture.h"
+#include "tests/support/at_least.h"
 
 namespace cytra::io {
 namespace {
@@ -32,7 +33,7 @@ Json zarr_cases() {
   for (const char* name : {"v2.json", "v3.json"}) {
     for (const Json& test : Json::parse(bytes_of(golden_zarr(name)))) all.push_back(test);
   }
-  return all;
+  return test::at_least(77, std::move(all));
 }
 
 Selection zarr_selection(const Json& test) {
@@ -47,7 +48,6 @@ Selection zarr_selection(const Json& test) {
 
 TEST(Zarr, ReadsWhatPythonWrites) {
   const Json all = zarr_cases();
-  ASSERT_GE(all.size(), 75U);
   for (const Json& test : all) {
     SCOPED_TRACE(test.dump());
     const auto reader =

@@ -39,7 +39,7 @@ double tolerance(const std::string& transform) {
 TEST(IntensityTransforms, EqualMonai) {
   const test::Golden golden("intensity");
   std::map<std::string, int> compared;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(461)) {
     const auto name = entry.node.get<std::string>("transform");
     if (name == "many") continue;
     SCOPED_TRACE(entry.name);
@@ -80,7 +80,7 @@ TEST(IntensityTransforms, PercentilesBeyondAMillionValuesEqualMonai) {
   const at::Tensor image =
       ((at::arange(1000100, at::kLong) * 7919) % 1000003).to(at::kFloat).reshape({1, 100, 10001}) /
       1000;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(461)) {
     if (entry.node.get<std::string>("transform") != "many") continue;
     config::Node node = test::component("ScaleIntensityRangePercentilesd", entry.options());
     node.set("keys", config::Node::make_string("x"));

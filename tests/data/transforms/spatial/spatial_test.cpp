@@ -117,7 +117,7 @@ TEST(SpatialTransforms, EqualMonai) {
   const test::Golden golden("spatial");
   std::set<std::string> transforms;
   int compared = 0;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(283)) {
     if (!entry.node.has("transform")) continue;
     const auto name = entry.node.get<std::string>("transform");
     SCOPED_TRACE(entry.name);
@@ -167,7 +167,7 @@ TEST(SpatialTransforms, EqualMonai) {
 TEST(SpatialTransforms, GridsOfGivenOffsetsEqualMonai) {
   const test::Golden golden("spatial");
   int compared = 0;
-  for (const test::GoldenCase& entry : golden.cases) {
+  for (const test::GoldenCase& entry : golden.cases(283)) {
     if (!entry.node.has("grid")) continue;
     SCOPED_TRACE(entry.name);
     const at::Tensor offset = entry.tensor("offset"), affine = entry.tensor("affine");
