@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_images.py TEST_IO: has the program test_io write images, and reads them with tifffile, ome-types (which checks the
-OME-XML against its schema), nibabel and NumPy."""
+OME-XML against its schema), nibabel and NumPy. Runs as a test by read_back.sh."""
 import os
 import subprocess
 import sys
@@ -11,6 +11,9 @@ import nibabel
 import numpy as np
 import ome_types
 import tifffile
+
+
+NAMES = {"float32": "float", "float64": "double"}  # of OME
 
 
 def expected(dtype, shape):
@@ -32,6 +35,9 @@ def check_tiff(path, array):
         stored = got.dtype.name
         check(stored == array.dtype.name, path, stored)
         times = 1
+        c, z, y, x = array.shape
+        axes = ("T" if "_time" in path.name else "") + ("CZYX" if c * z > 1 else "YX")
+        check(series.axes == axes and file.byteorder == "<", path, series.axes)
         if "_time" in path.name:
             times = 2
             backwards = np.frombuffer(array.tobytes()[::-1], array.dtype).reshape(array.shape)
@@ -47,9 +53,10 @@ def check_tiff(path, array):
         check(abs(file.pages[0].tags["XResolution"].value[0] / file.pages[0].tags["XResolution"].value[1] - 40) < 1e-6, path)
         ome = ome_types.from_xml(file.ome_metadata, validate=True)
     pixels = ome.images[0].pixels
-    c, z, y, x = array.shape
     check((pixels.size_c, pixels.size_z, pixels.size_y, pixels.size_x, pixels.size_t) == (c, z, y, x, times), path, "sizes")
     check((pixels.physical_size_x, pixels.physical_size_y, pixels.physical_size_z) == (250, 500, 1500), path, "spacing")
+    units = {pixels.physical_size_x_unit.value, pixels.physical_size_y_unit.value, pixels.physical_size_z_unit.value}
+    check(units == {"µm"} and pixels.type.value == NAMES.get(stored, stored), path, units, pixels.type)
     check([channel.name for channel in pixels.channels] == (["DNA & <more>", "µ"] if c == 2 else [None]), path, "names")
 
 
@@ -70,6 +77,7 @@ def main():
         subprocess.run([sys.argv[1], "--gtest_filter=Writers.WriteSamples"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CYTRA_WRITE_SAMPLES": folder})
         paths = sorted(Path(folder).iterdir())
+        check(len(paths) == 128, len(paths), "files")
         for path in paths:
             dtype, sizes = path.name.split(".")[0].split("_")[:2]
             array = expected(dtype, (int(sizes[0]), int(sizes[1]), 40, 50))
