@@ -64,6 +64,11 @@ std::string array_axes(const std::string& path,
 
 /// The geometry of a region: its first voxel lies elsewhere.
 Geometry moved(Geometry geometry, const Region& region);
+/// For the voxels of a region, all sizes set, of what `info` describes: zeros. Throws: as allocate.
+Image allocate_part(const std::string& path,
+                    const ImageInfo& info,
+                    const Region& region,
+                    std::size_t file_bytes);
 
 struct Chosen {
   int64_t timepoint = 0;
@@ -124,5 +129,7 @@ std::vector<unsigned char*> channels_of(Image& image);
 
 /// Throws std::logic_error unless sizes, pixels and channel names agree.
 void check_writable(const Image& image);
+/// What a writer of parts is told of a whole image. Throws: as check_writable.
+ImageInfo writable_info(const Image& image);
 
 }  // namespace cytra::io

@@ -156,6 +156,16 @@ void check_writable(const Image& image) {
   }
 }
 
+ImageInfo writable_info(const Image& image) {
+  check_writable(image);
+  ImageInfo info;
+  info.dtype = image.dtype;
+  info.shape = image.shape;
+  info.geometry = image.geometry;
+  info.channel_names = image.channel_names;
+  return info;
+}
+
 std::vector<unsigned char*> channels_of(Image& image) {
   std::vector<unsigned char*> channels;
   const auto count = static_cast<std::size_t>(image.shape[0]);

@@ -132,6 +132,19 @@ Geometry moved(Geometry geometry, const Region& region) {
   return geometry;
 }
 
+Image allocate_part(const std::string& path,
+                    const ImageInfo& info,
+                    const Region& region,
+                    std::size_t file_bytes) {
+  Image image;
+  image.dtype = info.dtype;
+  image.geometry = moved(info.geometry, region);
+  image.channel_names = info.channel_names;
+  allocate(
+      path, {info.shape[0], region.size[0], region.size[1], region.size[2]}, file_bytes, image);
+  return image;
+}
+
 Image crop(const Image& image, const Region& region, const std::string& path) {
   const Region part = within(region, image.shape, path);
   Image cropped;

@@ -47,15 +47,8 @@ class DicomImage final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
-    Image image;
-    image.dtype = info_.dtype;
-    image.geometry = moved(info_.geometry, part);
-    image.channel_names = info_.channel_names;
-    allocate(path_,
-             {info_.shape[0], part.size[0], part.size[1], part.size[2]},
-             stack_.file_bytes,
-             image);
-    std::unique_ptr<Opened> opened;
+    Image image = allocate_part(path_, info_, part, stack_.file_bytes);
+    std::unique_ptr<OpenFile> opened;
     for (int64_t z = 0; z < part.size[0]; ++z) {
       const auto at =
           static_cast<std::size_t>(chosen_.timepoint * stack_.planes + part.begin[0] + z);
@@ -68,24 +61,24 @@ class DicomImage final : public ImageReader {
   }
 
  private:
-  struct Opened {
-    Opened(std::size_t n, const std::string& path) : number(n), file(path) {}
+  struct OpenFile {
+    OpenFile(std::size_t n, const std::string& path) : number(n), file(path) {}
     std::size_t number;
     DicomFile file;
   };
 
-  std::unique_ptr<Opened> take(std::size_t number) const {
+  std::unique_ptr<OpenFile> take(std::size_t number) const {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (auto idle = idle_.begin(); idle != idle_.end(); ++idle) {
         if ((*idle)->number != number) continue;
-        std::unique_ptr<Opened> opened = std::move(*idle);
+        std::unique_ptr<OpenFile> opened = std::move(*idle);
         idle_.erase(idle);
         return opened;
       }
     }
     const std::string& path = stack_.files[number];
-    auto opened = std::make_unique<Opened>(number, path);
+    auto opened = std::make_unique<OpenFile>(number, path);
     const DicomHeader& header = opened->file.header();
     const bool has_changed = !header.like(stack_.header) ||
                              header.stored_bits > stack_.header.stored_bits ||
@@ -96,7 +89,7 @@ class DicomImage final : public ImageReader {
     }
     return opened;
   }
-  void give(std::unique_ptr<Opened> opened) const {
+  void give(std::unique_ptr<OpenFile> opened) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stack_.files.size() == 1 && idle_.size() < kIdleFiles) idle_.push_back(std::move(opened));
   }
@@ -172,7 +165,7 @@ class DicomImage final : public ImageReader {
   DicomStack stack_;
   Chosen chosen_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Opened>> idle_;
+  mutable std::vector<std::unique_ptr<OpenFile>> idle_;
 };
 
 }  // namespace

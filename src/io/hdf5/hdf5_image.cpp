@@ -50,12 +50,7 @@ class Hdf5Image final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
-    Image image;
-    image.dtype = info_.dtype;
-    image.geometry = moved(info_.geometry, part);
-    image.channel_names = info_.channel_names;
-    allocate(
-        path_, {info_.shape[0], part.size[0], part.size[1], part.size[2]}, file_.bytes(), image);
+    Image image = allocate_part(path_, info_, part, file_.bytes());
     const auto [least, most] =
         std::minmax_element(chosen_.channels.begin(), chosen_.channels.end());
     // Of t, c, z, y, x

@@ -56,11 +56,7 @@ class OmeSetImage final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
-    Image image;
-    image.dtype = info_.dtype;
-    image.geometry = moved(info_.geometry, part);
-    image.channel_names = info_.channel_names;
-    allocate(path_, {info_.shape[0], part.size[0], part.size[1], part.size[2]}, bytes_, image);
+    Image image = allocate_part(path_, info_, part, bytes_);
     const std::size_t plane =
         image.pixels.size() / static_cast<std::size_t>(info_.shape[0] * part.size[0]);
     const Region flat{{0, part.begin[1], part.begin[2]}, {1, part.size[1], part.size[2]}};

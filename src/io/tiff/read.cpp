@@ -44,14 +44,7 @@ class TiffImage final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, file_.path());
-    Image image;
-    image.dtype = info_.dtype;
-    image.geometry = moved(info_.geometry, part);
-    image.channel_names = info_.channel_names;
-    allocate(file_.path(),
-             {info_.shape[0], part.size[0], part.size[1], part.size[2]},
-             file_.bytes(),
-             image);
+    Image image = allocate_part(file_.path(), info_, part, file_.bytes());
     const std::vector<unsigned char*> channels = channels_of(image);
     const std::size_t plane_bytes =
         image.pixels.size() / static_cast<std::size_t>(info_.shape[0] * part.size[0]);

@@ -31,7 +31,7 @@ struct WrittenBlocks {
   std::vector<uint64_t> offsets, sizes;
 };
 /// A block of a smaller level that waits for parts.
-struct Pending {
+struct UnfinishedBlock {
   std::vector<unsigned char> pixels;
   int left = 0;
 };
@@ -111,7 +111,7 @@ struct OmeTiffWriter::Impl {
     const std::size_t pixel = size_of(info.dtype),
                       row_bytes = static_cast<std::size_t>(tile) * pixel;
     const auto key = std::tuple(page, level + 1, row / 2, column / 2);
-    Pending& parent = pending[key];
+    UnfinishedBlock& parent = pending[key];
     if (parent.pixels.empty()) {
       parent.pixels.resize(static_cast<std::size_t>(tile) * row_bytes);
       parent.left = static_cast<int>(std::min<int64_t>(2, size.rows - row / 2 * 2) *
@@ -253,7 +253,7 @@ struct OmeTiffWriter::Impl {
   std::array<int64_t, 2> block{};
   std::vector<Level> levels;
   std::vector<WrittenBlocks> pages;  // of (level, page)
-  std::map<std::tuple<int64_t, std::size_t, int64_t, int64_t>, Pending> pending;
+  std::map<std::tuple<int64_t, std::size_t, int64_t, int64_t>, UnfinishedBlock> pending;
 };
 
 OmeTiffWriter::OmeTiffWriter(const std::string& path,
@@ -273,13 +273,7 @@ void OmeTiffWriter::finish() {
 }
 
 void write_ome_tiff(const std::string& path, const Image& image, const WriteOptions& options) {
-  check_writable(image);
-  ImageInfo info;
-  info.dtype = image.dtype;
-  info.shape = image.shape;
-  info.geometry = image.geometry;
-  info.channel_names = image.channel_names;
-  OmeTiffWriter writer(path, info, options);
+  OmeTiffWriter writer(path, writable_info(image), options);
   writer.write({}, image);
   writer.finish();
 }

@@ -334,13 +334,7 @@ void ZarrWriter::finish() {
 }
 
 void write_ome_zarr(const std::string& path, const Image& image, const ZarrOptions& options) {
-  check_writable(image);
-  ImageInfo info;
-  info.dtype = image.dtype;
-  info.shape = image.shape;
-  info.geometry = image.geometry;
-  info.channel_names = image.channel_names;
-  ZarrWriter writer(path, info, options);
+  ZarrWriter writer(path, writable_info(image), options);
   writer.write({}, image);
   writer.finish();
 }
