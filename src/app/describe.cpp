@@ -1,7 +1,7 @@
 // `--describe` and `--schema` of every program, from the one declaration of each option.
 #include "app/entry.h"
 
-extern "C" int cytra_describe(cytra::cli::Describe& request) {
+extern "C" int cytra_describe(cytra::cli::DescribeRequest& request) {
   using namespace cytra;
   const config::Components& programs = config::components_of("program");
   config::Node target = config::Node::make_map();

@@ -30,15 +30,15 @@ std::string own_line() {
          format_time("%Y-%m-%d %H:%M:%S") + "\n";
 }
 
-struct Seen {
+struct LockState {
   bool is_there = false, is_locked = false, is_free = false;
   std::string boot, holder;
   timespec changed{};
 };
 
 /// Opened anew each time: only then NFS asks for the present state.
-Seen look(const std::string& path) {
-  Seen seen;
+LockState look(const std::string& path) {
+  LockState seen;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return seen;
   struct stat status {};
@@ -95,7 +95,7 @@ void RunLock::beat() {
 
 std::string holder_of(const std::string& folder, double patience_s) {
   const std::string path = folder + kName;
-  const Seen first = look(path);
+  const LockState first = look(path);
   if (!first.is_there) return "";
   const bool is_here = first.boot == boot_id(),
              is_old = std::difftime(std::time(nullptr), first.changed.tv_sec) > kSurelyDeadS;
@@ -107,7 +107,7 @@ std::string holder_of(const std::string& folder, double patience_s) {
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(
         1s, std::chrono::duration<double>(patience_s / 10)));
-    const Seen now = look(path);
+    const LockState now = look(path);
     if (!now.is_there) return "";
     if (now.is_locked || now.changed.tv_sec != first.changed.tv_sec ||
         now.changed.tv_nsec != first.changed.tv_nsec)

@@ -63,7 +63,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 std::string defaults_text(const config::Composition& composition) {
   std::vector<std::vector<std::string>> rows{
       {"config", "package", "_self_", "parent", "chosen at"}};
-  for (const config::Included& file : composition.files) {
+  for (const config::IncludedFile& file : composition.files) {
     rows.push_back({file.path,
                     file.package,
                     file.is_self ? "yes" : "",

@@ -198,9 +198,9 @@ int run_throwing(const Program& program, int argc, char** argv) {
     return 0;
   }
   if (!arguments.describe.empty() || arguments.schema) {
-    Describe request{program.name, arguments.describe, arguments.schema.has_value(), ""};
+    DescribeRequest request{program.name, arguments.describe, arguments.schema.has_value(), ""};
     if (arguments.schema) request.what = *arguments.schema;
-    load_engine<Describe>("cytra_describe")(request);
+    load_engine<DescribeRequest>("cytra_describe")(request);
     print(request.text);
     return 0;
   }

@@ -51,9 +51,9 @@ struct Run {
   std::vector<std::string> variables;
 };
 
-/// What the engine's `extern "C" int cytra_describe(cytra::cli::Describe&)` is asked; fills in
-/// `text`. Throws: ConfigError with the nearest name.
-struct Describe {
+/// What the engine's `extern "C" int cytra_describe(cytra::cli::DescribeRequest&)` is asked; fills
+/// in `text`. Throws: ConfigError with the nearest name.
+struct DescribeRequest {
   std::string program;  // "train"
   std::string what;     // a place, component or kind; with `schema`, a group; "": the whole program
   bool schema = false;  // JSON schema for editors, else a table

@@ -51,7 +51,7 @@ void check_searchpath(const ConfigFile& file, const std::string& package) {
 
 struct Step {
   const ConfigFile* file;
-  Included included;
+  IncludedFile included;
 };
 
 /// The files of a defaults tree in the order they are merged. `parent`: whose list names `node`,

@@ -16,7 +16,7 @@ struct Group {
 };
 
 /// One file of a composition.
-struct Included {
+struct IncludedFile {
   std::string path;     // "model/unet"
   std::string package;  // "model"; "" for the root
   std::string parent;   // the config whose defaults list names it
@@ -25,8 +25,8 @@ struct Included {
 };
 
 struct Composition {
-  Node root;                    // with `hydra`; ${...} stand as they were written
-  std::vector<Included> files;  // as they were merged
+  Node root;                        // with `hydra`; ${...} stand as they were written
+  std::vector<IncludedFile> files;  // as they were merged
   std::vector<std::pair<std::string, std::string>> choices;  // group -> option
 };
 

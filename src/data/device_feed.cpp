@@ -19,7 +19,7 @@ c10::Stream compute_stream(c10::Device device) {
 }  // namespace
 
 /// A batch on its way.
-struct DeviceFeed::Copy {
+struct DeviceFeed::BatchCopy {
   Batch host, device;
   c10::Event done;
 };
@@ -43,9 +43,10 @@ std::optional<Batch> DeviceFeed::from_loader() {
   return batch;
 }
 
-std::unique_ptr<DeviceFeed::Copy> DeviceFeed::start_copy(Batch batch) {
+std::unique_ptr<DeviceFeed::BatchCopy> DeviceFeed::start_copy(Batch batch) {
   const c10::StreamGuard guard(*stream_);
-  auto copy = std::make_unique<Copy>(Copy{std::move(batch), {}, c10::Event(device_.type())});
+  auto copy =
+      std::make_unique<BatchCopy>(BatchCopy{std::move(batch), {}, c10::Event(device_.type())});
   copy->device = copy->host;
   for (auto& [key, tensor] : copy->device.tensors)
     tensor = tensor.to(device_, /*non_blocking=*/true);
@@ -71,7 +72,7 @@ std::optional<Batch> DeviceFeed::on_device() {
     if (!batch) return std::nullopt;
     ahead_ = start_copy(std::move(*batch));
   }
-  std::unique_ptr<Copy> copy = std::move(ahead_);
+  std::unique_ptr<BatchCopy> copy = std::move(ahead_);
   const c10::Stream stream = compute_stream(device_);
   copy->done.block(stream);
   // allocated on the copy's stream: not to be handed out again before the step has read it

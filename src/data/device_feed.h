@@ -24,17 +24,17 @@ class DeviceFeed {
   double waited_s() const { return waited_s_; }
 
  private:
-  struct Copy;
+  struct BatchCopy;
   std::optional<Batch> from_loader();
-  std::unique_ptr<Copy> start_copy(Batch batch);
+  std::unique_ptr<BatchCopy> start_copy(Batch batch);
   std::optional<Batch> on_device();
 
   DataLoader& loader_;
   c10::Device device_;
   std::optional<c10::Stream> stream_;  // of all copies; none on a CPU
   double waited_s_ = 0;
-  std::unique_ptr<Copy> ahead_;
-  std::deque<std::unique_ptr<Copy>> done_;  // whose page-locked memory may still be read
+  std::unique_ptr<BatchCopy> ahead_;
+  std::deque<std::unique_ptr<BatchCopy>> done_;  // whose page-locked memory may still be read
 };
 
 }  // namespace cytra::data

@@ -52,7 +52,7 @@ void check_finite(const at::Tensor& tensor, const std::string& path) {
                   " values are NaN or infinite; expected finite intensities");
 }
 
-at::Tensor read_tensor(const Unread& image) {
+at::Tensor read_tensor(const ImageRequest& image) {
   at::Tensor tensor = to_tensor(image.reader->read(image.region), image.spatial_dims, image.path);
   check_finite(tensor, image.path);
   return tensor;

@@ -12,8 +12,8 @@ at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::st
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path);
 /// What is wanted of an image that is not read yet. Throws: DataError, also for values that are NaN
 /// or infinite.
-struct Unread;
-at::Tensor read_tensor(const Unread& image);
+struct ImageRequest;
+at::Tensor read_tensor(const ImageRequest& image);
 void check_finite(const at::Tensor& image, const std::string& path);
 /// The reverse: (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);

@@ -54,7 +54,7 @@ struct Slot {
 };
 
 /// What a thread is at, for messages.
-struct Running {
+struct WorkerActivity {
   std::shared_ptr<Slot> slot;  // null: nothing
   std::size_t position = 0;
   Clock::time_point begin;
@@ -76,12 +76,12 @@ struct DataLoader::Shared {
   explicit Shared(DataLoaderSpec given);
 
   // ---- what a job does; no lock is held
-  std::vector<Drawn> draw(std::size_t index, const Slot& slot, Running& running) const;
-  std::exception_ptr work(Slot& slot, Running& running);
+  std::vector<Drawn> draw(std::size_t index, const Slot& slot, WorkerActivity& running) const;
+  std::exception_ptr work(Slot& slot, WorkerActivity& running);
   void note(const std::string& id, const std::string& why);
   void end();
   // ---- with the lock
-  void do_one(std::unique_lock<std::mutex>& lock, Running& running);
+  void do_one(std::unique_lock<std::mutex>& lock, WorkerActivity& running);
   void post();
   void plan_epoch(int64_t number);
   void wait_for(std::unique_lock<std::mutex>& lock, const Slot& slot);
@@ -106,7 +106,7 @@ struct DataLoader::Shared {
   std::deque<std::shared_ptr<Slot>> slots, unclaimed;
   int64_t delivered = 0;  // batches of this epoch
   LoaderStats stats;
-  std::vector<Running> running;
+  std::vector<WorkerActivity> running;
   std::size_t alive = 0;
   std::vector<std::thread> threads;
 };
@@ -145,7 +145,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
 /// All draws of an image.
 std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
                                             const Slot& slot,
-                                            Running& at) const {
+                                            WorkerActivity& at) const {
   const std::size_t place = slot.begin + at.position;
   const std::vector<uint32_t>& repeat = slot.plan->repeat;
   const uint64_t image = index + pipeline.items().size() * (repeat.empty() ? 0 : repeat[place]);
@@ -176,7 +176,7 @@ void DataLoader::Shared::note(const std::string& id, const std::string& why) {
 }
 
 /// One job: an image of a batch. What goes wrong is returned, or noted when the run is to go on.
-std::exception_ptr DataLoader::Shared::work(Slot& slot, Running& at) {
+std::exception_ptr DataLoader::Shared::work(Slot& slot, WorkerActivity& at) {
   const std::size_t place = slot.begin + at.position;
   std::size_t index = slot.plan->order[place];
   Rng other(seed + 2, static_cast<uint64_t>(slot.epoch), place);
@@ -203,7 +203,7 @@ std::exception_ptr DataLoader::Shared::work(Slot& slot, Running& at) {
   }
 }
 
-void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, Running& at) {
+void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, WorkerActivity& at) {
   const std::shared_ptr<Slot> slot = unclaimed.front();
   at.slot = slot;
   at.position = slot->claimed++;
@@ -269,7 +269,7 @@ void DataLoader::Shared::post() {
 /// "a.tif (LoadImaged, for 31 s), b.tif ...": of one batch, or of all.
 std::string DataLoader::Shared::under_way(const Slot* slot) const {
   std::vector<std::string> texts;
-  for (const Running& at : running) {
+  for (const WorkerActivity& at : running) {
     if (!at.slot || (slot != nullptr && at.slot.get() != slot)) continue;
     const Transform* transform = at.stage.load(std::memory_order_relaxed);
     texts.push_back(

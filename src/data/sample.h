@@ -23,7 +23,7 @@ struct Source {
 };
 
 /// An opened image, and the part of it that is wanted by now.
-struct Unread {
+struct ImageRequest {
   std::shared_ptr<const io::ImageReader> reader;
   io::Region region;  // every size set
   int64_t spatial_dims = 2;
@@ -33,7 +33,7 @@ struct Unread {
 /// One image with what belongs to it. Starts as sources; LoadImaged turns them into tensors.
 struct Sample {
   std::map<std::string, Source> sources;
-  std::map<std::string, Unread> unread;  // tensors as soon as somebody asks for them
+  std::map<std::string, ImageRequest> unread;  // tensors as soon as somebody asks for them
   /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
   std::map<std::string, at::Tensor> tensors;
   io::Geometry geometry;

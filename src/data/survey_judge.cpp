@@ -161,7 +161,7 @@ void find_odd(const Survey& survey,
   }
 }
 
-struct Place {
+struct ImageInSplit {
   Split split;
   const ImageFacts* image;
 };
@@ -169,7 +169,7 @@ struct Place {
 /// Images that are there twice. In training and elsewhere, the score is worth nothing; valid and
 /// test may be one on purpose.
 void find_twins(Survey& survey, const std::string& key) {
-  std::map<std::string, std::vector<Place>> groups;
+  std::map<std::string, std::vector<ImageInSplit>> groups;
   for (const SplitFacts& split : survey.splits) {
     const auto facts = split.keys.find(key);
     if (facts == split.keys.end()) continue;
@@ -183,9 +183,9 @@ void find_twins(Survey& survey, const std::string& key) {
   Lines problems(survey.problems), notes(survey.notes);
   for (const auto& [name, places] : groups) {
     if (places.size() < 2 || name == "f") continue;
-    const Place& first = places.front();
+    const ImageInSplit& first = places.front();
     for (std::size_t i = 1; i < places.size(); ++i) {
-      const Place& other = places[i];
+      const ImageInSplit& other = places[i];
       const bool is_leak = first.split == Split::train && other.split != Split::train;
       if (first.split != Split::train && first.split != other.split) continue;
       (is_leak ? problems : notes)

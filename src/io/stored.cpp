@@ -95,19 +95,19 @@ void with_type(const StoredType& type, const Action& action) {
 
 /// What a stored T becomes.
 template <class T>
-struct OursOf {
+struct MemoryTypeOf {
   using type = T;
 };
 template <>
-struct OursOf<uint64_t> {
+struct MemoryTypeOf<uint64_t> {
   using type = uint32_t;
 };
 template <>
-struct OursOf<int64_t> {
+struct MemoryTypeOf<int64_t> {
   using type = int32_t;
 };
 template <>
-struct OursOf<Half> {
+struct MemoryTypeOf<Half> {
   using type = float;
 };
 
@@ -119,8 +119,8 @@ float ours(const std::string&, Half value) {
   return half_to_float(value.bits);
 }
 template <class Wide>
-typename OursOf<Wide>::type narrow(const std::string& path, Wide value) {
-  using Ours = typename OursOf<Wide>::type;
+typename MemoryTypeOf<Wide>::type narrow(const std::string& path, Wide value) {
+  using Ours = typename MemoryTypeOf<Wide>::type;
   using Limits = std::numeric_limits<Ours>;
   if (value > static_cast<Wide>(Limits::max()) || value < static_cast<Wide>(Limits::min())) {
     throw DataError(
@@ -193,7 +193,7 @@ void convert(const std::string& path,
              unsigned char* into) {
   with_type(type, [&](auto stored, auto is_swapped) {
     using T = decltype(stored);
-    using Ours = typename OursOf<T>::type;
+    using Ours = typename MemoryTypeOf<T>::type;
     if (std::is_same_v<T, Ours> && !is_swapped && step == static_cast<std::ptrdiff_t>(sizeof(T))) {
       std::memcpy(into, from, static_cast<std::size_t>(count) * sizeof(T));
       return;

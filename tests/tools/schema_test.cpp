@@ -31,9 +31,10 @@ void* engine_function(const char* name) {
 }
 
 std::string describe(const std::string& program, const std::string& what, bool schema = false) {
-  const auto call = reinterpret_cast<int (*)(cli::Describe&)>(engine_function("cytra_describe"));
+  const auto call =
+      reinterpret_cast<int (*)(cli::DescribeRequest&)>(engine_function("cytra_describe"));
   if (call == nullptr) throw std::runtime_error("no engine");
-  cli::Describe request{program, what, schema, ""};
+  cli::DescribeRequest request{program, what, schema, ""};
   call(request);
   return request.text;
 }

@@ -21,7 +21,7 @@ struct Choice {
   bool used = false;
 };
 
-struct Known {
+struct KnownChoice {
   std::string key, name;
   Origin origin;
   bool appended;
@@ -44,7 +44,7 @@ class TreeBuilder {
     std::set<std::string> seen;
     check_duplicates(tree.hydra, seen);
     check_duplicates(tree.primary, seen);
-    for (const Known& known : known_) tree.choices.emplace_back(known.key, known.name);
+    for (const KnownChoice& known : known_) tree.choices.emplace_back(known.key, known.name);
     return tree;
   }
 
@@ -270,7 +270,7 @@ class TreeBuilder {
     if (!node.item.is_group) return;
     const std::string key = node.override_key();
     const std::string name = node.item.options.empty() ? "null" : node.item.options[0];
-    const Known* known = find_known(key);
+    const KnownChoice* known = find_known(key);
     if (known == nullptr) {
       known_.push_back({key, name, node.item.origin, node.item.appended});
     } else if (known->name != name) {
@@ -282,14 +282,14 @@ class TreeBuilder {
     keys_of_group_[node.group()].insert(key);
   }
 
-  const Known* find_known(const std::string& key) const {
+  const KnownChoice* find_known(const std::string& key) const {
     const auto found = std::find_if(
-        known_.begin(), known_.end(), [&](const Known& known) { return known.key == key; });
+        known_.begin(), known_.end(), [&](const KnownChoice& known) { return known.key == key; });
     return found == known_.end() ? nullptr : &*found;
   }
   std::vector<std::string> known_keys() const {
     std::vector<std::string> keys;
-    for (const Known& known : known_) keys.push_back(known.key);
+    for (const KnownChoice& known : known_) keys.push_back(known.key);
     return keys;
   }
 
@@ -304,7 +304,7 @@ class TreeBuilder {
     DefaultsItem& item = node.item;
     std::string& name = item.is_group ? item.options[0] : item.path;
     Node known = Node::make_map();
-    for (const Known& one : known_)
+    for (const KnownChoice& one : known_)
       known.set(one.key, one.name == "null" ? Node() : Node::make_string(one.name));
     // As in Hydra, the text stands one level below the choices, and a path becomes the whole one
     // and still counts from the group of its list.
@@ -381,7 +381,7 @@ class TreeBuilder {
   const bool planning_;
   std::map<std::string, Choice> choices_, deletions_;
   std::vector<DefaultsItem> appended_;
-  std::vector<Known> known_;
+  std::vector<KnownChoice> known_;
   std::map<std::string, std::set<std::string>> keys_of_group_;
   std::vector<std::string> chain_;
   std::size_t files_ = 0;

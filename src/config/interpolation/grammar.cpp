@@ -24,14 +24,14 @@ class GrammarParser {
   }
 
  private:
-  struct Deeper {
-    explicit Deeper(GrammarParser& parser) : parser_(parser) {
+  struct NestingLevel {
+    explicit NestingLevel(GrammarParser& parser) : parser_(parser) {
       if (++parser_.depth_ > max_grammar_depth)
         parser_.fail("${...}, brackets and quotes nest too deep, expected at most 64 levels");
     }
-    ~Deeper() { --parser_.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
+    ~NestingLevel() { --parser_.depth_; }
+    NestingLevel(const NestingLevel&) = delete;
+    NestingLevel& operator=(const NestingLevel&) = delete;
     GrammarParser& parser_;
   };
 
@@ -68,7 +68,7 @@ class GrammarParser {
   }
 
   std::shared_ptr<const Interpolation> interpolation() {
-    const Deeper deeper(*this);
+    const NestingLevel deeper(*this);
     const std::size_t begin = token_.begin;
     auto result = std::make_shared<Interpolation>();
     advance();
@@ -145,7 +145,7 @@ class GrammarParser {
   }
 
   Element element() {
-    const Deeper deeper(*this);
+    const NestingLevel deeper(*this);
     Element result;
     if (token_.kind == TokenKind::opens_quote) {
       const std::size_t begin = token_.begin;

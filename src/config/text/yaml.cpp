@@ -121,7 +121,7 @@ class Builder : public YAML::EventHandler {
   }
 
  private:
-  struct Open {
+  struct OpenNode {
     Node node;
     YAML::anchor_t anchor = 0;
     bool have_key = false, merge_key = false, is_block = false;
@@ -150,7 +150,7 @@ class Builder : public YAML::EventHandler {
   /// yaml-cpp takes text without ':' at the end of a map for a key, and [a,,b] for [a, null, b].
   void check_null(const YAML::Mark& mark) const {
     if (open_.empty()) return;
-    const Open& top = open_.back();
+    const OpenNode& top = open_.back();
     const auto at = static_cast<std::size_t>(mark.pos);
     if (top.node.kind == Kind::list && at < text_.size() && text_[at] == ',')
       fail(mark, "nothing before the comma, expected a value");
@@ -177,12 +177,12 @@ class Builder : public YAML::EventHandler {
     open_.back().anchor = anchor;
   }
   void close() {
-    Open done = std::move(open_.back());
+    OpenNode done = std::move(open_.back());
     open_.pop_back();
     add(std::move(done.node), done.anchor);
   }
   void set_key(const Node& node) {
-    Open& top = open_.back();
+    OpenNode& top = open_.back();
     const YAML::Mark mark = mark_of(node);
     if (node.kind == Kind::list || node.kind == Kind::map)
       fail(mark,
@@ -220,7 +220,7 @@ class Builder : public YAML::EventHandler {
   }
   /// Earlier maps win over later ones and own keys over all; order as PyYAML: inherited first, last
   /// map first.
-  static void merge_inherited(Open& top) {
+  static void merge_inherited(OpenNode& top) {
     if (top.inherited.empty()) return;
     std::vector<std::pair<std::string, Node>> result;
     std::map<std::string, std::size_t, std::less<>> places;
@@ -263,7 +263,7 @@ class Builder : public YAML::EventHandler {
     } else if (is_key) {
       set_key(node);
     } else {
-      const Open& top = open_.back();
+      const OpenNode& top = open_.back();
       const bool is_scalar = node.kind != Kind::list && node.kind != Kind::map;
       if (top.is_block && is_scalar && !top.key_is_explicit && mark.line > top.key_mark.line &&
           mark.column <= top.key_mark.column)
@@ -287,7 +287,7 @@ class Builder : public YAML::EventHandler {
 
   std::string_view text_;
   std::shared_ptr<const std::string> file_;
-  std::vector<Open> open_;
+  std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t nodes_ = 0, anchored_nodes_ = 0, copied_bytes_ = 0;
   bool is_plain_ = false;  // the scalar of this event stood without quotes, as ...

@@ -147,7 +147,7 @@ class LoadImaged final : public Transform {
     for (const std::string& key : options_.keys) {
       const auto source = sample.sources.find(key);
       if (source != sample.sources.end() && is_lazy(source->second)) {
-        const Unread& image = open(sample, key, source->second);
+        const ImageRequest& image = open(sample, key, source->second);
         if (key == options_.keys.front()) sample.geometry = image.reader->info().geometry;
       } else if (source != sample.sources.end()) {
         io::Geometry geometry;
@@ -180,7 +180,7 @@ class LoadImaged final : public Transform {
            !options_.time_as_channels;
   }
 
-  const Unread& open(Sample& sample, const std::string& key, const Source& source) const {
+  const ImageRequest& open(Sample& sample, const std::string& key, const Source& source) const {
     std::shared_ptr<const io::ImageReader> reader =
         io::open_image(source.path, selection_of(source));
     const auto& shape = reader->info().shape;

@@ -24,13 +24,13 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 }
 
 /// Data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
-struct Found {
+struct FoundDataSets {
   std::size_t objects = 0;
   std::map<std::string, std::string> sets;  // with their shapes
   std::vector<std::string> closed;          // libhdf5 does not open them
 };
 herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data) {
-  auto& found = *static_cast<Found*>(data);
+  auto& found = *static_cast<FoundDataSets*>(data);
   if (++found.objects > kMostObjects) return 1;
   if (info->type != H5O_TYPE_DATASET) return 0;
   const Hdf5Id set(H5Dopen2(root, name, H5P_DEFAULT), H5Dclose);
@@ -107,7 +107,7 @@ Hdf5File::~Hdf5File() {
 
 void Hdf5File::open_set(const std::string& set) {
   std::string name = set;
-  Found found;
+  FoundDataSets found;
   // In the order of the file: for another one libhdf5 trusts the number of links that it claims
   if (H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, add_set, &found, H5O_INFO_BASIC) < 0)
     fail("its groups can't be read", "a complete file; it may be damaged");

@@ -56,10 +56,10 @@ class Boxes {
 };
 
 /// Of mvhd and mdhd: ticks per second, and how many the track lasts.
-struct Clock {
+struct Timescale {
   double scale = 0, duration = 0;
 };
-Clock clock_of(const Boxes& boxes, const Box& box) {
+Timescale clock_of(const Boxes& boxes, const Box& box) {
   const bool is_long = boxes.number(box.begin, 1) == 1;
   const uint64_t at = box.begin + (is_long ? 20 : 12);
   return {static_cast<double>(boxes.number(at, 4)),
@@ -87,7 +87,7 @@ bool edits(const Boxes& boxes, const Box& movie, const Box& track) {
     at += 2 * wide + 4;
   }
   if (entries != 1) return entries > 1;
-  const Clock film = clock_of(boxes, *header), own = clock_of(boxes, *media);
+  const Timescale film = clock_of(boxes, *header), own = clock_of(boxes, *media);
   const auto frames = static_cast<double>(boxes.number(sizes->begin + 8, 4));
   if (film.scale <= 0 || own.scale <= 0 || frames < 1) return true;
   // Frames that are shown in another order than they are stored begin later

@@ -64,12 +64,12 @@ constexpr const char* kPlaces[] = {"state_dict",
 }
 
 /// What a file holds: the tree of its objects, and the bytes of each storage.
-struct Saved {
+struct SavedObjects {
   Pickle pickle;
   std::map<std::string, std::string_view> storages;
 };
 
-Saved read_zip(const std::string& path, std::string_view bytes) {
+SavedObjects read_zip(const std::string& path, std::string_view bytes) {
   const std::map<std::string, std::string_view> files = zip_directory(path, bytes);
   std::string folder;  // all lie in one, named as the file was when it was saved
   for (const auto& [name, content] : files) {
@@ -88,7 +88,7 @@ Saved read_zip(const std::string& path, std::string_view bytes) {
     refuse_torch_file(path, "saved by a machine with another byte order");
   const std::string_view pickle = files.at(folder + "data.pkl");
   if (pickle.data() == nullptr) refuse_torch_file(path, "its data.pkl is compressed");
-  Saved saved;
+  SavedObjects saved;
   saved.pickle = read_pickle(path, pickle);
   const std::string prefix = folder + "data/";
   for (auto at = files.lower_bound(prefix); at != files.end() && starts_with(at->first, prefix);
@@ -99,7 +99,7 @@ Saved read_zip(const std::string& path, std::string_view bytes) {
 
 class StateReader {
  public:
-  StateReader(std::string path, Saved saved, uint64_t most_copied)
+  StateReader(std::string path, SavedObjects saved, uint64_t most_copied)
       : path_(std::move(path)), saved_(std::move(saved)), most_copied_(most_copied) {}
 
   void read() {
@@ -295,14 +295,14 @@ class StateReader {
   }
 
   std::string path_;
-  Saved saved_;
+  SavedObjects saved_;
   uint64_t most_copied_;
   std::set<uint32_t> seen_;  // dicts may hold themselves
 };
 
 /// The format before torch 1.6: pickles of a magic number, a version, the machine, the objects and
 /// the storages' keys; then per key how many values, and these.
-Saved read_legacy(const std::string& path, std::string_view bytes) {
+SavedObjects read_legacy(const std::string& path, std::string_view bytes) {
   std::size_t at = 0;
   const auto next = [&] {
     Pickle pickle = read_pickle(path, bytes.substr(at));
@@ -317,7 +317,7 @@ Saved read_legacy(const std::string& path, std::string_view bytes) {
     if (machine.nodes[facts[i]].text == "little_endian" && machine.nodes[facts[i + 1]].integer != 1)
       refuse_torch_file(path, "saved by a machine with another byte order");
   }
-  Saved saved;
+  SavedObjects saved;
   saved.pickle = next();
   const std::deque<Node>& nodes = saved.pickle.nodes;
   std::map<std::string, std::size_t> element;  // of each storage
@@ -362,7 +362,7 @@ struct TorchFile::Impl {
     file.map();
     const MappedFile::Reading reading(file.mapped());
     const std::string_view bytes(reinterpret_cast<const char*>(file.mapped().data()), file.bytes());
-    Saved saved;
+    SavedObjects saved;
     if (starts_with(bytes, kZip)) {
       saved = read_zip(path, bytes);
     } else if (starts_with(bytes, kLegacy)) {

@@ -50,7 +50,7 @@ void ZarrArrayWriter::write(const Box& box, const unsigned char* samples, const 
                  {box},
                  strides,
                  [&](const Extent& position, const std::vector<Box>& parts) {
-                   Part complete;
+                   UnfinishedChunk complete;
                    if (add(position, parts.front(), samples, strides, complete))
                      store(std::move(complete));
                  });
@@ -61,12 +61,12 @@ bool ZarrArrayWriter::add(const Extent& position,
                           const Box& box,
                           const unsigned char* samples,
                           const Extent& strides,
-                          Part& complete) {
+                          UnfinishedChunk& complete) {
   const std::size_t rank = meta_.rank, sample_bytes = meta_.type.bytes;
   const std::size_t number = number_of(position, counts_, rank);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = parts_.try_emplace(number).first;
-  Part& part = found->second;
+  UnfinishedChunk& part = found->second;
   bool is_twice = is_complete_[number];
   for (const Box& written : part.written) is_twice = is_twice || overlap(box, written, rank);
   if (is_twice) throw std::logic_error("a voxel of a Zarr image is written twice");
@@ -98,7 +98,7 @@ bool ZarrArrayWriter::add(const Extent& position,
   return true;
 }
 
-void ZarrArrayWriter::store(Part part) {
+void ZarrArrayWriter::store(UnfinishedChunk part) {
   const std::size_t rank = meta_.rank;
   if (!meta_.codecs.inner) {
     const Buffer bytes = encode(std::move(part.samples), meta_.codecs.bytes);

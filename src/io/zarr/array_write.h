@@ -21,7 +21,7 @@ class ZarrArrayWriter {
   void finish();
 
  private:
-  struct Part {  // a chunk that lacks samples
+  struct UnfinishedChunk {  // a chunk that lacks samples
     Buffer samples;
     std::vector<Box> written;
     int64_t missing = 0;
@@ -36,8 +36,8 @@ class ZarrArrayWriter {
            const Box& part,
            const unsigned char* samples,
            const Extent& strides,
-           Part& complete);
-  void store(Part part);
+           UnfinishedChunk& complete);
+  void store(UnfinishedChunk part);
   void store_shard(const Shard& shard);
 
   const ZarrFolder& folder_;
@@ -46,7 +46,7 @@ class ZarrArrayWriter {
   Extent unit_{}, counts_{};  // what is compressed at once, and how many there are
   std::mutex mutex_;          // guards what follows
   std::vector<bool> is_complete_;
-  std::unordered_map<std::size_t, Part> parts_;
+  std::unordered_map<std::size_t, UnfinishedChunk> parts_;
   std::unordered_map<std::size_t, Shard> shards_;
 };
 

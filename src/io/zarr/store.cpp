@@ -40,7 +40,7 @@ bool is_within(const std::string& path, const std::string& root) {
 
 }  // namespace
 
-void GiveBack::operator()(unsigned char* data) const {
+void BufferDeleter::operator()(unsigned char* data) const {
   Block block(data);
   if (kept_blocks.size() < kMostKept && capacity <= kLargestKept)
     kept_blocks.emplace_back(capacity, std::move(block));
@@ -50,13 +50,13 @@ Buffer::Buffer(std::size_t count) : size(count) {
   if (count == 0) return;
   for (auto& kept : kept_blocks) {
     if (kept.first < count) continue;
-    data = {kept.second.release(), GiveBack{kept.first}};
+    data = {kept.second.release(), BufferDeleter{kept.first}};
     std::swap(kept, kept_blocks.back());
     kept_blocks.pop_back();
     return;
   }
   if (kept_blocks.size() == kMostKept) kept_blocks.clear();  // too small, all of them
-  data = {new unsigned char[count], GiveBack{count}};
+  data = {new unsigned char[count], BufferDeleter{count}};
 }
 
 ZarrFile::~ZarrFile() {

@@ -12,14 +12,14 @@ using Json = nlohmann::json;
 
 /// Keeps a few blocks of its thread for the next Buffer: the heap would return each to the system
 /// and have it zeroed again, which takes longer than decoding.
-struct GiveBack {
+struct BufferDeleter {
   std::size_t capacity = 0;
   void operator()(unsigned char* data) const;
 };
 /// Bytes that are not zeroed first.
 struct Buffer {
   explicit Buffer(std::size_t count = 0);
-  std::unique_ptr<unsigned char[], GiveBack> data;
+  std::unique_ptr<unsigned char[], BufferDeleter> data;
   std::size_t size;
 };
 

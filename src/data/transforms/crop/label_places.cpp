@@ -36,18 +36,18 @@ at::Tensor visitable(const at::Tensor& voxels) {
 
 /// Whether a voxel counts. A number that the type on file can not hold is nowhere.
 template <class T>
-struct Test {
+struct VoxelTest {
   T wanted;
   bool possible, others;
-  Test(int64_t number, bool of_others)
+  VoxelTest(int64_t number, bool of_others)
       : wanted(static_cast<T>(number)),
         possible(static_cast<int64_t>(wanted) == number),
         others(of_others) {}
   bool operator()(T voxel) const { return (possible && voxel == wanted) != others; }
 };
 template <class T>
-Test<T> test_of(const T*, int64_t number, bool others) {
-  return Test<T>(number, others);
+VoxelTest<T> test_of(const T*, int64_t number, bool others) {
+  return VoxelTest<T>(number, others);
 }
 
 }  // namespace
