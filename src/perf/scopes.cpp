@@ -9,27 +9,30 @@
 namespace cytra::perf {
 namespace {
 
-// Of the thread that listens; torch carries its callbacks over to the threads of a backward pass.
-thread_local ScopeListener* active = nullptr;
+// Of this thread; null: none listens. Torch calls begin_scope() and end_scope() in the threads of a
+// backward pass, too, where there is none.
+thread_local ScopeListener* thread_listener = nullptr;
 
-struct Told final : at::ObserverContext {};
+/// Torch keeps it from a scope's begin to its end, where it shows that the listener knows the
+/// scope.
+struct BegunScope final : at::ObserverContext {};
 
-std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
-  if (active == nullptr) return nullptr;
-  active->begin(function.name());
-  return std::make_unique<Told>();
+std::unique_ptr<at::ObserverContext> begin_scope(const at::RecordFunction& function) {
+  if (thread_listener == nullptr) return nullptr;
+  thread_listener->begin(function.name());
+  return std::make_unique<BegunScope>();
 }
 
-void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
-  if (active != nullptr && context != nullptr) active->end();
+void end_scope(const at::RecordFunction& /*function*/, at::ObserverContext* begun) {
+  if (thread_listener != nullptr && begun != nullptr) thread_listener->end();
 }
 
 }  // namespace
 
 Listening::Listening(ScopeListener& listener, bool to_operations) {
-  if (active != nullptr) throw std::logic_error("two profilers in one thread");
-  active = &listener;
-  at::RecordFunctionCallback callback(&begin, &end);
+  if (thread_listener != nullptr) throw std::logic_error("two profilers in one thread");
+  thread_listener = &listener;
+  at::RecordFunctionCallback callback(&begin_scope, &end_scope);
   callback.scopes({at::RecordScope::USER_SCOPE});
   if (to_operations) {
     callback.scopes({at::RecordScope::USER_SCOPE,
@@ -41,7 +44,7 @@ Listening::Listening(ScopeListener& listener, bool to_operations) {
 
 Listening::~Listening() {
   at::removeCallback(handle_);
-  active = nullptr;
+  thread_listener = nullptr;
 }
 
 QuietLog::QuietLog() : before_(FLAGS_caffe2_log_level) {
