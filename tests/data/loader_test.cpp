@@ -1,5 +1,6 @@
 #include "data/loader.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <set>
@@ -370,11 +371,34 @@ TEST(DataLoader, RethrowsAndCanBeUsedAfter) {
   }
 }
 
+/// Holds up each image until the loader ends, and 5 ms more. Counts what it begins and ends.
+struct Dawdle final : data::Transform {
+  void apply(data::Sample&, Rng&) const override {
+    ++begun;
+    while (!is_ending) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++ended;
+  }
+  mutable std::atomic<int> begun{0}, ended{0};
+  std::atomic<bool> is_ending{false};
+};
+
+// The images under way are waited for, those that wait for a worker are not begun.
 TEST(DataLoader, EndsWhileBatchesAreUnderWay) {
-  for (int i = 0; i < 20; ++i) {
-    data::DataLoader loader(spec_of(200, 4));
-    loader.start_epoch(0);
-    loader.next();
+  constexpr int kWorkers = 4, kImages = 600;
+  for (int round = 0; round < 3; ++round) {
+    const auto dawdle = std::make_shared<Dawdle>();
+    auto spec = spec_of(kImages, kWorkers);
+    spec.options.prefetch_factor = kImages;  // all wait for a worker
+    spec.transforms.insert(spec.transforms.begin() + 1, dawdle);
+    {
+      data::DataLoader loader(std::move(spec));
+      loader.start_epoch(0);
+      while (dawdle->begun < kWorkers) std::this_thread::yield();
+      dawdle->is_ending = true;
+    }
+    EXPECT_EQ(dawdle->ended, dawdle->begun);
+    EXPECT_LT(dawdle->begun, kImages);
   }
 }
 
