@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "data/device_feed.h"
-#include "training/feeds.h"
+#include "training/precision.h"
 
 namespace cytra::app {
 namespace {

@@ -93,15 +93,15 @@ TrainState state_of(const Node& node) {
 }
 
 /// Everything of the training that is a tensor, by its name in a checkpoint.
-std::map<std::string, at::Tensor> tensors_of(const Parts& parts) {
+std::map<std::string, at::Tensor> tensors_of(const CheckpointedObjects& objects) {
   std::map<std::string, at::Tensor> all;
   const auto add = [&](const std::string& prefix, const std::map<std::string, at::Tensor>& some) {
     for (const auto& [name, tensor] : some) all[prefix + name] = tensor;
   };
-  add("model.", nn::state_of(parts.task.model()));
-  add("optimizer.", parts.optimizer.state());
-  add("scaler.", parts.scaler.state());
-  for (const auto& callback : parts.callbacks)
+  add("model.", nn::state_of(objects.task.model()));
+  add("optimizer.", objects.optimizer.state());
+  add("scaler.", objects.scaler.state());
+  for (const auto& callback : objects.callbacks)
     add("callback." + callback->name + ".", callback->tensors());
   return all;
 }
@@ -137,31 +137,32 @@ void copy_all(const io::SafetensorsFile& file,
 /// The states of scheduler and callbacks as they are now, and back.
 class KeptStates {
  public:
-  explicit KeptStates(const Parts& parts) : parts_(parts), scheduler_(parts.scheduler.state()) {
-    for (const auto& callback : parts.callbacks) callbacks_.push_back(callback->state());
+  explicit KeptStates(const CheckpointedObjects& objects)
+      : objects_(objects), scheduler_(objects.scheduler.state()) {
+    for (const auto& callback : objects.callbacks) callbacks_.push_back(callback->state());
   }
   void restore() const {
-    parts_.scheduler.load(scheduler_);
-    for (std::size_t c = 0; c < callbacks_.size(); ++c) parts_.callbacks[c]->load(callbacks_[c]);
+    objects_.scheduler.load(scheduler_);
+    for (std::size_t c = 0; c < callbacks_.size(); ++c) objects_.callbacks[c]->load(callbacks_[c]);
   }
 
  private:
-  const Parts& parts_;
+  const CheckpointedObjects& objects_;
   std::map<std::string, double> scheduler_;
   std::vector<Node> callbacks_;
 };
 
 }  // namespace
 
-Snapshot take_snapshot(const Parts& parts,
+Snapshot take_snapshot(const CheckpointedObjects& objects,
                        const TrainState& state,
                        const Node& config,
                        Snapshot reused) {
   RECORD_USER_SCOPE("checkpoint");
   const at::NoGradGuard no_grad;
   Snapshot snapshot;
-  std::optional<SwappedIn> swapped(std::in_place, parts.callbacks, parts.task);
-  const std::map<std::string, at::Tensor> present = tensors_of(parts);
+  std::optional<SwappedIn> swapped(std::in_place, objects.callbacks, objects.task);
+  const std::map<std::string, at::Tensor> present = tensors_of(objects);
   bool is_on_device = false;
   for (const auto& [name, tensor] : present) {
     at::Tensor& copy = snapshot.tensors[name];
@@ -176,13 +177,13 @@ Snapshot take_snapshot(const Parts& parts,
     copy.copy_(tensor.detach(), /*non_blocking=*/true);
     is_on_device = is_on_device || tensor.is_cuda();
   }
-  if (is_on_device) perf::synchronize(parts.task.model().parameters().front().device());
+  if (is_on_device) perf::synchronize(objects.task.model().parameters().front().device());
   swapped.reset();
 
   Node all = to_node(state);
-  all.set("scheduler", numbers(parts.scheduler.state()));
+  all.set("scheduler", numbers(objects.scheduler.state()));
   Node& callbacks = all.set("callbacks", Node::make_map());
-  for (const auto& callback : parts.callbacks) callbacks.set(callback->name, callback->state());
+  for (const auto& callback : objects.callbacks) callbacks.set(callback->name, callback->state());
   all.set("threads", Node::make_integer(at::get_num_threads()));
   snapshot.metadata = {{"format", "pt"},
                        {"cytra_version", version()},
@@ -197,7 +198,9 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot) {
   io::write_safetensors(path, views, snapshot.metadata);
 }
 
-TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict) {
+TrainState load_checkpoint(const std::string& path,
+                           const CheckpointedObjects& objects,
+                           bool strict) {
   const io::SafetensorsFile file = nn::open_checkpoint(path, kWeightsHint);
   const Node saved = config::from_utf8(config::parse_json(
       nn::checkpoint_text(file, path, "state", kWeightsHint), path + " (state)"));
@@ -207,18 +210,18 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
   const auto threads = saved.get<int64_t>("threads");
   const Node& callbacks = saved.at("callbacks");
   std::map<std::string, std::map<std::string, at::Tensor>> tensors{
-      {"optimizer.", parts.optimizer.state()}};
-  if (!parts.scaler.state().empty() && file.tensors().count("scaler.scale") > 0)
-    tensors["scaler."] = parts.scaler.state();
-  for (const auto& callback : parts.callbacks) {
+      {"optimizer.", objects.optimizer.state()}};
+  if (!objects.scaler.state().empty() && file.tensors().count("scaler.scale") > 0)
+    tensors["scaler."] = objects.scaler.state();
+  for (const auto& callback : objects.callbacks) {
     if (callbacks.find_direct(callback->name) != nullptr)
       tensors["callback." + callback->name + "."] = callback->tensors();
   }
   for (const auto& [prefix, some] : tensors) expect_all(file, prefix, some, path);
-  const KeptStates before(parts);
+  const KeptStates before(objects);
   try {
-    parts.scheduler.load(numbers_of(saved.at("scheduler")));
-    for (const auto& callback : parts.callbacks) {
+    objects.scheduler.load(numbers_of(saved.at("scheduler")));
+    for (const auto& callback : objects.callbacks) {
       const Node* node = callbacks.find_direct(callback->name);
       if (node != nullptr) {
         callback->load(*node);
@@ -226,7 +229,7 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
         log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
       }
     }
-    nn::load_state(parts.task.model(), file.tensors(), path, "model.", strict);
+    nn::load_state(objects.task.model(), file.tensors(), path, "model.", strict);
   } catch (...) {
     before.restore();
     throw;
@@ -235,8 +238,8 @@ TrainState load_checkpoint(const std::string& path, const Parts& parts, bool str
   for (const auto& [prefix, some] : tensors) copy_all(file, prefix, some);
   reading.check();
   // model.* are the weights to be used
-  for (auto callback = parts.callbacks.rbegin(); callback != parts.callbacks.rend(); ++callback)
-    (*callback)->swap_out(parts.task);
+  for (auto callback = objects.callbacks.rbegin(); callback != objects.callbacks.rend(); ++callback)
+    (*callback)->swap_out(objects.task);
   if (threads != at::get_num_threads()) {
     log::warn(
         "{}: trained with {} CPU threads, now {}: sums may round otherwise "

@@ -15,8 +15,8 @@ class GradScaler;
 class Optimizer;
 struct Scheduler;
 
-/// The parts of a training whose state a checkpoint holds.
-struct Parts {
+/// The objects of a training whose state a checkpoint holds.
+struct CheckpointedObjects {
   Task& task;
   Optimizer& optimizer;
   Scheduler& scheduler;
@@ -33,7 +33,7 @@ struct Snapshot {
 };
 
 /// Copies everything; into the memory of `reused` (an earlier snapshot) where it fits.
-Snapshot take_snapshot(const Parts& parts,
+Snapshot take_snapshot(const CheckpointedObjects& objects,
                        const TrainState& state,
                        const config::Node& config,
                        Snapshot reused = {});
@@ -45,7 +45,9 @@ void write_snapshot(const std::string& path, const Snapshot& snapshot);
 /// Restores everything but the place of the files. No code is ever executed on loading.
 /// Throws: DataError when the file is damaged, no checkpoint, or does not fit; then the training is
 /// as it was.
-TrainState load_checkpoint(const std::string& path, const Parts& parts, bool strict);
+TrainState load_checkpoint(const std::string& path,
+                           const CheckpointedObjects& objects,
+                           bool strict);
 
 /// What `ckpt_path` "last" or "best" means: the newest (by step, then time) whole checkpoint of the
 /// runs that wrote to `output_dir` or, where that is a time (2026-01-31_12-00-00), to other times

@@ -5,22 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "config/visit.h"
+#include "training/grad_scaler_options.h"
 
 namespace cytra::training {
-
-/// Names and defaults of torch.amp.GradScaler.
-struct GradScalerOptions {
-  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
-  int64_t growth_interval = 2000;
-  template <class V>
-  void visit(V& v) {
-    v("init_scale", init_scale, "what the loss is multiplied with at first", 1e-6, 1e30);
-    v("growth_factor", growth_factor, "of the scale after growth_interval good steps", 1, 1e6);
-    v("backoff_factor", backoff_factor, "of the scale after gradients that are not finite", 0, 1);
-    v("growth_interval", growth_interval, "good steps in a row before the scale grows", 1, 1e12);
-  }
-};
 
 /// Scales the loss, so that small gradients survive in float16. Its state stays on the device:
 /// nothing here waits for a GPU. Source: torch.amp.GradScaler; unlike it, finiteness is judged by

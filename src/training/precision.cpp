@@ -1,9 +1,13 @@
 #include "training/precision.h"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 
+#include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+
+#include "data/batch.h"
 
 namespace cytra::training {
 namespace {
@@ -42,6 +46,15 @@ Precision precision_of(const std::string& name) {
   const auto found = table().find(name);
   if (found == table().end()) throw std::logic_error("no precision " + name);
   return found->second;
+}
+
+void cast(data::Batch& batch, c10::ScalarType type) {
+  if (type == at::kFloat) return;
+  const auto change = [type](at::Tensor& tensor) {
+    if (tensor.is_floating_point()) tensor = tensor.to(type);
+  };
+  for (auto& [key, tensor] : batch.tensors) change(tensor);
+  for (auto& [key, list] : batch.lists) std::for_each(list.begin(), list.end(), change);
 }
 
 Autocast::Autocast(const Precision& precision, c10::DeviceType device)

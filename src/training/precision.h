@@ -5,6 +5,10 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+namespace cytra::data {
+struct Batch;
+}
+
 namespace cytra::training {
 
 /// Lightning's `precision`. Mixed: weights in float32, operations cast by torch's autocast lists.
@@ -22,6 +26,9 @@ struct Precision {
 const std::vector<std::string>& precision_names();
 /// Throws: std::logic_error for another name.
 Precision precision_of(const std::string& name);
+
+/// Images in the type that the weights have.
+void cast(data::Batch& batch, c10::ScalarType type);
 
 /// Autocast while it lives, by torch's cast policy of the device; losses and metrics are computed
 /// in float32 all the same (tasks cast logits up). Nothing unless the precision is mixed.

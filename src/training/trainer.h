@@ -1,31 +1,22 @@
 #pragma once
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
 #include "config/node.h"
-#include "data/batch.h"
-#include "data/timing.h"
 #include "training/callback.h"
-#include "training/checkpoint_writer.h"
-#include "training/grad_scaler.h"
 #include "training/trainer_options.h"
 
 namespace cytra::data {
 class DataLoader;
-class DeviceFeed;
+struct Timing;  // data/timing.h
 }  // namespace cytra::data
 
 namespace cytra::training {
 
-struct Feeds;
-class GradientAverage;
 class Processes;
-struct Group;
-struct Outcome;
-struct Pending;
+struct Scheduler;
+class Training;
 
 /// Trains a task: batches, steps, validations, and nothing of what is learned. What else happens
 /// during a training is a callback's business, where numbers go a logger's.
@@ -49,7 +40,7 @@ class Trainer {
   /// Takes up a training where a checkpoint left it. Throws: as load_checkpoint().
   void resume(const std::string& path, bool strict = true);
   /// Where the next batch comes from; may be changed before fit().
-  TrainState& state() { return state_; }
+  TrainState& state();
 
   /// Trains until max_epochs, max_steps, max_time, a callback or a signal (base/signals.h) ends it;
   /// then every checkpoint is on the disk. An accumulated group of batches is never left half done.
@@ -68,71 +59,10 @@ class Trainer {
   /// The signal that ended fit(), in whichever process, or 0.
   int signal() const;
   /// Of the training batches so far.
-  const data::Timing& timing() const { return timing_; }
+  const data::Timing& timing() const;
 
  private:
-  /// What may end a training early, as all processes know it.
-  struct Ending {
-    int signal = 0;
-    bool is_late = false, is_asked = false;
-  };
-  Ending own_ending() const;
-  bool agree(bool saves = false);
-  void plan(data::DataLoader& train, data::DataLoader& valid);
-  void run(Feeds& feeds);
-  void sanity_check(Feeds& feeds);
-  void train_epoch(Feeds& feeds);
-  void train_batch(data::Batch batch, Group& group);
-  void apply(Group& group);
-  void settle();
-  void on_nonfinite(const Pending& step, const Outcome& outcome);
-  void end_epoch(Feeds& feeds);
-  bool is_validation_due() const;
-  void validate(Feeds& feeds);
-  Metrics run_validation(data::DeviceFeed& feed,
-                         int64_t batches,
-                         const std::string& stage,
-                         bool has_callbacks,
-                         bool is_as_it_is = false);
-  void on_exception(const std::string& what);
-  bool should_stop() const;
-  double seconds() const;
-  template <class Hook>
-  void call(const char* name, Hook hook);
-  void carry_out();
-  void log(const Metrics& metrics, const Metrics& times = {});
-  void log_step(const Pending& step, const Outcome& outcome);
-  void write();
-  Parts parts();
-
-  TrainerOptions options_;
-  std::unique_ptr<Processes> alone_;
-  Processes& processes_;
-  std::unique_ptr<GradientAverage> average_;  // null: alone
-  Ending ending_;
-  bool has_validation_ = false;  // of images, in any process
-  Task& task_;
-  Optimizer& optimizer_;
-  Scheduler& scheduler_;
-  std::vector<std::shared_ptr<Callback>> callbacks_;
-  std::vector<std::shared_ptr<Logger>> loggers_;
-  config::Node config_;
-  Precision precision_;
-  c10::Device device_;
-  GradScaler scaler_;
-  CheckpointWriter writer_;
-  TrainState state_;
-  Context context_;
-  std::unique_ptr<Pending> pending_;  // the newest step, whose numbers may be on their way
-  std::unique_ptr<Progress> progress_;
-  std::string note_;  // what the progress line says, as of the last logging
-  data::Timing timing_, logged_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  double seconds_before_ = 0;
-  int64_t skipped_in_a_row_ = 0;
-  int64_t edge_ = 0;         // state_.batch as of the newest step's edge
-  int64_t edge_before_ = 0;  // ... and of the one before, in this epoch
-  bool stop_ = false;
+  std::unique_ptr<Training> training_;
 };
 
 }  // namespace cytra::training

@@ -1,13 +1,15 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/options.h"
 #include "perf/device.h"
-#include "training/grad_scaler.h"
-#include "training/precision.h"
+#include "training/grad_scaler_options.h"
 
 namespace cytra::training {
+
+const std::vector<std::string>& precision_names();  // training/precision.h, which costs ATen's
 
 /// Some of the batches: a number of them, or a share (Lightning's int | float).
 struct Amount {

@@ -24,7 +24,7 @@
 #include "io/safetensors.h"
 #include "tests/reliability/faults.h"
 #include "tests/support/tmp_dir.h"
-#include "training/checkpoint_writer.h"
+#include "training/trainer/checkpoint_writer.h"
 
 namespace cytra {
 namespace {

@@ -15,6 +15,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "training/optimizer.h"
+#include "training/precision.h"
 #include "training/scheduler.h"
 #include "training/trainer.h"
 

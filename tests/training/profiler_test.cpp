@@ -11,7 +11,7 @@
 #include "tests/support/svg.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
-#include "training/step.h"
+#include "training/trainer/step.h"
 
 namespace cytra::training {
 namespace {

@@ -13,7 +13,6 @@
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/checkpoint.h"
-#include "training/checkpoint_writer.h"
 
 namespace cytra {
 namespace {
@@ -345,27 +344,6 @@ TEST(Checkpoint, OneThatDoesNotFitChangesNothing) {
              "{_target_: SGD, lr: 0.05, momentum: 0.9}");
   EXPECT_THROW(third.trainer->resume(dir / "a.ckpt"), Error);
   EXPECT_EQ(third.weights(), weights);
-}
-
-TEST(CheckpointWriter, OneFileUnderSeveralNames) {
-  const test::TmpDir dir;
-  training::CheckpointWriter writer;
-  training::Snapshot snapshot;
-  snapshot.tensors["a"] = at::arange(5, at::kFloat);
-  write_file(dir / "stale", "x");
-  writer.write(snapshot, {dir / "best", dir / "last"}, {dir / "stale", dir / "last"});
-  writer.wait();
-  EXPECT_EQ(std::filesystem::hard_link_count(dir / "best"), 2U);
-  EXPECT_FALSE(std::filesystem::exists(dir / "stale"));
-  snapshot.tensors["a"] = at::arange(6, at::kFloat);
-  writer.write(snapshot, {dir / "last"}, {});
-  writer.wait();
-  EXPECT_EQ(io::SafetensorsFile(dir / "best").tensors().at("a").shape[0], 5);
-  EXPECT_EQ(io::SafetensorsFile(dir / "last").tensors().at("a").shape[0], 6);
-  writer.write(snapshot, {dir / "nowhere/last"}, {dir / "best"});
-  EXPECT_THROW(writer.wait(), Error);
-  EXPECT_TRUE(std::filesystem::exists(dir / "best"));  // its better is not on the disk
-  writer.wait();                                       // said once
 }
 
 }  // namespace

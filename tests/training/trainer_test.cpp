@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "tests/support/at_least.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
@@ -220,6 +221,24 @@ TEST(Trainer, AfterAHookThatFailsNoBatchIsLeft) {
     EXPECT_TRUE(watch->was_called);
     EXPECT_EQ(watch->batch, nullptr);
   }
+}
+
+// A hook that waits for something is broken off by a signal: fit() returns, and may be called
+// again.
+TEST(Trainer, AfterAHookThatIsInterruptedNoBatchIsLeft) {
+  struct Watch final : training::Callback {
+    void on_fit_start(training::Context& context) override { batches.push_back(context.batch); }
+    std::vector<const data::Batch*> batches;
+  };
+  test::Tiny tiny("max_epochs: 1");
+  tiny.recorder->each_batch = [](training::Context&) { throw Interrupted("interrupted", 143); };
+  const auto watch = std::make_shared<Watch>();
+  training::Trainer trainer(
+      tiny.parsed, *tiny.task, *tiny.optimizer, *tiny.scheduler, {tiny.recorder, watch});
+  data::DataLoader images = test::loader(4, 2, true), valid = test::loader(2, 1, false);
+  trainer.fit(images, valid);
+  trainer.fit(images, valid);
+  EXPECT_EQ(watch->batches, (std::vector<const data::Batch*>{nullptr, nullptr}));
 }
 
 TEST(Trainer, AMissingBatchTakesNoWeightAndNoValidation) {

@@ -20,6 +20,7 @@
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/processes/gradient_average.h"
+#include "training/trainer/stop_condition.h"
 
 namespace cytra {
 namespace {
@@ -219,6 +220,32 @@ TEST(Processes, StopTogetherWhenOneIsAsked) {
     EXPECT_EQ(two[0], fmt::format("3 {}", by_signal ? SIGTERM : 0));
     EXPECT_EQ(two[1], two[0]);
   }
+}
+
+TEST(StopCondition, WhatOneProcessKnowsCountsForAll) {
+  const std::vector<std::string> two = together([](Processes& processes) {
+    watch_signals();
+    const training::TrainerOptions options = test::trainer_options("{max_time: {hours: 1}}");
+    const training::TrainState state;
+    training::StopCondition by_callback(options, processes), by_time(options, processes),
+        by_signal(options, processes);
+    const bool is_first = processes.is_first();
+    if (!is_first) by_callback.ask();
+    if (!is_first) by_time.start_clock(3600);
+    std::string told;
+    for (training::StopCondition* stop : {&by_callback, &by_time}) {
+      const bool is_early = stop->is_met(state);
+      const bool anyone_saves = stop->agree(/*wants_to_save=*/is_first),
+                 nobody_saves = !stop->agree();
+      told +=
+          fmt::format("{} {} {} {}, ", is_early, anyone_saves, nobody_saves, stop->is_met(state));
+    }
+    if (!is_first) ::raise(SIGTERM);
+    by_signal.agree();
+    return told + fmt::format("{} {}", by_signal.is_met(state), by_signal.signal());
+  });
+  EXPECT_EQ(two[0], fmt::format("false true true true, false true true true, true {}", SIGTERM));
+  EXPECT_EQ(two[1], two[0]);
 }
 
 TEST(Processes, AnErrorOfOneIsToldByAll) {

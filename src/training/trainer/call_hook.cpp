@@ -1,5 +1,5 @@
-#pragma once
-// For the trainer alone: its files call callbacks by it.
+#include "training/trainer/call_hook.h"
+
 #include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -7,14 +7,35 @@
 #include "base/error.h"
 #include "perf/device.h"
 #include "perf/device_error.h"
+#include "training/callback.h"
 #include "training/profiler.h"
-#include "training/trainer.h"
 
 namespace cytra::training {
+namespace {
 
-template <class Hook>
-void Trainer::call(const char* name, Hook hook) {
-  for (const auto& callback : callbacks_) {
+/// Lets the callbacks see a batch while this lives.
+class ShownBatch {
+ public:
+  ShownBatch(Context& context, const data::Batch* batch) : context_(context) {
+    context_.batch = batch;
+  }
+  ~ShownBatch() { context_.batch = nullptr; }
+  ShownBatch(const ShownBatch&) = delete;
+  ShownBatch& operator=(const ShownBatch&) = delete;
+
+ private:
+  Context& context_;
+};
+
+}  // namespace
+
+void call_hook(const std::vector<std::shared_ptr<Callback>>& callbacks,
+               const char* name,
+               void (Callback::*hook)(Context&),
+               Context& context,
+               const data::Batch* batch) {
+  const ShownBatch shown(context, batch);
+  for (const auto& callback : callbacks) {
     const auto fail = [&](const std::string& what) {
       throw std::runtime_error(
           fmt::format("callbacks.{} failed in {}: {}", callback->name, name, what));
@@ -23,7 +44,7 @@ void Trainer::call(const char* name, Hook hook) {
       at::RecordFunction scope(at::RecordScope::USER_SCOPE);  // for profilers
       if (scope.isActive() && callback->name != kProfilerName)
         scope.before(fmt::format("callbacks.{}.{}", callback->name, name));
-      hook(*callback);
+      (callback.get()->*hook)(context);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

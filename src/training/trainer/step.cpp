@@ -1,38 +1,36 @@
-#include "training/step.h"
+#include "training/trainer/step.h"
 
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/rng.h"
 #include "base/strings.h"
-#include "io/safetensors.h"
-#include "nn/weights.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
+#include "training/trainer_options.h"
 
 namespace cytra::training {
 namespace {
 
 constexpr double kEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
 
-Pending update_by_host(Optimizer& optimizer,
-                       GradScaler& scaler,
-                       const TrainerOptions& options,
-                       const Rates& rates,
-                       const at::Tensor& loss) {
+PendingStep update_by_host(Optimizer& optimizer,
+                           GradScaler& scaler,
+                           const TrainerOptions& options,
+                           const Rates& rates,
+                           const at::Tensor& loss) {
   const double limit = options.gradient_clip_val.value_or(0);
   const bool clips_values = options.gradient_clip_algorithm == "value";
   const double scale = scaler.factor().defined() ? scaler.factor().item<double>() : 1;
-  Pending step;
+  PendingStep step;
   step.known.loss = loss.item<double>();
   step.known.grad_norm = optimizer.gradient_norm().item<double>() / scale;
   step.known.is_finite = std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
@@ -52,11 +50,11 @@ Pending update_by_host(Optimizer& optimizer,
   return step;
 }
 
-Pending update_on_device(Optimizer& optimizer,
-                         GradScaler& scaler,
-                         const TrainerOptions& options,
-                         const Rates& rates,
-                         const at::Tensor& loss) {
+PendingStep update_on_device(Optimizer& optimizer,
+                             GradScaler& scaler,
+                             const TrainerOptions& options,
+                             const Rates& rates,
+                             const at::Tensor& loss) {
   const double limit = options.gradient_clip_val.value_or(0);
   const at::Tensor& scale = scaler.factor();
   at::Tensor norm = optimizer.gradient_norm();
@@ -71,14 +69,14 @@ Pending update_on_device(Optimizer& optimizer,
   }
   optimizer.step({rates.lr, rates.momentum, divisor, found_inf});
   scaler.update(found_inf);
-  Pending step;
+  PendingStep step;
   step.coming.emplace(std::vector<at::Tensor>{loss, norm, found_inf});
   return step;
 }
 
 }  // namespace
 
-Outcome Pending::outcome() const {
+StepOutcome PendingStep::outcome() const {
   if (!coming) return known;
   const std::vector<double> numbers = coming->wait();
   return {numbers[0], numbers[1], numbers[2] == 0};
@@ -121,49 +119,16 @@ void backward(const at::Tensor& loss,
   }
 }
 
-Pending update(Optimizer& optimizer,
-               GradScaler& scaler,
-               const TrainerOptions& options,
-               const Rates& rates,
-               const at::Tensor& loss,
-               bool reads_at_once) {
+PendingStep update(Optimizer& optimizer,
+                   GradScaler& scaler,
+                   const TrainerOptions& options,
+                   const Rates& rates,
+                   const at::Tensor& loss,
+                   bool reads_at_once) {
   RECORD_USER_SCOPE("optimizer");
   const at::NoGradGuard no_grad;
   return (reads_at_once ? update_by_host : update_on_device)(
       optimizer, scaler, options, rates, loss);
-}
-
-std::string describe(const Pending& step, const Outcome& outcome) {
-  std::vector<std::string> ids = step.group.ids;
-  for (const data::Batch& batch : step.group.kept)
-    ids.insert(ids.end(), batch.ids.begin(), batch.ids.end());
-  const bool is_loss = !std::isfinite(outcome.loss);
-  return fmt::format("{} is {} at step {} (samples: {})",
-                     is_loss ? "the loss" : "the norm of the gradients",
-                     is_loss ? outcome.loss : outcome.grad_norm,
-                     step.step,
-                     fmt::join(ids, ", "));
-}
-
-std::string dump(const Pending& step,
-                 const Parts& parts,
-                 const config::Node& config,
-                 const std::string& folder) {
-  make_folders(folder);
-  const std::string stem = fmt::format("{}/step_{}", folder, step.step);
-  std::map<std::string, at::Tensor> tensors;
-  std::map<std::string, std::string> metadata;
-  for (std::size_t b = 0; b < step.group.kept.size(); ++b) {
-    const data::Batch& batch = step.group.kept[b];
-    for (const auto& [key, tensor] : batch.tensors)
-      tensors[fmt::format("{}.{}", b, key)] = tensor.cpu().contiguous();
-    metadata[fmt::format("{}.ids", b)] = join(batch.ids, "\n");
-  }
-  std::map<std::string, io::TensorView> views;
-  for (const auto& [name, tensor] : tensors) views[name] = nn::view_of(tensor);
-  io::write_safetensors(stem + ".safetensors", views, metadata);
-  write_snapshot(stem + ".ckpt", take_snapshot(parts, step.group.before, config));
-  return stem + ".ckpt";
 }
 
 }  // namespace cytra::training

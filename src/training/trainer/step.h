@@ -1,28 +1,27 @@
 #pragma once
-// One optimizer step: from gradients to weights. For the trainer alone.
-#include <map>
+// One optimizer step: from gradients to weights.
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/batch.h"
 #include "training/callback.h"
-#include "training/checkpoint.h"
-#include "training/readback.h"
-#include "training/trainer_options.h"
+#include "training/trainer/readback.h"
 
 namespace cytra::training {
 
+class GradScaler;
 struct Rates;
+struct TrainerOptions;
 
 /// What became of a step.
-struct Outcome {
+struct StepOutcome {
   double loss = 0, grad_norm = 0;  // joint 2-norm, unscaled, before clipping
   bool is_finite = true;           // else nothing was changed
 };
 
 /// The batches whose gradients make one step.
-struct Group {
+struct BatchGroup {
   int64_t size = 1, batches = 0;  // planned; done so far
   at::Tensor loss;                // mean over the batches, on the device
   std::vector<std::string> ids;
@@ -32,14 +31,14 @@ struct Group {
 };
 
 /// A step whose numbers may still be on their way from the device.
-struct Pending {
-  Outcome known;
+struct PendingStep {
+  StepOutcome known;               // where nothing is on its way
   std::optional<Readback> coming;  // loss, norm, finite or not
-  int64_t step = 0;                // its number, from 1
+  int64_t number = 0;              // of the step, from 1
   double lr = 0;
-  Group group = {};
+  BatchGroup group = {};
 
-  Outcome outcome() const;  // waits for the numbers
+  StepOutcome outcome() const;  // waits for the numbers
 };
 
 /// Sets torch's generators (the CPU's and the device's) for the step after state.step: what a step
@@ -60,21 +59,11 @@ void backward(const at::Tensor& loss,
 /// clipping together. When loss or gradients are not finite, nothing changes but the scale.
 /// `reads_at_once`: the host decides (a CPU); else the device does, and nothing waits for it.
 /// Source: torch.amp.GradScaler.unscale_/step/update and torch.nn.utils.clip_grad_norm_ / _value_.
-Pending update(Optimizer& optimizer,
-               GradScaler& scaler,
-               const TrainerOptions& options,
-               const Rates& rates,
-               const at::Tensor& loss,
-               bool reads_at_once);
-
-/// "the loss is nan at step 7 (samples: a, b)".
-std::string describe(const Pending& step, const Outcome& outcome);
-
-/// Writes <folder>/step_N.safetensors with the batches ("0.<key>", ids in the metadata) and
-/// step_N.ckpt, a checkpoint that goes on with just this step. Returns the latter's path.
-std::string dump(const Pending& step,
-                 const Parts& parts,
-                 const config::Node& config,
-                 const std::string& folder);
+PendingStep update(Optimizer& optimizer,
+                   GradScaler& scaler,
+                   const TrainerOptions& options,
+                   const Rates& rates,
+                   const at::Tensor& loss,
+                   bool reads_at_once);
 
 }  // namespace cytra::training

@@ -1,6 +1,7 @@
 // One step after the other, against torch.amp.GradScaler, clip_grad_norm_ and clip_grad_value_.
-#include "training/step.h"
+#include "training/trainer/step.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/registry.h"
@@ -9,6 +10,7 @@
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
+#include "training/trainer_options.h"
 
 namespace cytra {
 namespace {
@@ -61,7 +63,7 @@ void run_steps(const test::GoldenCase& golden, const std::string& more, bool rea
     const Node* broken = golden.node.at("broken").find_direct(std::to_string(step));
     set_gradients(parameters, step, scaler.factor(), broken);
     const training::Rates rates{optimizer->base_lr()};
-    const training::Outcome outcome =
+    const training::StepOutcome outcome =
         training::update(*optimizer, scaler, options, rates, at::ones({}), reads_at_once).outcome();
     const double norm = norms[step].item<double>();
     ASSERT_EQ(outcome.is_finite, std::isfinite(norm)) << step;
@@ -86,19 +88,35 @@ TEST(Step, EqualsTorchBothByTheHostAndOnTheDevice) {
   }
 }
 
+// SGD, since a step of Adam is the same whatever its gradients are divided by. The divisor of the
+// fused update is a float32 tensor also for weights in float64.
 TEST(Step, ClipsDoublesOnTheDevice) {
-  const auto optimizer = make<training::Optimizer>("{_target_: Adam}");
-  const at::Tensor weight = at::ones({3}, at::kDouble).requires_grad_(true);
-  optimizer->attach({{"w", weight}});
-  weight.mutable_grad() = at::ones({3}, at::kDouble);
-  training::TrainerOptions options;
-  options.gradient_clip_val = 0.1;
-  training::GradScaler scaler({}, false, at::kCPU);
-  const training::Rates rates{0.1};
-  const at::Tensor loss = at::ones({}, at::kDouble);
-  EXPECT_TRUE(training::update(*optimizer, scaler, options, rates, loss, /*reads_at_once=*/false)
-                  .outcome()
-                  .is_finite);
+  for (const std::string implementation : {"fused", "foreach"}) {
+    for (const double limit : {0.1, 10.0}) {  // the norm is 3
+      SCOPED_TRACE(implementation + " " + std::to_string(limit));
+      const auto optimizer =
+          make<training::Optimizer>("{_target_: SGD, lr: 0.1, " + implementation + ": true}");
+      const at::Tensor weight = at::ones({9}, at::kDouble).requires_grad_(true);
+      optimizer->attach({{"w", weight}});
+      weight.mutable_grad() = at::ones({9}, at::kDouble);
+      training::TrainerOptions options;
+      options.gradient_clip_val = limit;
+      training::GradScaler scaler({}, false, at::kCPU);
+      const training::StepOutcome outcome = training::update(*optimizer,
+                                                             scaler,
+                                                             options,
+                                                             training::Rates{0.1},
+                                                             at::ones({}, at::kDouble),
+                                                             /*reads_at_once=*/false)
+                                                .outcome();
+      EXPECT_TRUE(outcome.is_finite);
+      EXPECT_DOUBLE_EQ(outcome.grad_norm, 3);
+      const double gradient = std::min(1.0, limit / 3);
+      EXPECT_LT(
+          test::max_difference(weight.detach(), at::full({9}, 1 - 0.1 * gradient, at::kDouble)),
+          1e-8);
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,10 +25,15 @@ class CheckpointWriter {
   /// The memory of the newest written snapshot, to be used again. Waits as wait() does.
   Snapshot reusable();
   /// Writes once, to the first path; the others become links to the same file (copies where the
-  /// file system has no links). Then, when all is on the disk, `remove` is removed, unless it was
-  /// just written. Warns once when the disk has no room for three more. Throws: what the write
-  /// before threw.
-  void write(Snapshot snapshot, std::vector<std::string> paths, std::vector<std::string> remove);
+  /// file system has no links). Of a path that is there several times the last counts: last.ckpt,
+  /// asked for by several callbacks, comes after all that its state names. Then, when all is on the
+  /// disk, `remove` is removed, unless it was just written. Warns once when the disk has no room
+  /// for three more. `undo`, one for each path: then this write is waited for, and when it fails
+  /// that is a warning, and these are called, the last first. Throws: what the write before threw.
+  void write(Snapshot snapshot,
+             std::vector<std::string> paths,
+             std::vector<std::string> remove,
+             const std::vector<std::function<void()>>& undo = {});
   /// Until all is on the disk. Throws: what the write threw, once.
   void wait();
 

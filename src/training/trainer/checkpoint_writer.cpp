@@ -1,8 +1,9 @@
-#include "training/checkpoint_writer.h"
+#include "training/trainer/checkpoint_writer.h"
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -44,7 +45,13 @@ Snapshot CheckpointWriter::reusable() {
 
 void CheckpointWriter::write(Snapshot snapshot,
                              std::vector<std::string> paths,
-                             std::vector<std::string> remove) {
+                             std::vector<std::string> remove,
+                             const std::vector<std::function<void()>>& undo) {
+  const bool is_forgiven = undo.size() == paths.size();
+  for (auto path = paths.begin(); path != paths.end();) {
+    const bool comes_again = std::find(path + 1, paths.end(), *path) != paths.end();
+    path = comes_again ? paths.erase(path) : path + 1;
+  }
   wait();
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // may throw
   {
@@ -52,6 +59,13 @@ void CheckpointWriter::write(Snapshot snapshot,
     job_ = Job{std::move(snapshot), std::move(paths), std::move(remove)};
   }
   changed_.notify_all();
+  if (!is_forgiven) return;
+  try {
+    wait();
+  } catch (const Error& error) {
+    log::warn("{}; the training goes on without this checkpoint", error.what());
+    for (auto one = undo.rbegin(); one != undo.rend(); ++one) (*one)();
+  }
 }
 
 void CheckpointWriter::wait() {

@@ -1,8 +1,4 @@
-#include "training/feeds.h"
-
-#include <algorithm>
-
-#include <ATen/ATen.h>
+#include "training/trainer/feeds.h"
 
 #include "base/error.h"
 
@@ -22,15 +18,6 @@ data::Batch Feeds::at(int64_t place) {
   data::Batch batch = *last;
   batch.number = place;
   return batch;
-}
-
-void cast(data::Batch& batch, at::ScalarType type) {
-  if (type == at::kFloat) return;
-  const auto change = [type](at::Tensor& tensor) {
-    if (tensor.is_floating_point()) tensor = tensor.to(type);
-  };
-  for (auto& [key, tensor] : batch.tensors) change(tensor);
-  for (auto& [key, list] : batch.lists) std::for_each(list.begin(), list.end(), change);
 }
 
 }  // namespace cytra::training

@@ -1,0 +1,67 @@
+#include "training/trainer/stop_condition.h"
+
+#include <array>
+
+#include <ATen/ATen.h>
+
+#include "base/signals.h"
+#include "training/callback.h"
+#include "training/processes/processes.h"
+#include "training/trainer_options.h"
+
+namespace cytra::training {
+
+StopCondition::StopCondition(const TrainerOptions& options, Processes& processes)
+    : options_(options), processes_(processes) {}
+
+void StopCondition::start_clock(double seconds_before) {
+  begin_ = std::chrono::steady_clock::now();
+  seconds_before_ = seconds_before;
+}
+
+double StopCondition::seconds() const {
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin_;
+  return seconds_before_ + since.count();
+}
+
+StopCondition::Reasons StopCondition::own_reasons() const {
+  return {
+      signal_received(), options_.max_seconds >= 0 && seconds() >= options_.max_seconds, is_asked_};
+}
+
+bool StopCondition::agree(bool wants_to_save) {
+  if (processes_.is_alone()) return wants_to_save;
+  constexpr std::size_t kCount = kEndSignals.size();
+  const Reasons own = own_reasons();
+  std::array<double, kCount + 3> all{};
+  for (std::size_t s = 0; s < kCount; ++s) all[s] = own.signal == kEndSignals[s] ? 1 : 0;
+  all[kCount] = own.is_late ? 1 : 0;
+  all[kCount + 1] = own.is_asked ? 1 : 0;
+  all[kCount + 2] = wants_to_save ? 1 : 0;
+  const at::Tensor votes = at::tensor(all, at::kDouble);
+  processes_.sum({votes});
+  const double* sums = votes.const_data_ptr<double>();
+  for (std::size_t s = 0; s < kCount && agreed_.signal == 0; ++s) {
+    if (sums[s] > 0) agreed_.signal = kEndSignals[s];
+  }
+  agreed_.is_late = sums[kCount] > 0;
+  agreed_.is_asked = sums[kCount + 1] > 0;
+  return sums[kCount + 2] > 0;
+}
+
+bool StopCondition::is_met(const TrainState& state) const {
+  const Reasons reasons = processes_.is_alone() ? own_reasons() : agreed_;
+  if (reasons.signal != 0 || reasons.is_late) return true;
+  if (options_.max_steps >= 0 && state.step >= options_.max_steps) return true;
+  return reasons.is_asked && state.epoch >= options_.min_epochs && state.step >= options_.min_steps;
+}
+
+int StopCondition::signal() const {
+  return processes_.is_alone() ? signal_received() : agreed_.signal;
+}
+
+bool StopCondition::is_interrupted() const {
+  return signal() != 0 || processes_.others_signal() != 0;
+}
+
+}  // namespace cytra::training

@@ -1,0 +1,49 @@
+#pragma once
+#include <chrono>
+
+namespace cytra::training {
+
+class Processes;
+struct TrainerOptions;
+struct TrainState;
+
+/// What ends a training before its last epoch: max_steps, max_time, a callback, or a signal
+/// (base/signals.h). Processes that train together end at the same edge of a step: what one of them
+/// knows counts once they have agreed.
+class StopCondition {
+ public:
+  /// Keeps references to both.
+  StopCondition(const TrainerOptions& options, Processes& processes);
+
+  /// max_time counts from now on, and from so many seconds that a checkpoint has spent before.
+  void start_clock(double seconds_before);
+  double seconds() const;  // spent on the training so far
+  /// A callback asks to stop, which is done after min_epochs and min_steps.
+  void ask() { is_asked_ = true; }
+
+  /// The processes tell each other what they know; all call it at the same place of the loop.
+  /// Returns whether any of them `wants_to_save`: then all of them do.
+  bool agree(bool wants_to_save = false);
+
+  bool is_met(const TrainState& state) const;
+  /// The signal that ends the training, in whichever process, or 0.
+  int signal() const;
+  /// Whether any process got a signal, also before they could agree: long work may break off.
+  bool is_interrupted() const;
+
+ private:
+  struct Reasons {
+    int signal = 0;
+    bool is_late = false, is_asked = false;
+  };
+  Reasons own_reasons() const;
+
+  const TrainerOptions& options_;
+  Processes& processes_;
+  bool is_asked_ = false;  // by a callback of this process
+  Reasons agreed_;         // of several processes
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  double seconds_before_ = 0;
+};
+
+}  // namespace cytra::training

@@ -1,0 +1,76 @@
+#include "training/trainer/training_log.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "perf/device.h"
+#include "training/callback.h"
+#include "training/trainer/step.h"
+
+namespace cytra::training {
+
+TrainingLog::TrainingLog(const std::vector<std::shared_ptr<Logger>>& loggers,
+                         TrainState& state,
+                         c10::Device device)
+    : loggers_(loggers), state_(state), device_(device) {}
+
+void TrainingLog::send(const Metrics& metrics) {
+  for (const auto& logger : loggers_) logger->log(metrics, state_.epoch, state_.step);
+}
+
+void TrainingLog::log(const Metrics& metrics) {
+  for (const auto& [name, value] : metrics) state_.metrics[name] = value;
+  send(metrics);
+}
+
+void TrainingLog::add_batch(double waited_s, std::chrono::steady_clock::time_point begin) {
+  timing_.add(waited_s, begin);
+}
+
+void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clipped) {
+  const data::Timing times = timing_.since(logged_);
+  logged_ = timing_;
+  Metrics metrics{{"train/loss_step", outcome.loss}, {"lr", lr}};
+  if (is_clipped) metrics["grad_norm"] = outcome.grad_norm;
+  if (state_.skipped > 0) metrics["skipped_steps"] = static_cast<double>(state_.skipped);
+  for (const auto& [name, value] : metrics) state_.metrics[name] = value;
+  if (times.batches > 0) {  // else it is a CPU's first step, which is not over
+    metrics["data_time"] = times.data_s();
+    metrics["step_time"] = times.step_s();
+  }
+  send(metrics);
+  note_ = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state_.epoch, outcome.loss, lr);
+  for (const auto& [name, value] : state_.metrics) {
+    if (name.rfind("val/", 0) == 0) note_ += fmt::format(" {} {:.4f}", name, value);
+  }
+  note_ += fmt::format(" data {:.0f}%", 100 * times.data_share());
+  if (device_.is_cuda()) note_ += " GPU " + format_bytes(perf::peak_memory(device_));
+}
+
+void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {
+  log(metrics);
+  std::string line = fmt::format("epoch {} step {}", state_.epoch, state_.step);
+  if (total_steps >= 0) line += fmt::format("/{}", total_steps);
+  line += ":";
+  for (const auto& [name, value] : metrics) line += fmt::format(" {} {:.4f}", name, value);
+  log::info("{}", line);
+}
+
+void TrainingLog::begin_progress(int64_t total_steps) {
+  progress_ = std::make_unique<Progress>("training", total_steps, state_.step);
+}
+
+void TrainingLog::show_step() {
+  if (progress_) progress_->update(state_.step, note_);
+}
+
+void TrainingLog::show_validation(int64_t done, int64_t batches) {
+  if (progress_) progress_->show_part("validation", done, batches);
+}
+
+void TrainingLog::end_progress() {
+  if (progress_) progress_->finish();
+}
+
+}  // namespace cytra::training

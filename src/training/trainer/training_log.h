@@ -1,0 +1,56 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "base/progress.h"
+#include "data/timing.h"
+#include "training/logger.h"
+
+namespace cytra::training {
+
+struct StepOutcome;
+struct TrainState;
+
+/// What a training says of itself: metrics to the loggers and into `state.metrics`, and the line of
+/// progress, which has the newest of them.
+class TrainingLog {
+ public:
+  /// Keeps references to the loggers and the state.
+  TrainingLog(const std::vector<std::shared_ptr<Logger>>& loggers,
+              TrainState& state,
+              c10::Device device);
+
+  void log(const Metrics& metrics);
+  /// A batch that began at `begin` has been trained, after waiting so long for the loader.
+  void add_batch(double waited_s, std::chrono::steady_clock::time_point begin);
+  /// The numbers of the newest step, with the mean times of the batches since the last call. Times
+  /// go to the loggers alone, as they are never the same again; the norm of gradients that are
+  /// clipped is told.
+  void log_step(const StepOutcome& outcome, double lr, bool is_clipped);
+  /// Metrics of a validation, also as a line of text.
+  void log_validation(const Metrics& metrics, int64_t total_steps);
+
+  /// Shows progress until end_progress(); before and after it nothing is shown.
+  void begin_progress(int64_t total_steps);
+  void show_step();
+  void show_validation(int64_t done, int64_t batches);
+  void end_progress();
+
+  const data::Timing& timing() const { return timing_; }  // of all batches
+
+ private:
+  void send(const Metrics& metrics);
+  const std::vector<std::shared_ptr<Logger>>& loggers_;
+  TrainState& state_;
+  c10::Device device_;
+  std::unique_ptr<Progress> progress_;  // null: not shown
+  std::string note_;                    // what the line of progress says after its numbers
+  data::Timing timing_, logged_;        // of all batches; as of the last log_step()
+};
+
+}  // namespace cytra::training
