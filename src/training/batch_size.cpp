@@ -28,8 +28,12 @@ bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
   return 2.0 * static_cast<double>(peak) > 0.85 * (static_cast<double>(used) + free);
 }
 
-data::Batch repeated(const data::Batch& one, int64_t times, c10::Device device) {
+data::Batch repeated(const data::Batch& one,
+                     int64_t times,
+                     const Precision& precision,
+                     c10::Device device) {
   data::Batch batch = one;
+  cast(batch, precision.parameters);
   for (auto& [key, tensor] : batch.tensors) {
     std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
     repeats[0] = times;
@@ -78,7 +82,7 @@ int64_t find_batch_size(Task& task,
     perf::reset_peak_memory(device);
     double rate = 0;
     try {
-      rate = rate_of(task, repeated(one, size, device), precision, device);
+      rate = rate_of(task, repeated(one, size, precision, device), precision, device);
     } catch (const std::exception& error) {
       if (size == 1 || !perf::is_out_of_memory(error)) throw;
       break;

@@ -170,6 +170,12 @@ TEST_F(Loading, BatchSizeAutoIsTriedOutAndKept) {
   EXPECT_EQ(again.err.find("data.batch_size=AUTO: "), std::string::npos) << "not tried out again";
 }
 
+TEST_F(Loading, BatchSizeAutoTriesThePrecisionOfTheTraining) {
+  const Outcome outcome =
+      shell(train("data.batch_size=AUTO trainer.precision=bf16-true trainer.max_steps=1", "short"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
 TEST_F(Loading, AnotherBatchSizeKeepsThePlaceInTheEpoch) {
   ASSERT_EQ(shell(train("data.batch_size=2 trainer.max_steps=3")).code, 0);
   const Outcome outcome = shell(train(
