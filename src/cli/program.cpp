@@ -94,11 +94,22 @@ std::vector<std::string> with_rest(const Program& program,
   return overrides;
 }
 
+/// Loads the engine, and with it libgomp, whose threads spin between two pieces of work. Trainings
+/// side by side take the cores from each other so; a short spin costs one that is alone nothing.
+SharedLibrary open_engine() {
+  const char* const name = "GOMP_SPINCOUNT";  // libgomp reads it once, while it is loaded
+  const bool is_ours = std::getenv(name) == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr;
+  if (is_ours) ::setenv(name, "1000", 1);
+  SharedLibrary engine(path_beside(&run, "libcytra.so"), SharedLibrary::Symbols::global);
+  if (is_ours) ::unsetenv(name);  // what this process starts decides for itself
+  return engine;
+}
+
 /// A function of the engine by its name.
 template <class Argument>
 auto load_engine(const char* name) {
   using Entry = int (*)(Argument&);
-  SharedLibrary engine(path_beside(&run, "libcytra.so"), SharedLibrary::Symbols::global);
+  SharedLibrary engine = open_engine();
   if (!engine.is_loaded()) {
     const std::string& why = engine.problem();
     for (const char* sign : {"failed to map", "allocate memory", "cannot map"}) {
