@@ -45,7 +45,8 @@ class Env:
 
 @dataclasses.dataclass
 class Comparison:
-    """One piece of work. `figures`: label -> "wall" (s), "cpu" (s), "rss" (MB), or "json:a.b" and a unit, read from the
+    """One piece of work. `figures`: label -> "wall" (s), "cpu" (s), its parts
+    "user" and "sys" (s), "rss" (MB), or "json:a.b" and a unit, read from the
     JSON object that both commands print; less is better."""
 
     name: str
@@ -78,7 +79,8 @@ def run_once(command, env, timeout):
         if process.returncode != 0:
             tail = (err.read().decode(errors="replace") + text)[-3000:]
             fail(f"{shlex.join(map(str, command))}\nended with {process.returncode} after {wall:.1f} s:\n{tail}")
-    return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "rss": usage.ru_maxrss / 1024, "stdout": text}
+    return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "user": usage.ru_utime, "sys": usage.ru_stime,
+            "rss": usage.ru_maxrss / 1024, "stdout": text}
 
 
 def read_json(text):
@@ -105,7 +107,7 @@ def figure(source, result):
 
 
 def unit(source):
-    return {"wall": "s", "cpu": "s", "rss": "MB"}.get(source) or (source.split() + [""])[1]
+    return {"wall": "s", "cpu": "s", "user": "s", "sys": "s", "rss": "MB"}.get(source) or (source.split() + [""])[1]
 
 
 def number(value):
