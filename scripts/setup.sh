@@ -14,7 +14,8 @@ torch_pins=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cup
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
           libblosc-dev libzstd-dev liblz4-dev libxxhash-dev pkg-config libgtest-dev libgloo-dev)
-optional=(ccache mold)  # left out where the distribution lacks them: these only make a build faster
+# Left out where the distribution lacks them: the first two make a build faster, the third the programs.
+optional=(ccache mold libjemalloc-dev)
 declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev)
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)

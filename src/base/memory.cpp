@@ -10,8 +10,20 @@
 
 #include "base/strings.h"
 
+// Of jemalloc, null in a process without it: a library of ours never asks for it to be loaded.
+extern "C" int mallctl(const char* name,
+                       void* old,
+                       std::size_t* old_size,
+                       void* value,
+                       std::size_t value_size) __attribute__((weak));
+
 namespace cytra {
 namespace {
+
+int64_t heap_number(const char* name) {
+  std::size_t number = 0, size = sizeof number;
+  return ::mallctl(name, &number, &size, nullptr, 0) == 0 ? static_cast<int64_t>(number) : 0;
+}
 
 /// The number after `name`, which begins a line of the file, or the file's first; none where there
 /// is no number ("max", "unlimited").
@@ -80,7 +92,22 @@ AvailableMemory available_memory(const std::string& root) {
   const auto space = number_of(root + "/proc/self/limits", "Max address space");
   const auto pages = number_of(root + "/proc/self/statm");
   if (space && pages) take(*space - *pages * ::sysconf(_SC_PAGESIZE), "ulimit -v");
+  if (const auto heap = heap_statistics(); heap && least.bytes < INT64_MAX)
+    least.bytes += heap->unused;
   return least;
+}
+
+std::optional<HeapStatistics> heap_statistics() {
+  if (::mallctl == nullptr) return {};
+  uint64_t now = 1;  // any number: the statistics are taken anew
+  if (::mallctl("epoch", nullptr, nullptr, &now, sizeof now) != 0) return {};
+  return HeapStatistics{
+      heap_number("stats.allocated"),
+      heap_number("stats.arenas.4096.pdirty") * heap_number("arenas.page")};  // 4096: of all arenas
+}
+
+void release_unused_memory() {
+  if (::mallctl != nullptr) ::mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
 }
 
 }  // namespace cytra

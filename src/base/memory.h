@@ -1,6 +1,7 @@
 #pragma once
-// The memory at hand, for plans that should fit before they start.
+// The memory at hand, for plans that should fit before they start; and the heap.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace cytra {
@@ -12,7 +13,18 @@ struct AvailableMemory {
 
 /// The least of what the machine has left (with its swap), of what its control groups (v1 or v2,
 /// those around it, too) leave it, and of `ulimit -v`. Pages of files that a group can drop count
-/// as left. Costs a few reads of /proc and /sys. `root`: of another file system, for tests.
+/// as left, and so does what the heap keeps unused. Costs a few reads of /proc and /sys. `root`: of
+/// another file system, for tests.
 AvailableMemory available_memory(const std::string& root = "");
+
+/// The heap of this process, in bytes.
+struct HeapStatistics {
+  int64_t allocated = 0;  // what was asked for and not freed
+  int64_t unused = 0;     // kept for later; part of the resident memory
+};
+/// As jemalloc counts them, the allocator of the programs; none in a process without it.
+std::optional<HeapStatistics> heap_statistics();
+/// Gives what the heap keeps unused back to the system; does nothing without jemalloc.
+void release_unused_memory();
 
 }  // namespace cytra

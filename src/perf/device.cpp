@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "perf/cuda_driver.h"
@@ -150,6 +151,7 @@ void reset_peak_memory(c10::Device device) {
   if (device.is_cuda()) {
     at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
   } else {
+    release_unused_memory();  // else the peak would be that of what was done before
     std::ofstream("/proc/self/clear_refs") << "5";  // Linux: the peak becomes the present value
   }
 }

@@ -15,7 +15,8 @@ int64_t free_memory(c10::Device device) {
 }
 
 void empty_cache(c10::Device device) {
-  if (device.is_cuda()) at::getDeviceAllocator(device.type())->emptyCache();
+  if (device.is_cpu()) return release_unused_memory();
+  at::getDeviceAllocator(device.type())->emptyCache();
 }
 
 }  // namespace cytra::perf

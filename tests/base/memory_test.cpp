@@ -94,5 +94,10 @@ TEST(MemoryOfThisMachine, IsKnown) {
   EXPECT_LT(bytes, int64_t{1} << 50);
 }
 
+TEST(HeapStatistics, AreNoneInAHostWithoutJemalloc) {
+  EXPECT_FALSE(heap_statistics());
+  release_unused_memory();  // does nothing
+}
+
 }  // namespace
 }  // namespace cytra

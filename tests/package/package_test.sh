@@ -23,7 +23,9 @@ launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 cmake -S "$example" -B installed -DCMAKE_PREFIX_PATH="$here" -DCYTRA_TORCH="$torch" "${launcher[@]}"
 cmake --build installed
-installed/train_your_task | tee results.txt
+OMP_DISPLAY_ENV=VERBOSE installed/train_your_task 2>messages.txt | tee results.txt
+if ldd installed/train_your_task | grep -q jemalloc; then fail "the library brought its host an allocator"; fi
+if grep -q "GOMP_SPINCOUNT = '1000'" messages.txt; then fail "the library set its host's threads"; fi
 awk -F ': ' '{ value[$1] = $2 }
   END { exit !(value["loss after"] < 0.6 * value["loss before"] && value["best checkpoint"] != "") }' results.txt ||
   fail 'the loss did not fall'

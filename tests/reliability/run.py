@@ -65,6 +65,8 @@ CASES = {
             "each process listens at; c10d's own messages and garbage sent there"),
     "R30": (streams.readers, "a reader of the messages that goes away, and closed or full streams, change nothing but what is "
             "read", "train with stdin, stdout and stderr closed, into head, to a reader that has ended, to a full device"),
+    "R31": (surroundings.growth, "memory does not grow with the steps of a training nor the images of predict", "resident "
+            "memory at half of a long run and at its end"),
 }
 
 

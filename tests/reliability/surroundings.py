@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from runs import Skipped, expect, header, hint, run, start, value_of
+from runs import Skipped, curve, expect, header, hint, run, start, value_of
 
 
 def write_tiff(path, values, width, kind="f"):
@@ -145,6 +145,43 @@ def memory(programs, full, count, random):
         codes[done.returncode] = codes.get(done.returncode, 0) + 1
     expect(codes.get(5, 0) > 0 and codes.get(0, 0) > 0, f"exit codes {codes}")
     return f"{levels} levels", f"{codes[5]} times exit 5 with a hint, {codes[0]} times done"
+
+
+def growth(programs, full, count, random):
+    """Resident memory reaches its level early: half of a run later it is what it was, but for a few MB."""
+    images, steps = (200, 1000) if full else (60, 200)
+    output, slack = programs.folder / "long", 8  # MB
+    done = run(programs.train(output, f"trainer.max_steps={steps}", "trainer.max_epochs=-1", "trainer.limit_val_batches=0",
+                              "callbacks.model_checkpoint.every_n_train_steps=50", "trainer.accumulate_grad_batches=1",
+                              "+callbacks.stats._target_=DeviceStatsMonitor"))
+    expect(done.returncode == 0, done.err)
+    resident = {step: float(value) for (step, name), value in curve([output]).items() if name == "device/rss_mb"}
+    half, end = (max(mb for step, mb in resident.items() if step <= most) for most in (steps // 2, steps))
+    expect(end <= half + slack, f"train: {half:.0f} MB in {steps // 2} steps, {end:.0f} MB in {steps}")
+
+    folder = programs.folder / "sizes"
+    folder.mkdir()
+    sizes = [(random.randint(32, 400), random.randint(32, 400)) for _ in range(10)]
+    for i in range(images):  # every size among the first ten, then in any order
+        height, width = sizes[i] if i < len(sizes) else random.choice(sizes)
+        write_tiff(folder / f"{i:03}.tif", [float((x * 7) % 53) for x in range(height * width)], width)
+    masks = programs.folder / "masks"
+    process = start(programs.predict(output / "checkpoints/last.ckpt", folder, masks, "inference_args.roi_size=[128,128]"))
+    peaks = []  # MB, and how many images were done
+    while process.poll() is None:
+        try:
+            peak = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text()).group(1)) / 1024
+            peaks.append((peak, len(list(masks.glob("*.ome.tif")))))
+        except (OSError, AttributeError):
+            pass
+        time.sleep(0.01)
+    process.out, process.err = process.communicate()
+    expect(process.returncode == 0, process.err)
+    early = max(peak for peak, written in peaks if written <= images // 2)
+    late = peaks[-1][0]
+    expect(late <= early + slack, f"predict: {early:.0f} MB in {images // 2} images, {late:.0f} MB in {images}")
+    return (f"{steps} steps, {images} images of 10 sizes",
+            f"train {half:.0f} MB at half, {end:.0f} MB at the end; predict {early:.0f} and {late:.0f} MB")
 
 
 def environment(programs, full, count, random):

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/memory.h"
 #include "config/registry.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -39,6 +40,9 @@ class DeviceStatsMonitor final : public Callback {
       const double busy = static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
       if (wall.count() > 0) metrics["device/cpu_percent"] = 100 * busy / wall.count();
       metrics["device/rss_mb"] = static_cast<double>(perf::used_memory(c10::kCPU)) / kMegabyte;
+      // The resident memory stays at its peak: what is in use shows whether something grows.
+      if (const auto heap = heap_statistics())
+        metrics["device/heap_mb"] = static_cast<double>(heap->allocated) / kMegabyte;
       begin_ = Clock::now();
       cpu_begin_ = std::clock();
     }

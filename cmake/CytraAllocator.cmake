@@ -1,0 +1,17 @@
+# cytra_allocator: jemalloc and its settings, for the programs alone: a host of our libraries keeps its allocator. Shared,
+# so that LD_PRELOAD (another allocator, heaptrack) still comes before it. Sanitizers bring an allocator of their own.
+set(CYTRA_JEMALLOC AUTO CACHE STRING "jemalloc for the programs: AUTO (when it is found), ON or OFF")
+set_property(CACHE CYTRA_JEMALLOC PROPERTY STRINGS AUTO ON OFF)
+if(CYTRA_JEMALLOC STREQUAL "OFF" OR CYTRA_SANITIZE)
+  return()
+endif()
+find_library(CYTRA_JEMALLOC_LIBRARY jemalloc)
+if(NOT CYTRA_JEMALLOC_LIBRARY)
+  if(CYTRA_JEMALLOC STREQUAL "ON")
+    message(FATAL_ERROR "CYTRA_JEMALLOC=ON, but it was not found: install libjemalloc-dev")
+  endif()
+  message(STATUS "No libjemalloc-dev: the programs take the C library's allocator, and a third more CPU time")
+  return()
+endif()
+add_library(cytra_allocator OBJECT ${CMAKE_SOURCE_DIR}/tools/allocator/jemalloc.cpp)
+target_link_libraries(cytra_allocator PRIVATE cytra_flags)
