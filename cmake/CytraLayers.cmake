@@ -1,6 +1,7 @@
 # cytra_layer(nn [TORCH] [DEPENDS libs...]): all of src/nn as one OBJECT library, so no static registrar is dropped.
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
 # cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program; a ctest per test, or with SLOW one for all.
+# EXCEPT names a folder in it that is a program of its own.
 # Eight sources of a target as one. So what they have in anonymous namespaces must differ in name within a layer.
 function(cytra_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${CYTRA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
@@ -53,12 +54,16 @@ function(cytra_library name)
   target_link_libraries(${name} PRIVATE cytra_flags ${CMAKE_DL_LIBS} PUBLIC ${ARG_LINKS})
 endfunction()
 
-function(cytra_tests name)
-  cmake_parse_arguments(ARG "TORCH;SLOW" "" "LINKS;LABELS" ${ARGN})
+function(cytra_tests folder)
+  cmake_parse_arguments(ARG "TORCH;SLOW" "EXCEPT" "LINKS;LABELS" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
+  if(ARG_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "/${folder}/${ARG_EXCEPT}/")
+  endif()
   if(NOT sources)
     return()
   endif()

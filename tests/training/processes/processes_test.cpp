@@ -1,4 +1,4 @@
-// Trainings of two processes, forked from a test that has no threads yet.
+// Trainings of two processes, forked from a program that has no threads yet, hence one of its own.
 #include "training/processes/processes.h"
 
 #include <csignal>
