@@ -2,9 +2,9 @@
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
 # cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program; a ctest per test, or with SLOW one for all.
 # EXCEPT names a folder in it that is a program of its own.
-# Eight sources of a target as one. So what they have in anonymous namespaces must differ in name within a layer.
+# Sixteen sources of a target as one. So what they have in anonymous namespaces must differ in name within a layer.
 function(cytra_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CYTRA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CYTRA_UNITY} UNITY_BUILD_BATCH_SIZE 16)
   if(CYTRA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # meant for headers: each source is included once
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()

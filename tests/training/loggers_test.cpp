@@ -20,10 +20,10 @@
 namespace cytra::training {
 namespace {
 
-std::shared_ptr<Logger> make(const std::string& target,
-                             const std::string& folder,
-                             int64_t step = 0,
-                             const std::string& options = "") {
+std::shared_ptr<Logger> make_logger(const std::string& target,
+                                    const std::string& folder,
+                                    int64_t step = 0,
+                                    const std::string& options = "") {
   const auto logger =
       cytra::make<Logger>("{_target_: " + target + ", save_dir: '" + folder + "'" + options + "}");
   static const config::Node tree = config::parse_yaml(
@@ -45,27 +45,28 @@ TEST(CsvLogger, GrowsByColumnsAndRows) {
   const test::TmpDir dir;
   const std::string path = dir / "csv/version_0/metrics.csv";
   {
-    const auto logger = make("CSVLogger", dir.path());
+    const auto logger = make_logger("CSVLogger", dir.path());
     logger->log({{"a", 1.5}}, 0, 1);
     logger->log({{"a", 2}}, 0, 2);
     logger->log({{"b", 3}}, 1, 2);
     logger->log({{"a", 4}, {"b", std::nan("")}}, 1, 3);
   }
   EXPECT_EQ(read_file(path), "epoch,step,a,b\n0,1,1.5,\n0,2,2,\n1,2,,3\n1,3,4,nan\n");
-  make("CSVLogger", dir.path(), 2)->log({{"b", 5}, {"c", 6}}, 1, 3);  // from a checkpoint of step 2
+  make_logger("CSVLogger", dir.path(), 2)
+      ->log({{"b", 5}, {"c", 6}}, 1, 3);  // from a checkpoint of step 2
   EXPECT_EQ(read_file(path), "epoch,step,a,b,c\n0,1,1.5,,\n0,2,2,,\n1,2,,3,\n1,3,,5,6\n");
-  make("CSVLogger", dir.path())->log({{"c", 7}}, 0, 1);
+  make_logger("CSVLogger", dir.path())->log({{"c", 7}}, 0, 1);
   EXPECT_EQ(read_file(path), "epoch,step,c\n0,1,7\n");
 }
 
 TEST(JsonLogger, WritesAnObjectPerRow) {
   const test::TmpDir dir;
   {
-    const auto logger = make("JSONLogger", dir.path());
+    const auto logger = make_logger("JSONLogger", dir.path());
     logger->log({{"val/dice", 0.25}, {"a \"b\"", -1e-20}}, 0, 1);
     logger->log({{"loss", std::nan("")}, {"inf", INFINITY}}, 3, 20);
   }
-  make("JSONLogger", dir.path(), 19)->log({{"loss", 1}}, 3, 20);
+  make_logger("JSONLogger", dir.path(), 19)->log({{"loss", 1}}, 3, 20);
   std::ifstream file(dir / "metrics.jsonl");
   std::vector<nlohmann::json> rows;
   for (std::string line; std::getline(file, line);) rows.push_back(nlohmann::json::parse(line));
@@ -76,7 +77,7 @@ TEST(JsonLogger, WritesAnObjectPerRow) {
   EXPECT_GT(rows[0].at("time"), 1.7e9);
   EXPECT_EQ(rows[1].at("loss"), 1);
   {
-    const auto logger = make("JSONLogger", dir.path());
+    const auto logger = make_logger("JSONLogger", dir.path());
     logger->log({{"loss", std::nan("")}, {"inf", INFINITY}}, 3, 20);
   }
   const auto row = nlohmann::json::parse(read_file(dir / "metrics.jsonl"));
@@ -90,7 +91,7 @@ TEST(TensorBoardLogger, WritesWhatItGets) {
   const char* wanted = std::getenv("CYTRA_EVENTS_DIR");
   const std::string dir = wanted != nullptr ? wanted : own.path();
   {
-    const auto logger = make("TensorBoardLogger", dir);
+    const auto logger = make_logger("TensorBoardLogger", dir);
     for (int64_t step = 1; step <= 10; ++step)
       logger->log({{"val/loss", 1.0 / static_cast<double>(step)}}, step / 5, step);
     logger->log_image("sample", picture(7), 10);
@@ -112,13 +113,13 @@ TEST(TensorBoardLogger, WritesWhatItGets) {
   EXPECT_EQ(records[2].find("RandFlipd"), std::string::npos);
   EXPECT_NE(records[15].find("\x89PNG"), std::string::npos);
   {  // from a checkpoint of step 6
-    const auto logger = make("TensorBoardLogger", dir, 6);
+    const auto logger = make_logger("TensorBoardLogger", dir, 6);
     logger->log({{"val/loss", 0.125}}, 1, 7);
     logger->log_text("outcome", "finished", 7);
     logger->close({{"val/loss", 0.125}});
   }
   EXPECT_TRUE(std::filesystem::exists(first));  // its later steps are TensorBoard's to leave out
-  make("TensorBoardLogger", dir + "/other", 0, ", name: null, version: 2, prefix: p")
+  make_logger("TensorBoardLogger", dir + "/other", 0, ", name: null, version: 2, prefix: p")
       ->log({{"a", 1}}, 0, 1);
   EXPECT_NE(read_file(test::only_file(dir + "/other/version_2")).find("p-a"), std::string::npos);
 }
@@ -176,7 +177,7 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
   write_file(dir / "train.log",
              "2026-01-01 00:00:00 begin\n2026-01-01 00:00:01 warning: a <bad> image\n"
              "2026-01-01 00:00:02 warning: a <bad> image\n");
-  const auto logger = make("HTMLReport", dir.path());
+  const auto logger = make_logger("HTMLReport", dir.path());
   for (int64_t step = 1; step <= 5000; ++step) {
     logger->log({{"lr-AdamW", 0.1}}, 0, step);
     logger->log({{"train/loss_step", 1.0 / static_cast<double>(step)},

@@ -21,7 +21,7 @@ const Json& list_at(const Json& json, const char* key, const std::string& place,
 }
 
 /// Micrometres per unit; 0 for a unit that is no length, as "pixel".
-double micrometres(const std::string& unit) {
+double length_unit_um(const std::string& unit) {
   constexpr std::pair<const char*, double> kUnits[] = {
       {"micrometer", 1},    {"micrometre", 1},     {"um", 1},
       {"\xC2\xB5m", 1},     {"\xCE\xBCm", 1},      {"micron", 1},
@@ -212,7 +212,7 @@ OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group) {
     for (std::size_t i = 0; i < 3; ++i) {
       if (indices[i] < 0) continue;
       const auto k = static_cast<std::size_t>(indices[i]);
-      const double factor = !axes[k].unit.empty() ? micrometres(axes[k].unit)
+      const double factor = !axes[k].unit.empty() ? length_unit_um(axes[k].unit)
                             : first[k] == 1       ? 0
                                                   : 1;
       const double spacing = scale[k] * factor;
