@@ -7,12 +7,13 @@
 #include <fmt/format.h>
 
 #include "app/entry.h"
-#include "app/trained.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "inference/trained_model.h"
 #include "io/safetensors.h"
+#include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 /// All that `export_model` takes.
 struct ExportConfig : CommonConfig {
-  TrainedOptions checkpoint;
+  inference::CheckpointOptions checkpoint;
   std::string format = "safetensors", output;
   template <class V>
   void visit(V& v) {
@@ -72,24 +73,24 @@ void write_torchscript(const std::string& path, nn::Model& model, const Metadata
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
+  if (config.checkpoint.ckpt_path.size() > 1)
+    throw ConfigError("checkpoint.ckpt_path: expected one model: a file holds no average");
+  const std::string& path = config.checkpoint.ckpt_path.at(0);
   std::error_code ignored;
-  if (std::filesystem::equivalent(config.output, config.checkpoint.ckpt_path, ignored)) {
+  if (std::filesystem::equivalent(config.output, path, ignored)) {
     throw ConfigError(
         fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
                     config.output));
   }
-  const TrainedModel trained = load_model(config.checkpoint);
+  const inference::LoadedModel trained = inference::load_models(config.checkpoint).at(0);
   const Metadata metadata{
       {"format", "pt"}, {"cytra_version", version()}, {"config", config::to_yaml(trained.config)}};
   if (config.format == "safetensors") {
-    write_weights(config.output, *trained.model, metadata);
+    write_weights(config.output, *trained.network, metadata);
   } else {
-    write_torchscript(config.output, *trained.model, metadata);
+    write_torchscript(config.output, *trained.network, metadata);
   }
-  log::info("{}: {} parameters as {}",
-            config.checkpoint.ckpt_path,
-            nn::count_parameters(*trained.model),
-            config.format);
+  log::info("{}: {} parameters as {}", path, nn::count_parameters(*trained.network), config.format);
   cli::Results results(run.json);
   results.add("output", config.output);
   results.print();

@@ -14,7 +14,6 @@
 #include "app/predict_books.h"
 #include "app/predict_inputs.h"
 #include "app/predict_output.h"
-#include "app/trained.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -23,10 +22,11 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "data/image_tensor.h"
+#include "inference/averages.h"
 #include "inference/overlay.h"
 #include "inference/sliding_window.h"
+#include "inference/trained_model.h"
 #include "inference/window_plan.h"
-#include "nn/model.h"
 #include "perf/device.h"
 #include "tasks/class_labels.h"
 #include "training/trainer_options.h"
@@ -74,7 +74,7 @@ struct PredictTrainerOptions : perf::DeviceOptions {
 
 /// All that `predict` takes.
 struct PredictConfig : CommonConfig {
-  TrainedOptions checkpoint;
+  inference::CheckpointOptions checkpoint;
   InputOptions data;
   PredictOptions predict;
   Node inference_args;
@@ -119,16 +119,16 @@ inference::SlidingWindowOptions window_options(const Node& config, const Node& c
 }
 
 /// A model, and what its checkpoint says about how it is to be used, with `changes` to its windows.
-struct Trained : TrainedModel {
-  Trained(const TrainedOptions& options, const Node& changes)
-      : TrainedModel(load_model(options)),
+struct Trained : inference::LoadedModel {
+  Trained(const inference::CheckpointOptions& options, const Node& changes)
+      : LoadedModel(inference::mean_of(inference::load_models(options))),
         x_key(config.get<std::string>("task.x_key")),
         y_key(config.get<std::string>("task.y_key")),
         labels(tasks::class_labels_of(config.at("task"))),
         window(window_options(config, changes)),
         window_grows(grows(changes, config)) {}
-  inference::Predictor forward() const {
-    return [model = model](const at::Tensor& windows) { return (*model)(windows); };
+  inference::Predictor first_output() const {
+    return [run = forward](const at::Tensor& windows) { return run(windows).at(0); };
   }
 
   std::string x_key, y_key;
@@ -139,14 +139,13 @@ struct Trained : TrainedModel {
 
 /// For a model on its device, whose passes are measured.
 inference::WindowPlanner planner_of(const Trained& trained, c10::Device device) {
-  const std::vector<int64_t> divisor = trained.model->divisor();
-  std::vector<int64_t> shape{1, trained.model->in_channels()};
-  for (const int64_t side : divisor) shape.push_back((31 / side + 2) * side);
+  std::vector<int64_t> shape{1, trained.in_channels};
+  for (const int64_t side : trained.divisor) shape.push_back((31 / side + 2) * side);
   const at::Tensor window = at::zeros(shape, at::device(device));
   return {trained.window,
           trained.window_grows,
-          inference::measure_cost(trained.forward(), window),
-          divisor};
+          inference::measure_cost(trained.first_output(), window),
+          trained.divisor};
 }
 
 io::Image to_output(const at::Tensor& logits,
@@ -248,11 +247,11 @@ class Predictor {
   void load(Prediction& made) const {
     made.shown = transforms_.apply(made.sample, trained_.x_key, config_.data.spacing_um);
     const at::Tensor& image = made.sample.at(trained_.x_key);
-    if (image.size(0) == trained_.model->in_channels()) return;
+    if (image.size(0) == trained_.in_channels) return;
     throw DataError(fmt::format("{}: {} channels, the model expects {}",
                                 made.sample.id,
                                 image.size(0),
-                                trained_.model->in_channels()));
+                                trained_.in_channels));
   }
 
   void compute(Prediction& made, Progress& progress) {
@@ -267,7 +266,7 @@ class Predictor {
     progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
     made.logits = inference::sliding_window(
                       image.to(device_),
-                      trained_.forward(),
+                      trained_.first_output(),
                       window,
                       [&](int64_t done, int64_t n) { progress.show_part(label, done, n); })
                       .cpu();
@@ -353,11 +352,10 @@ int predict(cli::Run run, const PredictConfig& config) {
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   }
   books.images += static_cast<int64_t>(inputs.size());
-  nn::place(*trained.model, device);
+  trained.place(device);
   const std::string folder = open_run_folder(run);
   perf::apply(config.performance, device);
-  log::info(
-      "{}: {} images on {}", config.checkpoint.ckpt_path, books.images, perf::describe(device));
+  log::info("{}: {} images on {}", trained.path, books.images, perf::describe(device));
 
   const c10::InferenceMode inference_mode;
   Predictor predictor(config, trained, device, folder, books);

@@ -1,0 +1,93 @@
+#include "inference/trained_model.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "config/run_config.h"
+#include "io/fingerprint.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+
+namespace cytra::inference {
+namespace {
+
+void expect_finite_weights(const nn::Model& network, const std::string& path) {
+  for (const auto& [name, tensor] : nn::state_of(network)) {
+    if (tensor.isfinite().all().item<bool>()) continue;
+    throw DataError(
+        fmt::format("{}: the weights '{}' hold NaN or infinity: this model predicts nothing; "
+                    "choose an earlier checkpoint",
+                    path,
+                    name));
+  }
+}
+
+std::string fingerprint_of(const nn::Model& network, const config::Node& model) {
+  std::string text = config::to_json(model);
+  for (const auto& [name, tensor] : nn::state_of(network)) {
+    const at::Tensor values = tensor.contiguous();
+    text += name + io::fingerprint(values.const_data_ptr(), values.nbytes());
+  }
+  return io::fingerprint(text);
+}
+
+/// A network that is registered here, with weights for it.
+LoadedModel load_network(const std::string& path, const std::optional<std::string>& config) {
+  LoadedModel loaded;
+  loaded.path = path;
+  loaded.config = config ? config::load_run_config(*config, true) : nn::checkpoint_config(path);
+  const config::Node& model = loaded.config.at("task.model");
+  loaded.network = make<nn::Model>(model);
+  nn::load_weights(path, *loaded.network, true);
+  expect_finite_weights(*loaded.network, path);
+  loaded.network->eval();
+  loaded.in_channels = loaded.network->in_channels();
+  loaded.out_channels = model.get<int64_t>("out_channels", 1);
+  loaded.spatial_dims = loaded.network->spatial_dims();
+  loaded.divisor = loaded.network->divisor();
+  loaded.fingerprint = fingerprint_of(*loaded.network, model);
+  loaded.forward = [network = loaded.network](const at::Tensor& windows) {
+    return std::vector<at::Tensor>{(*network)(windows)};
+  };
+  loaded.place = [network = loaded.network](c10::Device device) { nn::place(*network, device); };
+  return loaded;
+}
+
+/// Throws: ConfigError naming the key in which another model differs from the first.
+void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
+  const auto differ = [&](const char* key, const std::string& a, const std::string& b) {
+    if (a == b) return;
+    throw ConfigError(fmt::format(
+        "checkpoint.ckpt_path: the outputs of {} and {} can't be averaged: {} is {} and {}",
+        first.path,
+        other.path,
+        key,
+        a,
+        b));
+  };
+  differ("in_channels", fmt::to_string(first.in_channels), fmt::to_string(other.in_channels));
+  differ("out_channels", fmt::to_string(first.out_channels), fmt::to_string(other.out_channels));
+  differ("spatial_dims", fmt::to_string(first.spatial_dims), fmt::to_string(other.spatial_dims));
+  for (const char* key : {"task.multilabel", "data.transforms.valid", "data.transforms.predict"}) {
+    const auto text = [&](const LoadedModel& loaded) {
+      const config::Node* node = loaded.config.find(key);
+      return node == nullptr ? "null" : config::to_json(*node);
+    };
+    differ(key, text(first), text(other));
+  }
+}
+
+}  // namespace
+
+std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
+  std::vector<LoadedModel> models;
+  for (const std::string& path : options.ckpt_path) {
+    models.push_back(load_network(path, options.config));
+    expect_agreement(models.front(), models.back());
+  }
+  return models;
+}
+
+}  // namespace cytra::inference

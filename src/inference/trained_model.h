@@ -1,0 +1,62 @@
+#pragma once
+// Trained models, whoever wrote them, and the `checkpoint` section that names them.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "base/tensor_fwd.h"
+#include "config/options.h"
+
+namespace cytra::nn {
+struct Model;
+}
+
+namespace cytra::inference {
+
+struct CheckpointOptions {
+  std::vector<std::string> ckpt_path;
+  std::optional<std::string> config;
+  template <class V>
+  void visit(V& v) {
+    v("ckpt_path",
+      ckpt_path,
+      "a checkpoint that `train` wrote, or a list of them, whose outputs are averaged; with "
+      "`config` also weights of PyTorch or safetensors",
+      config::required);
+    v("config",
+      config,
+      "a run's folder or a YAML file with its configuration, for weights that hold none; null: the "
+      "checkpoint's");
+    v("weights_only", config::Unused{{"true"}}, "nothing else is taken");
+    v("strict", config::Unused{{"true"}}, "every weight must fit");
+  }
+};
+
+/// windows (S,C,[D,]H,W) float32 -> the model's outputs, each (S,K,...). Thread: several at once.
+using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
+
+/// A model in evaluation mode, on the CPU until it is placed elsewhere.
+struct LoadedModel {
+  std::string path;                        // as it was named
+  Forward forward;                         // where place() put it
+  std::function<void(c10::Device)> place;  // call it under no InferenceMode
+  std::shared_ptr<nn::Model> network;      // null: not one of `config::task.model`'s
+  int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;
+  std::vector<int64_t> divisor;  // sides of windows are multiples, per spatial dimension
+  /// As of a training: data.transforms, task (model, x_key, y_key, num_classes, multilabel,
+  /// inference_args), patch_shape where it is known.
+  config::Node config;
+  std::string fingerprint;  // of weights and model; another for every other result
+};
+
+/// All that `ckpt_path` names, in its order; what is not their weights is the first one's. Throws:
+/// ConfigError, DataError when a configuration describes no model, weights do not fit it or are not
+/// finite, or the models don't agree in channels, dimensions and transforms.
+std::vector<LoadedModel> load_models(const CheckpointOptions& options);
+
+}  // namespace cytra::inference
