@@ -133,6 +133,18 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
   }
 }
 
+void AtomicFile::write_at(uint64_t offset, const void* data, std::size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written =
+        retried([&] { return ::pwrite(descriptor_, next, bytes, static_cast<off_t>(offset)); });
+    if (written < 0) throw_errno("can't be written", path_, errno);
+    next += written;
+    offset += static_cast<uint64_t>(written);
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
 void AtomicFile::commit(bool durable) {
   if (durable && retried([&] { return ::fsync(descriptor_); }) != 0)
     throw_errno("can't be flushed to the disk", path_, errno);

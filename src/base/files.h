@@ -1,6 +1,7 @@
 #pragma once
 // Files that appear whole or not at all, and folders that belong to one run.
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,8 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// At a place; write() goes on where it was.
+  void write_at(uint64_t offset, const void* data, std::size_t bytes);
   /// For a library that writes by itself (libtiff): the open descriptor, and the temporary's path.
   int descriptor() const { return descriptor_; }
   const std::string& temporary() const { return temporary_; }

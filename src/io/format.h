@@ -2,6 +2,7 @@
 // What the formats share, and the one function that each offers; not for others.
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "io/image.h"
 #include "io/reader.h"
 #include "io/stored.h"
+#include "io/writer.h"
 
 namespace cytra::io {
 
@@ -30,6 +32,15 @@ bool is_nifti(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection& selection);
 bool is_npy(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection);
+
+/// Adds a format to create_image(), by the endings of its files in small letters: each format's own
+/// file does, so that none lists them.
+using CreateImage = std::unique_ptr<ImageWriter> (*)(const std::string& path,
+                                                     const ImageInfo& info,
+                                                     const OutputOptions& options);
+bool add_output(std::initializer_list<const char*> endings, CreateImage create);
+/// All of `image` at once.
+void write_whole(ImageWriter& writer, const Image& image);
 
 /// False for more than 64 MiB that a file of that size could not hold compressed.
 bool is_plausible_ratio(std::size_t bytes, std::size_t file_bytes);

@@ -11,7 +11,6 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/strings.h"
 #include "io/format.h"
 #include "io/input_file.h"
@@ -217,50 +216,6 @@ class NiftiImage final : public ImageReader {
 
 std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection& selection) {
   return std::make_unique<NiftiImage>(path, selection);
-}
-
-void write_nifti(const std::string& path, const Image& image) {
-  check_writable(image);
-  const auto [c, z, y, x] = image.shape;
-  NiftiHeader header;
-  header.is_second = std::max({c, z, y, x}) > INT16_MAX;
-  header.dim = {c > 1 ? 5 : 3, x, y, z, 1, c, 1, 1};
-  constexpr int16_t kTypes[] = {2, 256, 512, 4, 768, 8, 16, 64};  // in the order of Dtype
-  header.datatype = kTypes[static_cast<std::size_t>(image.dtype)];
-  header.slope = 1;
-  set_geometry(image.geometry, header);
-  const std::string head = format_nifti(header);
-  AtomicFile file(path);
-  if (!ends_with(path, ".gz")) {
-    file.write(head);
-    file.write(image.pixels.data(), image.pixels.size());
-    file.commit();
-    return;
-  }
-  const int descriptor = ::dup(file.descriptor());
-  if (descriptor < 0) throw_errno("can't be written", path, errno);
-  gzFile stream = gzdopen(descriptor, "wb");
-  if (stream == nullptr) {
-    ::close(descriptor);
-    throw std::bad_alloc();
-  }
-  bool is_written = true;
-  const auto write = [&](const void* data, std::size_t bytes) {
-    const auto* next = static_cast<const unsigned char*>(data);
-    for (std::size_t some; is_written && bytes > 0; next += some, bytes -= some) {
-      some = std::min(bytes, kPiece);
-      is_written = gzwrite(stream, next, static_cast<unsigned>(some)) == static_cast<int>(some);
-    }
-  };
-  write(head.data(), head.size());
-  write(image.pixels.data(), image.pixels.size());
-  int error_number = errno;
-  if (gzclose_w(stream) != Z_OK) {
-    if (is_written) error_number = errno;
-    is_written = false;
-  }
-  if (!is_written) throw_errno("can't be written", path, error_number);
-  file.commit();
 }
 
 }  // namespace cytra::io

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/strings.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/plain_writer.h"
 
 namespace cytra::io {
 namespace {
@@ -140,26 +140,17 @@ class NpyImage final : public ImageReader {
   Chosen chosen_;
 };
 
-}  // namespace
-
-bool is_npy(const std::string& head, const std::string&) {
-  return head.size() >= 10 && head.compare(0, 6, kMagic, 6) == 0;
-}
-
-std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
-  return std::make_unique<NpyImage>(path, selection);
-}
-
-void write_npy(const std::string& path, const Image& image) {
-  check_writable(image);
-  const auto [c, z, y, x] = image.shape;
+std::unique_ptr<ImageWriter> create_npy(const std::string& path,
+                                        const ImageInfo& info,
+                                        const OutputOptions&) {
+  const auto [c, z, y, x] = info.shape;
   std::string shape = fmt::format("{}, {}", y, x);
   if (c > 1 || z > 1) shape = fmt::format("{}, {}", z, shape);
   if (c > 1) shape = fmt::format("{}, {}", c, shape);
-  const bool is_float = image.dtype == Dtype::f32 || image.dtype == Dtype::f64;
+  const bool is_float = info.dtype == Dtype::f32 || info.dtype == Dtype::f64;
   const bool is_signed =
-      image.dtype == Dtype::i8 || image.dtype == Dtype::i16 || image.dtype == Dtype::i32;
-  const std::size_t size = size_of(image.dtype);
+      info.dtype == Dtype::i8 || info.dtype == Dtype::i16 || info.dtype == Dtype::i32;
+  const std::size_t size = size_of(info.dtype);
   std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                    size == 1 ? '|' : '<',
                                    is_float    ? 'f'
@@ -171,10 +162,25 @@ void write_npy(const std::string& path, const Image& image) {
                 ' ');  // the pixels begin at a multiple of 64
   header.back() = '\n';
   const std::string magic(kMagic, 6);
-  AtomicFile file(path);
-  file.write(magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header);
-  file.write(image.pixels.data(), image.pixels.size());
-  file.commit();
+  return std::make_unique<PlainWriter>(
+      path,
+      info,
+      magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header);
+}
+const bool npy_is_written = add_output({".npy"}, create_npy);
+
+}  // namespace
+
+bool is_npy(const std::string& head, const std::string&) {
+  return head.size() >= 10 && head.compare(0, 6, kMagic, 6) == 0;
+}
+
+std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
+  return std::make_unique<NpyImage>(path, selection);
+}
+
+void write_npy(const std::string& path, const Image& image) {
+  write_whole(*create_npy(path, writable_info(image), {}), image);
 }
 
 }  // namespace cytra::io

@@ -1,9 +1,11 @@
 #include "io/png.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <png.h>
@@ -108,7 +110,7 @@ bool read_png_rows(Coder& coder) {
   return true;
 }
 
-bool encode(Coder& coder) {
+bool begin_png(Coder& coder) {
   coder.is_reading = false;
   coder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &coder, keep_png_error, drop_warning);
   if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
@@ -126,10 +128,105 @@ bool encode(Coder& coder) {
                PNG_FILTER_TYPE_DEFAULT);
   png_write_info(coder.png, coder.info);
   if (coder.depth == 16) png_set_swap(coder.png);
-  png_write_image(coder.png, coder.rows.data());
+  return true;
+}
+
+bool write_png_rows(Coder& coder) {
+  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
+  png_write_rows(coder.png, coder.rows.data(), static_cast<png_uint_32>(coder.rows.size()));
+  return true;
+}
+
+bool end_png(Coder& coder) {
+  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
   png_write_end(coder.png, nullptr);
   return true;
 }
+
+/// Bytes of a PNG file, row by row.
+class PngEncoder {
+ public:
+  explicit PngEncoder(const ImageInfo& info) {
+    coder_.width = static_cast<uint32_t>(info.shape[3]);
+    coder_.height = static_cast<uint32_t>(info.shape[2]);
+    coder_.depth = info.dtype == Dtype::u16 ? 16 : 8;
+    coder_.samples = static_cast<int>(info.shape[0]);
+    coder_.colour = info.shape[0] == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
+    check(begin_png(coder_));
+  }
+  void add(const Image& rows) {
+    const auto height = static_cast<std::size_t>(rows.shape[2]);
+    coder_.pixels.resize(height * coder_.row_bytes());
+    const std::size_t size = size_of(rows.dtype),
+                      samples = static_cast<std::size_t>(coder_.samples),
+                      count = rows.pixels.size() / size / samples;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t s = 0; s < samples; ++s) {
+        std::memcpy(coder_.pixels.data() + (i * samples + s) * size,
+                    rows.pixels.data() + (s * count + i) * size,
+                    size);
+      }
+    }
+    coder_.rows.resize(height);
+    for (std::size_t y = 0; y < height; ++y)
+      coder_.rows[y] = coder_.pixels.data() + y * coder_.row_bytes();
+    check(write_png_rows(coder_));
+  }
+  void end() { check(end_png(coder_)); }
+  /// What has come since the last time.
+  std::string take() { return std::exchange(coder_.bytes, {}); }
+
+ private:
+  void check(bool is_done) const {
+    if (!is_done) throw IoError(std::string("a PNG can't be made: ") + coder_.error);
+  }
+  Coder coder_;
+};
+
+class PngWriter final : public ImageWriter {
+ public:
+  PngWriter(const std::string& path, const ImageInfo& info)
+      : ImageWriter(path, info), encoder_(info), file_(path) {}
+
+ private:
+  void put(int64_t, const Image& rows) override {
+    encoder_.add(rows);
+    file_.write(encoder_.take());
+  }
+  void close() override {
+    encoder_.end();
+    file_.write(encoder_.take());
+    file_.commit();
+  }
+  PngEncoder encoder_;
+  AtomicFile file_;
+};
+
+bool fits_png(const ImageInfo& info) {
+  return info.shape[1] == 1 && (info.shape[0] == 1 || info.shape[0] == 3) &&
+         (info.dtype == Dtype::u8 || info.dtype == Dtype::u16);
+}
+
+std::unique_ptr<ImageWriter> create_png(const std::string& path,
+                                        const ImageInfo& info,
+                                        const OutputOptions&) {
+  constexpr int64_t kLongest = 1'000'000;  // libpng's limit
+  if (!fits_png(info) || std::max(info.shape[2], info.shape[3]) > kLongest) {
+    throw DataError(
+        fmt::format("{}: {} x {} x {} x {} (C, Z, Y, X) pixels of {}, expected of a PNG one plane "
+                    "of one or three "
+                    "channels, uint8 or uint16, at most {} a side; choose OME-TIFF",
+                    path,
+                    info.shape[0],
+                    info.shape[1],
+                    info.shape[2],
+                    info.shape[3],
+                    name_of(info.dtype),
+                    kLongest));
+  }
+  return std::make_unique<PngWriter>(path, info);
+}
+const bool png_is_written = add_output({".png"}, create_png);
 
 [[noreturn]] void fail_png(const std::string& path, const Coder& coder) {
   throw DataError(fmt::format(
@@ -185,30 +282,12 @@ std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& 
 }
 
 std::string encode_png(const Image& image) {
-  check_writable(image);
-  const auto [c, z, y, x] = image.shape;
-  if (z != 1 || (c != 1 && c != 3) || (image.dtype != Dtype::u8 && image.dtype != Dtype::u16)) {
-    throw std::logic_error("a PNG holds a 2D image of 8 or 16 bit, grey or RGB");
-  }
-  Coder coder;
-  coder.width = static_cast<uint32_t>(x);
-  coder.height = static_cast<uint32_t>(y);
-  coder.depth = image.dtype == Dtype::u16 ? 16 : 8;
-  coder.samples = static_cast<int>(c);
-  coder.colour = c == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
-  coder.pixels.resize(image.pixels.size());
-  const std::size_t size = size_of(image.dtype),
-                    count = image.pixels.size() / size / static_cast<std::size_t>(c);
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t s = 0; s < static_cast<std::size_t>(c); ++s) {
-      std::memcpy(coder.pixels.data() + (i * static_cast<std::size_t>(c) + s) * size,
-                  image.pixels.data() + (s * count + i) * size,
-                  size);
-    }
-  }
-  coder.place_rows();
-  if (!encode(coder)) throw IoError(std::string("a PNG can't be made: ") + coder.error);
-  return std::move(coder.bytes);
+  const ImageInfo info = writable_info(image);
+  if (!fits_png(info)) throw std::logic_error("a PNG holds a 2D image of 8 or 16 bit, grey or RGB");
+  PngEncoder encoder(info);
+  encoder.add(image);
+  encoder.end();
+  return encoder.take();
 }
 
 void write_png(const std::string& path, const Image& image) {

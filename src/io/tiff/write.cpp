@@ -1,16 +1,15 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <stdexcept>
 #include <tuple>
 
 #include <tiff.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "io/format.h"
+#include "io/ordered_jobs.h"
 #include "io/tiff/directory.h"
 #include "io/tiff/encode.h"
 #include "io/tiff/ome_tiff.h"
@@ -87,7 +86,7 @@ struct OmeTiffWriter::Impl {
                  std::size_t level,
                  int64_t row,
                  int64_t column,
-                 std::vector<unsigned char>& pixels) {
+                 std::vector<unsigned char> pixels) {
     const Level& size = levels[level];
     const auto index = static_cast<std::size_t>(row * size.columns + column);
     WrittenBlocks& known = blocks(page, level);
@@ -95,10 +94,15 @@ struct OmeTiffWriter::Impl {
       throw std::logic_error("a block of a TIFF that is written twice");
     if (level + 1 < levels.size()) pass_on(page, level, row, column, pixels);
     const int64_t height = tile > 0 ? tile : std::min(block[0], size.height - row * block[0]);
-    const std::string bytes = encode(pixels, block[1], height, info.dtype, options);
-    known.offsets[index] = position;
-    known.sizes[index] = bytes.size();
-    append(bytes);
+    known.offsets[index] = 1;  // it is under way
+    jobs.post([this, &known, index, height, raw = std::move(pixels)]() mutable {
+      std::string bytes = encode(raw, block[1], height, info.dtype, options);
+      return [this, &known, index, bytes = std::move(bytes)] {
+        known.offsets[index] = position;
+        known.sizes[index] = bytes.size();
+        append(bytes);
+      };
+    });
   }
 
   /// A quarter of a block of the next level.
@@ -131,7 +135,7 @@ struct OmeTiffWriter::Impl {
     std::vector<unsigned char> whole;
     whole.swap(parent.pixels);
     pending.erase(key);
-    put_block(page, level + 1, row / 2, column / 2, whole);
+    put_block(page, level + 1, row / 2, column / 2, std::move(whole));
   }
 
   void write(const Region& region, const Image& image, int64_t timepoint) {
@@ -158,18 +162,22 @@ struct OmeTiffWriter::Impl {
   void write_plane(int64_t page, const Region& part, const unsigned char* from) {
     const std::size_t pixel = size_of(info.dtype),
                       row_bytes = static_cast<std::size_t>(block[1]) * pixel;
-    std::vector<unsigned char> pixels;
     for (int64_t y = 0; y < part.size[1]; y += block[0]) {
       const int64_t height = std::min(block[0], part.size[1] - y);
       for (int64_t x = 0; x < part.size[2]; x += block[1]) {
         const auto width = static_cast<std::size_t>(std::min(block[1], part.size[2] - x));
-        pixels.assign(static_cast<std::size_t>(tile > 0 ? tile : height) * row_bytes, 0);
+        std::vector<unsigned char> pixels(static_cast<std::size_t>(tile > 0 ? tile : height) *
+                                          row_bytes);
         for (int64_t row = 0; row < height; ++row) {
           std::memcpy(pixels.data() + static_cast<std::size_t>(row) * row_bytes,
                       from + static_cast<std::size_t>((y + row) * part.size[2] + x) * pixel,
                       width * pixel);
         }
-        put_block(page, 0, (part.begin[1] + y) / block[0], (part.begin[2] + x) / block[1], pixels);
+        put_block(page,
+                  0,
+                  (part.begin[1] + y) / block[0],
+                  (part.begin[2] + x) / block[1],
+                  std::move(pixels));
       }
     }
   }
@@ -217,6 +225,7 @@ struct OmeTiffWriter::Impl {
   }
 
   void finish() {
+    jobs.drain();
     for (const WrittenBlocks& known : pages) {
       if (std::find(known.offsets.begin(), known.offsets.end(), 0U) != known.offsets.end())
         throw std::logic_error("a TIFF with blocks that were not written");
@@ -237,9 +246,7 @@ struct OmeTiffWriter::Impl {
     if (!is_big && position > UINT32_MAX) throw std::logic_error("a TIFF that became too large");
     char first[8];
     for (std::size_t i = 0; i < 8; ++i) first[i] = static_cast<char>(next >> (8 * i) & 0xFF);
-    const ssize_t size = is_big ? 8 : 4;
-    if (::pwrite(file.descriptor(), first, static_cast<std::size_t>(size), is_big ? 8 : 4) != size)
-      throw_errno("can't be written", path, errno);
+    file.write_at(is_big ? 8 : 4, first, is_big ? 8 : 4);
     file.commit();
   }
 
@@ -254,6 +261,7 @@ struct OmeTiffWriter::Impl {
   std::vector<Level> levels;
   std::vector<WrittenBlocks> pages;  // of (level, page)
   std::map<std::tuple<int64_t, std::size_t, int64_t, int64_t>, UnfinishedBlock> pending;
+  OrderedJobs jobs;
 };
 
 OmeTiffWriter::OmeTiffWriter(const std::string& path,

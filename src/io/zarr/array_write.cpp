@@ -25,6 +25,20 @@ int64_t count_of(const Box& box, std::size_t rank) {
   return count;
 }
 
+/// Adds a box to those written; rows that follow each other stay one.
+void note(const Box& box, std::size_t rank, std::vector<Box>& written) {
+  std::size_t differs = 0, axis = 0;
+  for (std::size_t i = 0; i < rank && !written.empty(); ++i) {
+    if (box.begin[i] == written.back().begin[i] && box.size[i] == written.back().size[i]) continue;
+    ++differs;
+    axis = i;
+  }
+  const bool follows =
+      differs == 1 && written.back().begin[axis] + written.back().size[axis] == box.begin[axis];
+  if (!follows) return written.push_back(box);
+  written.back().size[axis] += box.size[axis];
+}
+
 bool is_empty(const Buffer& samples) {
   return samples.size == 0 ||
          (samples.data[0] == 0 &&
@@ -90,7 +104,7 @@ bool ZarrArrayWriter::add(const Extent& position,
            steps,
            key_);
   part.missing -= count_of(box, rank);
-  part.written.push_back(box);
+  note(box, rank, part.written);
   if (part.missing > 0) return false;
   complete = std::move(part);
   parts_.erase(found);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "io/format.h"
+#include "io/ordered_jobs.h"
 #include "io/zarr/array_write.h"
 #include "io/zarr/ome_zarr.h"
 #include "io/zarr/ome_zarr_write.h"
@@ -24,13 +25,6 @@ using Version = ZarrOptions::Version;
 /// Channel names come from files, in any encoding.
 std::string written(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
-}
-
-Shape default_chunk(const ImageInfo& info) {
-  const auto& spacing = info.geometry.spacing_um;
-  if (info.shape[1] == 1) return {1, 1, 512, 512};
-  if (spacing[0] > 0 && spacing[2] > 0 && spacing[0] <= 1.42 * spacing[2]) return {1, 64, 64, 64};
-  return {1, static_cast<int64_t>(16 / size_of(info.dtype)), 256, 256};
 }
 
 std::vector<ByteCodec> codecs_of(ZarrOptions::Compressor compressor, std::size_t sample_bytes) {
@@ -123,6 +117,23 @@ void list_labels(const std::string& path, const ZarrOptions& options) {
   }
 }
 
+/// Calls action(place, size) for the parts of a box on a grid that begins at 0.
+template <class Action>
+void for_each_step(const Shape& begin, const Shape& end, const Shape& step, const Action& action) {
+  Shape at = begin, size{};
+  for (;;) {
+    for (std::size_t i = 0; i < 4; ++i)
+      size[i] = std::min((at[i] / step[i] + 1) * step[i], end[i]) - at[i];
+    action(at, size);
+    std::size_t i = 4;
+    while (i > 0 && (at[i - 1] += size[i - 1]) >= end[i - 1]) {
+      --i;
+      at[i] = begin[i];
+    }
+    if (i == 0) return;
+  }
+}
+
 std::string name_of_image(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   for (const char* extension : {".zarr", ".ome"}) {
@@ -134,6 +145,13 @@ std::string name_of_image(const std::string& path) {
 }
 
 }  // namespace
+
+std::array<int64_t, 4> usual_chunk(const ImageInfo& info) {
+  const auto& spacing = info.geometry.spacing_um;
+  if (info.shape[1] == 1) return {1, 1, 512, 512};
+  if (spacing[0] > 0 && spacing[2] > 0 && spacing[0] <= 1.42 * spacing[2]) return {1, 64, 64, 64};
+  return {1, static_cast<int64_t>(16 / size_of(info.dtype)), 256, 256};
+}
 
 struct ZarrWriter::Impl {
   Impl(const std::string& where, const ImageInfo& given, const ZarrOptions& asked)
@@ -151,7 +169,9 @@ struct ZarrWriter::Impl {
   ZarrMeta meta_of(std::size_t level) const;
   Box box_of(const std::array<int64_t, 4>& begin, const Shape& size) const;
   Extent strides_of(const Shape& shape) const;
+  Shape unit_of(const ZarrMeta& meta) const;
   void note_ranges(const Image& pixels);
+  void write_level_0(const Region& region, const Shape& shape, const unsigned char* samples);
   void write_level(std::size_t level) const;
   void write_metadata();
   bool is_v3() const { return options.version == Version::v0_5; }
@@ -165,6 +185,8 @@ struct ZarrWriter::Impl {
   ZarrArrayWriter level_0;
   std::mutex mutex;
   Ranges ranges;  // guarded by mutex
+  std::mutex jobs_mutex;
+  OrderedJobs jobs;  // guarded by jobs_mutex
 };
 
 ZarrMeta ZarrWriter::Impl::meta_of(std::size_t level) const {
@@ -177,7 +199,7 @@ ZarrMeta ZarrWriter::Impl::meta_of(std::size_t level) const {
   meta.type.kind = name_of(info.dtype)[0];
   meta.separator = '/';
   if (is_v3()) meta.key_prefix = "c";
-  const Shape usual = default_chunk(info);
+  const Shape usual = usual_chunk(info);
   Extent shard{};
   bool is_sharded = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -222,6 +244,14 @@ Extent ZarrWriter::Impl::strides_of(const Shape& shape) const {
   return strides;
 }
 
+/// What is compressed at once.
+Shape ZarrWriter::Impl::unit_of(const ZarrMeta& meta) const {
+  const Extent& chunk = meta.codecs.inner ? meta.codecs.inner_chunk : meta.chunk;
+  Shape unit{1, 1, 1, 1};
+  for (std::size_t i = 0; i < axes.size(); ++i) unit[axes[i]] = chunk[i];
+  return unit;
+}
+
 void ZarrWriter::Impl::note_ranges(const Image& pixels) {
   const std::size_t channels = ranges.size();
   Ranges found =
@@ -248,6 +278,36 @@ void ZarrWriter::Impl::note_ranges(const Image& pixels) {
   }
 }
 
+/// Chunk by chunk, side by side where the region completes any; one of several threads that write
+/// does all of its own.
+void ZarrWriter::Impl::write_level_0(const Region& region,
+                                     const Shape& shape,
+                                     const unsigned char* samples) {
+  const Extent strides = strides_of(shape);
+  const std::array<int64_t, 4> begin{0, region.begin[0], region.begin[1], region.begin[2]};
+  Shape step = shape, end{};
+  const Shape unit = unit_of(meta_of(0));
+  bool is_complete = true;
+  for (std::size_t i = 0; i < 4; ++i) {
+    end[i] = begin[i] + shape[i];
+    step[i] = unit[i];
+    is_complete = is_complete && (end[i] == info.shape[i] || end[i] / unit[i] > begin[i] / unit[i]);
+  }
+  std::unique_lock<std::mutex> lock(jobs_mutex, std::defer_lock);
+  if (!is_complete || !lock.try_lock())
+    return level_0.write(box_of(begin, shape), samples, strides);
+  for_each_step(begin, end, step, [&](const Shape& at, const Shape& size) {
+    Box box = box_of(at, size);
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      box.offset += (at[axes[i]] - begin[axes[i]]) * strides[i];
+    jobs.post([this, box, samples, strides]() -> OrderedJobs::Result {
+      level_0.write(box, samples, strides);
+      return [] {};
+    });
+  });
+  jobs.drain();
+}
+
 /// Out of the level before, a chunk at a time.
 void ZarrWriter::Impl::write_level(std::size_t level) const {
   const PyramidLevel &large = levels[level - 1], &small = levels[level];
@@ -257,29 +317,25 @@ void ZarrWriter::Impl::write_level(std::size_t level) const {
   ZarrArrayWriter into(folder, std::to_string(level), meta);
   std::array<int64_t, 3> factor{};
   for (std::size_t i = 0; i < 3; ++i) factor[i] = small.factor[i] / large.factor[i];
-  Shape step{1, 1, 1, 1}, at{};
-  const Extent& chunk = meta.codecs.inner ? meta.codecs.inner_chunk : meta.chunk;
-  for (std::size_t i = 0; i < axes.size(); ++i) step[axes[i]] = chunk[i];
-  for (at[0] = 0; at[0] < small.shape[0]; at[0] += step[0]) {
-    for (at[1] = 0; at[1] < small.shape[1]; at[1] += step[1]) {
-      for (at[2] = 0; at[2] < small.shape[2]; at[2] += step[2]) {
-        for (at[3] = 0; at[3] < small.shape[3]; at[3] += step[3]) {
-          Image part;
-          part.dtype = info.dtype;
-          Shape begin = at;
-          for (std::size_t i = 0; i < 4; ++i) {
-            const int64_t times = i == 0 ? 1 : factor[i - 1];
-            begin[i] = at[i] * times;
-            part.shape[i] = std::min(step[i] * times, large.shape[i] - begin[i]);
-          }
-          part.pixels.resize(part.bytes());
-          from.read({box_of(begin, part.shape)}, {part.pixels.data(), strides_of(part.shape)});
-          const Image less = shrink(part, factor, options.is_labels);
-          into.write(box_of(at, less.shape), less.pixels.data(), strides_of(less.shape));
-        }
+  OrderedJobs level_jobs;
+  for_each_step({}, small.shape, unit_of(meta), [&](const Shape& at, const Shape& size) {
+    level_jobs.post([&, at, size]() -> OrderedJobs::Result {
+      Image part;
+      part.dtype = info.dtype;
+      Shape begin = at;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const int64_t times = i == 0 ? 1 : factor[i - 1];
+        begin[i] = at[i] * times;
+        part.shape[i] = std::min(size[i] * times, large.shape[i] - begin[i]);
       }
-    }
-  }
+      part.pixels.resize(part.bytes());
+      from.read({box_of(begin, part.shape)}, {part.pixels.data(), strides_of(part.shape)});
+      const Image less = shrink(part, factor, options.is_labels);
+      into.write(box_of(at, less.shape), less.pixels.data(), strides_of(less.shape));
+      return [] {};
+    });
+  });
+  level_jobs.drain();
   into.finish();
 }
 
@@ -320,9 +376,7 @@ void ZarrWriter::write(const Region& asked, const Image& pixels) {
       pixels.pixels.size() != pixels.bytes())
     throw std::logic_error("pixels of another type or size than the region of a Zarr image");
   if (!impl_->info.channel_names.empty()) impl_->note_ranges(pixels);
-  impl_->level_0.write(impl_->box_of({0, region.begin[0], region.begin[1], region.begin[2]}, shape),
-                       pixels.pixels.data(),
-                       impl_->strides_of(shape));
+  impl_->write_level_0(region, shape, pixels.pixels.data());
 }
 
 void ZarrWriter::finish() {

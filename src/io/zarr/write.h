@@ -27,6 +27,9 @@ struct ZarrOptions {
   std::string labels;
 };
 
+/// What ZarrOptions::chunk of 0 stands for.
+std::array<int64_t, 4> usual_chunk(const ImageInfo& info);
+
 /// Writes an image part by part: regions in any order that don't overlap; what is never written is
 /// 0. Chunks are compressed and put on the disk when they are complete; parts of incomplete ones
 /// stay in memory, so regions that are multiples of chunks need the least. All appears at `path` by

@@ -1,0 +1,95 @@
+#include "io/writer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "io/format.h"
+
+namespace cytra::io {
+namespace {
+
+/// By ending.
+std::map<std::string, CreateImage>& output_formats() {
+  static std::map<std::string, CreateImage> formats;
+  return formats;
+}
+
+}  // namespace
+
+bool add_output(std::initializer_list<const char*> endings, CreateImage create) {
+  for (const char* ending : endings) {
+    if (!output_formats().emplace(ending, create).second)
+      throw std::logic_error(std::string("two formats write ") + ending);
+  }
+  return true;
+}
+
+void write_whole(ImageWriter& writer, const Image& image) {
+  writer.write(image);
+  writer.finish();
+}
+
+ImageWriter::ImageWriter(std::string path, ImageInfo info)
+    : path_(std::move(path)), info_(std::move(info)), axis_(info_.shape[1] > 1 ? 0 : 1) {
+  const std::size_t names = info_.channel_names.size();
+  if (*std::min_element(info_.shape.begin(), info_.shape.end()) < 1 || info_.timepoints != 1 ||
+      (names != 0 && names != static_cast<std::size_t>(info_.shape[0])))
+    throw std::logic_error("an image without voxels, of several time points, or with other names");
+}
+
+void ImageWriter::write(const Region& asked, const Image& pixels) {
+  const Region region = within(asked, info_.shape, path_);
+  if (region.begin[axis_] != next_ || pixels.shape[axis_ + 1] != region.size[axis_])
+    throw std::logic_error("rows of an image that do not follow those before");
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (i != axis_ && region.size[i] != info_.shape[i + 1])
+      throw std::logic_error("a part of an image that is not made of whole rows");
+  }
+  write(pixels);
+}
+
+void ImageWriter::write(const Image& pixels) {
+  std::array<int64_t, 4> shape = info_.shape;
+  const int64_t count = shape[axis_ + 1] = pixels.shape[axis_ + 1];
+  if (is_failed_ || count < 1 || count > rows() - next_ || pixels.dtype != info_.dtype ||
+      pixels.shape != shape || pixels.pixels.size() != pixels.bytes())
+    throw std::logic_error("pixels of another type or size than the image's next rows");
+  is_failed_ = true;
+  put(next_, pixels);
+  is_failed_ = false;
+  next_ += count;
+}
+
+void ImageWriter::finish() {
+  if (is_failed_ || next_ != rows())
+    throw std::logic_error("an image whose rows are not all written, or that is finished");
+  is_failed_ = true;
+  close();
+}
+
+std::unique_ptr<ImageWriter> create_image(const std::string& path,
+                                          const ImageInfo& info,
+                                          const OutputOptions& options) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (char& letter : name)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const std::map<std::string, CreateImage>& formats = output_formats();
+  const auto found = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
+    return name.size() > format.first.size() && ends_with(name, format.first);
+  });
+  if (found != formats.end()) return found->second(path, info, options);
+  std::vector<std::string> endings;
+  for (const auto& format : formats) endings.push_back(format.first);
+  throw ConfigError(fmt::format(
+      "{}: no format is written by that ending, expected {}", path, fmt::join(endings, " ")));
+}
+
+}  // namespace cytra::io

@@ -1,0 +1,61 @@
+#pragma once
+// Writing an image of any format part by part, larger than memory if need be.
+#include <memory>
+#include <string>
+
+#include "io/reader.h"
+
+namespace cytra::io {
+
+struct OutputOptions {
+  bool is_labels = false;  // values that have no mean: smaller levels of a pyramid take one of them
+  bool is_zarr_v3 = false;  // OME-Zarr 0.5 instead of 0.4
+};
+
+/// An image on its way to the disk. It appears at its path, whole, by finish(); without it nothing
+/// is left. Holds a few rows of blocks in memory, whatever the image. Thread: one.
+class ImageWriter {
+ public:
+  virtual ~ImageWriter() = default;
+  ImageWriter(const ImageWriter&) = delete;
+  ImageWriter& operator=(const ImageWriter&) = delete;
+  const ImageInfo& info() const { return info_; }
+  /// The size of the outer axis: Z of a stack, Y of a 2D image.
+  int64_t rows() const { return info_.shape[axis_ + 1]; }
+  /// All channels of whole rows of the outer axis: from the first to the last, each once, any
+  /// number at a time. Of `pixels` type, shape and values count. Throws: IoError; std::logic_error
+  /// for other rows or pixels.
+  void write(const Region& region, const Image& pixels);
+  /// The same: the next rows.
+  void write(const Image& pixels);
+  /// Throws: as AtomicFile; std::logic_error when rows are missing.
+  void finish();
+
+ protected:
+  /// Throws: std::logic_error for an `info` without voxels, with time points, or with names that
+  /// are not as many as channels.
+  ImageWriter(std::string path, ImageInfo info);
+  const std::string& path() const { return path_; }
+  bool is_stack() const { return axis_ == 0; }
+
+ private:
+  virtual void put(int64_t first, const Image& rows) = 0;
+  virtual void close() = 0;
+
+  std::string path_;
+  ImageInfo info_;
+  std::size_t axis_;  // the outer one, of Z, Y, X
+  int64_t next_ = 0;  // row
+  bool is_failed_ = false;
+};
+
+/// By the ending of `path`, whatever its case: .ome.tif .ome.tiff .tif .tiff .btf .tf8 (in tiles
+/// with a pyramid above 2048 pixels a side, BigTIFF above 4 GB), .ome.zarr .zarr (with a pyramid),
+/// .nii .nii.gz, .npy, .png (one plane, or three for RGB, of uint8 or uint16). Of `info` the type,
+/// shape, geometry and channel names count; what a format has no place for is left out. Throws:
+/// ConfigError (another ending; as AtomicFile), DataError (what the format can't hold).
+std::unique_ptr<ImageWriter> create_image(const std::string& path,
+                                          const ImageInfo& info,
+                                          const OutputOptions& options = {});
+
+}  // namespace cytra::io
