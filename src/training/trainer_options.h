@@ -7,9 +7,11 @@
 #include "perf/device.h"
 #include "training/grad_scaler_options.h"
 
-namespace cytra::training {
+namespace cytra::perf {
+const std::vector<std::string>& precision_names();  // perf/precision.h, which costs ATen's
+}
 
-const std::vector<std::string>& precision_names();  // training/precision.h, which costs ATen's
+namespace cytra::training {
 
 /// Some of the batches: a number of them, or a share (Lightning's int | float).
 struct Amount {
@@ -88,7 +90,7 @@ void TrainerOptions::visit(V& v) {
   v("process_timeout",
     given_.process_timeout,
     "how long processes wait for each other: seconds, or DD:HH:MM:SS");
-  v("precision", precision, "true: of everything; mixed: of products", precision_names());
+  v("precision", precision, "true: of everything; mixed: of products", perf::precision_names());
   v("limit_train_batches", given_.limit_train_batches, "of an epoch: 10 batches, or 0.1 of them");
   v("limit_val_batches", given_.limit_val_batches, "of a validation: a number or a share; 0: none");
   v("limit_test_batches", given_.limit_test_batches, "of the test after training: likewise");
