@@ -1,0 +1,324 @@
+#include "inference/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "inference/engines/entry.h"
+#include "perf/device.h"
+
+namespace cytra::inference {
+namespace {
+
+/// How far an engine may be from eager float32: rms of the difference, as a share of the values'.
+double bound_of(const EngineOptions& options) {
+  if (options.quantization != "none") return 0.15;
+  switch (precision_of(options).compute) {
+    case at::kBFloat16:
+      return 0.05;
+    case at::kHalf:
+      return 0.01;
+    default:
+      return 5e-4;
+  }
+}
+
+/// Between what an engine makes of some windows, and eager float32 of the first of them. Throws:
+/// EngineUnfit beyond the bound. Returns it for the log.
+std::string compare(const std::vector<Tensor>& made,
+                    const std::vector<Tensor>& expected,
+                    double bound) {
+  if (made.size() != expected.size()) {
+    throw EngineUnfit(fmt::format("it gives {} outputs, eager {}", made.size(), expected.size()),
+                      false);
+  }
+  std::string worst;
+  double worst_share = -1;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i].sizes().slice(1) != expected[i].sizes().slice(1))
+      throw EngineUnfit("its outputs have other shapes than eager's", false);
+    const at::Tensor values = expected[i].to(at::kDouble);
+    const at::Tensor off = made[i].narrow(0, 0, 1).to(at::kDouble) - values;
+    const double rms = off.square().mean().sqrt().item<double>();
+    const double span = values.square().mean().sqrt().item<double>();
+    const bool both_fail = !std::isfinite(span);  // NaN in, NaN out: told by who reads the result
+    const double share = both_fail || rms == 0 ? 0 : rms / std::max(span, 1e-6);
+    if (!(share <= worst_share)) {
+      worst_share = share;
+      worst = fmt::format("differs from eager float32 by {:.1e} rms, {:.1e} at most, of {:.3g}",
+                          rms,
+                          off.abs().max().item<double>(),
+                          values.abs().max().item<double>());
+    }
+  }
+  if (!(worst_share <= bound)) {
+    throw EngineUnfit(fmt::format("it {}; {:.2g} of the values' rms is allowed", worst, bound),
+                      false);
+  }
+  return worst;
+}
+
+struct Checked {
+  std::shared_ptr<FixedEngine> engine;
+  std::string report;
+};
+
+/// An engine for the example's shape that gives eager's values. Throws: as EngineEntry::make.
+Checked make_checked(const EngineEntry& entry,
+                     const EngineModel& model,
+                     const EngineOptions& options,
+                     const Tensor& example) {
+  Checked checked{entry.make(model, options, example), "compared with eager when it was kept"};
+  if (checked.engine->was_accepted()) return checked;
+  const std::vector<Tensor> expected = forward_with(model, {}, example.narrow(0, 0, 1));
+  checked.report = compare(checked.engine->run(example), expected, bound_of(options));
+  checked.engine->accept();
+  return checked;
+}
+
+/// Engines by the windows' shape. One that comes seldom is not worth preparing an engine for.
+class EnginePool final : public Engine {
+ public:
+  EnginePool(const EngineEntry& entry,
+             EngineModel model,
+             EngineOptions options,
+             const Tensor& example,
+             std::shared_ptr<FixedEngine> first)
+      : entry_(entry),
+        model_(std::move(model)),
+        options_(std::move(options)),
+        text_(first->text()) {
+    places_[shape_of(example)] = {example.size(0), 0, ++clock_, false, std::move(first)};
+  }
+
+  std::vector<Tensor> run(const Tensor& windows) override {
+    const c10::InferenceMode inference_mode;
+    const auto [engine, full] = find(windows);
+    const int64_t count = windows.size(0);
+    if (engine == nullptr) return forward_with(model_, precision_of(options_), windows);
+    if (count == full) return engine->run(windows);
+    if (count > full) return run_parts(*engine, windows, full);
+    std::vector<int64_t> more = windows.sizes().vec();
+    more[0] = full - count;
+    std::vector<Tensor> outputs =
+        engine->run(at::cat({windows, windows.narrow(0, count - 1, 1).expand(more)}));
+    for (Tensor& output : outputs) output = output.narrow(0, 0, count);
+    return outputs;
+  }
+
+  std::string text() const override { return text_; }
+
+ private:
+  static constexpr int kPassesBefore = 2;  // that a new shape takes eager
+  static constexpr std::size_t kMost = 4;  // engines, each with weights of its own
+
+  using Shape = std::vector<int64_t>;
+  struct Place {
+    int64_t full = 0;  // windows of a pass
+    int passes = 0;
+    int64_t used = 0;        // when, by clock_
+    bool is_settled = true;  // no engine, or one being made
+    std::shared_ptr<FixedEngine> engine;
+  };
+  static Shape shape_of(const Tensor& windows) { return windows.sizes().slice(1).vec(); }
+
+  /// The engine for such windows, and how many it takes; none: eager.
+  std::pair<std::shared_ptr<FixedEngine>, int64_t> find(const Tensor& windows) {
+    const Shape shape = shape_of(windows);
+    {
+      const std::lock_guard lock(mutex_);
+      Place& place = places_.try_emplace(shape, Place{0, 0, 0, false, nullptr}).first->second;
+      place.used = ++clock_;
+      if (place.engine != nullptr) return {place.engine, place.full};
+      if (place.is_settled || ++place.passes <= kPassesBefore) return {nullptr, 0};
+      place.is_settled = true;
+      place.full = windows.size(0);
+    }
+    std::shared_ptr<FixedEngine> made;
+    try {
+      made = make_checked(entry_, model_, options_, windows).engine;
+    } catch (const EngineUnfit& unfit) {
+      log::debug("engine: eager for windows of another size: {}", unfit.what());
+    } catch (const c10::Error& error) {
+      log::debug("engine: eager for windows of another size: {}", error.what_without_backtrace());
+    }
+    const std::lock_guard lock(mutex_);
+    places_[shape].engine = made;
+    drop_oldest();
+    return {made, windows.size(0)};
+  }
+
+  void drop_oldest() {
+    auto oldest = places_.end();
+    std::size_t engines = 0;
+    for (auto place = places_.begin(); place != places_.end(); ++place) {
+      if (place->second.engine == nullptr) continue;
+      ++engines;
+      if (oldest == places_.end() || place->second.used < oldest->second.used) oldest = place;
+    }
+    if (engines > kMost) places_.erase(oldest);
+  }
+
+  static std::vector<Tensor> run_parts(FixedEngine& engine, const Tensor& windows, int64_t full) {
+    std::vector<std::vector<Tensor>> parts;
+    for (int64_t first = 0; first < windows.size(0); first += full) {
+      // The last one reaches back: what it makes again is cut
+      const int64_t begin = std::min(first, windows.size(0) - full);
+      std::vector<Tensor> made = engine.run(windows.narrow(0, begin, full));
+      parts.resize(made.size());
+      for (std::size_t i = 0; i < made.size(); ++i)
+        parts[i].push_back(made[i].narrow(0, first - begin, full - (first - begin)));
+    }
+    std::vector<Tensor> outputs;
+    for (const std::vector<Tensor>& part : parts) outputs.push_back(at::cat(part));
+    return outputs;
+  }
+
+  const EngineEntry entry_;
+  const EngineModel model_;
+  const EngineOptions options_;
+  const std::string text_;
+  std::mutex mutex_;
+  std::map<Shape, Place> places_;
+  int64_t clock_ = 0;
+};
+
+std::unique_ptr<Engine> attempt(const std::string& name,
+                                const EngineModel& model,
+                                const EngineOptions& options,
+                                const Tensor& example) {
+  const EngineEntry& entry = engine_entries().at(name);
+  Checked checked = make_checked(entry, model, options, example);
+  if (name != "eager") log::info("engine: {}; {}", checked.engine->text(), checked.report);
+  return std::make_unique<EnginePool>(entry, model, options, example, std::move(checked.engine));
+}
+
+/// Eager comes last.
+std::vector<std::string> candidates(const EngineModel& model, const EngineOptions& options) {
+  if (options.backend != "auto") return {options.backend};
+  if (options.quantization != "none") return {"openvino"};
+  std::vector<std::pair<int, std::string>> ranks;
+  for (const auto& [name, entry] : engine_entries()) {
+    const int rank = entry.rank(model, options);
+    if (rank > 0) ranks.emplace_back(-rank, name);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<std::string> names;
+  for (auto& [rank, name] : ranks) names.push_back(std::move(name));
+  return names;
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+/// Whether another engine may do what this one failed at.
+bool is_of_engine(const std::exception& error) {
+  return !perf::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
+}
+
+}  // namespace
+
+std::map<std::string, EngineEntry>& engine_entries() {
+  static std::map<std::string, EngineEntry> entries;
+  return entries;
+}
+
+bool add_engine(const std::string& name, const EngineEntry& entry) {
+  if (!engine_entries().emplace(name, entry).second)
+    throw std::logic_error("two engines are named " + name);
+  return true;
+}
+
+const std::vector<std::string>& engine_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& [name, entry] : engine_entries()) all.push_back(name);
+    return all;
+  }();
+  return names;
+}
+
+std::vector<std::string> EngineOptions::choices() {
+  std::vector<std::string> names{"auto"};
+  names.insert(names.end(), engine_names().begin(), engine_names().end());
+  return names;
+}
+
+void EngineOptions::check() const {
+  if (quantization != "none" && backend != "auto" && backend != "openvino") {
+    throw ConfigError(fmt::format(
+        "performance.quantization={} needs performance.backend=openvino (or auto), not {}",
+        quantization,
+        backend));
+  }
+  if (perf::precision_of(precision).compute == at::kDouble) {
+    throw ConfigError(fmt::format(
+        "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
+        precision));
+  }
+}
+
+perf::Precision precision_of(const EngineOptions& options) {
+  perf::Precision precision = perf::precision_of(options.precision);
+  precision.is_mixed = precision.compute != at::kFloat;
+  precision.parameters = at::kFloat;
+  return precision;
+}
+
+std::vector<Tensor> forward_with(const EngineModel& model,
+                                 const perf::Precision& precision,
+                                 const Tensor& windows) {
+  const c10::InferenceMode inference_mode;
+  const perf::Autocast autocast(precision, model.device.type());
+  std::vector<Tensor> outputs = model.forward(windows);
+  for (Tensor& output : outputs) output = output.to(at::kFloat);
+  return outputs;
+}
+
+std::string name_of(c10::ScalarType type) {
+  return type == at::kFloat      ? "float32"
+         : type == at::kBFloat16 ? "bfloat16"
+         : type == at::kHalf     ? "float16"
+                                 : c10::toString(type);
+}
+
+std::unique_ptr<Engine> make_engine(const EngineModel& model,
+                                    const EngineOptions& options,
+                                    const Tensor& example) {
+  options.check();
+  const std::vector<std::string> names = candidates(model, options);
+  for (const std::string& name : names) {
+    if (name == "eager") return attempt(name, model, options, example);
+    std::string why;
+    bool is_usual = false;
+    try {
+      return attempt(name, model, options, example);
+    } catch (const EngineUnfit& unfit) {
+      why = unfit.what();
+      is_usual = unfit.is_usual;
+    } catch (const std::exception& error) {
+      if (!is_of_engine(error)) throw;
+      why = first_line(error.what());
+    }
+    if (names.size() == 1) {
+      throw ConfigError(
+          fmt::format("performance.{}: {}; use performance.backend=auto{}",
+                      options.quantization == "none" ? "backend=" + name : "quantization=int8",
+                      why,
+                      options.quantization == "none" ? "" : " without quantization"));
+    }
+    log::write(is_usual ? log::Level::debug : log::Level::info,
+               fmt::format("engine: not {}: {}", name, why));
+  }
+  throw std::logic_error("no engine takes every model");
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,51 @@
+// The model traced, frozen and optimised by TorchScript.
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "inference/engines/entry.h"
+#include "perf/compile.h"
+
+namespace cytra::inference {
+namespace {
+
+class TorchScript final : public FixedEngine {
+ public:
+  TorchScript(const EngineModel& model, const EngineOptions& options, const Tensor& example)
+      : type_(precision_of(options).compute) {
+    const at::NoGradGuard no_grad;
+    const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
+    const perf::Precision precision = precision_of(options);
+    const auto forward = [&](const Tensor& windows) {
+      const perf::Autocast autocast(precision, model.device.type());  // its casts are traced
+      std::vector<Tensor> outputs = model.forward(windows);
+      for (Tensor& output : outputs) output = output.to(at::kFloat);
+      return outputs;
+    };
+    forward_ = perf::compile(perf::Forwards(forward), example.clone());
+    run(example);  // the executor profiles a first pass, and specialises by it
+  }
+  std::vector<Tensor> run(const Tensor& windows) override {
+    const c10::InferenceMode inference_mode;
+    return forward_(windows);
+  }
+  std::string text() const override { return "TorchScript, " + name_of(type_); }
+
+ private:
+  c10::ScalarType type_;
+  perf::Forwards forward_;
+};
+
+int rank_torchscript(const EngineModel&, const EngineOptions& options) {
+  return options.compile_model ? 10 : 0;
+}
+
+std::unique_ptr<FixedEngine> make_torchscript(const EngineModel& model,
+                                              const EngineOptions& options,
+                                              const Tensor& example) {
+  return std::make_unique<TorchScript>(model, options, example);
+}
+
+const bool added_torchscript = add_engine("torchscript", {rank_torchscript, make_torchscript});
+
+}  // namespace
+}  // namespace cytra::inference

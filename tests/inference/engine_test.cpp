@@ -1,0 +1,199 @@
+#include "inference/engine.h"
+
+#include <atomic>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "inference/engines/entry.h"
+#include "nn/model.h"
+#include "tests/support/golden.h"
+#include "tests/support/message_of.h"
+
+namespace cytra {
+namespace {
+
+/// A small DynUNet with weights of its own, and how often PyTorch's operations ran it.
+struct SmallModel {
+  explicit SmallModel(const std::string& text)
+      : model((at::manual_seed(7), make<nn::Model>(text))) {
+    model->eval();
+    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+    nn::place(*model, c10::kCPU);
+  }
+  inference::EngineModel engine_model() {
+    return {[this](const at::Tensor& windows) {
+      ++passes;
+      return std::vector<at::Tensor>{(*model)(windows)};
+    }};
+  }
+  at::Tensor windows(int64_t count, int64_t side = 32) const {
+    std::vector<int64_t> shape{count, model->in_channels(), side, side};
+    if (model->spatial_dims() == 3) shape.push_back(side);
+    return at::randn(shape);
+  }
+  at::Tensor eager(const at::Tensor& windows) {
+    const at::NoGradGuard no_grad;
+    return (*model)(windows);
+  }
+  std::shared_ptr<nn::Model> model;
+  std::atomic<int> passes{0};
+};
+
+constexpr const char* kModels[] = {
+    "{_target_: DynUNet, filters: [4, 8, 16], out_channels: 2}",
+    "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3, res_block: true, dropout: 0.5}"};
+
+inference::EngineOptions options_of(const std::string& backend,
+                                    const std::string& precision = "32") {
+  inference::EngineOptions options;
+  options.backend = backend;
+  options.precision = precision;
+  return options;
+}
+
+TEST(Engine, TracedEqualsEager) {
+  for (const char* text : kModels) {
+    SmallModel small(text);
+    const at::Tensor example = small.windows(3);
+    const auto engine =
+        inference::make_engine(small.engine_model(), options_of("torchscript"), example);
+    EXPECT_EQ(engine->text(), "TorchScript, float32");
+    for (const int64_t count : {3, 1, 2, 7}) {  // full, short and long batches
+      const at::Tensor windows = small.windows(count);
+      const std::vector<at::Tensor> made = engine->run(windows);
+      ASSERT_EQ(made.size(), 1U);
+      ASSERT_EQ(made[0].size(0), count);
+      EXPECT_LT(test::max_difference(made[0], small.eager(windows)), 1e-4) << text << count;
+    }
+  }
+}
+
+TEST(Engine, AutoIsEagerWithoutAnythingFaster) {
+  SmallModel small(kModels[0]);
+  const auto engine =
+      inference::make_engine(small.engine_model(), options_of("eager"), small.windows(2));
+  EXPECT_EQ(engine->text(), "eager, float32");
+  const at::Tensor windows = small.windows(2);
+  EXPECT_TRUE(at::equal(engine->run(windows)[0], small.eager(windows)));
+}
+
+TEST(Engine, Bfloat16IsNearFloat32) {
+  for (const char* backend : {"eager", "torchscript"}) {
+    for (const char* precision : {"bf16-mixed", "bf16-true"}) {
+      SmallModel small(kModels[0]);
+      const at::Tensor windows = small.windows(2);
+      const auto engine =
+          inference::make_engine(small.engine_model(), options_of(backend, precision), windows);
+      EXPECT_NE(engine->text().find("bfloat16"), std::string::npos);
+      const at::Tensor made = engine->run(windows)[0];
+      EXPECT_EQ(made.scalar_type(), at::kFloat);
+      const double difference = test::max_difference(made, small.eager(windows));
+      EXPECT_LT(difference, 0.3);  // of values up to 4, with 8 bits of mantissa
+      EXPECT_GT(difference, 1e-5);
+    }
+  }
+}
+
+TEST(Engine, SeveralOutputs) {
+  inference::EngineModel model{[](const at::Tensor& x) {
+    return std::vector<at::Tensor>{x * 2, at::max_pool2d(x, 2), x.sum(1, true)};
+  }};
+  const at::Tensor windows = at::randn({2, 3, 8, 8});
+  const auto engine = inference::make_engine(model, options_of("torchscript"), windows);
+  for (const int64_t count : {2, 1, 5}) {
+    const at::Tensor other = at::randn({count, 3, 8, 8});
+    const std::vector<at::Tensor> made = engine->run(other), expected = model.forward(other);
+    ASSERT_EQ(made.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(test::max_difference(made[i], expected[i]), 1e-6);
+  }
+}
+
+TEST(Engine, ASizeThatComesOftenGetsAnEngine) {
+  SmallModel small(kModels[0]);
+  const auto engine =
+      inference::make_engine(small.engine_model(), options_of("torchscript"), small.windows(2));
+  const at::Tensor other = small.windows(2, 48);
+  const at::Tensor expected = small.eager(other);
+  small.passes = 0;
+  for (int pass = 0; pass < 8; ++pass)
+    EXPECT_LT(test::max_difference(engine->run(other)[0], expected), 1e-4);
+  const int passes = small.passes;
+  EXPECT_LE(passes, 5);  // two eager, the trace, the comparison
+  engine->run(other);
+  EXPECT_EQ(small.passes, passes);
+}
+
+TEST(Engine, ThreadsMayShareIt) {
+  SmallModel small(kModels[0]);
+  const auto engine =
+      inference::make_engine(small.engine_model(), options_of("torchscript"), small.windows(2));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int pass = 0; pass < 6; ++pass) {
+        const at::Tensor windows = small.windows(1 + t, pass % 2 == 0 ? 32 : 16);
+        if (test::max_difference(engine->run(windows)[0], small.eager(windows)) > 1e-4) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+/// An engine of the tests: what it is asked to be.
+int given_rank = 0;
+enum class Gives { unfit, failure, other_values } gives = Gives::unfit;
+struct Odd final : inference::FixedEngine {
+  std::vector<at::Tensor> run(const at::Tensor& windows) override { return {windows * 1.1}; }
+  std::string text() const override { return "odd"; }
+};
+const bool added_odd = inference::add_engine(
+    "odd",
+    {[](const inference::EngineModel&, const inference::EngineOptions&) { return given_rank; },
+     [](const inference::EngineModel&, const inference::EngineOptions&, const at::Tensor&)
+         -> std::unique_ptr<inference::FixedEngine> {
+       if (gives == Gives::unfit) throw inference::EngineUnfit("no aten::odd there", false);
+       if (gives == Gives::failure) throw std::runtime_error("the library broke");
+       return std::make_unique<Odd>();
+     }});
+
+TEST(Engine, AutoFallsBackAndSaysWhy) {
+  const inference::EngineModel model{
+      [](const at::Tensor& x) { return std::vector<at::Tensor>{x.clone()}; }};
+  const at::Tensor windows = at::randn({1, 1, 8, 8});
+  given_rank = 100;
+  for (const auto& [given, why] :
+       std::map<Gives, std::string>{{Gives::unfit, "no aten::odd there"},
+                                    {Gives::failure, "the library broke"},
+                                    {Gives::other_values, "differs from eager float32 by"}}) {
+    gives = given;
+    testing::internal::CaptureStderr();
+    const auto engine = inference::make_engine(model, options_of("auto"), windows);
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find(why), std::string::npos) << log;
+    EXPECT_TRUE(at::equal(engine->run(windows)[0], windows));
+    const std::string message =
+        message_of<ConfigError>([&] { inference::make_engine(model, options_of("odd"), windows); });
+    EXPECT_NE(message.find(why), std::string::npos) << message;
+  }
+  given_rank = 0;
+}
+
+TEST(Engine, RefusesWhatItCannotDo) {
+  SmallModel small(kModels[0]);
+  EXPECT_THROW(
+      inference::make_engine(small.engine_model(), options_of("eager", "64"), small.windows(1)),
+      ConfigError);
+  inference::EngineOptions options = options_of("torchscript");
+  options.quantization = "int8";
+  EXPECT_THROW(inference::make_engine(small.engine_model(), options, small.windows(1)),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace cytra
