@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "config/run_config.h"
+#include "inference/foreign/foreign.h"
 #include "io/fingerprint.h"
 #include "nn/model.h"
 #include "nn/weights.h"
@@ -55,6 +56,19 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   return loaded;
 }
 
+LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
+  switch (kind_of(path)) {
+    case ModelKind::torchscript:
+      return complete(path, open_torchscript(path), config);
+    case ModelKind::aoti:
+      return complete(path, open_aoti(path), config);
+    case ModelKind::bundle:
+      return open_bundle(path);
+    default:
+      return load_network(path, config);
+  }
+}
+
 /// Throws: ConfigError naming the key in which another model differs from the first.
 void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   const auto differ = [&](const char* key, const std::string& a, const std::string& b) {
@@ -84,7 +98,7 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;
   for (const std::string& path : options.ckpt_path) {
-    models.push_back(load_network(path, options.config));
+    models.push_back(load_model(path, options.config));
     expect_agreement(models.front(), models.back());
   }
   return models;

@@ -1,0 +1,68 @@
+// What a file is, and the parts of ZIP archives.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "inference/foreign/foreign.h"
+#include "io/input_file.h"
+#include "io/weights/zip_directory.h"
+
+namespace cytra::inference {
+namespace {
+
+/// `action` with the archive's files by name. Throws: DataError.
+template <class Action>
+auto with_files(const std::string& path, const Action& action) {
+  io::InputFile file(path);
+  file.map();
+  return file.read_mapped([&](const unsigned char* first) {
+    return action(io::zip_directory(
+        path, {reinterpret_cast<const char*>(first), static_cast<std::size_t>(file.bytes())}));
+  });
+}
+
+bool is_zip(const std::string& path) {
+  const io::InputFile file(path);
+  std::string begin(4, '\0');
+  return file.read_at(0, begin.data(), begin.size()) == 4 && begin == "PK\3\4";
+}
+
+}  // namespace
+
+ModelKind kind_of(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return ModelKind::bundle;
+  if (!is_zip(path)) return ModelKind::weights;
+  return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
+    for (const auto& [name, content] : files) {
+      if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
+      if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
+      if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))
+        return ModelKind::bundle;
+      if (ends_with(name, "/models/model.json")) {
+        throw DataError(path +
+                        ": a program of torch.export, which Python alone runs; compile it: "
+                        "torch._inductor.aoti_compile_and_package(program, "
+                        "package_path='model.pt2')");
+      }
+    }
+    return ModelKind::weights;
+  });
+}
+
+std::map<std::string, std::string> unpack(const std::string& path, const std::string& ending) {
+  return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
+    std::map<std::string, std::string> unpacked;
+    for (const auto& [name, content] : files) {
+      if (!ends_with(name, ending)) continue;
+      if (content.data() == nullptr)
+        throw DataError(fmt::format("{}: {} is compressed", path, printable(name)));
+      unpacked[name] = content;
+    }
+    return unpacked;
+  });
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,209 @@
+// What a foreign program takes and gives: as it or the user says, else found by trying it out.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/run_config.h"
+#include "inference/foreign/foreign.h"
+#include "perf/device.h"
+
+namespace cytra::inference {
+namespace {
+
+using config::Node;
+using Sides = std::vector<int64_t>;
+
+Node list_node(const Sides& values) {
+  Node node;
+  node.kind = config::Kind::list;
+  for (const int64_t value : values) node.list.push_back(Node::make_integer(value));
+  return node;
+}
+
+/// Sets `key`, which may be dotted, unless it is there already.
+void set_default(Node& node, const std::string& key, Node value) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) {
+    const Node* found = node.find_direct(key);
+    if (found == nullptr || found->is_null()) node.set(key, std::move(value));
+    return;
+  }
+  const std::string front = key.substr(0, dot);
+  Node* child = node.find_direct(front);
+  if (child == nullptr || !child->is_map()) child = &node.set(front, Node::make_map());
+  set_default(*child, key.substr(dot + 1), std::move(value));
+}
+
+/// Runs a program on noise.
+class Trial {
+ public:
+  Trial(const Forward& forward, int64_t channels) : forward_(forward), channels_(channels) {}
+
+  /// Whether it takes a window of these sides, and returns one in whose place it fits.
+  bool fits(const Sides& sides) {
+    Sides shape{1, channels_};
+    shape.insert(shape.end(), sides.begin(), sides.end());
+    tried_ = fmt::format("({})", fmt::join(shape, ","));
+    try {
+      const c10::InferenceMode inference_mode;
+      const std::vector<at::Tensor> outputs = forward_(at::rand(shape));
+      if (outputs.empty()) throw DataError("it returns nothing");
+      const at::Tensor& first = outputs[0];
+      bool is_same = first.dim() == static_cast<int64_t>(shape.size()) && first.size(0) == 1;
+      for (std::size_t d = 0; is_same && d < sides.size(); ++d) {
+        const int64_t out = first.size(static_cast<int64_t>(d) + 2);
+        is_same = out > 0 && (out % sides[d] == 0 || sides[d] % out == 0);
+      }
+      if (!is_same) throw DataError(fmt::format("it returns ({})", fmt::join(first.sizes(), ",")));
+      out_channels_ = first.size(1);
+      return true;
+    } catch (const std::exception& error) {
+      if (perf::is_out_of_memory(error)) throw;
+      said_ = brief(error);
+      return false;
+    }
+  }
+  int64_t out_channels() const { return out_channels_; }
+  std::string failure() const { return fmt::format("of {}: {}", tried_, said_); }
+
+ private:
+  const Forward& forward_;
+  int64_t channels_, out_channels_ = 0;
+  std::string tried_, said_;
+};
+
+struct Fitting {
+  Sides divisor;
+  bool is_fixed = false;  // no other sides
+};
+
+/// Powers of two that sides may be odd multiples of, then the sides that networks are built for.
+Fitting find_divisor(Trial& trial, std::size_t dims) {
+  for (int64_t divisor = 1; divisor <= 32; divisor *= 2) {
+    Sides sides(dims, 3 * divisor);
+    if (!trial.fits(sides)) continue;
+    sides.back() = 4 * divisor;
+    if (trial.fits(sides)) return {Sides(dims, divisor)};
+    return {Sides(dims, 3 * divisor), true};
+  }
+  const Sides usual = dims == 3 ? Sides{64, 128} : Sides{64, 128, 224, 256, 512};
+  for (const int64_t side : usual) {
+    if (trial.fits(Sides(dims, side))) return {Sides(dims, side), true};
+  }
+  return {};
+}
+
+/// The window where nobody says: what a GPU of 8 GB and a CPU take, in multiples of `divisor`.
+Sides usual_window(const Sides& divisor) {
+  Sides window;
+  for (const int64_t side : divisor)
+    window.push_back(std::max<int64_t>(1, (divisor.size() == 3 ? 96 : 256) / side) * side);
+  return window;
+}
+
+}  // namespace
+
+std::string brief(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string what = torch == nullptr ? error.what() : torch->what_without_backtrace();
+  std::string line = split(what, '\n').front();
+  for (const std::string& one : split(what, '\n')) {  // the interpreter's last line says it
+    if (starts_with(one, "RuntimeError: ")) line = one.substr(14);
+  }
+  return printable(trim(line), 300);
+}
+
+LoadedModel complete(const std::string& path,
+                     Program program,
+                     const std::optional<std::string>& config) {
+  LoadedModel model;
+  model.path = path;
+  model.config = config ? config::load_run_config(*config, true) : std::move(program.config);
+  model.in_channels = model.config.get<int64_t>("task.model.in_channels", program.in_channels);
+  model.spatial_dims = model.config.get<int64_t>("task.model.spatial_dims", program.spatial_dims);
+  for (const auto& [key, value] : {std::pair("in_channels", model.in_channels),
+                                   std::pair("spatial_dims", model.spatial_dims)}) {
+    if (value > 0) continue;
+    throw ConfigError(
+        fmt::format("{}: it does not say its {}: set task.model.{} in a YAML file, "
+                    "and checkpoint.config to that",
+                    path,
+                    key,
+                    key));
+  }
+  if (model.spatial_dims != 2 && model.spatial_dims != 3) {
+    throw DataError(
+        fmt::format("{}: it works in {} dimensions, expected 2 or 3 "
+                    "(task.model.spatial_dims in checkpoint.config)",
+                    path,
+                    model.spatial_dims));
+  }
+  const auto dims = static_cast<std::size_t>(model.spatial_dims);
+  Trial trial(program.forward, model.in_channels);
+  Fitting fitting;
+  if (const Node* given = model.config.find("task.model.divisor"); given != nullptr) {
+    fitting.divisor = given->as<Sides>();
+    if (fitting.divisor.size() == 1) fitting.divisor.resize(dims, fitting.divisor[0]);
+  } else if (!program.window.empty()) {
+    fitting = {program.window, true};
+  } else {
+    fitting = find_divisor(trial, dims);
+  }
+  if (fitting.divisor.size() != dims ||
+      (trial.out_channels() == 0 && !trial.fits(fitting.divisor))) {
+    throw DataError(
+        fmt::format("{}: it fails for windows {}; say what it takes as "
+                    "task.model.{{in_channels, spatial_dims, divisor}} in a YAML file, "
+                    "and checkpoint.config which",
+                    path,
+                    trial.failure()));
+  }
+  model.out_channels = trial.out_channels();
+  model.divisor = fitting.divisor;
+  const Sides window = fitting.is_fixed ? fitting.divisor : usual_window(fitting.divisor);
+  Node& all = model.config;
+  if (!all.has("data.transforms")) {
+    log::warn(
+        "{}: nothing says how its images are prepared: they are taken as they are; "
+        "checkpoint.config names a YAML file with data.transforms",
+        path);
+    set_default(all,
+                "data.transforms",
+                config::parse_value(fmt::format("{{valid: [{{_target_: LoadImaged, keys: [raw, "
+                                                "seg], spatial_dims: {}}}]}}",
+                                                dims),
+                                    {}));
+  }
+  set_default(all, "task.x_key", Node::make_string("raw"));
+  set_default(all, "task.y_key", Node::make_string("seg"));
+  set_default(all, "task.model.out_channels", Node::make_integer(model.out_channels));
+  // Other than the patch: a size that is kept.
+  if (!fitting.is_fixed)
+    set_default(all, "patch_shape", list_node(window));
+  else
+    set_default(all, "patch_shape", list_node({}));
+  set_default(all, "task.inference_args.roi_size", list_node(window));
+  model.fingerprint = program.fingerprint;
+  model.place = std::move(program.place);
+  model.forward = [path, run = std::move(program.forward)](const at::Tensor& windows) {
+    try {
+      return run(windows);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (perf::is_out_of_memory(error)) throw;
+      throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
+                                  path,
+                                  fmt::join(windows.sizes(), ","),
+                                  brief(error)));
+    }
+  };
+  return model;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,132 @@
+// TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "inference/foreign/foreign.h"
+#include "io/fingerprint.h"
+#include "perf/device.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace jit = torch::jit;
+
+[[noreturn]] void refuse_torchscript(const std::string& path, const std::string& what) {
+  throw DataError(fmt::format("{}: {}", path, what));
+}
+
+/// Throws: DataError unless one image is all that it takes.
+void expect_one_input(const std::string& path, const c10::FunctionSchema& schema) {
+  std::vector<std::string> needed;
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {  // behind `self`
+    const c10::Argument& argument = schema.arguments()[i];
+    if (!argument.default_value()) needed.push_back(printable(argument.name()));
+  }
+  if (needed.size() == 1) return;
+  refuse_torchscript(path,
+                     fmt::format("its forward() takes {} inputs ({}), expected one: the image",
+                                 needed.size(),
+                                 join(needed, ", ")));
+}
+
+/// Calls `action` with every node of a graph and the blocks in it.
+template <class Action>
+void for_each_node(const jit::Block* block, const Action& action) {
+  for (const jit::Node* node : block->nodes()) {
+    action(*node);
+    for (const jit::Block* inner : node->blocks()) for_each_node(inner, action);
+  }
+}
+
+/// The weight of the first convolution, of a module or of a frozen one, whose weights are
+/// constants.
+at::Tensor first_kernel(const jit::Module& module, const jit::Graph& graph) {
+  const auto is_kernel = [](const at::Tensor& tensor) {
+    return tensor.dim() >= 3 && tensor.dim() <= 5 && tensor.is_floating_point();
+  };
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (is_kernel(parameter)) return parameter;
+  }
+  at::Tensor found;
+  for_each_node(graph.block(), [&](const jit::Node& node) {
+    if (found.defined() || !starts_with(node.kind().toQualString(), "aten::") ||
+        std::string_view(node.kind().toUnqualString()).find("conv") == std::string_view::npos)
+      return;
+    const auto value = jit::toIValue(node.input(1));
+    if (value && value->isTensor() && is_kernel(value->toTensor())) found = value->toTensor();
+  });
+  return found;
+}
+
+void add_outputs(const std::string& path, const c10::IValue& value, std::vector<at::Tensor>& all) {
+  if (value.isTensor()) {
+    all.push_back(value.toTensor());
+  } else if (value.isTuple()) {
+    for (const c10::IValue& part : value.toTupleRef().elements()) add_outputs(path, part, all);
+  } else if (value.isList()) {
+    for (const c10::IValue& part : value.toListRef()) add_outputs(path, part, all);
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) add_outputs(path, entry.value(), all);
+  } else {
+    refuse_torchscript(path,
+                       fmt::format("its forward() returns a {}, expected tensors, alone or in "
+                                   "tuples, lists and dicts",
+                                   value.tagKind()));
+  }
+}
+
+}  // namespace
+
+Program open_torchscript(const std::string& path) {
+  std::unordered_map<std::string, std::string> files{{"config", ""}};
+  jit::Module module;
+  try {
+    module = jit::load(path, c10::kCPU, files, /*load_debug_files=*/false);
+  } catch (const std::exception& error) {
+    if (perf::is_out_of_memory(error)) throw;
+    refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
+  }
+  module.eval();
+  const auto method = module.find_method("forward");
+  if (!method) refuse_torchscript(path, "TorchScript without forward()");
+  expect_one_input(path, method->function().getSchema());
+  const std::shared_ptr<jit::Graph> graph = method->graph();
+  for_each_node(graph->block(), [&](const jit::Node& node) {
+    const std::string kind = node.kind().toQualString();
+    if (kind == "aten::save" || kind == "aten::from_file")
+      refuse_torchscript(path, "its forward() works on files (" + kind + "): it is not run");
+  });
+
+  Program program;
+  if (const at::Tensor kernel = first_kernel(module, *graph); kernel.defined()) {
+    program.in_channels = kernel.size(1);
+    program.spatial_dims = kernel.dim() - 2;
+  }
+  if (!files.at("config").empty())  // export_model's
+    program.config = config::parse_yaml(files.at("config"), path + " (config)");
+  std::string text = graph->toString(false);
+  for (const auto& entry : module.named_attributes()) {
+    if (!entry.value.isTensor()) continue;
+    const at::Tensor values = entry.value.toTensor().contiguous();
+    text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
+  }
+  program.fingerprint = io::fingerprint(text);
+  program.forward = [path, module](const at::Tensor& windows) mutable {
+    std::vector<at::Tensor> outputs;
+    add_outputs(path, module.forward({windows}), outputs);
+    return outputs;
+  };
+  program.place = [module](c10::Device device) mutable { module.to(device); };
+  return program;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,135 @@
+// TorchScript of users: tests/golden/make_models.py.
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "inference/trained_model.h"
+#include "tests/support/golden.h"
+#include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra::inference {
+namespace {
+
+const std::string kModels = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/models/";
+
+LoadedModel load_foreign(const std::string& path, const std::string& config = "") {
+  CheckpointOptions options;
+  options.ckpt_path = {path};
+  if (!config.empty()) options.config = config;
+  return load_models(options).at(0);
+}
+
+std::string error_of(const std::string& name) {
+  return message_of<Error>([&] { load_foreign(kModels + name); });
+}
+
+struct ForeignCase {
+  const char* name;
+  int64_t in, out, dims;
+  std::vector<int64_t> divisor;
+};
+
+TEST(TorchScript, ComputesWhatPyTorchDoes) {
+  const io::SafetensorsFile expected(kModels + "expected.safetensors");
+  const auto stored = [&](const std::string& key) {
+    return nn::tensor_of(expected.tensors().at(key), key);
+  };
+  for (const ForeignCase& one : {ForeignCase{"traced.pt", 2, 3, 2, {4, 4}},
+                                 ForeignCase{"frozen.pt", 2, 3, 2, {4, 4}},
+                                 ForeignCase{"control flow.pt", 2, 3, 3, {1, 1, 1}},
+                                 ForeignCase{"one_size.pt", 1, 2, 2, {64, 64}}}) {
+    SCOPED_TRACE(one.name);
+    const std::string name = one.name;
+    const LoadedModel model = load_foreign(kModels + name);
+    EXPECT_EQ(model.in_channels, one.in);
+    EXPECT_EQ(model.out_channels, one.out);
+    EXPECT_EQ(model.spatial_dims, one.dims);
+    EXPECT_EQ(model.divisor, one.divisor);
+    EXPECT_EQ(model.config.get<int64_t>("task.model.out_channels"), one.out);
+    const c10::InferenceMode inference_mode;
+    const std::vector<at::Tensor> outputs = model.forward(stored(name + "/in"));
+    ASSERT_EQ(outputs.size(), name == "control flow.pt" ? 2U : 1U);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_LT(test::max_difference(outputs[i], stored(name + "/out" + std::to_string(i))), 1e-5)
+          << i;
+    }
+  }
+}
+
+TEST(TorchScript, WindowsThatDoNotFitAreTheUsersToMend) {
+  const LoadedModel model = load_foreign(kModels + "one_size.pt");
+  EXPECT_EQ(model.config.get<std::vector<int64_t>>("task.inference_args.roi_size"),
+            (std::vector<int64_t>{64, 64}));
+  const std::string message = message_of<DataError>([&] {
+    model.forward(at::rand({1, 1, 32, 32}));
+  });
+  EXPECT_EQ(message.find(kModels + "one_size.pt: it fails for windows of (1,1,32,32): The size "
+                                   "of tensor a (32) must match the size of tensor b (64)"),
+            0U)
+      << message;
+}
+
+TEST(TorchScript, WhatIsNoModelOfImagesIsRefusedInOneLine) {
+  const std::string two = error_of("two_inputs.pt"), saving = error_of("saving.pt"),
+                    cut = error_of("cut.pt");
+  EXPECT_EQ(two,
+            kModels +
+                "two_inputs.pt: its forward() takes 2 inputs (image, coordinates), expected "
+                "one: the image");
+  EXPECT_EQ(saving,
+            kModels + "saving.pt: its forward() works on files (aten::save): it is not run");
+  EXPECT_EQ(cut,
+            kModels +
+                "cut.pt: the ZIP archive has no directory (cut or damaged?), expected a "
+                "whole ZIP archive; copy it again");
+  EXPECT_FALSE(std::filesystem::exists("cytra_was_here"));
+}
+
+TEST(TorchScript, DamageIsAnErrorNotACrash) {
+  const std::string whole = read_file(kModels + "traced.pt");
+  const test::TmpDir dir;
+  int refused = 0;
+  for (std::size_t at = 40; at < whole.size(); at += whole.size() / 60) {
+    std::string damaged = whole;
+    for (std::size_t i = at; i < std::min(at + 6, whole.size()); ++i) damaged[i] ^= '\x5a';
+    write_file(dir / "damaged model.pt", damaged);
+    try {
+      load_foreign(dir / "damaged model.pt");  // a weight's bytes may be any
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 15);
+}
+
+TEST(TorchScript, TheUserSaysWhatItDoesNot) {
+  const test::TmpDir dir;
+  write_file(dir / "model.yaml",
+             "task: {x_key: image, multilabel: true, model: {divisor: [8, 8]}}\n"
+             "data: {transforms: {valid: [{_target_: LoadImaged, keys: image}]}}\n");
+  const LoadedModel model = load_foreign(kModels + "traced.pt", dir / "model.yaml");
+  EXPECT_EQ(model.divisor, (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(model.config.get<std::string>("task.x_key"), "image");
+  EXPECT_EQ(model.config.get<std::string>("task.y_key"), "seg");
+  EXPECT_EQ(model.out_channels, 3);
+  write_file(dir / "model.yaml", "task: {model: {in_channels: 5}}\n");
+  const std::string message =
+      message_of<DataError>([&] { load_foreign(kModels + "traced.pt", dir / "model.yaml"); });
+  EXPECT_NE(message.find("it fails for windows of (1,5,512,512)"), std::string::npos) << message;
+  EXPECT_NE(message.find("expected input"), std::string::npos) << message;
+}
+
+TEST(TorchScript, TheFingerprintFollowsTheWeights) {
+  EXPECT_EQ(load_foreign(kModels + "traced.pt").fingerprint,
+            load_foreign(kModels + "traced.pt").fingerprint);
+  EXPECT_NE(load_foreign(kModels + "traced.pt").fingerprint,
+            load_foreign(kModels + "frozen.pt").fingerprint);
+}
+
+}  // namespace
+}  // namespace cytra::inference
