@@ -1,12 +1,15 @@
 #include "io/csv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/input_file.h"
 
@@ -108,7 +111,50 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
   }
 }
 
+void append_line(const std::vector<std::string>& cells, char separator, std::string& out) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out += separator;
+    const std::string& cell = cells[i];
+    const char special[] = {separator, '"', '\r', '\n', '\0'};
+    if (cell.find_first_of(special) == std::string::npos && !(cell.empty() && cells.size() == 1)) {
+      out += cell;
+      continue;
+    }
+    out += '"';
+    for (const char letter : cell) {
+      if (letter == '"') out += '"';
+      out += letter;
+    }
+    out += '"';
+  }
+  out += '\n';
+}
+
 }  // namespace
+
+std::string cell_of(double value) {
+  return std::isnan(value) ? "" : fmt::format("{}", value);
+}
+
+void write_table(const std::string& path,
+                 const std::vector<std::string>& columns,
+                 const std::vector<std::vector<std::string>>& rows) {
+  constexpr std::size_t kFlush = std::size_t{1} << 20;
+  const char separator = ends_with(path, ".tsv") ? '\t' : ',';
+  AtomicFile file(path);
+  std::string out;
+  append_line(columns, separator, out);
+  for (const std::vector<std::string>& row : rows) {
+    if (row.size() != columns.size())
+      throw std::logic_error("a row of other cells than the header");
+    append_line(row, separator, out);
+    if (out.size() < kFlush) continue;
+    file.write(out);
+    out.clear();
+  }
+  file.write(out);
+  file.commit();
+}
 
 std::size_t Table::column(const std::string& name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);

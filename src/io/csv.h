@@ -18,5 +18,12 @@ struct Table {
 /// At most 256 MiB, 10 000 columns and 20 million cells. Throws: DataError (a row with another
 /// number of cells, an open quote, an empty file, more than that), ConfigError (no such file).
 Table read_table(const std::string& path);
+/// `rows` of as many cells as `columns`; quoted as RFC 4180 asks, "," (or tab for .tsv), LF.
+/// Atomic. Throws: as AtomicFile.
+void write_table(const std::string& path,
+                 const std::vector<std::string>& columns,
+                 const std::vector<std::vector<std::string>>& rows);
+/// A cell: the shortest text that gives the same number, with "." whatever the locale; "" for NaN.
+std::string cell_of(double value);
 
 }  // namespace cytra::io
