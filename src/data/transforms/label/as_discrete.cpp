@@ -1,11 +1,8 @@
 // AsDiscreted: classes out of scores, channels out of classes, 0 and 1 by a threshold, whole
 // numbers; in this order. Source: monai.transforms.AsDiscreted.
-#include <algorithm>
-
-#include <ATen/ATen.h>
-
 #include "config/registry.h"
 #include "data/transforms/spatial_options.h"
+#include "ops/labels.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -36,55 +33,30 @@ class AsDiscreted final : public Transform {
       check_per_key("to_onehot", to_onehot, *this);
       check_per_key("threshold", threshold, *this);
       check_per_key("rounding", rounding, *this);
-      for (const auto& classes : to_onehot) {
-        if (classes && (*classes < 1 || *classes > 65536))
-          throw ConfigError("to_onehot: expected 1 to 65536 classes");
+      bool is_idle = true;
+      for (std::size_t key = 0; key < keys.size(); ++key) {
+        const ops::AsDiscrete one = of(key);
+        if (!one.is_idle()) one.check();
+        is_idle = is_idle && one.is_idle();
       }
-      for (const auto& name : rounding) {
-        if (name && *name != "torchrounding")
-          throw ConfigError("rounding: '" + *name + "', expected torchrounding");
-      }
-      const auto none = [](const auto& values) {
-        return std::none_of(values.begin(), values.end(), [](const auto& v) { return !!v; });
-      };
-      if (none(argmax) && none(to_onehot) && none(threshold) && none(rounding))
-        throw ConfigError("expected argmax, to_onehot, threshold or rounding");
+      if (is_idle) ops::AsDiscrete().check();
+    }
+    ops::AsDiscrete of(std::size_t key) const {
+      return {of_key(argmax, key),
+              of_key(to_onehot, key),
+              of_key(threshold, key),
+              of_key(rounding, key)};
     }
   };
   explicit AsDiscreted(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
     options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      at::Tensor result = image;
-      if (of_key(options_.argmax, key)) result = result.argmax(0, /*keepdim=*/true);
-      if (const auto classes = of_key(options_.to_onehot, key)) result = one_hot(result, *classes);
-      if (const auto threshold = of_key(options_.threshold, key)) result = result.ge(*threshold);
-      if (of_key(options_.rounding, key)) result = result.to(at::kFloat).round();
-      return result.to(at::kFloat);
+      return options_.of(key)(image).to(at::kFloat);
     });
   }
 
  private:
-  static at::Tensor one_hot(const at::Tensor& labels, int64_t classes) {
-    if (labels.size(0) != 1)
-      throw DataError(fmt::format("{} channels, expected 1 of classes", labels.size(0)));
-    const at::Tensor wrong = labels.ge(0)
-                                 .logical_and_(labels.lt(classes))
-                                 .logical_and_(labels.eq(labels.floor()))
-                                 .logical_not_();
-    if (wrong.any().item<bool>()) {
-      const at::Tensor values = labels.masked_select(wrong);
-      throw DataError(
-          fmt::format("{} values (such as {:g}) are no class of 0..{}, as to_onehot expects",
-                      values.numel(),
-                      values[0].item<double>(),
-                      classes - 1));
-    }
-    const at::Tensor numbers = at::arange(classes, at::kLong);
-    std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
-    shape[0] = classes;
-    return labels.to(at::kLong).eq(numbers.reshape(shape));
-  }
   Options options_;
 };
 CYTRA_REGISTER(Transform, AsDiscreted, "AsDiscreted");

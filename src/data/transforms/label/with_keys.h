@@ -1,0 +1,17 @@
+#pragma once
+#include "data/transforms/per_key.h"
+#include "ops/labels.h"
+
+namespace cytra::data {
+
+/// An operation of ops/labels.h with the keys that it is done to.
+template <class Operation>
+struct WithKeys : KeyOptions, Operation {
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    Operation::visit(v);
+  }
+};
+
+}  // namespace cytra::data

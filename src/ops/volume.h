@@ -1,0 +1,25 @@
+#pragma once
+// How kernels see an image: a dense volume (Z,Y,X), of which a plane has Z = 1.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// Z, Y, X.
+using Offset = std::array<int64_t, 3>;
+
+/// ([Z,]Y,X) as a dense (Z,Y,X) of `type`; the same memory where that is possible.
+at::Tensor as_volume(const at::Tensor& image, at::ScalarType type);
+
+/// The neighbours of a voxel: those that differ by 1 along at most `connectivity` axes. The nearest
+/// first, else in raster order. Range: 1..3.
+std::vector<Offset> neighbours(int64_t connectivity);
+
+/// `connectivity`, where 0 stands for all axes of an image of `dims`. Throws: DataError for more of
+/// it than axes.
+int64_t checked_connectivity(int64_t connectivity, int64_t dims);
+
+}  // namespace cytra::ops
