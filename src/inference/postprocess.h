@@ -1,0 +1,37 @@
+#pragma once
+// What becomes of a model's results before they are written: predict.postprocess lists the steps.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/tensor_fwd.h"
+#include "config/registry.h"
+#include "io/image.h"
+
+namespace cytra::inference {
+
+/// Of one image.
+struct Result {
+  Tensor values;           // (C,[D,]H,W) on the CPU: float32, or int32 of labels
+  bool is_labels = false;  // classes or objects by number, 0 for none; a channel may be a mask
+  io::Geometry geometry;
+};
+
+/// A step, by the names and arguments of MONAI's post transforms where it has them. A new one is a
+/// file in postprocess/. Thread: apply() must be const-safe.
+struct Postprocess {
+  static constexpr const char* kKind = "postprocess step";
+  virtual ~Postprocess() = default;
+  std::string name;  // for messages, e.g. "FillHoles"
+  /// Throws: DataError, ConfigError for a result that it is not for.
+  virtual void apply(Result& result) const = 0;
+};
+
+using PostprocessSteps = std::vector<std::shared_ptr<Postprocess>>;
+
+/// Those of a list in a configuration; none of null. Throws: ConfigError.
+PostprocessSteps make_postprocess(const config::Node& list);
+/// All in order. What one throws gets its name in front.
+void apply_all(const PostprocessSteps& steps, Result& result);
+
+}  // namespace cytra::inference

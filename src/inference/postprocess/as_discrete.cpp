@@ -1,0 +1,24 @@
+// AsDiscrete: classes out of scores, channels out of classes, 0 and 1 by a threshold. Source:
+// monai.transforms.AsDiscrete.
+#include "inference/postprocess/step.h"
+#include "ops/labels.h"
+
+namespace cytra::inference {
+namespace {
+
+class AsDiscrete final : public Postprocess {
+ public:
+  using Options = ops::AsDiscrete;
+  explicit AsDiscrete(const Options& options) : options_(options) {}
+  void apply(Result& result) const override {
+    result.values = options_(result.values).to(at::kInt);
+    result.is_labels = true;
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Postprocess, AsDiscrete, "AsDiscrete");
+
+}  // namespace
+}  // namespace cytra::inference

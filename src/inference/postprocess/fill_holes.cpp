@@ -1,0 +1,8 @@
+#include "inference/postprocess/step.h"
+#include "ops/labels.h"
+
+namespace cytra::inference {
+
+CYTRA_REGISTER(Postprocess, OnLabels<ops::FillHoles>, "FillHoles");
+
+}  // namespace cytra::inference

@@ -1,0 +1,10 @@
+#include "inference/postprocess/step.h"
+#include "ops/labels.h"
+
+namespace cytra::inference {
+
+CYTRA_REGISTER(Postprocess,
+               OnLabels<ops::KeepLargestConnectedComponent>,
+               "KeepLargestConnectedComponent");
+
+}  // namespace cytra::inference

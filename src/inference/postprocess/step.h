@@ -1,0 +1,53 @@
+#pragma once
+// What the steps share.
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "inference/postprocess.h"
+
+namespace cytra::inference {
+
+/// Throws: ConfigError unless the result is labels.
+inline void expect_labels(const Result& result) {
+  if (!result.is_labels) {
+    throw ConfigError(
+        "expects labels, gets a model's scores; put AsDiscrete or Threshold before it, or "
+        "predict.save=mask");
+  }
+}
+/// Throws: ConfigError unless the result is scores.
+inline void expect_scores(const Result& result) {
+  if (result.is_labels)
+    throw ConfigError("expects scores, gets labels; predict.save=logits or probability gives them");
+}
+
+/// The distance between voxels along ([Z,]Y,X) in um; empty where it is not known.
+std::vector<double> spacing_of(const Result& result);
+
+/// change([Z,]Y,X) of each channel by itself.
+template <class Change>
+void for_channels(Result& result, const Change& change) {
+  std::vector<at::Tensor> channels;
+  for (const at::Tensor& channel : result.values.unbind(0)) channels.push_back(change(channel));
+  result.values = at::stack(channels);
+}
+
+/// An operation of ops/labels.h on labels.
+template <class Operation>
+class OnLabels final : public Postprocess {
+ public:
+  using Options = Operation;
+  explicit OnLabels(const Options& options) : options_(options) {}
+  void apply(Result& result) const override {
+    expect_labels(result);
+    result.values = options_(result.values);
+  }
+
+ private:
+  Options options_;
+};
+
+}  // namespace cytra::inference

@@ -1,0 +1,56 @@
+// Watershed: splits objects that touch, where they are narrow: markers at peaks of the distance to
+// the background, floods from these. Source: scikit-image's recipe, peak_local_max and watershed;
+// unlike it, every object has a marker, however near a larger one it is.
+#include "ops/watershed.h"
+
+#include "inference/postprocess/step.h"
+#include "ops/components.h"
+#include "ops/distance.h"
+
+namespace cytra::inference {
+namespace {
+
+class Watershed final : public Postprocess {
+ public:
+  struct Options {
+    int64_t min_distance = 5;
+    std::optional<int64_t> connectivity = 1;
+    std::vector<double> sampling;
+    template <class V>
+    void visit(V& v) {
+      v("min_distance", min_distance, "voxels that centres are apart, along some axis", 1, 1e6);
+      v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
+      v("sampling",
+        sampling,
+        "distance between voxels, one number or one per dimension; null: 1",
+        1e-12,
+        1e12);
+    }
+  };
+  explicit Watershed(const Options& options) : options_(options) {}
+  void apply(Result& result) const override {
+    expect_labels(result);
+    for_channels(result, [&](const at::Tensor& channel) { return split(channel); });
+  }
+
+ private:
+  at::Tensor split(const at::Tensor& channel) const {
+    const at::Tensor mask = channel.ne(0);
+    const int64_t connectivity = options_.connectivity.value_or(0);
+    ops::PeakOptions search;
+    search.min_distance = options_.min_distance;
+    search.labels = ops::connected_components(mask, connectivity).labels;
+    search.threshold_abs = 0;
+    const at::Tensor distance = ops::distance_transform(mask, options_.sampling);
+    at::Tensor peaks = at::zeros(mask.sizes(), at::kBool);
+    bool* is_peak = peaks.mutable_data_ptr<bool>();
+    for (const int64_t voxel : ops::peak_local_max(distance, search)) is_peak[voxel] = true;
+    const at::Tensor markers = ops::connected_components(peaks, connectivity).labels;
+    return ops::watershed(distance.neg(), markers, mask, connectivity);
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Postprocess, Watershed, "Watershed");
+
+}  // namespace
+}  // namespace cytra::inference
