@@ -127,7 +127,7 @@ struct Trained : inference::LoadedModel {
         labels(tasks::class_labels_of(config.at("task"))),
         window(window_options(config, changes)),
         window_grows(grows(changes, config)) {}
-  inference::Predictor first_output() const {
+  inference::Network first_output() const {
     return [run = forward](const at::Tensor& windows) { return run(windows).at(0); };
   }
 

@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "base/tensor_fwd.h"
 
@@ -15,14 +18,22 @@ struct SlidingWindowOptions {
   std::vector<double> overlap{0.25};
   std::string mode = "gaussian";
   std::vector<double> sigma_scale{0.125};
+  std::string spacing = "monai";
   std::string padding_mode = "constant";
   double cval = 0;
+  std::optional<int64_t> spatial_dim;
+  std::optional<std::string> sw_device, device;
+  std::optional<int64_t> buffer_steps;
+  int64_t buffer_dim = -1;
   bool progress = false;
+  Tensor roi_weight_map;  // C++ only: weights of a window, >= 0, in place of `mode`; shape: roi
+  bool channels_last = false;  // C++ only: layout of the windows
   template <class V>
   void visit(V& v) {
     v("roi_size",
       roi_size,
-      "voxels of the window, per spatial dimension; one number for all; <= 0: the image's size");
+      "voxels of the window, per spatial dimension; one number for all; null, <= 0: the image's "
+      "size");
     visit_others(v);
   }
   template <class V>
@@ -31,39 +42,57 @@ struct SlidingWindowOptions {
     v("overlap",
       overlap,
       "share of a window that overlaps the next, in [0, 1); one number or one per dimension");
-    v("mode", mode, "weight of a window's voxels where windows overlap", {"constant", "gaussian"});
+    v("mode",
+      mode,
+      "weight of a window's voxels where windows overlap; cellpose: its taper",
+      {"constant", "gaussian", "cellpose"});
     v("sigma_scale", sigma_scale, "deviation of the gaussian as a share of the window");
+    v("spacing",
+      spacing,
+      "monai: steps of (1 - overlap) windows, the last one shifted back; even: nnU-Net's; cellpose",
+      {"monai", "even", "cellpose"});
     v("padding_mode",
       padding_mode,
       "how an image smaller than the window is filled up",
       {"constant", "reflect", "replicate", "circular"});
     v("cval", cval, "value of padding_mode=constant");
+    v("spatial_dim",
+      spatial_dim,
+      "a 2D model goes slice by slice along this dimension of a volume; roi_size has the other two",
+      0,
+      2);
+    v("sw_device", sw_device, "where windows are predicted; null: where the image is");
+    v("device", device, "where predictions are summed; null: where the image is");
+    v("buffer_steps", buffer_steps, "of MONAI: taken, the result is the same without it", 0, 1e9);
+    v("buffer_dim", buffer_dim, "of MONAI, with buffer_steps", -3, 2);
     v("progress", progress, "show progress over windows");
   }
   void check() const;
 };
 
 /// (S,C,roi...) -> (S,K,roi...)
-using Predictor = std::function<Tensor(const Tensor& windows)>;
+using Network = std::function<Tensor(const Tensor& windows)>;
+/// (S,C,roi...) -> its outputs, each (S,K,...); of other resolutions, too.
+using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
 /// Is told after each pass how many windows are done, of how many.
 using WindowProgress = std::function<void(int64_t done, int64_t total)>;
 
 /// Predicts an image by overlapping windows and blends them.
-/// Shape: image (N,C,[D,]H,W) -> (N,K,[D,]H,W) float32, on the image's device.
+/// Shape: image (N,C,[D,][H,]W), any type -> (N,K,[D,][H,]W) float32, on options.device.
+/// The model's windows are float32; their memory is used again for the next ones unless the model
+/// keeps it.
 /// Follows monai.inferers.sliding_window_inference (placement, padding, importance map); unlike it,
 /// sums are float32 for every input type. Throws: ConfigError for options that do not fit the
-/// image; DataError when the predictor's output has another spatial size than its windows.
+/// image; DataError when the model's output has another spatial size than its windows.
 Tensor sliding_window(const Tensor& image,
-                      const Predictor& predictor,
+                      const Network& model,
                       const SlidingWindowOptions& options,
                       const WindowProgress& progress = {});
-
-/// First index of each window along one dimension. Range: 0 <= overlap < 1.
-std::vector<int64_t> window_starts(int64_t size, int64_t roi, double overlap);
-/// Weights of a window: ones, or a product of gaussians clamped from below at 1e-3. Shape: roi.
-/// sigma_scale: one number or one per dimension. Throws: ConfigError.
-Tensor importance_map(const std::vector<int64_t>& roi,
-                      const std::string& mode,
-                      const std::vector<double>& sigma_scale);
+/// Of all outputs. One whose windows are m times as large as the model's, per dimension, gives an
+/// image m times as large (rounded down).
+std::vector<Tensor> sliding_window(const Tensor& image,
+                                   const Forward& model,
+                                   const SlidingWindowOptions& options,
+                                   const WindowProgress& progress = {});
 
 }  // namespace cytra::inference

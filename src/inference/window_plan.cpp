@@ -44,7 +44,7 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
 
 }  // namespace
 
-ModelCost measure_cost(const Predictor& model, const Tensor& window) {
+ModelCost measure_cost(const Network& model, const Tensor& window) {
   const auto meter = std::make_shared<PeakMeter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
   const at::Tensor output = model(window);

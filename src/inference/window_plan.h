@@ -16,7 +16,7 @@ struct ModelCost {
   int64_t out_channels = 1;
 };
 /// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it.
-ModelCost measure_cost(const Predictor& model, const Tensor& window);
+ModelCost measure_cost(const Network& model, const Tensor& window);
 
 /// Memory that tensors can still take.
 struct Room {

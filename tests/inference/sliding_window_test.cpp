@@ -1,4 +1,4 @@
-#include "inference/sliding_window.h"
+#include "inference/windows.h"
 
 #include <ATen/ATen.h>
 

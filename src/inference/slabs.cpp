@@ -1,0 +1,351 @@
+#include "inference/slabs.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "config/checked.h"
+#include "inference/windows.h"
+#include "ops/window_sums.h"
+
+namespace cytra::inference {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+/// A tensor whose last `dims` dimensions are spatial, with three: Z, Y, X as ops/ takes them.
+at::Tensor as_zyx(at::Tensor tensor, std::size_t dims) {
+  for (; dims < 3; ++dims) tensor = tensor.unsqueeze(-2);
+  return tensor;
+}
+
+/// Spatial sizes of a grid's image, of as many dimensions as the layout's.
+Sizes sizes_of(const ops::WindowGrid& grid, std::size_t dims) {
+  Sizes sizes;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_there = dims == 3 || d == 2 || (dims == 2 && d == 0);
+    if (is_there) sizes.push_back(grid.axes[d].size);
+  }
+  return sizes;
+}
+
+c10::Device device_or(const std::optional<std::string>& given, c10::Device fallback) {
+  return given ? c10::Device(*given) : fallback;
+}
+
+/// What the windows of an output are summed in.
+struct Output {
+  ops::WindowGrid grid;
+  int64_t classes;
+  c10::Device device;
+};
+
+/// Where images come from and results go.
+class Road {
+ public:
+  virtual ~Road() = default;
+  /// Image n with the rows of the windows in row `i` (C,L,Y,X), row z at z modulo L.
+  virtual at::Tensor image(int64_t n, int64_t i) = 0;
+  /// Called once, before any sums.
+  virtual void open(const std::vector<Output>& outputs) = 0;
+  /// Of image n (K,L,Y,X), row z at z modulo L.
+  virtual at::Tensor sums(int64_t n, std::size_t output) = 0;
+  /// All windows of row `i` of image n are summed.
+  virtual void close_row(const std::vector<Output>& outputs, int64_t n, int64_t i) = 0;
+};
+
+/// Windows, in order, through the model.
+class WindowRun {
+ public:
+  WindowRun(const WindowLayout& layout,
+            const SlidingWindowOptions& options,
+            int64_t images,
+            int64_t channels,
+            c10::Device image_device)
+      : layout_(layout),
+        options_(options),
+        grid_(make_grid(layout, options, layout.roi)),
+        per_image_(grid_.windows()),
+        per_row_(per_image_ / static_cast<int64_t>(grid_.axes[0].starts.size())),
+        total_(per_image_ * images),
+        image_device_(image_device),
+        model_device_(device_or(options.sw_device, image_device)),
+        sums_device_(device_or(options.device, image_device)) {
+    shape_ = {std::min(options.sw_batch_size, total_), channels};
+    shape_.insert(shape_.end(), layout.roi.begin(), layout.roi.end());
+  }
+
+  void run(const Forward& model, Road& road, const WindowProgress& progress) {
+    std::optional<Progress> shown;
+    if (options_.progress) shown.emplace("windows", total_);
+    for (int64_t first = 0; first < total_; first += shape_[0]) {
+      const int64_t count = std::min(shape_[0], total_ - first);
+      gather(road, first, count);
+      sum(road, first, predict(model, count));
+      if (shown) shown->update(first + count);
+      if (progress) progress(first + count, total_);
+    }
+  }
+
+ private:
+  void gather(Road& road, int64_t first, int64_t count) {
+    // A model may give its windows back, and who called it may keep them.
+    if (!buffer_.defined() || buffer_.storage().use_count() > 1) {
+      const bool last = options_.channels_last && layout_.slice_dim < 0 && shape_.size() > 3;
+      const at::MemoryFormat format = !last               ? at::MemoryFormat::Contiguous
+                                      : shape_.size() > 4 ? at::MemoryFormat::ChannelsLast3d
+                                                          : at::MemoryFormat::ChannelsLast;
+      buffer_ = at::empty(shape_, at::device(image_device_).dtype(at::kFloat), format);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t w = (first + i) % per_image_;
+      ops::gather(road.image((first + i) / per_image_, w / per_row_),
+                  grid_,
+                  w,
+                  options_.cval,
+                  as_zyx(buffer_.select(0, i), layout_.roi.size()));
+    }
+  }
+
+  std::vector<at::Tensor> predict(const Forward& model, int64_t count) {
+    at::Tensor windows = buffer_.narrow(0, 0, count);
+    if (layout_.slice_dim >= 0) windows = windows.squeeze(layout_.slice_dim + 2);
+    std::vector<at::Tensor> made = model(windows.to(model_device_));
+    if (made.empty()) throw DataError("sliding window: the model made no output");
+    for (at::Tensor& output : made) {
+      if (layout_.slice_dim >= 0) output = output.unsqueeze(layout_.slice_dim + 2);
+      if (output.dim() != static_cast<int64_t>(shape_.size()) || output.size(0) != count) {
+        throw DataError(fmt::format("sliding window: the model made ({}) of windows of ({})",
+                                    fmt::join(output.sizes(), ","),
+                                    fmt::join(windows.sizes(), ",")));
+      }
+    }
+    return made;
+  }
+
+  void sum(Road& road, int64_t first, std::vector<at::Tensor> made) {
+    if (outputs_.empty()) {
+      for (const at::Tensor& values : made) {
+        Output& output = outputs_.emplace_back(
+            Output{make_grid(layout_, options_, values.sizes().slice(2).vec()),
+                   values.size(1),
+                   sums_device_});
+        if (!sums_device_.is_cpu()) output.grid.map = ops::window_map(output.grid).to(sums_device_);
+      }
+      road.open(outputs_);
+    }
+    if (made.size() != outputs_.size()) {
+      throw DataError(fmt::format(
+          "sliding window: the model made {} outputs, then {}", outputs_.size(), made.size()));
+    }
+    for (at::Tensor& values : made) values = as_zyx(values.to(sums_device_), layout_.roi.size());
+    const int64_t end = first + made[0].size(0);
+    for (int64_t begin = first; begin < end;) {
+      const int64_t stop = std::min(end, (begin / per_row_ + 1) * per_row_);  // of this row
+      const int64_t n = begin / per_image_;
+      for (std::size_t o = 0; o < made.size(); ++o) {
+        ops::accumulate(made[o].narrow(0, begin - first, stop - begin),
+                        outputs_[o].grid,
+                        begin % per_image_,
+                        road.sums(n, o));
+      }
+      if (stop % per_row_ == 0) road.close_row(outputs_, n, begin % per_image_ / per_row_);
+      begin = stop;
+    }
+  }
+
+  const WindowLayout& layout_;
+  const SlidingWindowOptions& options_;
+  ops::WindowGrid grid_;
+  int64_t per_image_, per_row_, total_;
+  c10::Device image_device_, model_device_, sums_device_;
+  Sizes shape_;
+  at::Tensor buffer_;  // (S,C,roi), used by every batch
+  std::vector<Output> outputs_;
+};
+
+/// Images and results in memory; sums become results in their place.
+class WholeImages final : public Road {
+ public:
+  WholeImages(const at::Tensor& images, const WindowLayout& layout)
+      : images_(images), dims_(layout.size.size()) {}
+  at::Tensor image(int64_t n, int64_t /*i*/) override {
+    return as_zyx(images_.select(0, n), dims_);
+  }
+  void open(const std::vector<Output>& outputs) override {
+    for (const Output& output : outputs) {
+      Sizes shape = sizes_of(output.grid, dims_);
+      shape.insert(shape.begin(), {images_.size(0), output.classes});
+      results.push_back(at::empty(shape, at::device(output.device).dtype(at::kFloat)));
+    }
+  }
+  at::Tensor sums(int64_t n, std::size_t output) override {
+    return as_zyx(results[output].select(0, n), dims_);
+  }
+  void close_row(const std::vector<Output>& outputs, int64_t n, int64_t i) override {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const auto [begin, end] = outputs[o].grid.final_rows(i);
+      const at::Tensor all = sums(n, o);
+      ops::finish_rows(all, outputs[o].grid, begin, end, {}, all.narrow(1, begin, end - begin));
+    }
+  }
+  std::vector<at::Tensor> results;  // (N,K,...)
+
+ private:
+  const at::Tensor& images_;
+  std::size_t dims_;
+};
+
+/// Rows in, rows out.
+class Slabs final : public Road {
+ public:
+  Slabs(const RowSource& source,
+        const WindowLayout& layout,
+        const ops::Finish& finish,
+        const RowSink& sink)
+      : source_(source), layout_(layout), finish_(finish), sink_(sink) {}
+
+  at::Tensor image(int64_t /*n*/, int64_t i) override {
+    const int64_t size = layout_.size[0], roi = layout_.roi[0];
+    const int64_t start = layout_.starts[0][static_cast<std::size_t>(i)] - layout_.before[0];
+    const int64_t end = std::min(size, start + roi);
+    if (read_ < end) {
+      const at::Tensor rows = source_.read(read_, end - read_);
+      Sizes expected = source_.shape;
+      expected[1] = end - read_;
+      if (rows.sizes() != at::IntArrayRef(expected)) {
+        throw std::logic_error(fmt::format("predict_slabs: rows of ({}), expected ({})",
+                                           fmt::join(rows.sizes(), ","),
+                                           fmt::join(expected, ",")));
+      }
+      expected[1] = std::min(size, roi);
+      if (!ring_.defined()) ring_ = at::empty(expected, rows.options().dtype(at::kFloat));
+      for (int64_t row = read_; row < end;) {
+        const int64_t place = row % ring_.size(1);
+        const int64_t count = std::min(end - row, ring_.size(1) - place);
+        ring_.narrow(1, place, count).copy_(rows.narrow(1, row - read_, count));
+        row += count;
+      }
+      read_ = end;
+    }
+    return as_zyx(ring_, layout_.size.size());
+  }
+
+  void open(const std::vector<Output>& outputs) override {
+    for (const Output& output : outputs) {
+      const ops::WindowAxis& rows = output.grid.axes[0];
+      sums_.push_back(at::empty({output.classes,
+                                 std::min(rows.size, rows.roi),
+                                 output.grid.axes[1].size,
+                                 output.grid.axes[2].size},
+                                at::device(output.device).dtype(at::kFloat)));
+    }
+    values_.resize(outputs.size());
+  }
+  at::Tensor sums(int64_t /*n*/, std::size_t output) override { return sums_[output]; }
+
+  void close_row(const std::vector<Output>& outputs, int64_t /*n*/, int64_t i) override {
+    const std::size_t dims = layout_.size.size();
+    const auto [first, last] = outputs[0].grid.final_rows(i);
+    bool any = false;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const ops::WindowGrid& grid = outputs[o].grid;
+      const auto [begin, end] = grid.final_rows(i);
+      Sizes shape = sizes_of(grid, dims);
+      shape[0] = end - begin;
+      shape.insert(shape.begin(), finish_.channels(outputs[o].classes));
+      at::Tensor& values = values_[o];
+      if (!values.defined() || values.use_count() > 1 || values.storage().use_count() > 1 ||
+          values.sizes() != at::IntArrayRef(shape))
+        values = at::empty(shape, sums_[o].options().dtype(finish_.type));
+      any = any || end > begin;
+      if (!ops::finish_rows(sums_[o], grid, begin, end, finish_, as_zyx(values, dims)))
+        bad += count_bad(sums_[o], begin, end);
+    }
+    if (any) sink_(first, values_);
+  }
+  int64_t bad = 0;
+
+ private:
+  static int64_t count_bad(const at::Tensor& sums, int64_t begin, int64_t end) {
+    int64_t count = 0;
+    for (int64_t row = begin; row < end; ++row) {
+      const at::Tensor values = sums.select(1, row % sums.size(1));
+      count += values.isfinite().logical_not().sum().item<int64_t>();
+    }
+    return count;
+  }
+
+  const RowSource& source_;
+  const WindowLayout& layout_;
+  const ops::Finish& finish_;
+  const RowSink& sink_;
+  at::Tensor ring_;  // (C,L,[H,]W)
+  int64_t read_ = 0;
+  std::vector<at::Tensor> sums_, values_;
+};
+
+}  // namespace
+
+std::vector<Tensor> sliding_window(const Tensor& image,
+                                   const Forward& model,
+                                   const SlidingWindowOptions& given,
+                                   const WindowProgress& progress) {
+  const SlidingWindowOptions options = config::checked(given, "inference_args");
+  const at::NoGradGuard no_grad;
+  if (image.dim() < 3 || image.dim() > 5) {
+    throw DataError(fmt::format("sliding window: an image of ({}), expected (N,C,[D,][H,]W)",
+                                fmt::join(image.sizes(), ",")));
+  }
+  const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
+  WholeImages road(image, layout);
+  WindowRun(layout, options, image.size(0), image.size(1), image.device())
+      .run(model, road, progress);
+  return std::move(road.results);
+}
+
+Tensor sliding_window(const Tensor& image,
+                      const Network& model,
+                      const SlidingWindowOptions& options,
+                      const WindowProgress& progress) {
+  const Forward one = [&](const at::Tensor& windows) {
+    std::vector<at::Tensor> made{model(windows)};
+    const int64_t dims = windows.dim() - 2;
+    if (made[0].dim() != windows.dim() ||
+        made[0].sizes().slice(2, dims) != windows.sizes().slice(2, dims)) {
+      throw DataError(fmt::format(
+          "sliding window: the model made ({}) of a window of ({}); windows must keep their size",
+          fmt::join(made[0].sizes().slice(2), ","),
+          fmt::join(windows.sizes().slice(2), ",")));
+    }
+    return made;
+  };
+  return sliding_window(image, one, options, progress)[0];
+}
+
+int64_t predict_slabs(const RowSource& source,
+                      const Forward& model,
+                      const SlidingWindowOptions& given,
+                      const ops::Finish& finish,
+                      const RowSink& sink,
+                      const WindowProgress& progress) {
+  const SlidingWindowOptions options = config::checked(given, "inference_args");
+  const at::NoGradGuard no_grad;
+  if (source.shape.size() < 3 || source.shape.size() > 4) {
+    throw DataError(fmt::format("predict_slabs: an image of ({}), expected (C,[D,]H,W)",
+                                fmt::join(source.shape, ",")));
+  }
+  const Sizes size(source.shape.begin() + 1, source.shape.end());
+  const WindowLayout layout = layout_windows(size, options);
+  Slabs road(source, layout, finish, sink);
+  WindowRun(layout, options, 1, source.shape[0], c10::kCPU).run(model, road, progress);
+  return road.bad;
+}
+
+}  // namespace cytra::inference

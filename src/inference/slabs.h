@@ -1,0 +1,37 @@
+#pragma once
+// Predicting by slabs along the outer axis: memory does not depend on how many rows there are.
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "inference/sliding_window.h"
+
+namespace cytra::ops {
+struct Finish;  // ops/window_sums.h
+}
+
+namespace cytra::inference {
+
+/// An image that is read by rows of its outer axis (Z of a stack, Y of a 2D image).
+struct RowSource {
+  std::vector<int64_t> shape;  // (C,[D,]H,W)
+  /// Rows first, first+1, ...: (C,count,...). Each is asked for once, in order.
+  std::function<Tensor(int64_t first, int64_t count)> read;
+};
+/// Takes final rows in order, of each output (C',count,...). `first`: of output 0; outputs of
+/// another resolution have other numbers of rows. The tensors are reused unless they are kept.
+using RowSink = std::function<void(int64_t first, const std::vector<Tensor>& values)>;
+
+/// Predicts an image by overlapping windows, as sliding_window() does, row by row: it holds
+/// roi_size[0] rows of the input and of the sums, and what `sink` is given.
+/// Returns how many sums were NaN or infinite. Throws: as sliding_window().
+int64_t predict_slabs(const RowSource& source,
+                      const Forward& forward,
+                      const SlidingWindowOptions& options,
+                      const ops::Finish& finish,
+                      const RowSink& sink,
+                      const WindowProgress& progress = {});
+
+}  // namespace cytra::inference

@@ -1,0 +1,80 @@
+#pragma once
+// The passes over memory of a sliding window: windows are gathered, their predictions summed with
+// weights, and the sums finished. On a CPU by kernels of our own, elsewhere by ATen.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// One axis of an image and of its windows.
+struct WindowAxis {
+  int64_t size = 1;                // of the image
+  int64_t roi = 1;                 // of a window
+  int64_t before = 0;              // padding in front of the image
+  std::vector<int64_t> starts{0};  // of the windows, ascending, in the padded image
+  std::vector<int64_t> source{0};  // of each voxel of the padded image: its place in the image; -1:
+                                   // the pad value
+  std::vector<float> weights{1};   // factor of a window's weight, (roi)
+};
+
+/// Windows over an image: Z, Y, X. Of a 2D image the middle axis has one voxel, of a line the first
+/// two. Windows are numbered in C order.
+struct WindowGrid {
+  std::array<WindowAxis, 3> axes;
+  float floor = 0;  // least weight; the others are products of the axes' factors
+  at::Tensor map;   // weights of a window, (z,y,x) float32 on the sums' device, in place of the
+                    // factors; must be there where that is no CPU
+  int64_t windows() const;
+  /// Window w along axis d, as number of that axis' starts.
+  std::array<int64_t, 3> place(int64_t w) const;
+  /// The rows (first axis) that are final once all windows of the first axis' start `i` are summed:
+  /// from, to.
+  std::array<int64_t, 2> final_rows(int64_t i) const;
+};
+
+/// The weights of a window (z,y,x) float32, on a CPU.
+at::Tensor window_map(const WindowGrid& grid);
+
+/// Copies window w of an image into `window`.
+/// Shape: image (C,L,Y,X), row z at z modulo L, any type; window (C,z,y,x) float32.
+void gather(const at::Tensor& image,
+            const WindowGrid& grid,
+            int64_t w,
+            double pad_value,
+            const at::Tensor& window);
+
+/// Adds the predictions of windows first, first+1, ... to `sums`, with their weights. What none of
+/// the windows before covers is set, so sums may begin with any values.
+/// Shape: values (S,K,z,y,x) float32, bfloat16 or float16, any strides; sums (K,L,Y,X) float32,
+/// row z at z modulo L.
+void accumulate(const at::Tensor& values,
+                const WindowGrid& grid,
+                int64_t first,
+                const at::Tensor& sums);
+
+/// What is made of sums.
+struct Finish {
+  enum class Kind { logits, sigmoid, softmax, argmax, threshold } kind = Kind::logits;
+  double threshold = 0.5;            // of the probability, for Kind::threshold
+  at::ScalarType type = at::kFloat;  // of the result; uint8 of sigmoid and softmax: round(255 p)
+  int64_t channels(int64_t classes) const { return kind == Kind::argmax ? 1 : classes; }
+};
+
+/// Divides rows [begin, end) of the sums by their windows' weights and finishes them, in one pass.
+/// Shape: sums (K,L,Y,X); out (K',end-begin,Y,X) of finish.type; may be these very rows of `sums`.
+/// False: a sum is NaN or infinite.
+bool finish_rows(const at::Tensor& sums,
+                 const WindowGrid& grid,
+                 int64_t begin,
+                 int64_t end,
+                 const Finish& finish,
+                 const at::Tensor& out);
+
+/// sums (N,K,...) / weights (1,1,...) (undefined: already divided), then `finish`, in one pass ->
+/// (N,K,...) of finish.type; argmax (N,1,...), of equal ones the first. Float32.
+at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish);
+
+}  // namespace cytra::ops

@@ -1,0 +1,369 @@
+#include "ops/window_sums_cpu.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "ops/window_rows.h"
+
+namespace cytra::ops::cpu {
+namespace {
+
+constexpr int64_t kWork = 32768;  // values: less is done before a second thread has started
+
+/// Runs `operation` from `begin` to `end`.
+template <class Operation>
+CYTRA_VOXEL void along(int64_t begin, int64_t end, const Operation& operation) {
+  for (int64_t x = begin; x < end; ++x) operation(x);
+}
+
+/// The weights of a window's rows.
+struct WindowWeights {
+  const WindowGrid& grid;
+  const float* map;
+
+  explicit WindowWeights(const WindowGrid& of)
+      : grid(of), map(of.map.defined() ? of.map.const_data_ptr<float>() : nullptr) {}
+  /// Of the row z, y of a window, from x on.
+  rows::Weight row(int64_t z, int64_t y, int64_t x) const {
+    const auto& axes = grid.axes;
+    if (map != nullptr)
+      return {
+          map + (z * axes[1].roi + y) * axes[2].roi + x, 1, std::numeric_limits<float>::lowest()};
+    return {
+        axes[2].weights.data() + x,
+        axes[0].weights[static_cast<std::size_t>(z)] * axes[1].weights[static_cast<std::size_t>(y)],
+        grid.floor};
+  }
+};
+
+template <class T>
+void gather_as(const at::Tensor& image,
+               const WindowGrid& grid,
+               int64_t w,
+               float pad_value,
+               const at::Tensor& window) {
+  const std::array<int64_t, 3> place = grid.place(w);
+  std::array<const int64_t*, 3> source{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const WindowAxis& axis = grid.axes[d];
+    source[d] = axis.source.data() + axis.starts[static_cast<std::size_t>(place[d])];
+  }
+  const T* from = image.const_data_ptr<T>();
+  float* to = window.mutable_data_ptr<float>();
+  const int64_t channels = window.size(0), depth = window.size(1), height = window.size(2);
+  const int64_t width = window.size(3), stride = window.stride(3), length = image.size(1);
+  const WindowBox box = box_of(grid, w);
+  const int64_t skip = box.skip[2], run = box.to[2] - box.from[2];  // within the image
+  at::parallel_for(
+      0,
+      channels * depth * height,
+      std::max<int64_t>(1, kWork / width),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t y = row % height, z = row / height % depth, c = row / height / depth;
+          float* line = to + c * window.stride(0) + z * window.stride(1) + y * window.stride(2);
+          if (source[0][z] < 0 || source[1][y] < 0) {
+            along(0, width, [=](int64_t x) { line[x * stride] = pad_value; });
+            continue;
+          }
+          const T* found = from + c * image.stride(0) + source[0][z] % length * image.stride(1) +
+                           source[1][y] * image.stride(2);
+          const auto at_edge = [=](int64_t x) {
+            const int64_t place = source[2][x];
+            line[x * stride] = place < 0 ? pad_value : static_cast<float>(found[place]);
+          };
+          along(0, skip, at_edge);
+          const rows::Crop<T> crop{found + box.from[2], line + skip * stride, stride};
+          if (stride != 1)
+            along(0, run, crop);
+          else if constexpr (std::is_same_v<T, float>)
+            std::memcpy(crop.window, crop.image, static_cast<std::size_t>(run) * sizeof(float));
+          else
+            along(0, run, rows::Crop<T>{crop.image, crop.window, 1});
+          along(skip + run, width, at_edge);
+        }
+      });
+}
+
+template <class T>
+void accumulate_as(const at::Tensor& values,
+                   const WindowGrid& grid,
+                   int64_t first,
+                   const at::Tensor& sums) {
+  const int64_t count = values.size(0), classes = values.size(1);
+  const int64_t length = sums.size(1), height = sums.size(2), width = sums.size(3);
+  const bool is_interleaved = values.stride(4) != 1;
+  const WindowWeights weights(grid);
+  std::vector<WindowBox> boxes;
+  int64_t low = std::numeric_limits<int64_t>::max(), high = 0;  // rows z, y of all windows
+  for (int64_t s = 0; s < count; ++s) {
+    const WindowBox& box = boxes.emplace_back(box_of(grid, first + s));
+    low = std::min(low, box.from[0] * height + box.from[1]);
+    high = std::max(high, (box.to[0] - 1) * height + box.to[1]);
+  }
+  const T* from = values.const_data_ptr<T>();
+  float* to = sums.mutable_data_ptr<float>();
+  const auto add_row = [&](int64_t s, int64_t k, int64_t z, int64_t y) {
+    const WindowBox& box = boxes[static_cast<std::size_t>(s)];
+    const int64_t dz = z - box.from[0] + box.skip[0], dy = y - box.from[1] + box.skip[1];
+    const T* row = from + s * values.stride(0) + k * values.stride(1) + dz * values.stride(2) +
+                   dy * values.stride(3) + box.skip[2] * values.stride(4);
+    const rows::Sum<T> sum{to + ((k * length + z % length) * height + y) * width + box.from[2],
+                           row,
+                           values.stride(4),
+                           weights.row(dz, dy, box.skip[2])};
+    const int64_t end = box.to[2] - box.from[2];
+    const int64_t fresh = z >= box.fresh[0] && y >= box.fresh[1] ? box.fresh[2] - box.from[2] : end;
+    if (is_interleaved) {
+      along(0, fresh, [=](int64_t x) { sum.add(x); });
+      along(fresh, end, [=](int64_t x) { sum.set(x); });
+    } else {
+      const rows::Sum<T> dense{sum.sums, sum.values, 1, sum.weight};
+      along(0, fresh, [=](int64_t x) { dense.add(x); });
+      along(fresh, end, [=](int64_t x) { dense.set(x); });
+    }
+  };
+  const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, width * classes));
+  at::parallel_for(low, std::max(low, high), work, [&](int64_t begin, int64_t end) {
+    for (int64_t s = 0; s < count; ++s) {
+      const WindowBox& box = boxes[static_cast<std::size_t>(s)];
+      const auto for_rows = [&](auto&& visit) {
+        for (int64_t z = box.from[0]; z < box.to[0]; ++z) {
+          const int64_t y_end = std::min(box.to[1], end - z * height);
+          for (int64_t y = std::max(box.from[1], begin - z * height); y < y_end; ++y) visit(z, y);
+        }
+      };
+      if (is_interleaved) {
+        for_rows([&](int64_t z, int64_t y) {
+          for (int64_t k = 0; k < classes; ++k) add_row(s, k, z, y);
+        });
+      } else {
+        for (int64_t k = 0; k < classes; ++k)
+          for_rows([&](int64_t z, int64_t y) { add_row(s, k, z, y); });
+      }
+    }
+  });
+}
+
+/// A line of voxels: sums (K,stride), out (K',out_stride).
+struct Line {
+  const float* sums;
+  int64_t classes, stride, voxels;
+  const float* weights;
+  int64_t out_stride;
+};
+
+template <class V, class T>
+CYTRA_VOXEL void store(T* to, V value) {
+  constexpr int64_t lanes = rows::Lanes<V>::count;
+  float values[lanes];
+  std::memcpy(values, &value, sizeof(V));
+  for (int64_t i = 0; i < lanes; ++i) to[i] = static_cast<T>(values[i]);
+}
+
+/// The voxels from x on, one vector at a time; returns where it ends.
+template <class V, class T>
+CYTRA_VOXEL int64_t
+finish_part(const Line& line, const Finish& finish, float cut, T* out, int64_t x, bool& is_finite) {
+  constexpr int64_t lanes = rows::Lanes<V>::count;
+  const bool is_byte = std::is_same_v<T, uint8_t>;
+  const float scale = is_byte ? 255.F : 1.F, half = is_byte ? 0.5F : 0.F;
+  rows::Voxel<V> voxel{line.sums, line.classes, line.stride, V{} + 1.F, V{}};
+  for (; x + lanes <= line.voxels; x += lanes) {
+    if (line.weights != nullptr) std::memcpy(&voxel.weight, line.weights + x, sizeof(V));
+    const auto each = [&](auto&& value) {
+      for (int64_t k = 0; k < line.classes; ++k) store<V>(out + k * line.out_stride + x, value(k));
+    };
+    switch (finish.kind) {
+      case Finish::Kind::logits:
+        each([&](int64_t k) { return voxel.logit(k, x); });
+        break;
+      case Finish::Kind::sigmoid:
+        each([&](int64_t k) { return voxel.sigmoid(k, x) * scale + half; });
+        break;
+      case Finish::Kind::softmax: {
+        const auto of = voxel.softmax(x);
+        each([&](int64_t k) { return voxel.probability(k, x, of) * scale + half; });
+        break;
+      }
+      case Finish::Kind::argmax:
+        store<V>(out + x, voxel.argmax(x));
+        break;
+      case Finish::Kind::threshold:
+        each([&](int64_t k) { return voxel.above(k, x, cut); });
+        break;
+    }
+  }
+  float bad[lanes];
+  std::memcpy(bad, &voxel.bad, sizeof(V));
+  for (const float value : bad) is_finite = is_finite && value == 0;
+  return x;
+}
+
+template <class T>
+bool finish_line(const Line& line, const Finish& finish, T* out) {
+  const auto cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
+  bool is_finite = true;
+  const int64_t x = finish_part<rows::Quad>(line, finish, cut, out, 0, is_finite);
+  finish_part<float>(line, finish, cut, out, x, is_finite);
+  return is_finite;
+}
+
+/// Calls work(T{}) with the element type of `type`.
+template <class Work>
+bool with_type(at::ScalarType type, const Work& work) {
+  switch (type) {
+    case at::kFloat:
+      return work(float{});
+    case at::kHalf:
+      return work(at::Half{});
+    case at::kBFloat16:
+      return work(at::BFloat16{});
+    case at::kByte:
+      return work(uint8_t{});
+    case at::kUInt16:
+      return work(uint16_t{});
+    case at::kInt:
+      return work(int32_t{});
+    case at::kLong:
+      return work(int64_t{});
+    case at::kBool:
+      return work(bool{});
+    default:
+      throw std::logic_error("finish: a type that results do not have");
+  }
+}
+
+/// The sum of the weights of all windows over row z, y.
+void sum_weights(const WindowGrid& grid, int64_t z, int64_t y, std::vector<float>& line) {
+  const WindowWeights weights(grid);
+  const std::array<int64_t, 2> row{z, y};
+  std::fill(line.begin(), line.end(), 0.F);
+  const auto for_windows = [&](std::size_t d, auto&& visit) {
+    const WindowAxis& axis = grid.axes[d];
+    for (const int64_t start : axis.starts) {
+      const int64_t inside = row[d] - (start - axis.before);
+      if (inside >= 0 && inside < axis.roi) visit(inside);
+    }
+  };
+  const WindowAxis& axis = grid.axes[2];
+  for_windows(0, [&](int64_t dz) {
+    for_windows(1, [&](int64_t dy) {
+      for (const int64_t start : axis.starts) {
+        const int64_t from = std::max<int64_t>(start - axis.before, 0);
+        const int64_t end = std::min(start - axis.before + axis.roi, axis.size);
+        const rows::Weight weight = weights.row(dz, dy, from - (start - axis.before));
+        float* to = line.data() + from;
+        along(0, end - from, [=](int64_t x) { to[x] += weight(x); });
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void gather(const at::Tensor& image,
+            const WindowGrid& grid,
+            int64_t w,
+            double pad_value,
+            const at::Tensor& window) {
+  const at::Tensor from = image.stride(3) == 1 || image.size(3) == 1 ? image : image.contiguous();
+  const auto pad = static_cast<float>(pad_value);
+  switch (from.scalar_type()) {
+    case at::kFloat:
+      return gather_as<float>(from, grid, w, pad, window);
+    case at::kHalf:
+      return gather_as<at::Half>(from, grid, w, pad, window);
+    case at::kBFloat16:
+      return gather_as<at::BFloat16>(from, grid, w, pad, window);
+    case at::kByte:
+      return gather_as<uint8_t>(from, grid, w, pad, window);
+    case at::kUInt16:
+      return gather_as<uint16_t>(from, grid, w, pad, window);
+    case at::kShort:
+      return gather_as<int16_t>(from, grid, w, pad, window);
+    default:
+      return gather_as<float>(from.to(at::kFloat), grid, w, pad, window);
+  }
+}
+
+void accumulate(const at::Tensor& values,
+                const WindowGrid& grid,
+                int64_t first,
+                const at::Tensor& sums) {
+  switch (values.scalar_type()) {
+    case at::kFloat:
+      return accumulate_as<float>(values, grid, first, sums);
+    case at::kBFloat16:
+      return accumulate_as<at::BFloat16>(values, grid, first, sums);
+    case at::kHalf:
+      return accumulate_as<at::Half>(values, grid, first, sums);
+    default:
+      return accumulate_as<float>(values.to(at::kFloat), grid, first, sums);
+  }
+}
+
+bool finish_rows(const at::Tensor& sums,
+                 const WindowGrid& grid,
+                 int64_t begin,
+                 int64_t end,
+                 const Finish& finish,
+                 const at::Tensor& out) {
+  const int64_t height = sums.size(2), width = sums.size(3);
+  std::atomic<bool> is_finite{true};
+  const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, width * sums.size(0)));
+  return with_type(finish.type, [&](auto type) {
+    using T = decltype(type);
+    T* to = out.mutable_data_ptr<T>();
+    at::parallel_for(begin * height, end * height, work, [&](int64_t low, int64_t high) {
+      std::vector<float> weights(static_cast<std::size_t>(width));
+      for (int64_t row = low; row < high; ++row) {
+        const int64_t z = row / height, y = row % height;
+        sum_weights(grid, z, y, weights);
+        const Line line{
+            sums.const_data_ptr<float>() + z % sums.size(1) * sums.stride(1) + y * width,
+            sums.size(0),
+            sums.stride(0),
+            width,
+            weights.data(),
+            out.stride(0)};
+        if (!finish_line(line, finish, to + (z - begin) * out.stride(1) + y * width))
+          is_finite = false;
+      }
+    });
+    return is_finite.load();
+  });
+}
+
+bool finish_voxels(const at::Tensor& sums,
+                   const at::Tensor& weights,
+                   const Finish& finish,
+                   const at::Tensor& out) {
+  const int64_t classes = sums.size(0), voxels = sums.size(1);
+  std::atomic<bool> is_finite{true};
+  const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, classes));
+  return with_type(finish.type, [&](auto type) {
+    using T = decltype(type);
+    T* to = out.mutable_data_ptr<T>();
+    at::parallel_for(0, voxels, work, [&](int64_t begin, int64_t end) {
+      const Line line{sums.const_data_ptr<float>() + begin,
+                      classes,
+                      sums.stride(0),
+                      end - begin,
+                      weights.defined() ? weights.const_data_ptr<float>() + begin : nullptr,
+                      out.stride(0)};
+      if (!finish_line(line, finish, to + begin)) is_finite = false;
+    });
+    return is_finite.load();
+  });
+}
+
+}  // namespace cytra::ops::cpu
