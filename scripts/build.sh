@@ -27,6 +27,7 @@ default_jobs() {
 configure() {
   local options=(-UCYTRA_TORCH_INCLUDE "-DCYTRA_TORCH=$torch")
   if [[ -n ${CYTRA_CUDA:-} ]]; then options+=("-DCYTRA_CUDA=$CYTRA_CUDA"); fi
+  if [[ -n ${CYTRA_OPENVINO:-} ]]; then options+=("-DCYTRA_OPENVINO=$CYTRA_OPENVINO"); fi
   if ! grep -qs "\"name\": \"$preset\"" "$root"/CMake*Presets.json; then
     fail 2 "no preset $preset in CMakePresets.json (release, dev, asan, tsan, cuda)"
   fi

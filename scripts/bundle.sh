@@ -56,6 +56,12 @@ sed -n 's/^\t\([^ ]*\) => \(\/.*\) (0x[0-9a-f]*)$/\1\t\2/p' <<<"$closure" | sort
   cp -L -- "$path" "$tree/lib/$name"
 done
 
+# OpenVINO loads these by their names, from the folder of its own library.
+openvino=$(sed -n 's/^\tlibopenvino\.so[^ ]* => \(\/.*\)\/libopenvino\.so.*/\1/p' <<<"$closure" | head -n 1)
+if [[ -n $openvino ]]; then
+  cp -L -- "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_ir_frontend.so* "$tree/lib/"
+fi
+
 find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -type f -print0 | while IFS= read -r -d '' file; do
   [[ $(head -c 4 -- "$file" | tail -c 3) == ELF ]] || continue
   chmod u+w -- "$file"
@@ -106,7 +112,8 @@ mv -f -- "$output.part" "$output"
 megabytes=$(($(stat -c %s -- "$output") >> 20))
 say "bundle: $output: $megabytes MB, $(find "$tree/bin" -type f | wc -l) programs," \
   "$(find "$tree/lib" -type f | wc -l) libraries"
-large=$(find "$tree/lib" -name 'libcytra_cuda.so' -o -name 'libcytra_dicom.so' -o -name 'libcytra_video.so')
+large=$(find "$tree/lib" -name 'libcytra_cuda.so' -o -name 'libcytra_dicom.so' -o -name 'libcytra_video.so' -o \
+  -name 'libcytra_openvino.so')
 if ((megabytes >= 40)) && [[ -z $large ]]; then
   say "warning: 40 MB are expected at most: see what is in it with tar -tvf '$output'"
 fi

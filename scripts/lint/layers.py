@@ -21,6 +21,7 @@ HOMES = [
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),
+    (r"openvino/", r"src/inference/openvino/", "src/inference/openvino/"),
     (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),
     (r"(cuda|cudnn|cublas|cufft|nvtx|nvToolsExt|nccl|cub/|thrust/|cooperative_groups|(c10|ATen|torch/csrc)/cuda/"
      r"|ATen/cudnn/)", r"src/[^/]+/cuda/", "src/*/cuda/"),
@@ -108,6 +109,7 @@ def self_test():
         "src/io/tiff.cpp": ("#include <tiffio.h>\n", ""),
         "src/io/dicom.cpp": ("#include <dcmtk/dcmdata/dctk.h>\n", "src/io/dicom/"),
         "src/io/hdf5/file.cpp": ("#include <hdf5.h>\n#include \"io/reader.h\"\n", ""),
+        "src/inference/vino.cpp": ("#include <openvino/openvino.hpp>\n", "src/inference/openvino/"),
         "src/app/cli.cpp": ("#include <CLI/CLI.hpp>\n", "src/cli/*.cpp"),
         "src/ops/k.cpp": ("#include <c10/cuda/CUDAStream.h>\n", "src/*/cuda/"),
         "src/ops/cuda/k.cu": ("#include <cuda_runtime.h>\n", ""),

@@ -283,13 +283,6 @@ std::vector<Tensor> forward_with(const EngineModel& model,
   return outputs;
 }
 
-std::string name_of(c10::ScalarType type) {
-  return type == at::kFloat      ? "float32"
-         : type == at::kBFloat16 ? "bfloat16"
-         : type == at::kHalf     ? "float16"
-                                 : c10::toString(type);
-}
-
 std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example) {

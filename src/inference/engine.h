@@ -25,6 +25,9 @@ struct EngineModel {
   std::string fingerprint;
   /// Windows of the user's images, which quantization measures; none: the example's.
   std::vector<Tensor> calibration = {};
+  /// The bytes of its TorchScript archive, where it is one: control flow is kept, which a trace of
+  /// `forward` would not.
+  std::function<std::string()> torchscript = {};
 };
 
 /// "eager", "torchscript", "openvino", ...: the engines that there are.
@@ -83,5 +86,12 @@ class Engine {
 std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example);
+
+/// Writes PATH.xml and PATH.bin, OpenVINO's own files, of a TorchScript archive that takes one
+/// tensor of `shape`; -1: any size. Throws: ConfigError without OpenVINO, or where that lacks an
+/// operation of the model; as AtomicFile.
+void export_openvino(const std::string& torchscript,
+                     const std::vector<int64_t>& shape,
+                     const std::string& path);
 
 }  // namespace cytra::inference

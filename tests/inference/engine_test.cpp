@@ -1,59 +1,20 @@
 #include "inference/engine.h"
 
-#include <atomic>
+#include <algorithm>
+#include <map>
 #include <thread>
 
-#include <ATen/ATen.h>
-#include <fmt/format.h>
-
 #include "base/error.h"
-#include "config/registry.h"
 #include "inference/engines/entry.h"
-#include "nn/model.h"
-#include "tests/support/golden.h"
+#include "tests/inference/small_model.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
 
-/// A small DynUNet with weights of its own, and how often PyTorch's operations ran it.
-struct SmallModel {
-  explicit SmallModel(const std::string& text)
-      : model((at::manual_seed(7), make<nn::Model>(text))) {
-    model->eval();
-    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-    nn::place(*model, c10::kCPU);
-  }
-  inference::EngineModel engine_model() {
-    return {[this](const at::Tensor& windows) {
-      ++passes;
-      return std::vector<at::Tensor>{(*model)(windows)};
-    }};
-  }
-  at::Tensor windows(int64_t count, int64_t side = 32) const {
-    std::vector<int64_t> shape{count, model->in_channels(), side, side};
-    if (model->spatial_dims() == 3) shape.push_back(side);
-    return at::randn(shape);
-  }
-  at::Tensor eager(const at::Tensor& windows) {
-    const at::NoGradGuard no_grad;
-    return (*model)(windows);
-  }
-  std::shared_ptr<nn::Model> model;
-  std::atomic<int> passes{0};
-};
-
-constexpr const char* kModels[] = {
-    "{_target_: DynUNet, filters: [4, 8, 16], out_channels: 2}",
-    "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3, res_block: true, dropout: 0.5}"};
-
-inference::EngineOptions options_of(const std::string& backend,
-                                    const std::string& precision = "32") {
-  inference::EngineOptions options;
-  options.backend = backend;
-  options.precision = precision;
-  return options;
-}
+using test::kModels;
+using test::options_of;
+using test::SmallModel;
 
 TEST(Engine, TracedEqualsEager) {
   for (const char* text : kModels) {
@@ -182,6 +143,23 @@ TEST(Engine, AutoFallsBackAndSaysWhy) {
     EXPECT_NE(message.find(why), std::string::npos) << message;
   }
   given_rank = 0;
+}
+
+TEST(Engine, WhatATraceCannotSeeIsNoticed) {
+  const inference::EngineModel model{[](const at::Tensor& x) {
+    const at::Tensor made = at::empty_like(x);
+    std::transform(x.const_data_ptr<float>(),
+                   x.const_data_ptr<float>() + x.numel(),
+                   made.mutable_data_ptr<float>(),
+                   [](float value) { return value * 2; });
+    return std::vector<at::Tensor>{made};
+  }};
+  const at::Tensor windows = at::randn({1, 1, 8, 8});
+  inference::EngineOptions options = options_of("auto");
+  options.compile_model = true;
+  const auto engine = inference::make_engine(model, options, windows);
+  EXPECT_EQ(engine->text(), "eager, float32");
+  EXPECT_TRUE(at::equal(engine->run(windows)[0], windows * 2));
 }
 
 TEST(Engine, RefusesWhatItCannotDo) {

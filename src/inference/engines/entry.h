@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <c10/core/ScalarType.h>
+
 #include "inference/engine.h"
 #include "perf/precision.h"
 
@@ -43,7 +45,12 @@ perf::Precision precision_of(const EngineOptions& options);
 std::vector<Tensor> forward_with(const EngineModel& model,
                                  const perf::Precision& precision,
                                  const Tensor& windows);
-/// "float32"
-std::string name_of(c10::ScalarType type);
+/// "float32". Here, as a module that is loaded needs it, too.
+inline std::string name_of(c10::ScalarType type) {
+  return type == c10::kFloat      ? "float32"
+         : type == c10::kBFloat16 ? "bfloat16"
+         : type == c10::kHalf     ? "float16"
+                                  : c10::toString(type);
+}
 
 }  // namespace cytra::inference

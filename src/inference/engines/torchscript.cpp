@@ -2,8 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include "inference/engines/entry.h"
-#include "perf/compile.h"
+#include "inference/engines/traced.h"
 
 namespace cytra::inference {
 namespace {
@@ -11,17 +10,7 @@ namespace {
 class TorchScript final : public FixedEngine {
  public:
   TorchScript(const EngineModel& model, const EngineOptions& options, const Tensor& example)
-      : type_(precision_of(options).compute) {
-    const at::NoGradGuard no_grad;
-    const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
-    const perf::Precision precision = precision_of(options);
-    const auto forward = [&](const Tensor& windows) {
-      const perf::Autocast autocast(precision, model.device.type());  // its casts are traced
-      std::vector<Tensor> outputs = model.forward(windows);
-      for (Tensor& output : outputs) output = output.to(at::kFloat);
-      return outputs;
-    };
-    forward_ = perf::compile(perf::Forwards(forward), example.clone());
+      : type_(precision_of(options).compute), forward_(traced(model, options, example)) {
     run(example);  // the executor profiles a first pass, and specialises by it
   }
   std::vector<Tensor> run(const Tensor& windows) override {
@@ -48,4 +37,24 @@ std::unique_ptr<FixedEngine> make_torchscript(const EngineModel& model,
 const bool added_torchscript = add_engine("torchscript", {rank_torchscript, make_torchscript});
 
 }  // namespace
+
+Tensor windows_to_trace(const Tensor& example) {
+  return at::arange(example.numel(), example.options()).sin_().view(example.sizes());
+}
+
+perf::Forwards traced(const EngineModel& model,
+                      const EngineOptions& options,
+                      const Tensor& example) {
+  const at::NoGradGuard no_grad;
+  const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
+  const perf::Precision precision = precision_of(options);
+  const auto forward = [&](const Tensor& windows) {
+    const perf::Autocast autocast(precision, model.device.type());  // its casts are traced
+    std::vector<Tensor> outputs = model.forward(windows);
+    for (Tensor& output : outputs) output = output.to(at::kFloat);
+    return outputs;
+  };
+  return perf::compile(perf::Forwards(forward), windows_to_trace(example));
+}
+
 }  // namespace cytra::inference

@@ -1,0 +1,42 @@
+// The model's pass as a CUDA graph, which libcytra_cuda.so holds.
+#include <ATen/ATen.h>
+
+#include "base/shared_library.h"
+#include "inference/cuda/graph.h"
+#include "inference/engines/traced.h"
+
+namespace cytra::inference {
+namespace {
+
+int rank_cudagraph(const EngineModel& model, const EngineOptions& options) {
+  return model.device.is_cuda() && options.compile_model && options.compile_mode != "default" ? 20
+                                                                                              : 0;
+}
+
+std::unique_ptr<FixedEngine> make_cudagraph(const EngineModel& model,
+                                            const EngineOptions& options,
+                                            const Tensor& example) {
+  if (!model.device.is_cuda()) throw EngineUnfit("CUDA graphs need a GPU", false);
+  static SharedLibrary library(path_beside(&engine_names, "libcytra_cuda.so"),
+                               SharedLibrary::Symbols::local);
+  const auto make = library.find<MakeGraph>(kMakeGraph);
+  if (make == nullptr)
+    throw EngineUnfit("this build has no CUDA graphs: " + library.problem(), false);
+  const bool is_traced = options.compile_mode == "max-autotune";
+  const perf::Precision precision = precision_of(options);
+  GraphTask task{
+      {},
+      example,
+      (is_traced ? "TorchScript in a CUDA graph, " : "CUDA graph, ") + name_of(precision.compute)};
+  if (is_traced) {
+    task.forward = traced(model, options, example);
+  } else {
+    task.forward = [&](const Tensor& windows) { return forward_with(model, precision, windows); };
+  }
+  return std::unique_ptr<FixedEngine>(make(task));
+}
+
+const bool added_cudagraph = add_engine("cudagraph", {rank_cudagraph, make_cudagraph});
+
+}  // namespace
+}  // namespace cytra::inference

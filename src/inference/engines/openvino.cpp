@@ -1,0 +1,84 @@
+// The model run by OpenVINO, which libcytra_openvino.so holds.
+#include <cstdlib>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include "base/error.h"
+#include "base/shared_library.h"
+#include "inference/engines/traced.h"
+#include "inference/openvino/module.h"
+
+namespace cytra::inference {
+namespace {
+
+/// The module, loaded once. Throws: EngineUnfit.
+template <class Function>
+Function of_module(const char* name) {
+  const std::string file = path_beside(&engine_names, "libcytra_openvino.so");
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    throw EngineUnfit(
+        "this build has no OpenVINO; in the folder of Cytra's source run: CYTRA_OPENVINO=ON "
+        "scripts/build.sh",
+        true);
+  }
+  static SharedLibrary library(file, SharedLibrary::Symbols::local);
+  const auto function = library.find<Function>(name);
+  if (function == nullptr)
+    throw EngineUnfit("OpenVINO can't be loaded: " + library.problem(), false);
+  return function;
+}
+
+std::string cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/cytra";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/cytra" : "";
+}
+
+int rank_openvino(const EngineModel& model, const EngineOptions&) {
+  return model.device.is_cpu() ? 20 : 0;
+}
+
+std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
+                                           const EngineOptions& options,
+                                           const Tensor& example) {
+  if (!model.device.is_cpu()) throw EngineUnfit("OpenVINO runs models on a CPU alone here", false);
+  const auto make = of_module<OpenVinoEngine>(kOpenVinoEngine);
+  OpenVinoTask task;
+  task.torchscript = [&] {
+    if (model.torchscript) return model.torchscript();
+    const at::NoGradGuard no_grad;
+    const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
+    return perf::to_torchscript(perf::Forwards(model.forward), windows_to_trace(example), {});
+  };
+  task.shape = example.sizes().vec();
+  task.type = precision_of(options).compute;
+  task.cache_folder = cache_folder();
+  task.fingerprint = model.fingerprint;
+  if (options.quantization == "int8") {
+    for (const Tensor& windows : model.calibration) {
+      if (windows.sizes() == example.sizes()) task.calibration.push_back(windows);
+    }
+    if (task.calibration.empty()) task.calibration.push_back(example);
+  }
+  return std::unique_ptr<FixedEngine>(make(task));
+}
+
+const bool added_openvino = add_engine("openvino", {rank_openvino, make_openvino});
+
+}  // namespace
+
+void export_openvino(const std::string& torchscript,
+                     const std::vector<int64_t>& shape,
+                     const std::string& path) {
+  try {
+    of_module<OpenVinoExport>(kOpenVinoExport)(torchscript, shape, path);
+  } catch (const EngineUnfit& unfit) {
+    throw ConfigError(path + ".xml: " + unfit.what());
+  }
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,17 @@
+#pragma once
+#include "inference/engines/entry.h"
+#include "perf/compile.h"
+
+namespace cytra::inference {
+
+/// What a model is traced on: no window of the user's, so that what a trace misses and takes for a
+/// constant shows when the engine is compared with eager.
+Tensor windows_to_trace(const Tensor& example);
+
+/// The model at the precision of the options, outputs float32, traced and optimised for the
+/// example's shape.
+perf::Forwards traced(const EngineModel& model,
+                      const EngineOptions& options,
+                      const Tensor& example);
+
+}  // namespace cytra::inference

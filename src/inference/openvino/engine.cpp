@@ -1,0 +1,256 @@
+// Models on a CPU by Intel's OpenVINO.
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <sstream>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openvino/core/version.hpp>
+#include <openvino/pass/serialize.hpp>
+#include <openvino/runtime/core.hpp>
+#include <openvino/runtime/intel_cpu/properties.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "inference/openvino/module.h"
+#include "inference/openvino/quantize.h"
+#include "inference/openvino/torch_decoder.h"
+#include "io/fingerprint.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kCacheBytes = 2'000'000'000;  // of all models that are kept
+
+ov::Core& core() {
+  static ov::Core core;
+  return core;
+}
+
+/// "2026.4"
+std::string version() {
+  const std::string build = ov::get_openvino_version().buildNumber;
+  return build.substr(0, build.find('.', build.find('.') + 1));
+}
+
+ov::element::Type element_for(c10::ScalarType type) {
+  const auto needed = type == at::kBFloat16 ? "BF16" : "FP16";
+  if (type == at::kFloat) return ov::element::f32;
+  const auto found = core().get_property("CPU", ov::device::capabilities);
+  if (std::find(found.begin(), found.end(), needed) == found.end())
+    throw EngineUnfit("this processor does not compute in " + name_of(type), true);
+  return type == at::kBFloat16 ? ov::element::bf16 : ov::element::f16;
+}
+
+/// Exactly what was asked: by itself it takes bfloat16 on AMX, and binds threads to cores, the same
+/// ones in every process.
+ov::AnyMap settings(ov::element::Type element) {
+  return {ov::hint::inference_precision(element),
+          ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
+          ov::hint::enable_cpu_pinning(false),
+          ov::inference_num_threads(at::get_num_threads())};
+}
+
+/// The file of a compiled model, and what its first line says.
+struct Kept {
+  std::string path, line;
+};
+
+Kept kept_of(const OpenVinoTask& task) {
+  if (task.cache_folder.empty() || task.fingerprint.empty() || !task.calibration.empty()) return {};
+  const std::string key = fmt::format("{} {} {} {} {}",
+                                      task.fingerprint,
+                                      fmt::join(task.shape, "x"),
+                                      name_of(task.type),
+                                      ov::get_openvino_version().buildNumber,
+                                      core().get_property("CPU", ov::device::full_name));
+  return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", "cytra-openvino 1 " + key};
+}
+
+/// The compiled model that an earlier process kept; none when there is none or it is damaged.
+ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element) {
+  std::error_code ignored;
+  if (kept.path.empty() || !fs::exists(kept.path, ignored)) return {};
+  try {
+    const std::string text = read_file(kept.path, std::size_t{4} << 30);
+    const std::size_t blob = kept.line.size() + 34;  // a blank, 32 digits, a new line
+    if (text.size() <= blob || text.compare(0, kept.line.size(), kept.line) != 0) return {};
+    const std::string_view body(text.data() + blob, text.size() - blob);
+    if (text.substr(kept.line.size() + 1, 32) != io::fingerprint(body))
+      throw DataError("it is damaged");
+    std::istringstream stream{std::string(body)};
+    ov::CompiledModel compiled = core().import_model(stream, "CPU", settings(element));
+    fs::last_write_time(kept.path, fs::file_time_type::clock::now(), ignored);
+    return compiled;
+  } catch (const std::exception& error) {
+    log::debug("{}: not used, and made again: {}", kept.path, error.what());
+    fs::remove(kept.path, ignored);
+    return {};
+  }
+}
+
+/// Removes what was not used for longest.
+void trim(const std::string& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  int64_t bytes = 0;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder, error);
+       !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().extension() != ".openvino") continue;
+    std::error_code ignored;
+    bytes += static_cast<int64_t>(entry->file_size(ignored));
+    files.emplace_back(entry->last_write_time(ignored), entry->path());
+  }
+  std::sort(files.begin(), files.end());
+  for (auto file = files.begin(); file != files.end() && bytes > kCacheBytes; ++file) {
+    std::error_code ignored;
+    bytes -= static_cast<int64_t>(fs::file_size(file->second, ignored));
+    fs::remove(file->second, ignored);
+  }
+}
+
+/// A cache that can't be written costs time, and no prediction.
+void keep(const Kept& kept, ov::CompiledModel& compiled) {
+  if (kept.path.empty()) return;
+  try {
+    std::ostringstream stream;
+    compiled.export_model(stream);
+    const std::string blob = stream.str(), folder = fs::path(kept.path).parent_path().string();
+    make_folders(folder);
+    remove_stale_temporaries(folder);
+    AtomicFile file(kept.path);
+    file.write(kept.line + " " + io::fingerprint(blob) + "\n");
+    file.write(blob);
+    file.commit(/*durable=*/false);
+    trim(folder);
+  } catch (const std::exception& error) {
+    log::debug("{}: the compiled model is not kept: {}", kept.path, error.what());
+  }
+}
+
+/// Without the places in OpenVINO's source: "Exception from src/...:117:" and the like.
+std::string brief_openvino(const std::string& what) {
+  std::istringstream lines(what);
+  std::string brief;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || starts_with(line, "Exception from ")) continue;
+    brief += (brief.empty() ? "" : " ") + line;
+  }
+  return brief.substr(0, 300);
+}
+
+ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model, ov::element::Type element) {
+  try {
+    return core().compile_model(model, "CPU", settings(element));
+  } catch (const ov::Exception& error) {
+    throw EngineUnfit("OpenVINO can't compile the model: " + brief_openvino(error.what()), false);
+  }
+}
+
+class OpenVino final : public FixedEngine {
+ public:
+  explicit OpenVino(const OpenVinoTask& task)
+      : element_(element_for(task.type)),
+        is_int8_(!task.calibration.empty()),
+        kept_(kept_of(task)),
+        compiled_(load_kept(kept_, element_)),
+        was_accepted_(static_cast<bool>(compiled_)) {
+    if (!was_accepted_) {
+      const std::shared_ptr<ov::Model> model = read_torchscript(task.torchscript(), task.shape);
+      if (is_int8_) quantize(model, core(), task.calibration);
+      compiled_ = compile(model, element_);
+    }
+    for (const auto& output : compiled_.outputs()) {
+      if (output.get_partial_shape().is_dynamic())
+        throw EngineUnfit("OpenVINO can't tell the size of the model's outputs", false);
+      shapes_.emplace_back(output.get_shape().begin(), output.get_shape().end());
+    }
+  }
+
+  std::vector<Tensor> run(const Tensor& windows) override {
+    const at::Tensor input = windows.to(at::kFloat).contiguous();
+    ov::InferRequest request = take();
+    request.set_input_tensor(tensor_over(input));
+    std::vector<Tensor> outputs;
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      outputs.push_back(at::empty(shapes_[i], at::kFloat));
+      request.set_output_tensor(i, tensor_over(outputs.back()));
+    }
+    request.infer();
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(request));
+    return outputs;
+  }
+
+  std::string text() const override {
+    return fmt::format("OpenVINO {}, {}{}",
+                       version(),
+                       is_int8_ ? "int8 and " : "",
+                       name_of(element_ == ov::element::f32    ? at::kFloat
+                               : element_ == ov::element::bf16 ? at::kBFloat16
+                                                               : at::kHalf));
+  }
+  void accept() override { keep(kept_, compiled_); }
+  bool was_accepted() const override { return was_accepted_; }
+
+ private:
+  /// Memory of torch's, until the next set_*_tensor().
+  static ov::Tensor tensor_over(const at::Tensor& tensor) {
+    return {ov::element::f32,
+            ov::Shape(tensor.sizes().begin(), tensor.sizes().end()),
+            tensor.mutable_data_ptr()};
+  }
+  /// One for each thread that is here at once.
+  ov::InferRequest take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        ov::InferRequest request = std::move(idle_.back());
+        idle_.pop_back();
+        return request;
+      }
+    }
+    return compiled_.create_infer_request();
+  }
+
+  ov::element::Type element_;
+  bool is_int8_;
+  Kept kept_;
+  ov::CompiledModel compiled_;
+  bool was_accepted_;
+  std::vector<std::vector<int64_t>> shapes_;
+  std::mutex mutex_;
+  std::vector<ov::InferRequest> idle_;
+};
+
+void write_ir(const std::shared_ptr<ov::Model>& model, const std::string& path) {
+  std::ostringstream xml, bin;
+  ov::pass::Serialize(xml, bin).run_on_model(model);
+  AtomicFile weights(path + ".bin"), graph(path + ".xml");
+  weights.write(bin.str());
+  graph.write(xml.str());
+  weights.commit();
+  graph.commit();
+}
+
+}  // namespace
+}  // namespace cytra::inference
+
+extern "C" cytra::inference::FixedEngine* cytra_openvino_engine(
+    const cytra::inference::OpenVinoTask& task) {
+  return new cytra::inference::OpenVino(task);
+}
+
+extern "C" void cytra_openvino_export(const std::string& torchscript,
+                                      const std::vector<int64_t>& shape,
+                                      const std::string& path) {
+  cytra::inference::write_ir(cytra::inference::read_torchscript(torchscript, shape), path);
+}

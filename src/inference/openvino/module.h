@@ -1,0 +1,31 @@
+#pragma once
+// libcytra_openvino.so, beside our library: loaded when OpenVINO is asked for. For
+// engines/openvino.cpp and the module.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <c10/core/ScalarType.h>
+
+#include "inference/engines/entry.h"
+
+namespace cytra::inference {
+
+struct OpenVinoTask {
+  std::function<std::string()> torchscript;  // the model's archive; not asked for when it is kept
+  std::vector<int64_t> shape;                // of the windows
+  c10::ScalarType type = c10::ScalarType::Float;  // of products
+  std::string cache_folder, fingerprint;          // where compiled models are kept; "": nowhere
+  std::vector<Tensor> calibration;  // windows by which it becomes int8; none: it stays
+};
+/// Throws: EngineUnfit where OpenVINO can't run the model.
+using OpenVinoEngine = FixedEngine* (*)(const OpenVinoTask& task);
+constexpr char kOpenVinoEngine[] = "cytra_openvino_engine";
+
+/// Writes PATH.xml and PATH.bin (float32) for windows of `shape`; -1: any size.
+using OpenVinoExport = void (*)(const std::string& torchscript,
+                                const std::vector<int64_t>& shape,
+                                const std::string& path);
+constexpr char kOpenVinoExport[] = "cytra_openvino_export";
+
+}  // namespace cytra::inference

@@ -1,0 +1,19 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include <openvino/core/model.hpp>
+#include <openvino/runtime/core.hpp>
+
+#include "base/tensor_fwd.h"
+
+namespace cytra::inference {
+
+/// Makes convolutions and matrix products of `model` int8: weights per output channel, symmetric;
+/// images by the ranges that they have in `windows` (each of the model's static shape). The last
+/// layer stays float.
+void quantize(const std::shared_ptr<ov::Model>& model,
+              ov::Core& core,
+              const std::vector<Tensor>& windows);
+
+}  // namespace cytra::inference
