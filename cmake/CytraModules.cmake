@@ -55,3 +55,11 @@ if(CYTRA_HDF5_INCLUDE AND CYTRA_HDF5_LIBRARY)
 endif()
 cytra_module(hdf5 FOUND ${found} PACKAGE libhdf5-dev LINKS ${CYTRA_HDF5_LIBRARY} ZLIB::ZLIB nlohmann_json::nlohmann_json
   INCLUDES ${CYTRA_HDF5_INCLUDE})
+
+# AOTInductor's models name libtorch.so. That of a wheel with CUDA loads only where all of CUDA is; those for a CPU take
+# nothing from it, so a library of that name without contents will do.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/torch_name.cpp CONTENT "// Nothing.\n")
+add_library(cytra_torch_name SHARED ${CMAKE_BINARY_DIR}/generated/torch_name.cpp)
+set_target_properties(cytra_torch_name PROPERTIES NO_SONAME ON)
+target_link_options(cytra_torch_name PRIVATE -Wl,-soname,libtorch.so)
+list(APPEND CYTRA_MODULES cytra_torch_name)

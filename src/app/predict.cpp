@@ -140,7 +140,8 @@ struct Trained : inference::LoadedModel {
 /// For a model on its device, whose passes are measured.
 inference::WindowPlanner planner_of(const Trained& trained, c10::Device device) {
   std::vector<int64_t> shape{1, trained.in_channels};
-  for (const int64_t side : trained.divisor) shape.push_back((31 / side + 2) * side);
+  for (const int64_t side : trained.fixed_window.empty() ? trained.divisor : trained.fixed_window)
+    shape.push_back(trained.fixed_window.empty() ? (31 / side + 2) * side : side);
   const at::Tensor window = at::zeros(shape, at::device(device));
   return {trained.window,
           trained.window_grows,

@@ -1,6 +1,9 @@
 #include "inference/averages.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -44,7 +47,104 @@ class OutputSums {
   int64_t count_ = 0;
 };
 
+using Turn = std::function<at::Tensor(const at::Tensor&)>;
+
+std::vector<at::Tensor> each(std::vector<at::Tensor> tensors, const Turn& turn) {
+  for (at::Tensor& tensor : tensors) tensor = turn(tensor);
+  return tensors;
+}
+
+/// The mean of `forward` and what it makes of windows that are turned, turned back. Built of such
+/// pairs, a mean does not depend on the way an image was turned: a + b is b + a.
+Forward with_turned(const Forward& forward, const Turn& there, const Turn& back) {
+  return mean_of(
+      {forward, [=](const at::Tensor& windows) { return each(forward(there(windows)), back); }});
+}
+
+Forward with_mirrored(const Forward& forward, const std::vector<int64_t>& dims) {
+  const auto flip = [dims](const at::Tensor& x) { return at::flip(x, dims); };
+  return with_turned(forward, flip, flip);
+}
+
+/// (N,K,...) with its sides resized. Source: torch.nn.functional.interpolate, align_corners=False.
+at::Tensor resize_sides(const at::Tensor& x, const std::vector<int64_t>& sides) {
+  if (x.sizes().slice(2) == at::IntArrayRef(sides)) return x;
+  return sides.size() == 3 ? at::upsample_trilinear3d(x, sides, false)
+                           : at::upsample_bilinear2d(x, sides, false);
+}
+
+Forward scaled(const Forward& forward, double scale, const std::vector<int64_t>& divisor) {
+  if (scale == 1) return forward;
+  return [=](const at::Tensor& windows) {
+    const std::vector<int64_t> sides = windows.sizes().slice(2).vec();
+    std::vector<int64_t> resized;
+    for (std::size_t d = 0; d < sides.size(); ++d) {
+      const double count = static_cast<double>(sides[d]) * scale / static_cast<double>(divisor[d]);
+      resized.push_back(std::max<int64_t>(1, std::llround(count)) * divisor[d]);
+    }
+    return each(forward(resize_sides(windows, resized)), [&](const at::Tensor& output) {
+      std::vector<int64_t> back = output.sizes().slice(2).vec();  // of another resolution, maybe
+      for (std::size_t d = 0; d < back.size(); ++d) back[d] = back[d] * sides[d] / resized[d];
+      return resize_sides(output.to(at::kFloat), back);
+    });
+  };
+}
+
+Forward then(const Forward& forward, const Turn& change) {
+  return [=](const at::Tensor& windows) { return each(forward(windows), change); };
+}
+
 }  // namespace
+
+void TtaOptions::check() const {
+  if (scales.empty()) throw ConfigError("scales: expected one at least; [1] is none but the own");
+}
+
+Forward averaged(std::vector<Forward> members,
+                 const TtaOptions& options,
+                 const std::vector<int64_t>& divisor,
+                 bool exclusive) {
+  const auto dims = static_cast<int64_t>(divisor.size());
+  const bool of_probabilities = options.average == "probabilities";
+  if (of_probabilities) {
+    for (Forward& member : members) {
+      member = then(member, [=](const at::Tensor& logits) {
+        return exclusive ? at::softmax(logits, 1, at::kFloat) : logits.to(at::kFloat).sigmoid();
+      });
+    }
+  }
+  Forward forward = mean_of(std::move(members));
+  std::vector<Forward> sizes;
+  for (const double scale : options.scales) sizes.push_back(scaled(forward, scale, divisor));
+  forward = mean_of(std::move(sizes));
+  std::set<int64_t> mirrored;
+  for (const int64_t axis : options.mirror_axes) {
+    if (axis < -dims || axis >= dims) {
+      throw ConfigError(
+          fmt::format("mirror_axes: {}, expected {} to {}: windows have {} spatial axes",
+                      axis,
+                      -dims,
+                      dims - 1,
+                      dims));
+    }
+    mirrored.insert(2 + (axis + dims) % dims);
+  }
+  for (const int64_t dim : mirrored) forward = with_mirrored(forward, {dim});
+  if (options.rotate90) {
+    const int64_t y = dims, x = dims + 1;
+    // Mirrored along both is a half turn.
+    if (mirrored.count(y) + mirrored.count(x) < 2) forward = with_mirrored(forward, {y, x});
+    const auto turn = [=](int64_t times) {
+      return [=](const at::Tensor& image) { return at::rot90(image, times, {y, x}); };
+    };
+    forward = with_turned(forward, turn(1), turn(-1));
+  }
+  if (!of_probabilities) return forward;
+  return then(forward, [=](const at::Tensor& p) {
+    constexpr double kLeast = 1e-30;  // a logit of -69
+    return exclusive ? p.clamp_min(kLeast).log() : at::logit(p, 1e-7);
+  });
+}
 
 Forward mean_of(std::vector<Forward> members) {
   if (members.size() == 1) return std::move(members[0]);

@@ -1,16 +1,51 @@
 #pragma once
-// Averages of several predictions: models, and one model's of the turned image.
+// Averages of several predictions: of models, and of one model's for the turned image.
+#include <string>
 #include <vector>
 
 #include "inference/trained_model.h"
 
 namespace cytra::inference {
 
+/// Test-time augmentation: windows are predicted as they are, mirrored, turned and resized, and the
+/// results, turned back, averaged.
+struct TtaOptions {
+  std::vector<int64_t> mirror_axes;
+  bool rotate90 = false;
+  std::vector<double> scales{1};
+  std::string average = "logits";
+  template <class V>
+  void visit(V& v) {
+    v("mirror_axes",
+      mirror_axes,
+      "spatial axes that windows are mirrored along, 0 the first, -1 the last, in all combinations "
+      "(nnU-Net's mirroring: [0, 1] in 2D, [0, 1, 2] in 3D)",
+      -3,
+      2);
+    v("rotate90", rotate90, "quarter turns in the plane of the last two axes, too");
+    v("scales", scales, "windows are resized by these factors; 1: as they are", 0.1, 10);
+    v("average",
+      average,
+      "of what the mean is taken, here and over several checkpoints: logits, as nnU-Net does, or "
+      "probabilities",
+      {"logits", "probabilities"});
+  }
+  void check() const;
+};
+
 /// The mean of what the members make of the same windows, output by output, in float32, summed as
 /// they come. Throws: DataError where their outputs' shapes differ.
 Forward mean_of(std::vector<Forward> members);
-
 /// The same as one model: sides of windows are multiples of all divisors, the rest is the first's.
 LoadedModel mean_of(std::vector<LoadedModel> models);
+
+/// The mean of the members with test-time augmentation, of a symmetric image exactly symmetric.
+/// Sides of resized windows stay multiples of `divisor` (one per spatial dimension). Probabilities,
+/// a softmax over channels that are `exclusive`, else logistic functions, are averaged as such and
+/// given as the logits that they are of. Throws: ConfigError for axes that windows do not have.
+Forward averaged(std::vector<Forward> members,
+                 const TtaOptions& options,
+                 const std::vector<int64_t>& divisor,
+                 bool exclusive);
 
 }  // namespace cytra::inference

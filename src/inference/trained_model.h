@@ -47,7 +47,8 @@ struct LoadedModel {
   std::function<void(c10::Device)> place;  // call it under no InferenceMode
   std::shared_ptr<nn::Model> network;      // null: not one of `config::task.model`'s
   int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;
-  std::vector<int64_t> divisor;  // sides of windows are multiples, per spatial dimension
+  std::vector<int64_t> divisor;       // sides of windows are multiples, per spatial dimension
+  std::vector<int64_t> fixed_window;  // the only sides it takes; empty: all such multiples
   /// As of a training: data.transforms, task (model, x_key, y_key, num_classes, multilabel,
   /// inference_args), patch_shape where it is known.
   config::Node config;

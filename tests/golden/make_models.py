@@ -3,8 +3,11 @@
 
     python tests/golden/make_models.py      (needs benchmarks/requirements.txt)
 
-expected.safetensors: tensors "FILE/in" and "FILE/out0", "FILE/out1", ... of FILE(in).
+expected.safetensors: tensors "FILE/in" and "FILE/out0", "FILE/out1", ... of FILE(in); "tta/NAME" averages of traced.pt
+for "tta/in".
 """
+import functools
+import itertools
 import warnings
 from pathlib import Path
 from typing import Dict, Tuple
@@ -84,6 +87,31 @@ def save(name, module, image=None):
         expected[f"{name}/out{i}"] = output.contiguous()
 
 
+def test_time_augmentation(net):
+    """Plain means over lists of predictions, as nnU-Net's and MONAI's documentation has them."""
+    image = torch.rand(1, 2, 12, 16)
+    resize = functools.partial(torch.nn.functional.interpolate, mode="bilinear", align_corners=False)
+
+    def flips(predict, axes):
+        subsets = [dims for n in range(len(axes) + 1) for dims in itertools.combinations(axes, n)]
+        return torch.stack([torch.flip(predict(torch.flip(image, dims)), dims) for dims in subsets]).mean(0)
+
+    def turned(k, dims=()):
+        y = net(torch.rot90(torch.flip(image, dims), k, (2, 3)))
+        return torch.flip(torch.rot90(y, -k, (2, 3)), dims)
+
+    sizes = {0.75: (8, 12), 1.0: (12, 16), 1.5: (20, 24)}  # multiples of 4 next to the factor's
+    with torch.inference_mode():
+        expected["tta/in"] = image
+        expected["tta/mirror"] = flips(net, (2, 3))
+        expected["tta/mirror_last"] = flips(net, (3,))
+        expected["tta/rotate90"] = torch.stack([turned(k) for k in range(4)]).mean(0)
+        expected["tta/all_turns"] = torch.stack([turned(k, dims) for k in range(4) for dims in ((), (2,))]).mean(0)
+        expected["tta/scales"] = torch.stack([resize(net(resize(image, size)), (12, 16)) for size in sizes.values()]).mean(0)
+        expected["tta/softmax"] = flips(lambda x: net(x).softmax(1), (2, 3))
+        expected["tta/sigmoid"] = flips(lambda x: net(x).sigmoid(), (2, 3))
+
+
 def main():
     folder.mkdir(exist_ok=True)
     warnings.simplefilter("ignore")
@@ -96,6 +124,7 @@ def main():
     save("one_size.pt", torch.jit.script(OneSize()), torch.rand(1, 1, 64, 64))
     save("two_inputs.pt", torch.jit.script(TwoInputs()))
     save("saving.pt", torch.jit.script(Saving()))
+    test_time_augmentation(net)
     (folder / "cut.pt").write_bytes((folder / "traced.pt").read_bytes()[:9000])
     path = folder / "expected.safetensors"
     save_file(expected, path, {"torch": torch.__version__, "monai": monai.__version__})

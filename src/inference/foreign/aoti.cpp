@@ -1,19 +1,21 @@
 // AOTInductor: what torch._inductor.aoti_compile_and_package wrote, machine code for one processor
 // and some shapes. It does not look at the shapes that it gets, so we do.
 #include <algorithm>
-#include <cstdlib>
 #include <regex>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 #include "base/strings.h"
 #include "config/json.h"
 #include "inference/foreign/foreign.h"
 #include "io/fingerprint.h"
+#include "perf/device.h"
 
 namespace cytra::inference {
 namespace {
@@ -69,9 +71,19 @@ void expect_processor(const std::string& path, const std::string& wanted) {
                                 printable(wanted)));
 }
 
+/// Gives the loader of shared libraries the libtorch.so that compiled models name.
+void provide_libtorch(const std::string& device) {
+  static SharedLibrary empty(path_beside(&open_aoti, "libcytra_torch_name.so"),
+                             SharedLibrary::Symbols::local);
+  if (device == "cpu" && empty.is_loaded()) return;
+  static SharedLibrary whole(path_beside(&at::get_num_threads, "libtorch.so"),
+                             SharedLibrary::Symbols::global);
+}
+
 /// The model with inputs of the extents it takes.
 class Compiled {
  public:
+  /// Throws: what torch does when it can't be loaded.
   Compiled(std::string path,
            std::vector<Extent> extents,
            std::string device,
@@ -155,10 +167,17 @@ Program open_aoti(const std::string& path) {
 
   Program program;
   const std::string folder = file.substr(0, file.rfind('/'));
-  const auto compiled = std::make_shared<Compiled>(path,
-                                                   extents,
-                                                   known.get<std::string>("AOTI_DEVICE_KEY", "cpu"),
-                                                   folder.substr(folder.rfind('/') + 1));
+  const auto device = known.get<std::string>("AOTI_DEVICE_KEY", "cpu");
+  provide_libtorch(device);
+  std::shared_ptr<Compiled> compiled;
+  try {
+    compiled =
+        std::make_shared<Compiled>(path, extents, device, folder.substr(folder.rfind('/') + 1));
+  } catch (const std::exception& error) {
+    if (perf::is_out_of_memory(error)) throw;
+    throw DataError(
+        fmt::format("{}: a compiled model that can't be loaded: {}", path, brief(error)));
+  }
   if (extents[1].is_fixed()) program.in_channels = extents[1].least;
   program.spatial_dims = static_cast<int64_t>(extents.size()) - 2;
   if (std::all_of(extents.begin() + 2, extents.end(), [](const Extent& e) { return e.is_fixed(); }))

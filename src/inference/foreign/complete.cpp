@@ -165,7 +165,8 @@ LoadedModel complete(const std::string& path,
   }
   model.out_channels = trial.out_channels();
   model.divisor = fitting.divisor;
-  const Sides window = fitting.is_fixed ? fitting.divisor : usual_window(fitting.divisor);
+  if (fitting.is_fixed) model.fixed_window = fitting.divisor;
+  const Sides window = fitting.is_fixed ? model.fixed_window : usual_window(fitting.divisor);
   Node& all = model.config;
   if (!all.has("data.transforms")) {
     log::warn(
