@@ -1,6 +1,6 @@
 // bench_inference DIMS BACKEND PRECISION PASSES: a DynUNet on one batch of windows, on one thread.
-// PRECISION: 32, bf16 or int8. CPU seconds of a pass (median) and of making the engine, in one JSON
-// line.
+// PRECISION: 32, bf16, int8 or int8-bf16. CPU seconds of a pass (median) and of making the engine,
+// in one JSON line.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -50,8 +50,9 @@ int main(int count, char** arguments) {
 
   inference::EngineOptions options;
   options.backend = arguments[2];
-  options.precision = precision == "int8" ? "32" : precision;
-  options.quantization = precision == "int8" ? "int8" : "none";
+  const bool is_int8 = precision.substr(0, 4) == "int8";
+  options.precision = !is_int8 ? precision : precision == "int8" ? "32" : precision.substr(5);
+  options.quantization = is_int8 ? "int8" : "none";
   const double begin = cpu_seconds();
   const auto engine = inference::make_engine(
       {[&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }},

@@ -56,10 +56,11 @@ sed -n 's/^\t\([^ ]*\) => \(\/.*\) (0x[0-9a-f]*)$/\1\t\2/p' <<<"$closure" | sort
   cp -L -- "$path" "$tree/lib/$name"
 done
 
-# OpenVINO loads these by their names, from the folder of its own library.
+# OpenVINO loads the first two by their names, from the folder of its own library; its TBB is newer than others'.
 openvino=$(sed -n 's/^\tlibopenvino\.so[^ ]* => \(\/.*\)\/libopenvino\.so.*/\1/p' <<<"$closure" | head -n 1)
 if [[ -n $openvino ]]; then
-  cp -L -- "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_ir_frontend.so* "$tree/lib/"
+  cp -fL -- "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_ir_frontend.so* \
+    "$openvino"/libtbb.so.* "$tree/lib/"
 fi
 
 find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -type f -print0 | while IFS= read -r -d '' file; do

@@ -270,6 +270,7 @@ install_openvino() {
     say "setup: OpenVINO done in $((SECONDS - start)) s"
     return
   fi
+  rm -rf -- "$venv/tmp"
   if [[ ${CYTRA_OPENVINO:-AUTO} == ON ]]; then
     fail 4 "pip could not install openvino $openvino_version: $(grep -E '^ERROR|No space left' "$state/openvino.log" | head -n 1)
   Without it: CYTRA_OPENVINO=OFF. Log: $state/openvino.log"

@@ -19,7 +19,7 @@ namespace {
 
 /// How far an engine may be from eager float32: rms of the difference, as a share of the values'.
 double bound_of(const EngineOptions& options) {
-  if (options.quantization != "none") return 0.15;
+  if (options.quantization != "none") return 0.2;
   switch (precision_of(options).compute) {
     case at::kBFloat16:
       return 0.05;

@@ -95,7 +95,7 @@ TEST_F(OpenVino, Int8IsNearFloat32AndSaysHowNear) {
   EXPECT_NE(log.find("int8 and float32; differs from eager float32 by"), std::string::npos) << log;
   const at::Tensor expected = small.eager(windows), off = engine->run(windows)[0] - expected;
   const double rms = off.square().mean().sqrt().item<double>();
-  EXPECT_LT(rms, 0.15 * expected.square().mean().sqrt().item<double>());
+  EXPECT_LT(rms, 0.2 * expected.square().mean().sqrt().item<double>());
   EXPECT_GT(rms, 1e-4);
 }
 
