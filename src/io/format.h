@@ -129,6 +129,9 @@ Image read_samples(const std::string& path,
                    const Region& region,
                    std::size_t file_bytes);
 
+/// About the bytes of a file that holds them side by side.
+std::size_t touched_by(const Region& region, const ImageInfo& info);
+
 /// Takes `count` groups of interleaved values of `size` bytes apart: one value of each goes to each
 /// plane.
 void deinterleave(const unsigned char* from,

@@ -24,12 +24,12 @@ class InputFile {
   /// must come before mapped(). Throws: IoError, MemoryError, DataError when it is empty.
   void map();
   const MappedFile& mapped() const { return *map_; }
-  /// What `action` makes of the file's first byte in memory. Throws: DataError when the file has
-  /// become shorter since it was opened.
+  /// What `action` makes of the file's first byte in memory, touching about `bytes`. Throws:
+  /// DataError when the file has become shorter since it was opened.
   template <class Action>
-  auto read_mapped(const Action& action) const {
+  auto read_mapped(const Action& action, std::size_t bytes = 0) const {
     check_size();
-    const MappedFile::Reading reading(*map_);
+    const MappedFile::Reading reading(*map_, bytes);
     auto result = action(map_->data());
     reading.check();
     check_size();

@@ -17,7 +17,7 @@ struct MappedFile::Range {
   std::atomic<bool> is_used{true}, is_lost{false};
   std::atomic<int> readings{0};
   std::atomic<unsigned char*> begin{nullptr};
-  std::atomic<std::size_t> bytes{0};
+  std::atomic<std::size_t> bytes{0}, touched{0};
   Range* next = nullptr;
 
   static std::atomic<Range*> first;
@@ -93,6 +93,7 @@ MappedFile::MappedFile(std::string path, int descriptor, std::size_t bytes)
     throw_errno("can't be mapped into memory", path_, errno);
   }
   range_->is_lost = false;
+  range_->touched = 0;
   range_->bytes = bytes;
   range_->begin = static_cast<unsigned char*>(data);
 }
@@ -112,13 +113,20 @@ std::size_t MappedFile::size() const {
   return range_->bytes;
 }
 
-MappedFile::Reading::Reading(const MappedFile& file) : file_(file) {
+MappedFile::Reading::Reading(const MappedFile& file, std::size_t bytes)
+    : file_(file), bytes_(bytes) {
   Range::watch();
   ++file_.range_->readings;
 }
 
 MappedFile::Reading::~Reading() {
-  --file_.range_->readings;
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  Range& range = *file_.range_;
+  if (range.touched.fetch_add(bytes_) + bytes_ > kMost) {
+    range.touched = 0;
+    ::madvise(range.begin, range.bytes, MADV_DONTNEED);
+  }
+  --range.readings;
 }
 
 void MappedFile::Reading::check() const {

@@ -21,7 +21,9 @@ class MappedFile {
   /// before.
   class Reading {
    public:
-    explicit Reading(const MappedFile& file);
+    /// `bytes`: about how many are touched. When they have become many the process gives them back;
+    /// they stay in the system's cache.
+    explicit Reading(const MappedFile& file, std::size_t bytes = 0);
     ~Reading();
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
@@ -30,6 +32,7 @@ class MappedFile {
 
    private:
     const MappedFile& file_;
+    std::size_t bytes_;
   };
 
  private:

@@ -65,6 +65,35 @@ class GzipFile {
   gzFile file_ = nullptr;
 };
 
+/// Reads on from where it was; what lies before that, from the beginning again.
+class GzipCursor {
+ public:
+  explicit GzipCursor(const std::string& path) : path_(path) {}
+  uint64_t position() const { return position_; }
+  /// Fewer bytes at the end of the file.
+  std::size_t read(uint64_t offset, unsigned char* into, std::size_t count) {
+    if (file_ == nullptr || offset < position_) {
+      file_ = std::make_unique<GzipFile>(path_);
+      position_ = 0;
+    }
+    std::vector<unsigned char> skipped(
+        std::min<uint64_t>(offset - position_, std::size_t{1} << 18));
+    while (position_ < offset) {
+      const std::size_t some = std::min<uint64_t>(offset - position_, skipped.size());
+      if (file_->read(skipped.data(), some) != some) return 0;
+      position_ += some;
+    }
+    const std::size_t got = file_->read(into, count);
+    position_ += got;
+    return got;
+  }
+
+ private:
+  const std::string& path_;
+  std::unique_ptr<GzipFile> file_;
+  uint64_t position_ = 0;
+};
+
 std::string other_end(const std::string& path, const char* from, const char* to) {
   return path.substr(0, path.size() - std::string(from).size()) + to;
 }
@@ -135,17 +164,25 @@ class NiftiImage final : public ImageReader {
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
     if (!is_gzip_) {
-      return file_->read_mapped([&](const unsigned char* data) { return read_from(data, part); });
+      return file_->read_mapped(
+          [&](const unsigned char* data) {
+            return read_from(data, part, samples_, chosen_.channels);
+          },
+          touched_by(part, info_));
     }
     const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
                           part.size[2] == info_.shape[3];
     if (is_whole && !is_decoded_)  // not kept: who has it all won't ask again
-      return read_from(decompress().data(), part);
+      return read_from(decompress().data(), part, samples_, chosen_.channels);
+    if (!is_decoded_ && bytes_ > kKept) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (returns_ < kMostReturns) return read_on(part);
+    }
     std::call_once(once_, [this] {
       decoded_ = decompress();
       is_decoded_ = true;
     });
-    return read_from(decoded_.data(), part);
+    return read_from(decoded_.data(), part, samples_, chosen_.channels);
   }
 
  private:
@@ -181,16 +218,60 @@ class NiftiImage final : public ImageReader {
     return bytes;
   }
 
-  Image read_from(const unsigned char* data, const Region& part) const {
+  /// Of a large file, forward: row by row none of it is decompressed twice, or kept. mutex_ is
+  /// held.
+  Image read_on(const Region& part) const {
+    // Channels that lie apart have a cursor each
+    std::vector<int64_t> groups, channels;
+    for (const int64_t channel : chosen_.channels) {
+      const int64_t group = channel / samples_per_voxel_;
+      const auto found = std::find(groups.begin(), groups.end(), group);
+      channels.push_back((found - groups.begin()) * samples_per_voxel_ +
+                         channel % samples_per_voxel_);
+      if (found == groups.end()) groups.push_back(group);
+    }
+    while (cursors_.size() < groups.size())
+      cursors_.push_back(std::make_unique<GzipCursor>(pixels_path_));
+    const auto run = static_cast<std::size_t>(part.size[1] * samples_.steps[2]);
     Samples samples = samples_;
-    std::vector<int64_t> channels = chosen_.channels;
+    samples.offset = 0;
+    samples.steps[1] = static_cast<std::ptrdiff_t>(run);
+    samples.steps[0] = samples.steps[1] * part.size[0];
+    const std::size_t all = run * static_cast<std::size_t>(part.size[0]) * groups.size();
+    check_memory(path_, "a part of its voxels, decompressed,", static_cast<double>(all));
+    std::vector<unsigned char> bytes(all);
+    unsigned char* into = bytes.data();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      for (int64_t z = part.begin[0]; z < part.begin[0] + part.size[0]; ++z, into += run) {
+        const auto offset = begin_ + static_cast<std::size_t>(
+                                         samples_.offset + groups[i] * samples_.steps[0] +
+                                         z * samples_.steps[1] + part.begin[1] * samples_.steps[2]);
+        returns_ += i == 0 && offset < cursors_[0]->position();
+        const std::size_t got = cursors_[i]->read(offset, into, run);
+        if (got != run) fail_truncated(path_, fmt::format("{} of {} bytes of rows", got, run));
+        unsigned char rest[1];  // as decompress()
+        if (offset + run == begin_ + bytes_) cursors_[i]->read(offset + run, rest, sizeof rest);
+      }
+    }
+    Region local = part;
+    local.begin[0] = local.begin[1] = 0;
+    Image image = read_from(bytes.data(), local, samples, channels);
+    image.geometry = moved(info_.geometry, part);
+    return image;
+  }
+
+  Image read_from(const unsigned char* data,
+                  const Region& part,
+                  Samples samples,
+                  const std::vector<int64_t>& channels) const {
     if (samples_per_voxel_ == 1)
       return read_samples(path_, info_, samples, data, channels, part, memory());
     // The samples of a voxel lie side by side: to read_samples() a byte is a channel's step.
+    const std::ptrdiff_t first = samples.offset;
     Image image;
-    for (const int64_t channel : chosen_.channels) {
-      samples.offset = samples_.offset + channel / samples_per_voxel_ * samples_.steps[0] +
-                       channel % samples_per_voxel_;
+    for (const int64_t channel : channels) {
+      samples.offset =
+          first + channel / samples_per_voxel_ * samples.steps[0] + channel % samples_per_voxel_;
       Image one = read_samples(path_, info_, samples, data, {0}, part, memory());
       one.pixels.insert(one.pixels.begin(), image.pixels.begin(), image.pixels.end());
       image = std::move(one);
@@ -207,6 +288,11 @@ class NiftiImage final : public ImageReader {
   Samples samples_;
   int64_t samples_per_voxel_ = 1;
   Chosen chosen_;
+  static constexpr std::size_t kKept = std::size_t{64} << 20;
+  static constexpr int kMostReturns = 8;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::vector<std::unique_ptr<GzipCursor>> cursors_;
+  mutable int returns_ = 0;  // to rows that had been read
   mutable std::once_flag once_;
   mutable std::atomic<bool> is_decoded_{false};
   mutable std::vector<unsigned char> decoded_;

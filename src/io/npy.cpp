@@ -128,9 +128,11 @@ class NpyImage final : public ImageReader {
 
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
-    return file_.read_mapped([&](const unsigned char* data) {
-      return read_samples(path_, info_, samples_, data, chosen_.channels, part, file_.bytes());
-    });
+    return file_.read_mapped(
+        [&](const unsigned char* data) {
+          return read_samples(path_, info_, samples_, data, chosen_.channels, part, file_.bytes());
+        },
+        touched_by(part, info_));
   }
 
  private:

@@ -247,6 +247,11 @@ Image WholeReader::read(const Region& region) const {
   return crop(image_, part, path_);
 }
 
+std::size_t touched_by(const Region& region, const ImageInfo& info) {
+  return static_cast<std::size_t>(info.shape[0] * region.size[0] * region.size[1] * info.shape[3]) *
+         size_of(info.dtype);
+}
+
 Image read_samples(const std::string& path,
                    const ImageInfo& info,
                    const Samples& samples,

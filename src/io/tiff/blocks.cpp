@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::size_t kKeptScratch = std::size_t{16} << 20;
 
+uint64_t row_bytes_of(const TiffPage& page, uint16_t samples) {
+  return (uint64_t{page.block_width} * samples * page.bits + 7) / 8;
+}
+
 class Blocks {
  public:
   Blocks(const TiffFile& file,
@@ -28,7 +32,7 @@ class Blocks {
         box_(box),
         targets_(targets),
         handle_(handle),
-        row_bytes_((uint64_t{page.block_width} * samples * page.bits + 7) / 8),
+        row_bytes_(row_bytes_of(page, samples)),
         block_bytes_(row_bytes_ * page.block_height),
         is_deflate_(page.compression == COMPRESSION_ADOBE_DEFLATE ||
                     page.compression == COMPRESSION_DEFLATE) {}
@@ -36,7 +40,8 @@ class Blocks {
   void read() {
     check_sizes();
     const int64_t height = page_.block_height, width = page_.block_width;
-    const bool is_by_row = block_bytes_ > kKeptScratch && has_rows(page_);
+    const bool is_by_row = is_read_by_row(page_, samples_);
+    const bool is_plain = is_by_row && has_plain_rows();
     const bool is_direct = !page_.is_tiled && samples_ == 1 && is_native(page_) && box_.x == 0 &&
                            box_.width == page_.width;
     for (int64_t y = box_.y / height * height; y < box_.y + box_.height; y += height) {
@@ -46,7 +51,9 @@ class Blocks {
         if (TIFFGetStrileByteCount(tiff(), block) == 0) continue;  // of a sparse file
         const uint64_t bytes =
             page_.is_tiled ? block_bytes_ : row_bytes_ * static_cast<uint64_t>(rows);
-        if (is_by_row) {  // always: libtiff does not notice a change of the two ways
+        if (is_plain) {
+          read_rows(block, y, y + rows);
+        } else if (is_by_row) {  // always: libtiff does not notice a change of the two ways
           decode_rows(y, y + rows);
         } else if (is_direct && y >= box_.y && y + rows <= box_.y + box_.height) {
           decode(block, bytes, place(page_, targets_[0], box_, y, 0));
@@ -107,17 +114,54 @@ class Blocks {
   /// A large strip of rows `top` to `bottom`, without room for all of it.
   void decode_rows(int64_t top, int64_t bottom) {
     if (handle_.scratch.size() < row_bytes_) handle_.scratch.resize(row_bytes_);
-    for (int64_t row = top; row < std::min(bottom, box_.y + box_.height); ++row) {
+    TiffFile::Handle::Cursor& cursor = handle_.cursor;
+    const bool is_within = cursor.page == page_.offset && cursor.sample == sample_ &&
+                           cursor.row > top && cursor.row <= box_.y;
+    const int64_t begin = is_within ? cursor.row : top,
+                  end = std::min(bottom, box_.y + box_.height);
+    cursor = {};
+    for (int64_t row = begin; row < end; ++row) {
       clear_scratch(row_bytes_);
       const int got =
           TIFFReadScanline(tiff(), handle_.scratch.data(), static_cast<uint32_t>(row), sample_);
       if (got != 1 || !handle_.messages.error.empty()) fail(fmt::format("row {}", row), row_bytes_);
       if (row >= box_.y) take(handle_.scratch.data(), row, 0);
     }
+    if (end < bottom) cursor = {page_.offset, sample_, end};
+  }
+
+  /// Rows that are in the file as they are.
+  bool has_plain_rows() const {
+    uint16_t order = FILLORDER_MSB2LSB;
+    TIFFGetFieldDefaulted(tiff(), TIFFTAG_FILLORDER, &order);
+    return page_.compression == COMPRESSION_NONE && !is_packed(page_) && order == FILLORDER_MSB2LSB;
+  }
+
+  void read_rows(uint32_t block, int64_t top, int64_t bottom) {
+    const auto rows = std::max<int64_t>(1, static_cast<int64_t>(kRead / row_bytes_));
+    const uint64_t begin = TIFFGetStrileOffset(tiff(), block),
+                   wanted = row_bytes_ * static_cast<uint64_t>(bottom - top);
+    if (TIFFGetStrileByteCount(tiff(), block) < wanted)
+      fail(fmt::format("strip {}", block), wanted);
+    const int64_t last = std::min(bottom, box_.y + box_.height);
+    for (int64_t row = std::max(top, box_.y), some; row < last; row += some) {
+      some = std::min(rows, last - row);
+      const std::size_t bytes = static_cast<std::size_t>(some) * row_bytes_;
+      if (handle_.scratch.size() < bytes) handle_.scratch.resize(bytes);
+      const uint64_t offset = begin + static_cast<uint64_t>(row - top) * row_bytes_;
+      if (file_.file().read_at(offset, handle_.scratch.data(), bytes) !=
+          static_cast<int64_t>(bytes))
+        fail(fmt::format("row {}", row), wanted);
+      for (int64_t i = 0; i < some; ++i)
+        take(handle_.scratch.data() + static_cast<std::size_t>(i) * row_bytes_,
+             row + i,
+             0,
+             file_.is_swapped());
+    }
   }
 
   /// What the box has of a decoded row of the block that begins at `x`.
-  void take(const unsigned char* from, int64_t row, int64_t x) const {
+  void take(const unsigned char* from, int64_t row, int64_t x, bool is_swapped = false) const {
     const int64_t left = std::max(x, box_.x),
                   right = std::min(x + page_.block_width, box_.x + box_.width);
     for (const TiffTarget& target : targets_)
@@ -128,7 +172,7 @@ class Blocks {
                    target.sample,
                    left - x,
                    right - left,
-                   false,
+                   is_swapped,
                    place(page_, target, box_, row, left));
   }
 
@@ -138,6 +182,8 @@ class Blocks {
                what + " can't be decoded" + (error.empty() ? "" : " (" + error + ")"),
                fmt::format("{} bytes of pixels", bytes));
   }
+
+  static constexpr std::size_t kRead = std::size_t{1} << 20;
 
   const TiffFile& file_;
   const TiffPage& page_;
@@ -150,6 +196,10 @@ class Blocks {
 };
 
 }  // namespace
+
+bool is_read_by_row(const TiffPage& page, uint16_t samples) {
+  return row_bytes_of(page, samples) * page.block_height > kKeptScratch && has_rows(page);
+}
 
 void read_blocks(const TiffFile& file,
                  const TiffPage& page,

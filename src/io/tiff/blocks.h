@@ -15,6 +15,9 @@ struct TiffBox {
   int64_t y, x, height, width;
 };
 
+/// Whether its strips are so large that they are decoded row by row.
+bool is_read_by_row(const TiffPage& page, uint16_t samples);
+
 /// Reads a box of a page whose strips or tiles hold `samples` interleaved values per pixel, those
 /// of `sample` when a plane has blocks of its own. Blocks that a sparse file leaves out stay 0.
 /// Throws: DataError.

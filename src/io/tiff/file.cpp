@@ -12,6 +12,8 @@ namespace {
 
 // Handles that wait for the next read; each holds a block.
 constexpr std::size_t kIdleHandles = 16;
+// Each holds the bytes of a large strip.
+constexpr int64_t kMostCursors = 4;
 
 // All directories with their values, each read once: the pages of a file may share a large value.
 constexpr uint64_t kMostDirectories = uint64_t{256} << 20;
@@ -82,15 +84,38 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
   give(std::move(handle));
 }
 
+/// The first idle handle that fits; null for none.
+template <class Fits>
+std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const Fits& fits) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find_if(
+      idle_.begin(), idle_.end(), [&](const auto& handle) { return fits(handle->cursor); });
+  if (found == idle_.end()) return nullptr;
+  std::unique_ptr<Handle> handle = std::move(*found);
+  idle_.erase(found);
+  return handle;
+}
+
 std::unique_ptr<TiffFile::Handle> TiffFile::take() const {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Handle> handle = std::move(idle_.back());
-      idle_.pop_back();
-      return handle;
-    }
-  }
+  auto handle = take_idle([](const Handle::Cursor& cursor) { return cursor.row == 0; });
+  return handle ? std::move(handle) : open_handle();
+}
+
+std::unique_ptr<TiffFile::Handle> TiffFile::take_before(const TiffPage& page,
+                                                        uint16_t sample,
+                                                        int64_t row) const {
+  int64_t count = 0;
+  auto handle = take_idle([&](const Handle::Cursor& cursor) {
+    count += cursor.row > 0;
+    return cursor.page == page.offset && cursor.sample == sample && cursor.row > 0 &&
+           cursor.row <= row;
+  });
+  if (handle) return handle;
+  if (count < kMostCursors) return take();
+  return take_idle([](const Handle::Cursor&) { return true; });  // the one that waits longest
+}
+
+std::unique_ptr<TiffFile::Handle> TiffFile::open_handle() const {
   auto handle = std::make_unique<Handle>();
   handle->source.file = &file_;
   handle->source.left = kMostDirectories;  // opening reads the first
@@ -113,6 +138,7 @@ void TiffFile::go_to(const TiffPage& page, Handle& handle) const {
   handle.messages.clear();
   if (handle.offset == page.offset) return;
   handle.offset = 0;
+  handle.cursor = {};
   if (TIFFSetSubDirectory(handle.tiff.get(), page.offset) != 1)
     fail_at(path_, page, handle.messages, "its directory can't be read", "a TIFF directory");
   handle.messages.clear();  // a private tag it can't read is no harm

@@ -57,9 +57,17 @@ class TiffFile {
     TiffHandle tiff;
     uint64_t offset = 0;                 // of the directory that it is at
     std::vector<unsigned char> scratch;  // of a block
+    /// In the midst of strips that are decoded row by row: the row that comes next.
+    struct Cursor {
+      uint64_t page = 0;  // the offset of its directory
+      uint16_t sample = 0;
+      int64_t row = 0;  // 0: at none
+    } cursor;
   };
   /// A handle for one thread, to be given back unless it failed.
   std::unique_ptr<Handle> take() const;
+  /// One that can go on in front of a row of a page's sample, where there is one.
+  std::unique_ptr<Handle> take_before(const TiffPage& page, uint16_t sample, int64_t row) const;
   void give(std::unique_ptr<Handle> handle) const;
   /// Goes to a directory. Throws: DataError.
   void go_to(const TiffPage& page, Handle& handle) const;
@@ -80,6 +88,9 @@ class TiffFile {
 
  private:
   TiffPage describe(std::size_t number, Handle& handle) const;
+  template <class Fits>
+  std::unique_ptr<Handle> take_idle(const Fits& fits) const;
+  std::unique_ptr<Handle> open_handle() const;
   void check_directory_end(const TiffPage& page, const Handle& handle) const;
 
   std::string path_;

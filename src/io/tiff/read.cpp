@@ -147,13 +147,29 @@ class TiffImage final : public ImageReader {
         (chosen_.timepoint * layout_.channels + group) * layout_.planes + z);
     if (is_contiguous_) return read_contiguous(layout_.pages[at], box, targets, handle);
     const TiffPage& page = pages_[at];
-    file_.go_to(page, handle);
     if (page.planar != PLANARCONFIG_SEPARATE || page.samples == 1)
-      return read_blocks(file_, page, 0, page.samples, box, targets, handle);
-    for (const TiffTarget& target : targets) {
-      const auto sample = static_cast<uint16_t>(target.sample);
-      read_blocks(file_, page, sample, 1, box, {{0, target.plane}}, handle);
+      return read_samples_of(page, 0, page.samples, box, targets, handle);
+    for (const TiffTarget& target : targets)
+      read_samples_of(
+          page, static_cast<uint16_t>(target.sample), 1, box, {{0, target.plane}}, handle);
+  }
+
+  /// Large strips can only be decoded from the beginning: who reads row by row goes on with the
+  /// handle of before.
+  void read_samples_of(const TiffPage& page,
+                       uint16_t sample,
+                       uint16_t samples,
+                       const TiffBox& box,
+                       const std::vector<TiffTarget>& targets,
+                       TiffFile::Handle& handle) const {
+    if (!is_read_by_row(page, samples)) {
+      file_.go_to(page, handle);
+      return read_blocks(file_, page, sample, samples, box, targets, handle);
     }
+    std::unique_ptr<TiffFile::Handle> own = file_.take_before(page, sample, box.y);
+    file_.go_to(page, *own);
+    read_blocks(file_, page, sample, samples, box, targets, *own);
+    file_.give(std::move(own));
   }
 
   static uint64_t row_bytes_of(const TiffPage& page) {
