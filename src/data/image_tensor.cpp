@@ -1,6 +1,6 @@
 #include "data/image_tensor.h"
 
-#include <cstring>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -58,26 +58,33 @@ at::Tensor read_tensor(const ImageRequest& image) {
   return tensor;
 }
 
-at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path) {
+at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path) {
   const auto [c, z, y, x] = image.shape;
   check_planes(z, spatial_dims, path);
-  auto* pixels = const_cast<unsigned char*>(image.pixels.data());
-  const at::Tensor view =
-      at::from_blob(pixels, {c, z, y, x}, at::TensorOptions(scalar_type(image.dtype)));
-  // clone: the view does not own its memory
-  const at::Tensor tensor = image.dtype == io::Dtype::f64 ? view.to(at::kFloat) : view.clone();
-  return spatial_dims == 2 ? tensor.squeeze(1) : tensor;
+  auto* pixels = new std::vector<unsigned char>(std::move(image.pixels));  // the tensor's now
+  const at::Tensor tensor = at::from_blob(
+      pixels->data(),
+      {c, z, y, x},
+      [pixels](void*) { delete pixels; },
+      at::TensorOptions(scalar_type(image.dtype)));
+  const at::Tensor values = image.dtype == io::Dtype::f64 ? tensor.to(at::kFloat) : tensor;
+  return spatial_dims == 2 ? values.squeeze(1) : values;
 }
 
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry) {
-  at::Tensor values = tensor.dim() == 3 ? tensor.unsqueeze(1) : tensor;
-  values = values.to(at::kCPU).to(scalar_type(dtype)).contiguous();
+  const at::Tensor values = tensor.dim() == 3 ? tensor.unsqueeze(1) : tensor;
   io::Image image;
   image.dtype = dtype;
   for (int64_t d = 0; d < 4; ++d) image.shape[static_cast<std::size_t>(d)] = values.size(d);
   image.geometry = geometry;
-  image.pixels.resize(values.nbytes());
-  std::memcpy(image.pixels.data(), values.const_data_ptr(), values.nbytes());
+  if (values.is_cpu() && values.scalar_type() == scalar_type(dtype) && values.is_contiguous()) {
+    const auto* from = static_cast<const unsigned char*>(values.const_data_ptr());
+    image.pixels.assign(from, from + values.nbytes());
+    return image;
+  }
+  image.pixels.resize(image.bytes());
+  at::from_blob(image.pixels.data(), values.sizes(), at::TensorOptions(scalar_type(dtype)))
+      .copy_(values);
   return image;
 }
 

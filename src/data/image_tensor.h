@@ -5,9 +5,10 @@
 
 namespace cytra::data {
 
-/// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as float32). Throws:
-/// DataError when a stack is read as 2D.
-at::Tensor to_tensor(const io::Image& image, int64_t spatial_dims, const std::string& path);
+/// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as float32). Takes the
+/// pixels of an image that is moved in, without a copy. Throws: DataError when a stack is read as
+/// 2D.
+at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path);
 /// Throws: DataError for a stack when spatial_dims is 2.
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path);
 /// What is wanted of an image that is not read yet. Throws: DataError, also for values that are NaN

@@ -206,13 +206,14 @@ class LoadImaged final : public Transform {
     io::Selection selection = selection_of(source);
     std::vector<at::Tensor> parts;
     const auto read = [&](const std::string& path) {
-      const io::Image image = io::read_image(path, selection);
-      at::Tensor tensor = to_tensor(image, options_.spatial_dims, path);
+      io::Image image = io::read_image(path, selection);
+      const io::Geometry own = image.geometry;
+      at::Tensor tensor = to_tensor(std::move(image), options_.spatial_dims, path);
       check_finite(tensor, path);
       if (parts.empty()) {
-        geometry = image.geometry;
+        geometry = own;
       } else {
-        check_same_place(source.path, geometry, path, image.geometry);
+        check_same_place(source.path, geometry, path, own);
         if (tensor.sizes().slice(1) != parts[0].sizes().slice(1)) {
           throw DataError(fmt::format("{}: {} voxels, expected {} as its other channel {}",
                                       path,
