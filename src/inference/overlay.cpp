@@ -10,6 +10,7 @@ namespace cytra::inference {
 namespace {
 
 constexpr int64_t kMostSamples = 1 << 20;  // enough for a percentile
+constexpr int64_t kLongest = 2048;         // side of a picture
 
 struct Range {
   float low, scale;
@@ -35,6 +36,11 @@ io::Image draw_overlay(const at::Tensor& image, const at::Tensor& mask) {
     const auto plane = labels.ne(0).sum(at::IntArrayRef{1, 2}).argmax().item<int64_t>();
     grey = grey[plane];
     labels = labels[plane];
+  }
+  const int64_t step = (std::max(labels.size(0), labels.size(1)) + kLongest - 1) / kLongest;
+  if (step > 1) {
+    grey = at::avg_pool2d(grey.unsqueeze(0), step, step, 0, true)[0];
+    labels = labels.slice(0, 0, std::nullopt, step).slice(1, 0, std::nullopt, step);
   }
   const Range range = percentile_range(grey);
   grey = grey.contiguous();

@@ -98,5 +98,17 @@ TEST(Overlay, OfAStackItIsThePlaneWithMostForeground) {
     EXPECT_NEAR(pixel(picture, 3, 3)[c], mixed(shade_of(3), 9, kInside)[c], 1);
 }
 
+TEST(Overlay, OfALargeImageIsSmaller) {
+  at::Tensor mask = at::zeros({5000, 2100}, at::TensorOptions(at::kInt));
+  mask.slice(0, 0, 2500).fill_(1);
+  const at::Tensor image = at::arange(2100, at::TensorOptions(at::kFloat)).expand({1, 5000, 2100});
+  const io::Image picture = draw_overlay(image, mask);
+  ASSERT_EQ(picture.shape, (std::array<int64_t, 4>{3, 1, 1667, 700}));  // by 3
+  EXPECT_EQ(pixel(picture, 100, 5), mixed(0, 1, kInside));
+  EXPECT_EQ(pixel(picture, 833, 5), mixed(0, 1, kEdge));  // rows 2499 to 2501 of the mask
+  EXPECT_EQ(pixel(picture, 834, 5), grey_of(0));
+  EXPECT_EQ(pixel(picture, 1666, 699), grey_of(255));
+}
+
 }  // namespace
 }  // namespace cytra::inference
