@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/strings.h"
@@ -108,6 +109,15 @@ std::optional<HeapStatistics> heap_statistics() {
 
 void release_unused_memory() {
   if (::mallctl != nullptr) ::mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
+}
+
+void prefer_large_pages(void* data, std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t kPage = std::uintptr_t{1} << 21;
+  const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(data) + kPage - 1) & ~(kPage - 1);
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(data) + bytes) & ~(kPage - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
 }
 
 }  // namespace cytra

@@ -1,5 +1,6 @@
 #pragma once
 // The memory at hand, for plans that should fit before they start; and the heap.
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,5 +27,8 @@ struct HeapStatistics {
 std::optional<HeapStatistics> heap_statistics();
 /// Gives what the heap keeps unused back to the system; does nothing without jemalloc.
 void release_unused_memory();
+/// Asks for large pages under memory that is going to be written: it costs a tenth of the time
+/// then.
+void prefer_large_pages(void* data, std::size_t bytes);
 
 }  // namespace cytra

@@ -5,10 +5,14 @@
 #include <stdexcept>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "config/checked.h"
 #include "inference/windows.h"
@@ -33,6 +37,15 @@ Sizes sizes_of(const ops::WindowGrid& grid, std::size_t dims) {
     if (is_there) sizes.push_back(grid.axes[d].size);
   }
   return sizes;
+}
+
+/// For sums and windows, which are written from end to end.
+at::Tensor make_room(const Sizes& shape,
+                     c10::Device device,
+                     at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+  at::Tensor room = at::empty(shape, at::device(device).dtype(at::kFloat), format);
+  if (device.is_cpu()) prefer_large_pages(room.mutable_data_ptr(), room.nbytes());
+  return room;
 }
 
 c10::Device device_or(const std::optional<std::string>& given, c10::Device fallback) {
@@ -79,6 +92,7 @@ class WindowRun {
         sums_device_(device_or(options.device, image_device)) {
     shape_ = {std::min(options.sw_batch_size, total_), channels};
     shape_.insert(shape_.end(), layout.roi.begin(), layout.roi.end());
+    most_ = shape_[0];
   }
 
   void run(const Forward& model, Road& road, const WindowProgress& progress) {
@@ -87,7 +101,20 @@ class WindowRun {
     for (int64_t first = 0; first < total_; first += shape_[0]) {
       const int64_t count = std::min(shape_[0], total_ - first);
       gather(road, first, count);
-      sum(road, first, predict(model, count));
+      for (int64_t done = 0; done < count;) {
+        const int64_t part = std::min(most_, count - done);
+        std::vector<at::Tensor> made;
+        try {
+          made = predict(model, done, part);
+        } catch (const c10::OutOfMemoryError&) {
+          if (part == 1) throw;
+          most_ = (part + 1) / 2;
+          log::warn("out of memory with {} windows at a time: {} from here on", part, most_);
+          continue;
+        }
+        sum(road, first + done, std::move(made));
+        done += part;
+      }
       if (shown) shown->update(first + count);
       if (progress) progress(first + count, total_);
     }
@@ -101,7 +128,7 @@ class WindowRun {
       const at::MemoryFormat format = !last               ? at::MemoryFormat::Contiguous
                                       : shape_.size() > 4 ? at::MemoryFormat::ChannelsLast3d
                                                           : at::MemoryFormat::ChannelsLast;
-      buffer_ = at::empty(shape_, at::device(image_device_).dtype(at::kFloat), format);
+      buffer_ = make_room(shape_, image_device_, format);
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t w = (first + i) % per_image_;
@@ -113,8 +140,8 @@ class WindowRun {
     }
   }
 
-  std::vector<at::Tensor> predict(const Forward& model, int64_t count) {
-    at::Tensor windows = buffer_.narrow(0, 0, count);
+  std::vector<at::Tensor> predict(const Forward& model, int64_t begin, int64_t count) {
+    at::Tensor windows = buffer_.narrow(0, begin, count);
     if (layout_.slice_dim >= 0) windows = windows.squeeze(layout_.slice_dim + 2);
     std::vector<at::Tensor> made = model(windows.to(model_device_));
     if (made.empty()) throw DataError("sliding window: the model made no output");
@@ -166,6 +193,7 @@ class WindowRun {
   int64_t per_image_, per_row_, total_;
   c10::Device image_device_, model_device_, sums_device_;
   Sizes shape_;
+  int64_t most_;       // windows that fit into memory together
   at::Tensor buffer_;  // (S,C,roi), used by every batch
   std::vector<Output> outputs_;
 };
@@ -174,7 +202,7 @@ class WindowRun {
 class WholeImages final : public Road {
  public:
   WholeImages(const at::Tensor& images, const WindowLayout& layout)
-      : images_(images), dims_(layout.size.size()) {}
+      : images_(readable(images)), dims_(layout.size.size()) {}
   at::Tensor image(int64_t n, int64_t /*i*/) override {
     return as_zyx(images_.select(0, n), dims_);
   }
@@ -182,7 +210,7 @@ class WholeImages final : public Road {
     for (const Output& output : outputs) {
       Sizes shape = sizes_of(output.grid, dims_);
       shape.insert(shape.begin(), {images_.size(0), output.classes});
-      results.push_back(at::empty(shape, at::device(output.device).dtype(at::kFloat)));
+      results.push_back(make_room(shape, output.device));
     }
   }
   at::Tensor sums(int64_t n, std::size_t output) override {
@@ -198,7 +226,16 @@ class WholeImages final : public Road {
   std::vector<at::Tensor> results;  // (N,K,...)
 
  private:
-  const at::Tensor& images_;
+  /// Windows are taken out of it as it is, where that can be.
+  static at::Tensor readable(const at::Tensor& images) {
+    at::ScalarType type = images.scalar_type();
+    if (type == at::kInt || type == at::kLong || type == at::kDouble || type == at::kBool ||
+        type == at::kChar)
+      type = at::kFloat;
+    const at::Tensor same = images.to(type);
+    return same.stride(-1) == 1 ? same : same.contiguous();
+  }
+  at::Tensor images_;
   std::size_t dims_;
 };
 
@@ -240,11 +277,11 @@ class Slabs final : public Road {
   void open(const std::vector<Output>& outputs) override {
     for (const Output& output : outputs) {
       const ops::WindowAxis& rows = output.grid.axes[0];
-      sums_.push_back(at::empty({output.classes,
+      sums_.push_back(make_room({output.classes,
                                  std::min(rows.size, rows.roi),
                                  output.grid.axes[1].size,
                                  output.grid.axes[2].size},
-                                at::device(output.device).dtype(at::kFloat)));
+                                output.device));
     }
     values_.resize(outputs.size());
   }

@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "inference/windows.h"
+#include "ops/window_sums.h"
 #include "perf/device_memory.h"
 
 namespace cytra::inference {
@@ -51,6 +53,40 @@ ModelCost measure_cost(const Network& model, const Tensor& window) {
   const auto voxels = static_cast<double>(window.numel() / window.size(1));
   return {static_cast<double>(meter->peak()) / voxels + 4.0 * static_cast<double>(window.size(1)),
           output.size(1)};
+}
+
+WindowMemory memory_of(const std::vector<int64_t>& size,
+                       int64_t channels,
+                       const SlidingWindowOptions& options,
+                       const ModelCost& cost,
+                       const ops::Finish& finish) {
+  const WindowLayout layout = layout_windows(size, options);
+  const ops::WindowGrid grid = make_grid(layout, options, layout.roi);
+  WindowMemory memory;
+  memory.windows = layout.windows();
+  memory.rows = std::min(size[0], layout.roi[0]);
+  double row = 1, window = 1;  // voxels
+  for (std::size_t d = 1; d < size.size(); ++d) row *= static_cast<double>(size[d]);
+  for (const int64_t side : layout.roi) window *= static_cast<double>(side);
+  const double image = row * static_cast<double>(size[0]),
+               slab = row * static_cast<double>(memory.rows);
+  const double batch = static_cast<double>(std::min(options.sw_batch_size, memory.windows)) *
+                       window * cost.bytes_per_voxel;
+  const double input = 4 * static_cast<double>(channels);
+  const double sums = 4 * static_cast<double>(cost.out_channels);
+  const double finished = static_cast<double>(finish.channels(cost.out_channels)) *
+                          static_cast<double>(c10::elementSize(finish.type));
+  const bool in_place = finish.kind == ops::Finish::Kind::logits && finish.type == at::kFloat;
+  memory.in_memory = image * (input + sums) + std::max(batch, in_place ? 0 : image * finished);
+  int64_t most = 0;  // rows that become final at once
+  for (std::size_t i = 0; i < layout.starts[0].size(); ++i) {
+    const auto [begin, end] = grid.final_rows(static_cast<int64_t>(i));
+    most = std::max(most, end - begin);
+  }
+  // The first rows are there twice: as they were read, and in their place.
+  memory.by_slabs = slab * (input + sums) +
+                    std::max(slab * input, batch + row * static_cast<double>(most) * finished);
+  return memory;
 }
 
 Room room_on(c10::Device device) {

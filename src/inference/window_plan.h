@@ -8,6 +8,10 @@
 
 #include "inference/sliding_window.h"
 
+namespace cytra::ops {
+struct Finish;  // ops/window_sums.h
+}
+
 namespace cytra::inference {
 
 /// What a pass of a model takes.
@@ -17,6 +21,20 @@ struct ModelCost {
 };
 /// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it.
 ModelCost measure_cost(const Network& model, const Tensor& window);
+
+/// What predicting an image takes.
+struct WindowMemory {
+  int64_t windows = 0;
+  int64_t rows = 0;      // of the outer axis, that predict_slabs() holds
+  double in_memory = 0;  // bytes at the peak, by sliding_window() and finish(), with the image
+  double by_slabs = 0;   // by predict_slabs()
+};
+/// For an image of `size` ([D,]H,W) with `channels` float32 values a voxel. Throws: ConfigError.
+WindowMemory memory_of(const std::vector<int64_t>& size,
+                       int64_t channels,
+                       const SlidingWindowOptions& options,
+                       const ModelCost& cost,
+                       const ops::Finish& finish);
 
 /// Memory that tensors can still take.
 struct Room {

@@ -16,13 +16,8 @@
 namespace cytra::ops::cpu {
 namespace {
 
+constexpr int64_t kLine = 512;    // voxels that are finished at a time
 constexpr int64_t kWork = 32768;  // values: less is done before a second thread has started
-
-/// Runs `operation` from `begin` to `end`.
-template <class Operation>
-CYTRA_VOXEL void along(int64_t begin, int64_t end, const Operation& operation) {
-  for (int64_t x = begin; x < end; ++x) operation(x);
-}
 
 /// The weights of a window's rows.
 struct WindowWeights {
@@ -32,7 +27,7 @@ struct WindowWeights {
   explicit WindowWeights(const WindowGrid& of)
       : grid(of), map(of.map.defined() ? of.map.const_data_ptr<float>() : nullptr) {}
   /// Of the row z, y of a window, from x on.
-  rows::Weight row(int64_t z, int64_t y, int64_t x) const {
+  RowWeight row(int64_t z, int64_t y, int64_t x) const {
     const auto& axes = grid.axes;
     if (map != nullptr)
       return {
@@ -71,7 +66,7 @@ void gather_as(const at::Tensor& image,
           const int64_t y = row % height, z = row / height % depth, c = row / height / depth;
           float* line = to + c * window.stride(0) + z * window.stride(1) + y * window.stride(2);
           if (source[0][z] < 0 || source[1][y] < 0) {
-            along(0, width, [=](int64_t x) { line[x * stride] = pad_value; });
+            for (int64_t x = 0; x < width; ++x) line[x * stride] = pad_value;
             continue;
           }
           const T* found = from + c * image.stride(0) + source[0][z] % length * image.stride(1) +
@@ -80,15 +75,14 @@ void gather_as(const at::Tensor& image,
             const int64_t place = source[2][x];
             line[x * stride] = place < 0 ? pad_value : static_cast<float>(found[place]);
           };
-          along(0, skip, at_edge);
-          const rows::Crop<T> crop{found + box.from[2], line + skip * stride, stride};
-          if (stride != 1)
-            along(0, run, crop);
-          else if constexpr (std::is_same_v<T, float>)
-            std::memcpy(crop.window, crop.image, static_cast<std::size_t>(run) * sizeof(float));
+          for (int64_t x = 0; x < skip; ++x) at_edge(x);
+          const T* inside = found + box.from[2];
+          float* copy = line + skip * stride;
+          if (stride == 1 && std::is_same_v<T, float>)
+            std::memcpy(copy, inside, static_cast<std::size_t>(run) * sizeof(float));
           else
-            along(0, run, rows::Crop<T>{crop.image, crop.window, 1});
-          along(skip + run, width, at_edge);
+            for (int64_t x = 0; x < run; ++x) copy[x * stride] = static_cast<float>(inside[x]);
+          for (int64_t x = skip + run; x < width; ++x) at_edge(x);
         }
       });
 }
@@ -97,7 +91,8 @@ template <class T>
 void accumulate_as(const at::Tensor& values,
                    const WindowGrid& grid,
                    int64_t first,
-                   const at::Tensor& sums) {
+                   const at::Tensor& sums,
+                   void (*sum_row)(const SumRow<T>& row)) {
   const int64_t count = values.size(0), classes = values.size(1);
   const int64_t length = sums.size(1), height = sums.size(2), width = sums.size(3);
   const bool is_interleaved = values.stride(4) != 1;
@@ -116,20 +111,14 @@ void accumulate_as(const at::Tensor& values,
     const int64_t dz = z - box.from[0] + box.skip[0], dy = y - box.from[1] + box.skip[1];
     const T* row = from + s * values.stride(0) + k * values.stride(1) + dz * values.stride(2) +
                    dy * values.stride(3) + box.skip[2] * values.stride(4);
-    const rows::Sum<T> sum{to + ((k * length + z % length) * height + y) * width + box.from[2],
-                           row,
-                           values.stride(4),
-                           weights.row(dz, dy, box.skip[2])};
     const int64_t end = box.to[2] - box.from[2];
-    const int64_t fresh = z >= box.fresh[0] && y >= box.fresh[1] ? box.fresh[2] - box.from[2] : end;
-    if (is_interleaved) {
-      along(0, fresh, [=](int64_t x) { sum.add(x); });
-      along(fresh, end, [=](int64_t x) { sum.set(x); });
-    } else {
-      const rows::Sum<T> dense{sum.sums, sum.values, 1, sum.weight};
-      along(0, fresh, [=](int64_t x) { dense.add(x); });
-      along(fresh, end, [=](int64_t x) { dense.set(x); });
-    }
+    const bool is_fresh = z >= box.fresh[0] && y >= box.fresh[1];
+    sum_row({row,
+             values.stride(4),
+             to + ((k * length + z % length) * height + y) * width + box.from[2],
+             is_fresh ? box.fresh[2] - box.from[2] : end,
+             end,
+             weights.row(dz, dy, box.skip[2])});
   };
   const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, width * classes));
   at::parallel_for(low, std::max(low, high), work, [&](int64_t begin, int64_t end) {
@@ -153,68 +142,38 @@ void accumulate_as(const at::Tensor& values,
   });
 }
 
-/// A line of voxels: sums (K,stride), out (K',out_stride).
-struct Line {
-  const float* sums;
-  int64_t classes, stride, voxels;
-  const float* weights;
-  int64_t out_stride;
-};
-
-template <class V, class T>
-CYTRA_VOXEL void store(T* to, V value) {
-  constexpr int64_t lanes = rows::Lanes<V>::count;
-  float values[lanes];
-  std::memcpy(values, &value, sizeof(V));
-  for (int64_t i = 0; i < lanes; ++i) to[i] = static_cast<T>(values[i]);
-}
-
-/// The voxels from x on, one vector at a time; returns where it ends.
-template <class V, class T>
-CYTRA_VOXEL int64_t
-finish_part(const Line& line, const Finish& finish, float cut, T* out, int64_t x, bool& is_finite) {
-  constexpr int64_t lanes = rows::Lanes<V>::count;
-  const bool is_byte = std::is_same_v<T, uint8_t>;
-  const float scale = is_byte ? 255.F : 1.F, half = is_byte ? 0.5F : 0.F;
-  rows::Voxel<V> voxel{line.sums, line.classes, line.stride, V{} + 1.F, V{}};
-  for (; x + lanes <= line.voxels; x += lanes) {
-    if (line.weights != nullptr) std::memcpy(&voxel.weight, line.weights + x, sizeof(V));
-    const auto each = [&](auto&& value) {
-      for (int64_t k = 0; k < line.classes; ++k) store<V>(out + k * line.out_stride + x, value(k));
-    };
-    switch (finish.kind) {
-      case Finish::Kind::logits:
-        each([&](int64_t k) { return voxel.logit(k, x); });
-        break;
-      case Finish::Kind::sigmoid:
-        each([&](int64_t k) { return voxel.sigmoid(k, x) * scale + half; });
-        break;
-      case Finish::Kind::softmax: {
-        const auto of = voxel.softmax(x);
-        each([&](int64_t k) { return voxel.probability(k, x, of) * scale + half; });
-        break;
-      }
-      case Finish::Kind::argmax:
-        store<V>(out + x, voxel.argmax(x));
-        break;
-      case Finish::Kind::threshold:
-        each([&](int64_t k) { return voxel.above(k, x, cut); });
-        break;
-    }
-  }
-  float bad[lanes];
-  std::memcpy(bad, &voxel.bad, sizeof(V));
-  for (const float value : bad) is_finite = is_finite && value == 0;
-  return x;
-}
-
+/// Finishes a line; what is no float goes by way of `scratch`.
 template <class T>
-bool finish_line(const Line& line, const Finish& finish, T* out) {
-  const auto cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
-  bool is_finite = true;
-  const int64_t x = finish_part<rows::Quad>(line, finish, cut, out, 0, is_finite);
-  finish_part<float>(line, finish, cut, out, x, is_finite);
-  return is_finite;
+bool finish_line(FinishRow row, const Finish& finish, T* out, std::vector<float>& scratch) {
+  row.cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
+  const int64_t voxels = row.voxels, channels = finish.channels(row.classes),
+                stride = row.out_stride;
+  const RowLoops& loops = row_loops();
+  if constexpr (std::is_same_v<T, float>) {
+    row.out = out;
+    return loops.finish(row);
+  } else {
+    const bool is_share =
+        finish.kind == Finish::Kind::sigmoid || finish.kind == Finish::Kind::softmax;
+    const bool is_byte = is_share && std::is_same_v<T, uint8_t>;
+    const float scale = is_byte ? 255.F : 1.F, half = is_byte ? 0.5F : 0.F;
+    scratch.resize(static_cast<std::size_t>(channels * kLine));
+    row.out = scratch.data();
+    row.out_stride = kLine;
+    bool is_finite = true;
+    for (int64_t x = 0; x < voxels; x += kLine) {
+      row.voxels = std::min(kLine, voxels - x);
+      is_finite = loops.finish(row) && is_finite;
+      for (int64_t k = 0; k < channels; ++k) {
+        const float* from = row.out + k * kLine;
+        T* to = out + k * stride + x;
+        for (int64_t i = 0; i < row.voxels; ++i) to[i] = static_cast<T>(from[i] * scale + half);
+      }
+      row.sums += kLine;
+      if (row.weights != nullptr) row.weights += kLine;
+    }
+    return is_finite;
+  }
 }
 
 /// Calls work(T{}) with the element type of `type`.
@@ -260,9 +219,8 @@ void sum_weights(const WindowGrid& grid, int64_t z, int64_t y, std::vector<float
       for (const int64_t start : axis.starts) {
         const int64_t from = std::max<int64_t>(start - axis.before, 0);
         const int64_t end = std::min(start - axis.before + axis.roi, axis.size);
-        const rows::Weight weight = weights.row(dz, dy, from - (start - axis.before));
-        float* to = line.data() + from;
-        along(0, end - from, [=](int64_t x) { to[x] += weight(x); });
+        row_loops().add_weights(
+            weights.row(dz, dy, from - (start - axis.before)), line.data() + from, end - from);
       }
     });
   });
@@ -299,15 +257,16 @@ void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,
                 const at::Tensor& sums) {
+  const RowLoops& loops = row_loops();
   switch (values.scalar_type()) {
     case at::kFloat:
-      return accumulate_as<float>(values, grid, first, sums);
+      return accumulate_as<float>(values, grid, first, sums, loops.sum_float);
     case at::kBFloat16:
-      return accumulate_as<at::BFloat16>(values, grid, first, sums);
+      return accumulate_as<at::BFloat16>(values, grid, first, sums, loops.sum_bfloat16);
     case at::kHalf:
-      return accumulate_as<at::Half>(values, grid, first, sums);
+      return accumulate_as<at::Half>(values, grid, first, sums, loops.sum_half);
     default:
-      return accumulate_as<float>(values.to(at::kFloat), grid, first, sums);
+      return accumulate_as<float>(values.to(at::kFloat), grid, first, sums, loops.sum_float);
   }
 }
 
@@ -324,18 +283,21 @@ bool finish_rows(const at::Tensor& sums,
     using T = decltype(type);
     T* to = out.mutable_data_ptr<T>();
     at::parallel_for(begin * height, end * height, work, [&](int64_t low, int64_t high) {
-      std::vector<float> weights(static_cast<std::size_t>(width));
+      std::vector<float> weights(static_cast<std::size_t>(width)), scratch;
       for (int64_t row = low; row < high; ++row) {
         const int64_t z = row / height, y = row % height;
         sum_weights(grid, z, y, weights);
-        const Line line{
+        const FinishRow line{
             sums.const_data_ptr<float>() + z % sums.size(1) * sums.stride(1) + y * width,
             sums.size(0),
             sums.stride(0),
             width,
             weights.data(),
+            finish.kind,
+            0,
+            nullptr,
             out.stride(0)};
-        if (!finish_line(line, finish, to + (z - begin) * out.stride(1) + y * width))
+        if (!finish_line(line, finish, to + (z - begin) * out.stride(1) + y * width, scratch))
           is_finite = false;
       }
     });
@@ -354,13 +316,17 @@ bool finish_voxels(const at::Tensor& sums,
     using T = decltype(type);
     T* to = out.mutable_data_ptr<T>();
     at::parallel_for(0, voxels, work, [&](int64_t begin, int64_t end) {
-      const Line line{sums.const_data_ptr<float>() + begin,
-                      classes,
-                      sums.stride(0),
-                      end - begin,
-                      weights.defined() ? weights.const_data_ptr<float>() + begin : nullptr,
-                      out.stride(0)};
-      if (!finish_line(line, finish, to + begin)) is_finite = false;
+      const FinishRow line{sums.const_data_ptr<float>() + begin,
+                           classes,
+                           sums.stride(0),
+                           end - begin,
+                           weights.defined() ? weights.const_data_ptr<float>() + begin : nullptr,
+                           finish.kind,
+                           0,
+                           nullptr,
+                           out.stride(0)};
+      std::vector<float> scratch;
+      if (!finish_line(line, finish, to + begin, scratch)) is_finite = false;
     });
     return is_finite.load();
   });

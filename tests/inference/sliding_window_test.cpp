@@ -1,34 +1,122 @@
-#include "inference/windows.h"
+#include "inference/sliding_window.h"
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "tests/support/golden.h"
+#include "inference/windows.h"
+#include "tests/inference/window_model.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
 
-/// The golden script's predictor: depends on the place inside the window, so wrong blending shows.
-at::Tensor ramp_predictor(const at::Tensor& x) {
-  at::Tensor ramp = at::zeros(x.sizes().slice(2));
-  for (int64_t d = 0; d < ramp.dim(); ++d) {
-    std::vector<int64_t> shape(static_cast<std::size_t>(ramp.dim()), 1);
-    shape[static_cast<std::size_t>(d)] = ramp.size(d);
-    ramp = ramp + (1 + at::arange(ramp.size(d), at::kFloat) / ramp.size(d)).reshape(shape);
-  }
-  return at::cat({x * ramp, x + 1}, 1);
-}
-
 TEST(SlidingWindow, EqualsMonai) {
   const test::Golden golden("sliding_window");
+  const auto model = test::window_model(std::vector<std::string>{"full"});
   for (const test::GoldenCase& entry : golden.cases(22)) {
     SCOPED_TRACE(entry.name);
     const auto options = config::parse<inference::SlidingWindowOptions>(entry.options());
-    const at::Tensor output =
-        inference::sliding_window(entry.tensor("input"), ramp_predictor, options);
+    const at::Tensor output = inference::sliding_window(entry.tensor("input"), model, options)[0];
     EXPECT_LT(test::max_difference(output, entry.tensor("output")), 1e-5);
   }
+}
+
+/// All cases of a file by make_sliding_window.py; those of `starts` are WindowStarts'.
+void expect_equal_to(const char* topic, std::size_t least) {
+  const test::Golden golden(topic);
+  for (const test::GoldenCase& entry : golden.cases(least)) {
+    SCOPED_TRACE(entry.name);
+    if (!entry.has("output_0")) continue;
+    const std::vector<at::Tensor> outputs = inference::sliding_window(
+        entry.tensor("input"), test::window_model(entry), test::window_options(entry));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const at::Tensor expected = entry.tensor("output_" + std::to_string(i));
+      EXPECT_LT(test::relative_difference(outputs[i], expected), 2e-6) << i;
+    }
+  }
+}
+
+TEST(SlidingWindow, EqualsMonaiOnLinesAndImages) {
+  expect_equal_to("windows_2d", 64);
+}
+TEST(SlidingWindow, EqualsMonaiOnVolumes) {
+  expect_equal_to("windows_3d", 37);
+}
+TEST(SlidingWindow, EqualsMonaiForSeveralOutputsSlicesAndWeights) {
+  expect_equal_to("windows_outputs", 38);
+}
+TEST(SlidingWindow, EqualsWhatNnunetAndCellposePlace) {
+  expect_equal_to("windows_spacing", 28);
+}
+
+TEST(SlidingWindow, LeavesItsInputAlone) {  // the peer, with sw_batch_size=1, does not
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8, 8};
+  options.sw_batch_size = 1;
+  const at::Tensor image = at::rand({1, 2, 20, 21}), before = image.clone();
+  const at::Tensor output = inference::sliding_window(image, test::identity, options);
+  EXPECT_TRUE(image.equal(before));
+  EXPECT_LT(test::max_difference(output, image), 1e-6);
+}
+
+TEST(SlidingWindow, AModelMayKeepItsWindowsAndWhatItMade) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8, 8};
+  std::vector<at::Tensor> kept, copies;
+  const at::Tensor image = at::rand({1, 1, 30, 30});
+  const auto model = [&](const at::Tensor& windows) {
+    kept.push_back(windows.narrow(1, 0, 1));
+    copies.push_back(windows.clone());
+    return kept.back();
+  };
+  EXPECT_LT(test::max_difference(inference::sliding_window(image, model, options), image), 1e-6);
+  ASSERT_GT(kept.size(), 3U);
+  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(kept[i].equal(copies[i])) << i;
+}
+
+TEST(SlidingWindow, TakesOutputsOfAnyLayoutAndType) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {5, 6, 7};
+  options.overlap = {0.5};
+  const at::Tensor image = at::rand({2, 3, 8, 9, 10});
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+    const at::Tensor expected = inference::sliding_window(
+        image,
+        [&](const at::Tensor& x) { return x.to(type).to(at::kFloat).contiguous(); },
+        options);
+    const at::Tensor output = inference::sliding_window(
+        image,
+        [&](const at::Tensor& x) {
+          return x.to(type).contiguous(at::MemoryFormat::ChannelsLast3d);
+        },
+        options);
+    EXPECT_TRUE(output.equal(expected)) << c10::toString(type);
+  }
+  options.channels_last = true;
+  const at::Tensor output = inference::sliding_window(
+      image,
+      [](const at::Tensor& x) {
+        EXPECT_TRUE(x.is_contiguous(at::MemoryFormat::ChannelsLast3d));
+        return x;
+      },
+      options);
+  EXPECT_LT(test::max_difference(output, image), 1e-6);
+}
+
+TEST(SlidingWindow, AllocatesNothingAfterTheFirstBatch) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {16, 16};
+  const auto counter = std::make_shared<test::AllocationCounter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+  std::vector<int64_t> counts;
+  const at::Tensor image = at::rand({1, 1, 90, 90});
+  const at::Tensor output = inference::sliding_window(
+      image, test::identity, options, [&](int64_t, int64_t) { counts.push_back(counter->count); });
+  ASSERT_GT(counts.size(), 5U);
+  EXPECT_EQ(counts.back(), counts.front());
+  // The batch and the result: no padded image, no weights of the image's size.
+  EXPECT_LE(counter->peak, 4 * (4 * 16 * 16 + 2 * 90 * 90) + 4096);
 }
 
 TEST(SlidingWindow, KeepsAnImageUnderTheIdentityWhateverItsType) {
@@ -37,10 +125,52 @@ TEST(SlidingWindow, KeepsAnImageUnderTheIdentityWhateverItsType) {
   options.overlap = {0.75};
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kByte}) {
     const at::Tensor image = at::randint(255, {1, 1, 50, 61}).to(type);
-    const at::Tensor output = inference::sliding_window(
-        image, [](const at::Tensor& x) { return x; }, options);
+    const at::Tensor output = inference::sliding_window(image, test::identity, options);
     EXPECT_EQ(output.scalar_type(), at::kFloat);
     EXPECT_LT(test::max_difference(output, image), 1e-3) << c10::toString(type);
+  }
+}
+
+TEST(SlidingWindow, TakesFewerWindowsWhereMemoryRunsOut) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8};
+  options.sw_batch_size = 7;
+  std::vector<int64_t> passes;
+  const at::Tensor image = at::rand({1, 1, 30, 20});
+  const at::Tensor output = inference::sliding_window(
+      image,
+      [&](const at::Tensor& windows) {
+        passes.push_back(windows.size(0));
+        TORCH_CHECK_WITH(OutOfMemoryError, windows.size(0) <= 2, "no memory");
+        return windows;
+      },
+      options);
+  EXPECT_LT(test::max_difference(output, image), 1e-6);
+  EXPECT_EQ((std::vector<int64_t>{passes.begin(), passes.begin() + 5}),
+            (std::vector<int64_t>{7, 4, 2, 2, 2}));
+  EXPECT_THROW(inference::sliding_window(
+                   image,
+                   [](const at::Tensor& windows) -> at::Tensor {
+                     TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory");
+                     return windows;
+                   },
+                   options),
+               c10::OutOfMemoryError);
+}
+
+TEST(SlidingWindow, TakesImagesOfAnyTypeAndLayout) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8, 8};
+  for (const at::ScalarType type : {at::kUInt16, at::kShort, at::kInt, at::kDouble, at::kBool}) {
+    const at::Tensor image = at::randint(2, {2, 3, 14, 15}).to(type);
+    const at::Tensor output = inference::sliding_window(image, test::identity, options);
+    EXPECT_LT(test::max_difference(output, image.to(at::kFloat)), 1e-6) << c10::toString(type);
+  }
+  const at::Tensor last = at::rand({2, 3, 14, 15}).contiguous(at::MemoryFormat::ChannelsLast);
+  for (const at::Tensor& image : {last, last.transpose(2, 3), last.flip(3).narrow(3, 1, 9)}) {
+    EXPECT_LT(
+        test::max_difference(inference::sliding_window(image, test::identity, options), image),
+        1e-6);
   }
 }
 
@@ -106,6 +236,19 @@ TEST(SlidingWindow, OptionsSetInCppAreChecked) {
             }).find("inference_args.mode: expected one of constant, gaussian"),
             0U);
   EXPECT_NE(error_of([](inference::SlidingWindowOptions& o) { o.sigma_scale = {0}; }), "");
+  EXPECT_EQ(error_of([](inference::SlidingWindowOptions& o) {
+              o.sw_device = "tpu9";
+            }).find("inference_args.sw_device: expected a device"),
+            0U);
+  EXPECT_NE(error_of([](inference::SlidingWindowOptions& o) {
+              o.spatial_dim = 0;
+            }).find("spatial_dim=0: slices are taken of a volume"),
+            std::string::npos);
+  EXPECT_NE(error_of([](inference::SlidingWindowOptions& o) {
+              o.roi_size = {4, 4};
+              o.roi_weight_map = at::ones({4, 5});
+            }).find("roi_weight_map has the shape (4,5)"),
+            std::string::npos);
 }
 
 TEST(ImportanceMap, TakesOneScaleForAllDimensions) {
@@ -115,6 +258,24 @@ TEST(ImportanceMap, TakesOneScaleForAllDimensions) {
   EXPECT_THROW(inference::importance_map({8, 6}, "gaussian", {0}), ConfigError);
   EXPECT_THROW(inference::importance_map({8, 6}, "triangle", {0.125}), ConfigError);
   EXPECT_THROW(inference::importance_map({8, 0}, "constant", {0.125}), ConfigError);
+}
+
+TEST(WindowStarts, AreThoseOfNnunetAndCellpose) {
+  const test::Golden golden("windows_spacing");
+  for (const char* spacing : {"even", "cellpose"}) {
+    const config::Node& cases =
+        *golden.at(std::string("starts_") + spacing).node.find_direct("starts");
+    ASSERT_GT(cases.list.size(), 40U);
+    for (const config::Node& entry : cases.list) {
+      const auto size = entry.get<int64_t>("size"), roi = entry.get<int64_t>("roi");
+      std::vector<int64_t> expected;
+      for (const config::Node& start : entry.at("starts").list)
+        expected.push_back(start.as<int64_t>());
+      EXPECT_EQ(inference::window_starts(size, roi, entry.get<double>("overlap"), spacing),
+                expected)
+          << spacing << " " << size << " " << roi << " " << entry.get<double>("overlap");
+    }
+  }
 }
 
 TEST(WindowStarts, FollowsThePeersRounding) {

@@ -1,9 +1,14 @@
 #include "inference/window_plan.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "inference/slabs.h"
+#include "ops/window_sums.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
@@ -87,6 +92,39 @@ TEST(ModelCost, IsThatOfThePass) {
   const inference::ModelCost cost = inference::measure_cost(model, at::zeros({1, 1, 32, 32}));
   EXPECT_EQ(cost.out_channels, 3);
   EXPECT_NEAR(cost.bytes_per_voxel, 32 + 32 + 12 + 4, 1);
+}
+
+TEST(WindowMemory, IsWhatPredictingTakes) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {16, 24};
+  const auto model = [](const at::Tensor& x) {
+    return std::vector<at::Tensor>{x.expand({-1, 5, -1, -1}).contiguous()};
+  };
+  const inference::ModelCost cost{4 + 20, 5};
+  const ops::Finish finish{ops::Finish::Kind::argmax, 0.5, at::kByte};
+  double flat = 0;
+  for (const int64_t height : {200, 400}) {
+    const inference::WindowMemory plan =
+        inference::memory_of({height, 300}, 1, options, cost, finish);
+    EXPECT_EQ(plan.rows, 16);
+    EXPECT_EQ(plan.windows, static_cast<int64_t>(std::ceil((height - 16) / 12.) + 1) * 17);
+    EXPECT_DOUBLE_EQ(plan.in_memory, height * 300. * (4 + 20 + 1));
+    const at::Tensor image = at::rand({1, height, 300});
+    const auto counter = std::make_shared<test::AllocationCounter>();
+    {
+      const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+      inference::predict_slabs(
+          {image.sizes().vec(),
+           [&](int64_t first, int64_t count) { return image.narrow(1, first, count).clone(); }},
+          model,
+          options,
+          finish,
+          [](int64_t, const std::vector<at::Tensor>&) {});
+    }
+    EXPECT_NEAR(static_cast<double>(counter->peak) / plan.by_slabs, 1, 0.05);
+    EXPECT_TRUE(flat == 0 || flat == plan.by_slabs);
+    flat = plan.by_slabs;
+  }
 }
 
 TEST(Room, OfTheMachineIsKnown) {
