@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/lines.h"
 #include "ops/volume.h"
 
 namespace cytra::ops {
 namespace {
 
 constexpr float kFar = std::numeric_limits<float>::infinity();
-constexpr int64_t kTile = 16;  // columns at a time: a line of the cache
 
 /// Squared distances within each row.
 void along_rows(const uint8_t* mask, float* squares, int64_t rows, int64_t width, double step) {
@@ -98,25 +98,20 @@ void along_line(float* line, int64_t length, double step, Envelope& envelope) {
 
 /// Along an axis of `length` voxels `stride` apart, of which there are `outer` groups.
 void along_columns(float* squares, int64_t outer, int64_t length, int64_t stride, double step) {
-  const int64_t tiles = (stride + kTile - 1) / kTile;
-  at::parallel_for(0, outer * tiles, 1, [&](int64_t first, int64_t last) {
+  const auto some = [&](float* from, int64_t groups, int64_t begin, int64_t end) {
     Envelope envelope(length);
-    std::vector<float> lines(static_cast<std::size_t>(kTile * length));
-    for (int64_t tile = first; tile < last; ++tile) {
-      const int64_t x = tile % tiles * kTile, width = std::min(kTile, stride - x);
-      float* const corner = squares + tile / tiles * length * stride + x;
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t k = 0; k < width; ++k)
-          lines[static_cast<std::size_t>(k * length + i)] = corner[i * stride + k];
-      }
-      for (int64_t k = 0; k < width; ++k)
-        along_line(lines.data() + k * length, length, step, envelope);
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t k = 0; k < width; ++k)
-          corner[i * stride + k] = lines[static_cast<std::size_t>(k * length + i)];
-      }
-    }
-  });
+    for_lines(from, groups, length, stride, begin, end, [&](float* line) {
+      along_line(line, length, step, envelope);
+    });
+  };
+  if (outer > 1) {
+    at::parallel_for(0, outer, 1, [&](int64_t begin, int64_t end) {
+      some(squares + begin * length * stride, end - begin, 0, stride);
+    });
+  } else {
+    at::parallel_for(
+        0, stride, 16, [&](int64_t begin, int64_t end) { some(squares, 1, begin, end); });
+  }
 }
 
 }  // namespace

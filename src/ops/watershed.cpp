@@ -29,10 +29,11 @@ uint32_t in_order(float value) {
 }
 
 /// The lowest key first. Of equal keys (markers of one value) the order is the peer's, as its
-/// steps are: children are compared, left before right, all the way down from the root.
+/// steps are: the smaller child, of equal ones the left, moves up as long as it is below the last.
 class Heap {
  public:
   bool empty() const { return places_.empty(); }
+  const Place& lowest() const { return places_.front(); }
   void push(const Place& place) {
     std::size_t child = places_.size();
     places_.push_back(place);
@@ -64,6 +65,32 @@ class Heap {
   std::vector<Place> places_;
 };
 
+/// What a flood asks of a voxel, side by side: where it goes next is anywhere in the image.
+struct Voxel {
+  uint32_t level;
+  int32_t label;
+};
+
+/// A volume with a border all round, so that nobody has to ask whether a neighbour is there.
+class Padded {
+ public:
+  explicit Padded(const at::Tensor& volume)
+      : depth_(volume.size(0)), height_(volume.size(1)), width_(volume.size(2)) {}
+  int64_t count() const { return (depth_ + 2) * (height_ + 2) * (width_ + 2); }
+  int64_t step(const Offset& by) const {
+    return (by[0] * (height_ + 2) + by[1]) * (width_ + 2) + by[2];
+  }
+  /// change(first voxel here, first voxel in the volume, voxels) of each row.
+  template <class Change>
+  void for_rows(const Change& change) const {
+    for (int64_t row = 0; row < depth_ * height_; ++row)
+      change(step({row / height_ + 1, row % height_ + 1, 1}), row * width_, width_);
+  }
+
+ private:
+  int64_t depth_, height_, width_;
+};
+
 }  // namespace
 
 at::Tensor watershed(const at::Tensor& image,
@@ -75,36 +102,44 @@ at::Tensor watershed(const at::Tensor& image,
                                 fmt::join(image.sizes(), ", ")));
   }
   connectivity = checked_connectivity(connectivity, image.dim());
-  // A border all round, so that no voxel has to ask whether a neighbour is there.
-  const at::Tensor values = at::constant_pad_nd(as_volume(image, at::kFloat), {1, 1, 1, 1, 1, 1});
-  at::Tensor labels = as_volume(markers, at::kInt);
-  if (mask.defined())
-    labels = labels.masked_fill(as_volume(mask, at::kBool).logical_not(), kOutside);
-  labels = at::constant_pad_nd(labels, {1, 1, 1, 1, 1, 1}, kOutside);
-  std::vector<int64_t> steps;
-  for (const auto& [z, y, x] : neighbours(connectivity))
-    steps.push_back((z * values.size(1) + y) * values.size(2) + x);
-
+  const at::Tensor values = as_volume(image, at::kFloat), given = as_volume(markers, at::kInt),
+                   allowed = mask.defined() ? as_volume(mask, at::kBool) : at::Tensor();
   const float* value = values.const_data_ptr<float>();
-  int32_t* label = labels.mutable_data_ptr<int32_t>();
+  const int32_t* marker = given.const_data_ptr<int32_t>();
+  const bool* is_allowed = allowed.defined() ? allowed.const_data_ptr<bool>() : nullptr;
+  const Padded padded(values);
+  std::vector<Voxel> voxels(static_cast<std::size_t>(padded.count()), {0, kOutside});
   Heap heap;
-  for (int64_t i = 0; i < labels.numel(); ++i) {
-    if (label[i] != 0 && label[i] != kOutside)
-      heap.push({static_cast<uint64_t>(in_order(value[i])) << 32, i});
-  }
+  padded.for_rows([&](int64_t to, int64_t from, int64_t width) {
+    for (const int64_t end = from + width; from < end; ++from, ++to) {
+      if (is_allowed != nullptr && !is_allowed[from]) continue;
+      const uint32_t level = in_order(value[from]);
+      voxels[static_cast<std::size_t>(to)] = {level, marker[from]};
+      if (marker[from] != 0) heap.push({static_cast<uint64_t>(level) << 32, to});
+    }
+  });
+  std::vector<int64_t> steps;
+  for (const Offset& offset : neighbours(connectivity)) steps.push_back(padded.step(offset));
   uint64_t age = 0;
   while (!heap.empty()) {
-    const auto [key, voxel] = heap.pop();
+    const auto [key, place] = heap.pop();
+    const int32_t label = voxels[static_cast<std::size_t>(place)].label;
     for (const int64_t step : steps) {
-      const int64_t next = voxel + step;
-      if (label[next] != 0) continue;
-      label[next] = label[voxel];
-      const uint64_t level = std::max<uint64_t>(in_order(value[next]), key >> 32);
-      heap.push({level << 32 | ++age, next});
+      Voxel& next = voxels[static_cast<std::size_t>(place + step)];
+      if (next.label != 0) continue;
+      next.label = label;
+      heap.push({std::max<uint64_t>(next.level, key >> 32) << 32 | ++age, place + step});
     }
   }
-  for (int64_t d = 0; d < 3; ++d) labels = labels.narrow(d, 1, labels.size(d) - 2);
-  return labels.masked_fill(labels.eq(kOutside), 0).reshape(image.sizes());
+  at::Tensor labels = at::empty(values.sizes(), at::kInt);
+  int32_t* out = labels.mutable_data_ptr<int32_t>();
+  padded.for_rows([&](int64_t from, int64_t to, int64_t width) {
+    for (const int64_t end = to + width; to < end; ++to, ++from) {
+      const int32_t label = voxels[static_cast<std::size_t>(from)].label;
+      out[to] = label == kOutside ? 0 : label;
+    }
+  });
+  return labels.reshape(image.sizes());
 }
 
 }  // namespace cytra::ops
