@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "ops/boxes.h"
-#include "ops/lines.h"
+#include "ops/morphology.h"
 #include "ops/volume.h"
 #include "ops/watershed.h"
 
@@ -17,48 +17,6 @@ namespace cytra::ops {
 namespace {
 
 constexpr float kBelowAll = std::numeric_limits<float>::lowest();
-
-/// The largest of values up to `reach` away in a line, in place: van Herk's maxima from both ends
-/// of blocks, three comparisons whatever the reach.
-class LineMaximum {
- public:
-  LineMaximum(int64_t length, int64_t reach)
-      : length_(static_cast<std::size_t>(length)),
-        reach_(static_cast<std::size_t>(reach)),
-        line_(length_ + 2 * reach_, kBelowAll),
-        ahead_(line_),
-        back_(line_) {}
-  void operator()(float* values) {
-    std::copy(values, values + length_, line_.begin() + static_cast<std::ptrdiff_t>(reach_));
-    const std::size_t window = 2 * reach_ + 1, padded = line_.size();
-    for (std::size_t block = 0; block < padded; block += window) {
-      const std::size_t end = std::min(block + window, padded);
-      ahead_[block] = line_[block];
-      for (std::size_t i = block + 1; i < end; ++i) ahead_[i] = std::max(ahead_[i - 1], line_[i]);
-      back_[end - 1] = line_[end - 1];
-      for (std::size_t i = end - 1; i > block; --i) back_[i - 1] = std::max(back_[i], line_[i - 1]);
-    }
-    for (std::size_t i = 0; i < length_; ++i)
-      values[i] = std::max(back_[i], ahead_[i + 2 * reach_]);
-  }
-
- private:
-  std::size_t length_, reach_;
-  std::vector<float> line_, ahead_, back_;
-};
-
-void spread_maximum(at::Tensor& volume, int64_t axis, int64_t reach) {
-  const int64_t length = volume.size(axis);
-  if (length == 1) return;
-  LineMaximum maximum(length, reach);
-  for_lines(volume.mutable_data_ptr<float>(),
-            volume.numel() / (length * volume.stride(axis)),
-            length,
-            volume.stride(axis),
-            0,
-            volume.stride(axis),
-            [&](float* line) { maximum(line); });
-}
 
 /// Voxels of a mask (Z,Y,X) that no cross of faces within it covers.
 at::Tensor not_in_opening(const at::Tensor& mask, int64_t dims) {
@@ -90,9 +48,7 @@ std::vector<int64_t> peaks_of(const at::Tensor& box,
                               int64_t min_distance,
                               float threshold) {
   at::Tensor highest = box.clone();
-  for (int64_t axis = 0; axis < 3; ++axis) {
-    if (box.numel() > 1) spread_maximum(highest, axis, min_distance);
-  }
+  maximum_filter(highest, min_distance);
   at::Tensor is_peak = box.eq(highest);
   if (box.numel() > 1) {
     const bool is_flat = mask.defined() ? is_peak.masked_select(mask).all().item<bool>()

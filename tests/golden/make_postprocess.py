@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes components, distance, watershed, thresholds and measure.safetensors: what scikit-image and SciPy make of small
-masks, labels and images.
+"""Writes components, distance, morphology, watershed, thresholds and
+measure.safetensors: what scikit-image and SciPy make of small masks, labels and images.
 
     python tests/golden/make_postprocess.py [--output FOLDER]   (needs benchmarks/requirements.txt and scikit-image)
 
@@ -8,6 +8,7 @@ A case has the peer's options; its tensors are its inputs and "out". Those of wa
 or recipe (distance, peaks, watershed).
 """
 import argparse
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,20 @@ def distances(golden, name, mask):
         out = ndimage.distance_transform_edt(mask, sampling).astype(np.float32)
         options = {} if sampling is None else {"sampling": sampling}
         golden.add(f"distance.{name}.{number}", options, {"image": once(golden, f"mask.{name}", mask), "out": as_tensor(out)})
+
+
+def morphology(golden, name, mask):
+    for radius, is_ball in ((1, True), (3, True), (1, False), (3, False)):
+        grid = np.mgrid[tuple(slice(-radius, radius + 1) for _ in mask.shape)]
+        footprint = (grid * grid).sum(0) <= radius * radius if is_ball else np.ones(grid.shape[1:], bool)
+        dilate, erode = ndimage.binary_dilation, functools.partial(ndimage.binary_erosion, border_value=1)
+        results = {"dilation": dilate(mask, footprint), "erosion": erode(mask, footprint)}
+        results["opening"] = dilate(results["erosion"], footprint)
+        results["closing"] = erode(results["dilation"], footprint)
+        for operation, out in results.items():
+            golden.add(f"{operation}.{name}.{radius}.{is_ball}",
+                       {"operation": operation, "radius": radius, "footprint": "ball" if is_ball else "box"},
+                       {"image": once(golden, f"mask.{name}", mask), "out": as_tensor(out)})
 
 
 def peaks(golden, name, image, labels, more):
@@ -209,10 +224,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     args = parser.parse_args()
-    files = {topic: Golden(topic) for topic in ("components", "distance", "watershed", "thresholds", "measure")}
+    files = {topic: Golden(topic) for topic in ("components", "distance", "morphology", "watershed", "thresholds", "measure")}
     for name, mask in masks():
         components(files["components"], name, mask)
         distances(files["distance"], name, mask)
+        if name in ("blobs", "blobs3", "sparse", "frame", "shell3", "plane3", "empty"):
+            morphology(files["morphology"], name, mask)
         if name in ("blobs", "discs", "blobs3", "noise"):
             recipe(files["watershed"], name, mask)
     classes(files["components"])

@@ -59,6 +59,41 @@ TEST(Postprocess, WatershedEqualsScikitImagesRecipe) {
   EXPECT_GE(seen, 8);
 }
 
+TEST(Postprocess, MorphologyEqualsScipy) {
+  const test::Golden golden("morphology");
+  for (const test::GoldenCase& entry : golden.cases(100)) {
+    config::Node steps;
+    steps.kind = config::Kind::list;
+    steps.list.push_back(test::component("Morphology", entry.options()));
+    Result result = labels_of(entry.tensor("image").to(at::kInt) * 3);
+    apply_all(make_postprocess(steps), result);
+    EXPECT_EQ(test::max_difference(result.values[0], entry.tensor("out").to(at::kInt) * 3), 0)
+        << entry.name;
+  }
+}
+
+TEST(Postprocess, DilationGivesTheNearestLabel) {
+  const Result result = after("[{_target_: Morphology, operation: dilation, radius: 2}]",
+                              labels_of(ints({4, 0, 0, 0, 0, 0, 0, 9}, {1, 8})));
+  EXPECT_TRUE(result.values[0].equal(ints({4, 4, 4, 0, 0, 9, 9, 9}, {1, 8})));
+}
+
+TEST(Postprocess, ThresholdsAreFixedOrFound) {
+  const at::Tensor scores = at::tensor({0.0F, 0.1F, 0.2F, 0.8F, 0.9F, 1.0F}).reshape({1, 2, 3});
+  const at::Tensor expected = ints({0, 0, 0, 1, 1, 1}, {1, 2, 3});
+  for (const char* step : {"threshold: 0.2", "method: otsu", "method: li"}) {
+    const Result result =
+        after(std::string("[{_target_: Threshold, ") + step + "}]", scores_of(scores));
+    EXPECT_TRUE(result.is_labels);
+    EXPECT_TRUE(result.values.equal(expected)) << step;
+  }
+  EXPECT_THROW(make_postprocess(config::parse_yaml("[{_target_: Threshold}]", "test")),
+               ConfigError);
+  EXPECT_THROW(make_postprocess(config::parse_yaml(
+                   "[{_target_: Threshold, method: otsu, threshold: 1}]", "test")),
+               ConfigError);
+}
+
 TEST(Postprocess, DistancesAreScores) {
   const Result result = after("[{_target_: DistanceTransformEDT, sampling: [2, 1]}]",
                               labels_of(ints({0, 1, 1, 0, 1, 1, 0, 1, 1}, {3, 3})));
