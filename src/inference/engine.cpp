@@ -77,8 +77,10 @@ Checked make_checked(const EngineEntry& entry,
                      const Tensor& example) {
   Checked checked{entry.make(model, options, example), "compared with eager when it was kept"};
   if (checked.engine->was_accepted()) return checked;
-  const std::vector<Tensor> expected = forward_with(model, {}, example.narrow(0, 0, 1));
-  checked.report = compare(checked.engine->run(example), expected, bound_of(options));
+  const Tensor first = example.narrow(0, 0, 1);
+  const std::vector<Tensor> expected = forward_with(model, {}, first);
+  const Tensor& windows = checked.engine->count() == 0 ? first : example;
+  checked.report = compare(checked.engine->run(windows), expected, bound_of(options));
   checked.engine->accept();
   return checked;
 }
@@ -95,15 +97,15 @@ class EnginePool final : public Engine {
         model_(std::move(model)),
         options_(std::move(options)),
         text_(first->text()) {
-    places_[shape_of(example)] = {example.size(0), 0, ++clock_, false, std::move(first)};
+    places_[shape_of(example)] = {0, ++clock_, true, std::move(first)};
   }
 
   std::vector<Tensor> run(const Tensor& windows) override {
     const c10::InferenceMode inference_mode;
-    const auto [engine, full] = find(windows);
-    const int64_t count = windows.size(0);
+    const std::shared_ptr<FixedEngine> engine = find(windows);
     if (engine == nullptr) return forward_with(model_, precision_of(options_), windows);
-    if (count == full) return engine->run(windows);
+    const int64_t count = windows.size(0), full = engine->count();
+    if (full == 0 || count == full) return engine->run(windows);
     if (count > full) return run_parts(*engine, windows, full);
     std::vector<int64_t> more = windows.sizes().vec();
     more[0] = full - count;
@@ -121,25 +123,22 @@ class EnginePool final : public Engine {
 
   using Shape = std::vector<int64_t>;
   struct Place {
-    int64_t full = 0;  // windows of a pass
     int passes = 0;
-    int64_t used = 0;        // when, by clock_
-    bool is_settled = true;  // no engine, or one being made
+    int64_t used = 0;         // when, by clock_
+    bool is_settled = false;  // there is an engine, one is being made, or none can be
     std::shared_ptr<FixedEngine> engine;
   };
   static Shape shape_of(const Tensor& windows) { return windows.sizes().slice(1).vec(); }
 
-  /// The engine for such windows, and how many it takes; none: eager.
-  std::pair<std::shared_ptr<FixedEngine>, int64_t> find(const Tensor& windows) {
+  /// The engine for such windows; none: eager.
+  std::shared_ptr<FixedEngine> find(const Tensor& windows) {
     const Shape shape = shape_of(windows);
     {
       const std::lock_guard lock(mutex_);
-      Place& place = places_.try_emplace(shape, Place{0, 0, 0, false, nullptr}).first->second;
+      Place& place = places_[shape];
       place.used = ++clock_;
-      if (place.engine != nullptr) return {place.engine, place.full};
-      if (place.is_settled || ++place.passes <= kPassesBefore) return {nullptr, 0};
+      if (place.is_settled || ++place.passes <= kPassesBefore) return place.engine;
       place.is_settled = true;
-      place.full = windows.size(0);
     }
     std::shared_ptr<FixedEngine> made;
     try {
@@ -152,7 +151,7 @@ class EnginePool final : public Engine {
     const std::lock_guard lock(mutex_);
     places_[shape].engine = made;
     drop_oldest();
-    return {made, windows.size(0)};
+    return made;
   }
 
   void drop_oldest() {

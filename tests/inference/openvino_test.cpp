@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include <ATen/Parallel.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -126,6 +127,19 @@ TEST_F(OpenVino, ThreadsMayShareIt) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(OpenVino, LargeWindowsAreInferredSideBySide) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  SmallModel small(test::kModels[0]);
+  const auto engine = inference::make_engine(
+      small.engine_model(), test::options_of("openvino"), small.windows(3, 192));
+  for (const int64_t count : {3, 1, 4}) {
+    const at::Tensor windows = small.windows(count, 192);
+    EXPECT_LT(test::max_difference(engine->run(windows)[0], small.eager(windows)), 1e-4) << count;
+  }
+  at::set_num_threads(before);
 }
 
 TEST_F(OpenVino, AnOperationThatItLacksIsNamed) {

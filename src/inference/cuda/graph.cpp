@@ -48,6 +48,7 @@ class Graphed final : public FixedEngine {
     done_.record();
     return outputs;
   }
+  int64_t count() const override { return input_.size(0); }
   std::string text() const override { return text_; }
 
  private:

@@ -18,9 +18,11 @@ struct EngineUnfit : std::runtime_error {
   bool is_usual;  // nothing that a user would wonder about: backend=auto is silent
 };
 
-/// An engine as it is registered: for windows of one shape.
+/// An engine as it is registered: for windows of one size.
 class FixedEngine : public Engine {
  public:
+  /// How many windows each run() must have; 0: any number.
+  virtual int64_t count() const { return 0; }
   /// It was compared with eager, and holds: what it keeps for the next process, it may keep now.
   virtual void accept() {}
   /// What it gives was compared before, by the process that kept it.
@@ -30,7 +32,7 @@ class FixedEngine : public Engine {
 struct EngineEntry {
   /// Before others with backend=auto; 0: never by itself.
   int (*rank)(const EngineModel& model, const EngineOptions& options);
-  /// For windows of exactly the example's shape. Throws: EngineUnfit; whatever a library throws.
+  /// For windows of exactly the example's size. Throws: EngineUnfit; whatever a library throws.
   std::unique_ptr<FixedEngine> (*make)(const EngineModel& model,
                                        const EngineOptions& options,
                                        const Tensor& example);

@@ -10,17 +10,21 @@ namespace {
 class TorchScript final : public FixedEngine {
  public:
   TorchScript(const EngineModel& model, const EngineOptions& options, const Tensor& example)
-      : type_(precision_of(options).compute), forward_(traced(model, options, example)) {
+      : type_(precision_of(options).compute),
+        count_(example.size(0)),
+        forward_(traced(model, options, example)) {
     run(example);  // the executor profiles a first pass, and specialises by it
   }
   std::vector<Tensor> run(const Tensor& windows) override {
     const c10::InferenceMode inference_mode;
     return forward_(windows);
   }
+  int64_t count() const override { return count_; }
   std::string text() const override { return "TorchScript, " + name_of(type_); }
 
  private:
   c10::ScalarType type_;
+  int64_t count_;
   perf::Forwards forward_;
 };
 

@@ -51,9 +51,9 @@ ov::element::Type element_for(c10::ScalarType type) {
 
 /// Exactly what was asked: by itself it takes bfloat16 on AMX, and binds threads to cores, the same
 /// ones in every process.
-ov::AnyMap settings(ov::element::Type element) {
+ov::AnyMap settings(ov::element::Type element, int64_t at_once) {
   return {ov::hint::inference_precision(element),
-          ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
+          ov::num_streams(static_cast<int32_t>(at_once)),
           ov::hint::enable_cpu_pinning(false),
           ov::inference_num_threads(at::get_num_threads())};
 }
@@ -75,7 +75,7 @@ Kept kept_of(const OpenVinoTask& task) {
 }
 
 /// The compiled model that an earlier process kept; none when there is none or it is damaged.
-ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element) {
+ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element, int64_t at_once) {
   std::error_code ignored;
   if (kept.path.empty() || !fs::exists(kept.path, ignored)) return {};
   try {
@@ -86,7 +86,7 @@ ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element) {
     if (text.substr(kept.line.size() + 1, 32) != io::fingerprint(body))
       throw DataError("it is damaged");
     std::istringstream stream{std::string(body)};
-    ov::CompiledModel compiled = core().import_model(stream, "CPU", settings(element));
+    ov::CompiledModel compiled = core().import_model(stream, "CPU", settings(element, at_once));
     fs::last_write_time(kept.path, fs::file_time_type::clock::now(), ignored);
     return compiled;
   } catch (const std::exception& error) {
@@ -147,9 +147,11 @@ std::string brief_openvino(const std::string& what) {
   return brief.substr(0, 300);
 }
 
-ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model, ov::element::Type element) {
+ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model,
+                          ov::element::Type element,
+                          int64_t at_once) {
   try {
-    return core().compile_model(model, "CPU", settings(element));
+    return core().compile_model(model, "CPU", settings(element, at_once));
   } catch (const ov::Exception& error) {
     throw EngineUnfit("OpenVINO can't compile the model: " + brief_openvino(error.what()), false);
   }
@@ -158,15 +160,17 @@ ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model, ov::element::
 class OpenVino final : public FixedEngine {
  public:
   explicit OpenVino(const OpenVinoTask& task)
-      : element_(element_for(task.type)),
+      : count_(task.shape.at(0)),
+        at_once_(task.at_once),
+        element_(element_for(task.type)),
         is_int8_(!task.calibration.empty()),
         kept_(kept_of(task)),
-        compiled_(load_kept(kept_, element_)),
+        compiled_(load_kept(kept_, element_, at_once_)),
         was_accepted_(static_cast<bool>(compiled_)) {
     if (!was_accepted_) {
       const std::shared_ptr<ov::Model> model = read_torchscript(task.torchscript(), task.shape);
       if (is_int8_) quantize(model, core(), task.calibration);
-      compiled_ = compile(model, element_);
+      compiled_ = compile(model, element_, at_once_);
     }
     for (const auto& output : compiled_.outputs()) {
       if (output.get_partial_shape().is_dynamic())
@@ -176,17 +180,33 @@ class OpenVino final : public FixedEngine {
   }
 
   std::vector<Tensor> run(const Tensor& windows) override {
-    const at::Tensor input = windows.to(at::kFloat).contiguous();
-    ov::InferRequest request = take();
-    request.set_input_tensor(tensor_over(input));
-    std::vector<Tensor> outputs;
-    for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      outputs.push_back(at::empty(shapes_[i], at::kFloat));
-      request.set_output_tensor(i, tensor_over(outputs.back()));
+    const int64_t given = windows.size(0), whole = (given + count_ - 1) / count_ * count_;
+    at::Tensor input = windows.to(at::kFloat).contiguous();
+    if (whole > given) {
+      std::vector<int64_t> more = windows.sizes().vec();
+      more[0] = whole - given;
+      input = at::cat({input, input.narrow(0, given - 1, 1).expand(more)});
     }
-    request.infer();
+    std::vector<Tensor> outputs;
+    for (std::vector<int64_t> shape : shapes_) {
+      shape[0] = whole;
+      outputs.push_back(at::empty(shape, at::kFloat));
+    }
+    std::vector<ov::InferRequest> requests = take(std::min(whole / count_, at_once_));
+    for (int64_t first = 0; first < whole;) {
+      for (ov::InferRequest& request : requests) {
+        if (first == whole) break;
+        request.set_input_tensor(part_of(input, first));
+        for (std::size_t i = 0; i < outputs.size(); ++i)
+          request.set_output_tensor(i, part_of(outputs[i], first));
+        request.start_async();
+        first += count_;
+      }
+      for (ov::InferRequest& request : requests) request.wait();
+    }
+    for (Tensor& output : outputs) output = output.narrow(0, 0, given);
     const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(request));
+    std::move(requests.begin(), requests.end(), std::back_inserter(idle_));
     return outputs;
   }
 
@@ -202,25 +222,28 @@ class OpenVino final : public FixedEngine {
   bool was_accepted() const override { return was_accepted_; }
 
  private:
-  /// Memory of torch's, until the next set_*_tensor().
-  static ov::Tensor tensor_over(const at::Tensor& tensor) {
+  /// `count_` windows of torch's memory, until the next set_*_tensor().
+  ov::Tensor part_of(const at::Tensor& tensor, int64_t first) const {
+    const at::Tensor part = tensor.narrow(0, first, count_);
     return {ov::element::f32,
-            ov::Shape(tensor.sizes().begin(), tensor.sizes().end()),
-            tensor.mutable_data_ptr()};
+            ov::Shape(part.sizes().begin(), part.sizes().end()),
+            part.mutable_data_ptr()};
   }
-  /// One for each thread that is here at once.
-  ov::InferRequest take() {
+  /// Others may be in use by other threads.
+  std::vector<ov::InferRequest> take(int64_t count) {
+    std::vector<ov::InferRequest> requests;
     {
       const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        ov::InferRequest request = std::move(idle_.back());
+      for (; count > 0 && !idle_.empty(); --count) {
+        requests.push_back(std::move(idle_.back()));
         idle_.pop_back();
-        return request;
       }
     }
-    return compiled_.create_infer_request();
+    for (; count > 0; --count) requests.push_back(compiled_.create_infer_request());
+    return requests;
   }
 
+  int64_t count_, at_once_;  // windows of an inference, inferences
   ov::element::Type element_;
   bool is_int8_;
   Kept kept_;

@@ -13,7 +13,8 @@ namespace cytra::inference {
 
 struct OpenVinoTask {
   std::function<std::string()> torchscript;  // the model's archive; not asked for when it is kept
-  std::vector<int64_t> shape;                // of the windows
+  std::vector<int64_t> shape;                // of the windows of one inference
+  int64_t at_once = 1;                       // inferences, each on its share of the threads
   c10::ScalarType type = c10::ScalarType::Float;  // of products
   std::string cache_folder, fingerprint;          // where compiled models are kept; "": nowhere
   std::vector<Tensor> calibration;  // windows by which it becomes int8; none: it stays

@@ -10,7 +10,7 @@
 namespace cytra::inference {
 
 /// Makes convolutions and matrix products of `model` int8: weights per output channel, symmetric;
-/// images by the ranges that they have in `windows` (each of the model's static shape). The first
+/// images by the ranges that they have in `windows` (of the model's size, any number). The first
 /// and the last layer stay float.
 void quantize(const std::shared_ptr<ov::Model>& model,
               ov::Core& core,
