@@ -11,11 +11,13 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "inference/engine.h"
 #include "inference/trained_model.h"
 #include "io/safetensors.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
+#include "perf/onnx.h"
 
 namespace cytra::app {
 namespace {
@@ -29,8 +31,9 @@ struct ExportConfig : CommonConfig {
     v("checkpoint", checkpoint, "the trained model");
     v("format",
       format,
-      "safetensors: the weights, with PyTorch's names; torchscript: the whole model",
-      {"safetensors", "torchscript"});
+      "safetensors: the weights, with PyTorch's names; the whole model: torchscript, onnx (opset "
+      "17), openvino (OUTPUT.xml and OUTPUT.bin)",
+      {"safetensors", "torchscript", "onnx", "openvino"});
     v("output", output, "the file to write", config::required);
     CommonConfig::visit(v);
     v("seed", config::Unused{}, "nothing is random here");
@@ -51,17 +54,25 @@ void write_weights(const std::string& path, const nn::Model& model, const Metada
 }
 
 /// `batch` images whose sides are `count` times the smallest.
-at::Tensor example(const nn::Model& model, int64_t batch, int64_t count) {
-  std::vector<int64_t> shape{batch, model.in_channels()};
-  for (const int64_t side : model.divisor()) shape.push_back(count * side);
+at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t count) {
+  std::vector<int64_t> shape{batch, model.in_channels};
+  const bool is_fixed = !model.fixed_window.empty();
+  for (const int64_t side : is_fixed ? model.fixed_window : model.divisor)
+    shape.push_back(is_fixed ? side : count * side);
   return at::rand(shape);
 }
 
-void write_torchscript(const std::string& path, nn::Model& model, const Metadata& metadata) {
-  for (at::Tensor& parameter : model.parameters()) parameter.requires_grad_(false);
-  const auto forward = [&](const at::Tensor& image) { return model.forward(image); };
+/// The model as TorchScript, which every other format but safetensors is made of.
+std::string torchscript_of(const inference::LoadedModel& model, const Metadata& metadata) {
+  const auto forward = [&](const at::Tensor& image) { return model.forward(image).at(0); };
   const at::NoGradGuard no_grad;
-  const std::string bytes = perf::to_torchscript(forward, example(model, 2, 4), metadata);
+  if (!model.network) {
+    if (model.torchscript) return model.torchscript();
+    throw ConfigError(model.path +
+                      ": it is run, not exported; expected weights of a network "
+                      "that is registered here, or TorchScript");
+  }
+  std::string bytes = perf::to_torchscript(forward, example(model, 2, 4), metadata);
   // A trace holds what was done once: it must do for other images, too.
   const at::Tensor other = example(model, 1, 6), expected = forward(other),
                    got = perf::from_torchscript(bytes)(other);
@@ -69,7 +80,29 @@ void write_torchscript(const std::string& path, nn::Model& model, const Metadata
   const double difference = (got - expected).abs().max().item<double>();
   if (!(difference <= 1e-4 * std::max(1.0, most)))
     throw std::runtime_error(fmt::format("the exported model differs by {}", difference));
-  write_file(path, bytes);
+  return bytes;
+}
+
+void write_model(const ExportConfig& config,
+                 const inference::LoadedModel& model,
+                 const Metadata& metadata) {
+  if (config.format == "safetensors") {
+    if (model.network) return write_weights(config.output, *model.network, metadata);
+    throw ConfigError(
+        fmt::format("format: safetensors holds the weights of a network that is "
+                    "registered here, and {} is none; expected torchscript or onnx",
+                    model.path));
+  }
+  const std::string bytes = torchscript_of(model, metadata);
+  if (config.format == "torchscript") return write_file(config.output, bytes);
+  if (config.format == "openvino") {
+    std::vector<int64_t> shape = example(model, 1, 1).sizes().vec();
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (d != 1 && model.fixed_window.empty()) shape[d] = -1;
+    return inference::export_openvino(bytes, shape, config.output);
+  }
+  const perf::OnnxShapes shapes{model.in_channels, model.spatial_dims, model.fixed_window};
+  write_file(config.output, perf::to_onnx(bytes, shapes, metadata));
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
@@ -85,12 +118,12 @@ int export_model(cli::Run run, const ExportConfig& config) {
   const inference::LoadedModel trained = inference::load_models(config.checkpoint).at(0);
   const Metadata metadata{
       {"format", "pt"}, {"cytra_version", version()}, {"config", config::to_yaml(trained.config)}};
-  if (config.format == "safetensors") {
-    write_weights(config.output, *trained.network, metadata);
-  } else {
-    write_torchscript(config.output, *trained.network, metadata);
-  }
-  log::info("{}: {} parameters as {}", path, nn::count_parameters(*trained.network), config.format);
+  write_model(config, trained, metadata);
+  log::info("{}: {} as {}",
+            path,
+            trained.network ? fmt::format("{} parameters", nn::count_parameters(*trained.network))
+                            : std::string("the whole"),
+            config.format);
   cli::Results results(run.json);
   results.add("output", config.output);
   results.print();

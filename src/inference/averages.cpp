@@ -170,6 +170,7 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
   }
   mean.path = fmt::format("{} and {} more", mean.path, models.size() - 1);
   mean.network = nullptr;
+  mean.torchscript = nullptr;
   mean.forward = mean_of(std::move(forwards));
   mean.place = [places = std::move(places)](c10::Device device) {
     for (const auto& place : places) place(device);

@@ -25,15 +25,6 @@ void expect_finite_weights(const nn::Model& network, const std::string& path) {
   }
 }
 
-std::string fingerprint_of(const nn::Model& network, const config::Node& model) {
-  std::string text = config::to_json(model);
-  for (const auto& [name, tensor] : nn::state_of(network)) {
-    const at::Tensor values = tensor.contiguous();
-    text += name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
-  return io::fingerprint(text);
-}
-
 /// A network that is registered here, with weights for it.
 LoadedModel load_network(const std::string& path, const std::optional<std::string>& config) {
   LoadedModel loaded;
@@ -44,6 +35,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   nn::load_weights(path, *loaded.network, true);
   expect_finite_weights(*loaded.network, path);
   loaded.network->eval();
+  for (at::Tensor& parameter : loaded.network->parameters()) parameter.requires_grad_(false);
   loaded.in_channels = loaded.network->in_channels();
   loaded.out_channels = model.get<int64_t>("out_channels", 1);
   loaded.spatial_dims = loaded.network->spatial_dims();
@@ -63,7 +55,7 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
     case ModelKind::aoti:
       return complete(path, open_aoti(path), config);
     case ModelKind::bundle:
-      return open_bundle(path);
+      return complete(path, open_bundle(path), config);
     default:
       return load_network(path, config);
   }
@@ -94,6 +86,15 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
 }
 
 }  // namespace
+
+std::string fingerprint_of(const nn::Model& network, const config::Node& model) {
+  std::string text = config::to_json(model);
+  for (const auto& [name, tensor] : nn::state_of(network)) {
+    const at::Tensor values = tensor.contiguous();
+    text += name + io::fingerprint(values.const_data_ptr(), values.nbytes());
+  }
+  return io::fingerprint(text);
+}
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;

@@ -42,8 +42,10 @@ using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
 
 /// A model in evaluation mode, on the CPU until it is placed elsewhere.
 struct LoadedModel {
-  std::string path;                        // as it was named
-  Forward forward;                         // where place() put it
+  std::string path;  // as it was named
+  Forward forward;   // where place() put it
+  /// The bytes of its TorchScript archive, where it is one; empty: it can be traced.
+  std::function<std::string()> torchscript;
   std::function<void(c10::Device)> place;  // call it under no InferenceMode
   std::shared_ptr<nn::Model> network;      // null: not one of `config::task.model`'s
   int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;

@@ -8,12 +8,16 @@ for "tta/in".
 """
 import functools
 import itertools
+import json
 import warnings
 from pathlib import Path
 from typing import Dict, Tuple
 
 import monai
+import nibabel
+import numpy as np
 import torch
+import monai.bundle
 from monai.networks.nets import UNet
 from safetensors.torch import save_file
 from torch import Tensor
@@ -48,7 +52,7 @@ class OneSize(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.conv = torch.nn.Conv2d(1, 2, 1)
+        self.conv = torch.nn.Conv2d(1, 1, 1)
         self.position = torch.nn.Parameter(torch.rand(1, 1, 64, 1))
 
     def forward(self, x):
@@ -112,6 +116,51 @@ def test_time_augmentation(net):
         expected["tta/sigmoid"] = flips(lambda x: net(x).sigmoid(), (2, 3))
 
 
+def bundle(path):
+    """A MONAI bundle and an oblique NIfTI file; its logits are "bundle/logits" (K,Z,Y,X)."""
+    config = {
+        "imports": ["$import torch"],
+        "bundle_root": ".",
+        "device": "$torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')",
+        "image_key": "image",
+        "patch": [8, 12, 4],
+        "network_def": {"_target_": "UNet", "spatial_dims": 3, "in_channels": 1, "out_channels": 2, "channels": [2, 4],
+                        "strides": [2], "kernel_size": [3, 3, 3], "up_kernel_size": 3, "norm": "BATCH"},
+        "network": "$@network_def.to(@device)",
+        "preprocessing": {"_target_": "Compose", "transforms": [
+            {"_target_": "LoadImaged", "keys": "@image_key"},
+            {"_target_": "EnsureChannelFirstd", "keys": "@image_key"},
+            {"_target_": "Orientationd", "keys": "@image_key", "axcodes": "RAS"},
+            {"_target_": "SpatialPadd", "keys": "@image_key", "spatial_size": [20, 12, 4]},
+            {"_target_": "ScaleIntensityRanged", "keys": "@image_key", "a_min": 0, "a_max": 100, "b_min": 0, "b_max": 1,
+             "clip": True},
+            {"_target_": "NormalizeIntensityd", "_disabled_": True, "keys": "@image_key"},
+            {"_target_": "EnsureTyped", "keys": "@image_key"}]},
+        "inferer": {"_target_": "SlidingWindowInferer", "roi_size": "@patch", "sw_batch_size": 2, "overlap": 0.5,
+                    "mode": "gaussian"},
+        "postprocessing": {"_target_": "Compose", "transforms": [
+            {"_target_": "Activationsd", "keys": "pred", "softmax": True},
+            {"_target_": "AsDiscreted", "keys": "pred", "argmax": True}]},
+    }
+    metadata = {"version": "0.1.0", "network_data_format": {
+        "inputs": {"image": {"type": "image", "num_channels": 1, "spatial_shape": ["2*n", "2*n", "2*n"], "dtype": "float32"}},
+        "outputs": {"pred": {"type": "image", "format": "segmentation", "num_channels": 2, "dtype": "float32"}}}}
+    for name in ("configs", "models"):
+        (path / name).mkdir(parents=True, exist_ok=True)
+    (path / "configs/metadata.json").write_text(json.dumps(metadata, indent=2) + "\n")
+    (path / "configs/inference.json").write_text(json.dumps(config, indent=2) + "\n")
+    parser = monai.bundle.ConfigParser(config | {"device": "cpu"})
+    net = parser.get_parsed_content("network_def").eval()
+    torch.jit.save(torch.jit.trace(net, torch.rand(1, 1, 8, 8, 8)), path / "models/model.ts")
+    array = np.random.default_rng(0).integers(0, 120, (18, 14, 6)).astype("u1")
+    affine = np.array([[0, -1.5, 0, 3], [1.0, 0, 0, -7], [0, 0, -2.5, 9], [0, 0, 0, 1]])  # axes A, L, I
+    nibabel.save(nibabel.Nifti1Image(array, affine), folder / "image.nii.gz")
+    sample = parser.get_parsed_content("preprocessing")({"image": str(folder / "image.nii.gz")})
+    with torch.inference_mode():
+        logits = parser.get_parsed_content("inferer")(sample["image"].as_tensor()[None], net)[0]
+    expected["bundle/logits"] = logits.permute(0, 3, 2, 1).contiguous()
+
+
 def main():
     folder.mkdir(exist_ok=True)
     warnings.simplefilter("ignore")
@@ -125,6 +174,7 @@ def main():
     save("two_inputs.pt", torch.jit.script(TwoInputs()))
     save("saving.pt", torch.jit.script(Saving()))
     test_time_augmentation(net)
+    bundle(folder / "a bundle")
     (folder / "cut.pt").write_bytes((folder / "traced.pt").read_bytes()[:9000])
     path = folder / "expected.safetensors"
     save_file(expected, path, {"torch": torch.__version__, "monai": monai.__version__})

@@ -1,11 +1,280 @@
-// MONAI's bundles.
+// MONAI's bundles: https://docs.monai.io/en/stable/mb_specification.html. Their configurations are
+// programs; what is read of them are values, references to values (@a::b, @a#b) and the names of
+// transforms. MONAI's axes are (X,Y[,Z]), ours ([Z,]Y,X): windows are turned for the network, and
+// so are arguments that have one number per axis.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "config/schema.h"
+#include "data/sample.h"
 #include "inference/foreign/foreign.h"
+#include "nn/model.h"
+#include "nn/weights.h"
 
 namespace cytra::inference {
+namespace {
 
-LoadedModel open_bundle(const std::string& path) {
-  throw DataError(path + ": a folder or a bundle, expected a file of one model");
+namespace fs = std::filesystem;
+using config::Node;
+
+[[noreturn]] void refuse_bundle(const Node& node, const std::string& what) {
+  throw ConfigError(node.where() + ": " + what);
+}
+
+std::string own_target(const Node& node) {
+  const Node* target = node.is_map() ? node.find_direct("_target_") : nullptr;
+  if (target == nullptr || target->kind != config::Kind::string) return "";
+  return target->string.substr(target->string.rfind('.') + 1);
+}
+
+/// configs/inference.json, or a part of it.
+class BundleConfig {
+ public:
+  explicit BundleConfig(Node root) : root_(std::move(root)) {}
+
+  /// What a key holds, its references replaced; null where there is none. Throws: ConfigError for
+  /// Python in it.
+  Node get(const char* key) const {
+    const Node* found = root_.find_direct(key);
+    return found == nullptr ? Node() : resolved(*found, 0);
+  }
+  bool has(const char* key) const { return root_.find_direct(key) != nullptr; }
+
+ private:
+  const Node& target_of(const Node& reference) const {
+    std::string path = reference.string.substr(1);
+    for (std::size_t at = path.find("::"); at != std::string::npos; at = path.find("::"))
+      path.replace(at, 2, "#");
+    const Node* found = &root_;
+    for (const std::string& part : split(path, '#')) {
+      found = part.empty() || !found->is_container() ? nullptr : found->find(part);
+      if (found == nullptr) refuse_bundle(reference, "there is no '" + reference.string + "'");
+    }
+    return *found;
+  }
+  Node resolved(const Node& node, int depth) const {
+    if (depth > 32) refuse_bundle(node, "references that lead to themselves");
+    if (node.kind == config::Kind::string && !node.string.empty()) {
+      // "$@a" is "@a".
+      Node reference = node;
+      if (starts_with(node.string, "$@")) reference.string = node.string.substr(1);
+      if (reference.string[0] == '@' &&
+          reference.string.find_first_of(" .()[]+-*/") == std::string::npos)
+        return resolved(target_of(reference), depth + 1);
+      if (node.string[0] == '$' || node.string[0] == '%') {
+        refuse_bundle(node,
+                      fmt::format("'{}' is Python, which is not run; expected a value, or a "
+                                  "reference as @key",
+                                  printable(node.string)));
+      }
+    }
+    Node copy = node;
+    for (Node& item : copy.list) item = resolved(item, depth + 1);
+    for (auto& [key, value] : copy.map) value = resolved(value, depth + 1);
+    return copy;
+  }
+
+  Node root_;
+};
+
+/// A list of one number per axis, the other way round.
+void turn_axes(Node& values, int64_t dims) {
+  if (values.kind == config::Kind::list && static_cast<int64_t>(values.list.size()) == dims)
+    std::reverse(values.list.begin(), values.list.end());
+}
+
+/// One of `preprocessing`, as ours. Throws: ConfigError naming what is not known here.
+void adapt_transform(Node& transform, int64_t dims) {
+  const config::Components& known = config::components_of(data::Transform::kKind);
+  const std::string name = own_target(transform);
+  if (known.types.count(name) == 0) {
+    refuse_bundle(transform,
+                  fmt::format("the transform '{}' is not one of ours.{}",
+                              printable(name),
+                              suggestion(name, known.names())));
+  }
+  static const std::set<std::string> per_axis{"pixdim",
+                                              "spatial_size",
+                                              "roi_size",
+                                              "roi_center",
+                                              "roi_start",
+                                              "roi_end",
+                                              "spatial_border",
+                                              "zoom",
+                                              "k"};
+  static const std::set<std::string> of_axes{"spatial_axis",
+                                             "spatial_axes",
+                                             "angle",
+                                             "rotate_params",
+                                             "shear_params",
+                                             "translate_params",
+                                             "scale_params"};
+  for (auto& [key, value] : transform.map) {
+    if (per_axis.count(key) != 0) turn_axes(value, dims);
+    if (of_axes.count(key) != 0)
+      refuse_bundle(value, fmt::format("{} of {} in a bundle: axes run the other way", key, name));
+  }
+  if (name == "LoadImaged") transform.set("spatial_dims", Node::make_integer(dims));
+  auto& entries = transform.map;
+  entries.erase(std::remove_if(entries.begin(),
+                               entries.end(),
+                               [](const auto& entry) {
+                                 return entry.first == "_disabled_" || entry.first == "_desc_" ||
+                                        entry.first == "_mode_";
+                               }),
+                entries.end());
+}
+
+/// Those of a Compose that are not switched off.
+std::vector<Node> steps_of(const BundleConfig& bundle, const char* key) {
+  const Node compose = bundle.get(key);
+  std::vector<Node> steps;
+  const Node* list = compose.is_map() ? compose.find_direct("transforms") : nullptr;
+  for (const Node& step : list == nullptr ? compose.list : list->list) {
+    const Node* disabled = step.is_map() ? step.find_direct("_disabled_") : nullptr;
+    if (disabled == nullptr || !disabled->as<bool>()) steps.push_back(step);
+  }
+  return steps;
+}
+
+Node window_args(const Node& inferer, int64_t dims) {
+  Node args = Node::make_map();
+  const std::string name = own_target(inferer);
+  if (name.empty() || name == "SimpleInferer") return args;
+  if (name != "SlidingWindowInferer" && name != "SlidingWindowInfererAdapt") {
+    refuse_bundle(inferer,
+                  fmt::format("the inferer '{}' is not one of ours; expected SlidingWindowInferer "
+                              "or SimpleInferer",
+                              printable(name)));
+  }
+  for (const char* key :
+       {"roi_size", "sw_batch_size", "overlap", "mode", "sigma_scale", "padding_mode", "cval"}) {
+    const Node* value = inferer.find_direct(key);
+    if (value == nullptr) continue;
+    turn_axes(args.set(key, *value), dims);
+  }
+  return args;
+}
+
+/// Masks that may overlap, instead of classes: postprocessing takes their logistic functions.
+bool is_multilabel(const BundleConfig& bundle) {
+  const Node* list = nullptr;
+  const Node post = bundle.get("postprocessing");
+  if (post.is_map()) list = post.find_direct("transforms");
+  for (const Node& step : list == nullptr ? post.list : list->list) {
+    if (own_target(step) == "Activationsd" && step.get<bool>("sigmoid", false)) return true;
+  }
+  return false;
+}
+
+/// A network that is registered here, with the bundle's weights.
+void open_network(Program& program, Node definition, const std::string& weights) {
+  for (const char* key : {"norm_name", "act_name", "deep_supervision", "deep_supr_num"}) {
+    auto& entries = definition.map;  // of DynUNet: ours has its defaults
+    entries.erase(
+        std::remove_if(
+            entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; }),
+        entries.end());
+  }
+  const std::shared_ptr<nn::Model> network = make<nn::Model>(definition);
+  nn::load_weights(weights, *network, true);
+  network->eval();
+  for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
+  program.fingerprint = fingerprint_of(*network, definition);
+  program.place = [network](c10::Device device) { nn::place(*network, device); };
+  program.forward = [network](const at::Tensor& windows) {
+    return std::vector<at::Tensor>{(*network)(windows)};
+  };
+}
+
+}  // namespace
+
+Program open_bundle(const std::string& path) {
+  std::error_code ignored;
+  const fs::path folder = path;
+  if (!fs::is_directory(folder, ignored))
+    throw DataError(path + ": a bundle in a ZIP archive: unpack it, and name its folder");
+  const fs::path metadata_file = folder / "configs" / "metadata.json";
+  if (!fs::exists(metadata_file, ignored)) {
+    throw DataError(path +
+                    ": a folder without configs/metadata.json; expected a bundle of MONAI, "
+                    "or a checkpoint");
+  }
+  const Node metadata = config::load_yaml(metadata_file.string());
+  const Node& inputs = metadata.at("network_data_format").at("inputs");
+  if (inputs.map.size() != 1)
+    refuse_bundle(inputs, fmt::format("{} inputs, expected one: the image", inputs.map.size()));
+  const Node& image = inputs.map[0].second;
+  const auto dims = static_cast<int64_t>(image.at("spatial_shape").list.size());
+  if (dims != 2 && dims != 3)
+    refuse_bundle(image.at("spatial_shape"), fmt::format("{} axes, expected 2 or 3", dims));
+
+  Node settings = Node::make_map();
+  for (const char* name : {"inference.json", "inference.yaml", "inference.yml"}) {
+    const fs::path file = folder / "configs" / name;
+    if (fs::exists(file, ignored)) {
+      settings = config::load_yaml(file.string());
+      break;
+    }
+  }
+  const BundleConfig bundle(std::move(settings));
+  Program program;
+  const fs::path script = folder / "models" / "model.ts", weights = folder / "models" / "model.pt";
+  if (fs::exists(script, ignored)) {
+    program = open_torchscript(script.string());
+    program.torchscript = nullptr;  // without the turned axes
+    program.config = Node::make_map();
+  } else if (fs::exists(weights, ignored) && bundle.has("network_def")) {
+    open_network(program, bundle.get("network_def"), weights.string());
+  } else {
+    throw DataError(path +
+                    ": neither models/model.ts nor models/model.pt with network_def in "
+                    "configs/inference.json");
+  }
+  program.spatial_dims = dims;
+  program.in_channels = image.get<int64_t>("num_channels");
+  std::vector<int64_t> order{0, 1};
+  for (int64_t d = dims; d > 0; --d) order.push_back(d + 1);
+  program.forward = [order, run = std::move(program.forward)](const at::Tensor& windows) {
+    std::vector<at::Tensor> outputs = run(windows.permute(order).contiguous());
+    for (at::Tensor& output : outputs) output = output.permute(order).contiguous();
+    return outputs;
+  };
+
+  Node task = Node::make_map(), transforms = Node::make_map(), data = Node::make_map(), list;
+  list.kind = config::Kind::list;
+  std::string x_key = "image";
+  for (Node& step : steps_of(bundle, "preprocessing")) {
+    adapt_transform(step, dims);
+    if (own_target(step) == "LoadImaged") {
+      const auto keys = step.at("keys").is_container()
+                            ? step.get<std::vector<std::string>>("keys")
+                            : std::vector<std::string>{step.get<std::string>("keys")};
+      if (!keys.empty()) x_key = keys[0];
+    }
+    list.list.push_back(std::move(step));
+  }
+  task.set("x_key", Node::make_string(x_key));
+  task.set("y_key", Node::make_string("pred"));
+  Node multilabel;
+  multilabel.kind = config::Kind::boolean;
+  multilabel.boolean = is_multilabel(bundle);
+  task.set("multilabel", multilabel);
+  task.set("inference_args", window_args(bundle.get("inferer"), dims));
+  program.config.set("task", std::move(task));
+  if (!list.list.empty()) {
+    transforms.set("valid", std::move(list));
+    data.set("transforms", std::move(transforms));
+    program.config.set("data", std::move(data));
+  }
+  return program;
 }
 
 }  // namespace cytra::inference

@@ -190,6 +190,7 @@ LoadedModel complete(const std::string& path,
     set_default(all, "patch_shape", list_node({}));
   set_default(all, "task.inference_args.roi_size", list_node(window));
   model.fingerprint = program.fingerprint;
+  model.torchscript = std::move(program.torchscript);
   model.place = std::move(program.place);
   model.forward = [path, run = std::move(program.forward)](const at::Tensor& windows) {
     try {

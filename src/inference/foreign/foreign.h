@@ -21,6 +21,7 @@ ModelKind kind_of(const std::string& path);
 /// What a file of another framework computes, and what it says of itself.
 struct Program {
   Forward forward;
+  std::function<std::string()> torchscript;
   std::function<void(c10::Device)> place;
   int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
   std::vector<int64_t> window;                     // the only sides it takes; empty: not known
@@ -30,8 +31,9 @@ struct Program {
 
 Program open_torchscript(const std::string& path);
 Program open_aoti(const std::string& path);
-/// Its transforms, sliding window and classes become ours.
-LoadedModel open_bundle(const std::string& path);
+/// Its transforms, sliding window and classes become ours. Throws: ConfigError with the place of
+/// what is not known here.
+Program open_bundle(const std::string& path);
 
 /// The program as a model: what neither it nor `config` (task.model.{in_channels, spatial_dims,
 /// divisor}) says is found by trying it out. Throws: DataError when no windows fit, naming the keys
@@ -43,6 +45,9 @@ LoadedModel complete(const std::string& path,
 /// The files of a ZIP archive whose name ends so: "constants.pkl", by their whole names. What is
 /// compressed is unpacked. Throws: DataError.
 std::map<std::string, std::string> unpack(const std::string& path, const std::string& ending);
+
+/// Of a network's weights, and of the options it was made with.
+std::string fingerprint_of(const nn::Model& network, const config::Node& model);
 
 /// What torch says, without places in its sources.
 std::string brief(const std::exception& error);

@@ -1,4 +1,5 @@
 // TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
+#include <sstream>
 #include <unordered_map>
 
 #include <ATen/ATen.h>
@@ -96,6 +97,7 @@ Program open_torchscript(const std::string& path) {
     refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
   }
   module.eval();
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   const auto method = module.find_method("forward");
   if (!method) refuse_torchscript(path, "TorchScript without forward()");
   expect_one_input(path, method->function().getSchema());
@@ -124,6 +126,11 @@ Program open_torchscript(const std::string& path) {
     std::vector<at::Tensor> outputs;
     add_outputs(path, module.forward({windows}), outputs);
     return outputs;
+  };
+  program.torchscript = [module] {
+    std::ostringstream bytes;
+    module.save(bytes);
+    return bytes.str();
   };
   program.place = [module](c10::Device device) mutable { module.to(device); };
   return program;

@@ -41,7 +41,7 @@ TEST(TorchScript, ComputesWhatPyTorchDoes) {
   for (const ForeignCase& one : {ForeignCase{"traced.pt", 2, 3, 2, {4, 4}},
                                  ForeignCase{"frozen.pt", 2, 3, 2, {4, 4}},
                                  ForeignCase{"control flow.pt", 2, 3, 3, {1, 1, 1}},
-                                 ForeignCase{"one_size.pt", 1, 2, 2, {64, 64}}}) {
+                                 ForeignCase{"one_size.pt", 1, 1, 2, {64, 64}}}) {
     SCOPED_TRACE(one.name);
     const std::string name = one.name;
     const LoadedModel model = load_foreign(kModels + name);

@@ -1,0 +1,16 @@
+#pragma once
+// How an operator of ATen, by its name, becomes nodes of ONNX.
+#include <string>
+#include <unordered_map>
+
+#include "perf/onnx/graph.h"
+
+namespace cytra::perf::onnx {
+
+using Rule = void (*)(Graph& graph, const Node& node);
+using Rules = std::unordered_map<std::string, Rule>;
+
+const Rules& layer_rules();
+const Rules& value_rules();
+
+}  // namespace cytra::perf::onnx

@@ -1,0 +1,108 @@
+// Models of others in predict and export_model: tests/golden/make_models.py.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "io/reader.h"
+#include "io/safetensors.h"
+#include "tests/support/program.h"
+
+namespace cytra {
+namespace {
+
+using test::Outcome;
+using test::shell;
+
+const std::string kGolden = CYTRA_SOURCE_DIR "/tests/golden/models/";
+
+std::string value_in(const std::string& text, const std::string& key) {
+  for (const std::string& line : split(text, '\n')) {
+    if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+  }
+  return "";
+}
+
+std::vector<float> floats(const void* data, std::size_t bytes) {
+  std::vector<float> values(bytes / sizeof(float));
+  std::memcpy(values.data(), data, bytes);
+  return values;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
+  return largest;
+}
+
+/// The logits that `checkpoint` predicts of an image.
+std::vector<float> logits_of(const std::string& checkpoint,
+                             const std::string& image,
+                             const std::string& more = "") {
+  const test::TmpDir dir;
+  const Outcome outcome =
+      shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint + "' 'data.path=" + image +
+            "' trainer.accelerator=cpu predict.save=logits predict.format=npy "
+            "'paths.output_dir=" +
+            (dir / "out") + "' " + more);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  if (outcome.code != 0) return {};
+  const io::Image values = io::read_image(value_in(outcome.out, "prediction"));
+  return floats(values.pixels.data(), values.pixels.size());
+}
+
+TEST(ModelsOfOthers, ABundlePredictsAsMonaiDoes) {
+  const io::SafetensorsFile expected(kGolden + "expected.safetensors");
+  const io::TensorView& logits = expected.tensors().at("bundle/logits");
+  const std::vector<float> got = logits_of(kGolden + "a bundle", kGolden + "image.nii.gz");
+  EXPECT_LT(largest_difference(got, floats(logits.data, logits.bytes)), 1e-5);
+}
+
+TEST(ModelsOfOthers, ACheckpointTwiceIsTheSameAsOnce) {
+  const std::string bundle = kGolden + "a bundle", image = kGolden + "image.nii.gz";
+  EXPECT_LT(largest_difference(logits_of("[" + bundle + "," + bundle + "]", image),
+                               logits_of(bundle, image)),
+            1e-6);
+}
+
+TEST(ModelsOfOthers, AreExported) {
+  const test::TmpDir dir;
+  const auto export_as = [&](const std::string& model, const std::string& format) {
+    return shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + kGolden + model +
+                 "' format=" + format + " 'output=" + (dir / "a model") + "'");
+  };
+  const Outcome onnx = export_as("traced.pt", "onnx");
+  EXPECT_EQ(onnx.code, 0) << onnx.err;
+  const std::string bytes = read_file(dir / "a model");
+  EXPECT_NE(bytes.find("ConvTranspose"), std::string::npos);
+  EXPECT_NE(bytes.find("cytra_version"), std::string::npos);
+  for (const auto& [model, format, said] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"control flow.pt", "onnx", "this model has no form in ONNX here: "},
+           {"traced.pt", "safetensors", "expected torchscript or onnx"},
+           {"a bundle", "onnx", "it is run, not exported"}}) {
+    const Outcome outcome = export_as(model, format);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+    EXPECT_EQ(read_file(dir / "a model"), bytes) << "what was there is gone";
+  }
+}
+
+TEST(ModelsOfOthers, WhatIsNoneIsOneLineAndExitCodeTwo) {
+  for (const char* name :
+       {"cut.pt", "two_inputs.pt", "saving.pt", "image.nii.gz", ".", "no such.pt"}) {
+    const Outcome outcome = shell(
+        "\"$BIN/predict\" data.path=a.tif trainer.accelerator=cpu "
+        "'checkpoint.ckpt_path=" +
+        kGolden + name + "'");
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(outcome.err.find("error: " + kGolden + name), 0U) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace cytra
