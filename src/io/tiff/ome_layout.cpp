@@ -20,7 +20,7 @@ struct TiffData {
   Attributes attributes;
   std::string uuid, file;  // of the file that holds the pages, when they are given
 };
-struct OmeImage {
+struct OmeXmlImage {
   Attributes pixels;
   std::vector<std::string> channel_names;  // of each Channel
   std::string samples;                     // SamplesPerPixel of the first
@@ -42,7 +42,7 @@ class OmeLayout {
       is_one_file_ = false;
     }
     const TiffData* one = nullptr;
-    for (const OmeImage& image : images_) {
+    for (const OmeXmlImage& image : images_) {
       for (const TiffData& data : image.data) {
         if (one == nullptr) one = &data;
         is_one_file_ = is_one_file_ && data.uuid == one->uuid && data.file == one->file;
@@ -148,7 +148,7 @@ class OmeLayout {
   }
 
   /// The planes of an image in several files; their pages are known when they are read.
-  void read_set(const OmeImage& image) {
+  void read_set(const OmeXmlImage& image) {
     constexpr int64_t kMostPlanes = 1 << 20;
     samples_ = image.samples.empty() ? 1 : whole_number(path_, "SamplesPerPixel", image.samples);
     if (samples_ < 1 || samples_ > UINT16_MAX) fail("has no samples per pixel");
@@ -175,7 +175,7 @@ class OmeLayout {
     read_names_and_sizes(image);
   }
 
-  void read_image(const OmeImage& image, int64_t first) {
+  void read_image(const OmeXmlImage& image, int64_t first) {
     const bool is_set = std::any_of(
         image.data.begin(), image.data.end(), [&](const auto& data) { return is_elsewhere(data); });
     if (is_set) return read_set(image);
@@ -215,7 +215,7 @@ class OmeLayout {
     place(path_, named(path_, selection_.axes, axes), count, layout_);
   }
 
-  void read_names_and_sizes(const OmeImage& image) {
+  void read_names_and_sizes(const OmeXmlImage& image) {
     const Attributes& pixels = image.pixels;
     if (selection_.axes.empty()) layout_.channel_names = image.channel_names;
     constexpr const char* kSides[] = {"PhysicalSizeZ", "PhysicalSizeY", "PhysicalSizeX"};
@@ -278,7 +278,7 @@ class OmeLayout {
   const std::vector<TiffPage>& pages_;
   const Selection& selection_;
   std::string uuid_, metadata_file_;
-  std::vector<OmeImage> images_;
+  std::vector<OmeXmlImage> images_;
   bool is_one_file_ = true;
   int64_t samples_ = 1, mapped_ = 0;
   TiffLayout own_;  // with the axes' own names: of them TiffData speaks
