@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "config/registry.h"
 #include "inference/averages.h"
+#include "inference/engine.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
@@ -69,6 +70,21 @@ TEST_F(TrainedModelTest, SeveralAreAveraged) {
   at::Tensor sum = at::zeros({1, 3, 8, 8});
   for (const LoadedModel& model : models) sum += model.forward(windows)[0];
   EXPECT_LT(test::max_difference(mean_of(models).forward(windows).at(0), sum / 3), 1e-6);
+}
+
+TEST_F(TrainedModelTest, EnginesRunIt) {
+  const auto models =
+      load({write_model("a.safetensors", kSmall), write_model("b.safetensors", kSmall)});
+  for (const LoadedModel& model : models) model.place(c10::kCPU);
+  const LoadedModel mean = mean_of(models);
+  const at::InferenceMode inference_mode;
+  const at::Tensor windows = at::rand({2, 1, 16, 16});
+  for (const auto& forward : {models[0].forward, mean.forward}) {
+    EngineOptions options;
+    options.backend = "torchscript";
+    const auto engine = make_engine({forward}, options, windows);
+    EXPECT_LT(test::max_difference(engine->run(windows).at(0), forward(windows).at(0)), 1e-4);
+  }
 }
 
 TEST_F(TrainedModelTest, ModelsThatDifferAreNotAveraged) {
