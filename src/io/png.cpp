@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
-#include <stdexcept>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -11,9 +11,9 @@
 #include <png.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/stored.h"
 
 // libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
 // longer is in Coder, and the functions that call setjmp have no locals with a destructor.
@@ -23,9 +23,7 @@ namespace {
 struct Coder {
   png_structp png = nullptr;
   png_infop info = nullptr;
-  bool is_reading = true;
-  std::string_view file;  // that is read
-  std::string bytes;      // that are written
+  std::string_view file;
   std::size_t position = 0;
   char error[200] = "";
   std::vector<unsigned char> pixels;  // interleaved
@@ -33,13 +31,7 @@ struct Coder {
   uint32_t width = 0, height = 0;
   int depth = 8, colour = PNG_COLOR_TYPE_GRAY, samples = 1;
 
-  ~Coder() {
-    if (is_reading) {
-      png_destroy_read_struct(&png, &info, nullptr);
-    } else {
-      png_destroy_write_struct(&png, &info);
-    }
-  }
+  ~Coder() { png_destroy_read_struct(&png, &info, nullptr); }
   std::size_t row_bytes() const {
     return std::size_t{width} * static_cast<std::size_t>(samples * depth / 8);
   }
@@ -62,18 +54,6 @@ void read_png_bytes(png_structp png, png_bytep into, std::size_t count) {
   std::memcpy(into, coder.file.data() + coder.position, count);
   coder.position += count;
 }
-
-void write_bytes(png_structp png, png_bytep from, std::size_t count) {
-  bool has_memory = true;
-  try {
-    static_cast<Coder*>(png_get_io_ptr(png))
-        ->bytes.append(reinterpret_cast<const char*>(from), count);
-  } catch (const std::bad_alloc&) {
-    has_memory = false;
-  }
-  if (!has_memory) png_error(png, "out of memory");
-}
-void flush_bytes(png_structp) {}
 
 bool read_png_header(Coder& coder) {
   coder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &coder, keep_png_error, drop_warning);
@@ -110,123 +90,18 @@ bool read_png_rows(Coder& coder) {
   return true;
 }
 
-bool begin_png(Coder& coder) {
-  coder.is_reading = false;
-  coder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &coder, keep_png_error, drop_warning);
-  if (coder.png == nullptr || (coder.info = png_create_info_struct(coder.png)) == nullptr)
-    throw std::bad_alloc();
+/// As many as coder.rows are; not of interlaced files.
+bool read_next_rows(Coder& coder) {
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
-  png_set_write_fn(coder.png, &coder, write_bytes, flush_bytes);
-  png_set_IHDR(coder.png,
-               coder.info,
-               coder.width,
-               coder.height,
-               coder.depth,
-               coder.colour,
-               PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
-  png_write_info(coder.png, coder.info);
-  if (coder.depth == 16) png_set_swap(coder.png);
+  png_read_rows(coder.png, coder.rows.data(), nullptr, static_cast<png_uint_32>(coder.rows.size()));
   return true;
 }
 
-bool write_png_rows(Coder& coder) {
+bool read_png_end(Coder& coder) {
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
-  png_write_rows(coder.png, coder.rows.data(), static_cast<png_uint_32>(coder.rows.size()));
+  png_read_end(coder.png, nullptr);
   return true;
 }
-
-bool end_png(Coder& coder) {
-  if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
-  png_write_end(coder.png, nullptr);
-  return true;
-}
-
-/// Bytes of a PNG file, row by row.
-class PngEncoder {
- public:
-  explicit PngEncoder(const ImageInfo& info) {
-    coder_.width = static_cast<uint32_t>(info.shape[3]);
-    coder_.height = static_cast<uint32_t>(info.shape[2]);
-    coder_.depth = info.dtype == Dtype::u16 ? 16 : 8;
-    coder_.samples = static_cast<int>(info.shape[0]);
-    coder_.colour = info.shape[0] == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
-    check(begin_png(coder_));
-  }
-  void add(const Image& rows) {
-    const auto height = static_cast<std::size_t>(rows.shape[2]);
-    coder_.pixels.resize(height * coder_.row_bytes());
-    const std::size_t size = size_of(rows.dtype),
-                      samples = static_cast<std::size_t>(coder_.samples),
-                      count = rows.pixels.size() / size / samples;
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t s = 0; s < samples; ++s) {
-        std::memcpy(coder_.pixels.data() + (i * samples + s) * size,
-                    rows.pixels.data() + (s * count + i) * size,
-                    size);
-      }
-    }
-    coder_.rows.resize(height);
-    for (std::size_t y = 0; y < height; ++y)
-      coder_.rows[y] = coder_.pixels.data() + y * coder_.row_bytes();
-    check(write_png_rows(coder_));
-  }
-  void end() { check(end_png(coder_)); }
-  /// What has come since the last time.
-  std::string take() { return std::exchange(coder_.bytes, {}); }
-
- private:
-  void check(bool is_done) const {
-    if (!is_done) throw IoError(std::string("a PNG can't be made: ") + coder_.error);
-  }
-  Coder coder_;
-};
-
-class PngWriter final : public ImageWriter {
- public:
-  PngWriter(const std::string& path, const ImageInfo& info)
-      : ImageWriter(path, info), encoder_(info), file_(path) {}
-
- private:
-  void put(int64_t, const Image& rows) override {
-    encoder_.add(rows);
-    file_.write(encoder_.take());
-  }
-  void close() override {
-    encoder_.end();
-    file_.write(encoder_.take());
-    file_.commit();
-  }
-  PngEncoder encoder_;
-  AtomicFile file_;
-};
-
-bool fits_png(const ImageInfo& info) {
-  return info.shape[1] == 1 && (info.shape[0] == 1 || info.shape[0] == 3) &&
-         (info.dtype == Dtype::u8 || info.dtype == Dtype::u16);
-}
-
-std::unique_ptr<ImageWriter> create_png(const std::string& path,
-                                        const ImageInfo& info,
-                                        const OutputOptions&) {
-  constexpr int64_t kLongest = 1'000'000;  // libpng's limit
-  if (!fits_png(info) || std::max(info.shape[2], info.shape[3]) > kLongest) {
-    throw DataError(
-        fmt::format("{}: {} x {} x {} x {} (C, Z, Y, X) pixels of {}, expected of a PNG one plane "
-                    "of one or three "
-                    "channels, uint8 or uint16, at most {} a side; choose OME-TIFF",
-                    path,
-                    info.shape[0],
-                    info.shape[1],
-                    info.shape[2],
-                    info.shape[3],
-                    name_of(info.dtype),
-                    kLongest));
-  }
-  return std::make_unique<PngWriter>(path, info);
-}
-const bool png_is_written = add_output({".png"}, create_png);
 
 [[noreturn]] void fail_png(const std::string& path, const Coder& coder) {
   throw DataError(fmt::format(
@@ -266,6 +141,104 @@ Image decode_png(const std::string& path, const std::string& bytes) {
   return image;
 }
 
+/// A file that is not interlaced, from the first row to the last.
+class PngRows {
+ public:
+  PngRows(const std::string& path, const std::string& bytes) : path_(path) {
+    coder_.file = bytes;
+    info_of_png(path, coder_);
+  }
+  int64_t next() const { return next_; }
+  /// Those in front of `row` are passed. `planes`: where each of `channels` goes.
+  void read(int64_t row,
+            int64_t count,
+            int64_t x,
+            int64_t width,
+            const std::vector<int64_t>& channels,
+            std::vector<unsigned char*> planes) {
+    const std::size_t bytes = coder_.row_bytes();
+    const auto most = std::max<int64_t>(1, static_cast<int64_t>(kRead / bytes));
+    const StoredType type{'u', coder_.depth, false};
+    const auto pixel = static_cast<std::ptrdiff_t>(type.size()) * coder_.samples;
+    for (int64_t some; next_ < row + count; next_ += some) {
+      const bool is_wanted = next_ >= row;
+      some = std::min(most, (is_wanted ? row + count : row) - next_);
+      coder_.pixels.resize(static_cast<std::size_t>(some) * bytes);
+      coder_.rows.resize(static_cast<std::size_t>(some));
+      for (std::size_t i = 0; i < coder_.rows.size(); ++i)
+        coder_.rows[i] = coder_.pixels.data() + i * bytes;
+      if (!read_next_rows(coder_)) fail_png(path_, coder_);
+      for (int64_t i = 0; is_wanted && i < some; ++i) {
+        for (std::size_t c = 0; c < channels.size(); ++c) {
+          const unsigned char* from = coder_.rows[static_cast<std::size_t>(i)] + x * pixel +
+                                      channels[c] * static_cast<std::ptrdiff_t>(type.size());
+          convert(path_, type, from, pixel, width, planes[c]);
+          planes[c] += static_cast<std::size_t>(width) * type.size();
+        }
+      }
+    }
+    if (next_ == int64_t{coder_.height} && !read_png_end(coder_)) fail_png(path_, coder_);
+  }
+
+ private:
+  static constexpr std::size_t kRead = std::size_t{1} << 20;
+  const std::string& path_;
+  Coder coder_;
+  int64_t next_ = 0;
+};
+
+/// A large one: row by row, or all of it at once.
+class LargePng final : public ImageReader {
+ public:
+  LargePng(const std::string& path,
+           std::string bytes,
+           const ImageInfo& info,
+           const Selection& selection)
+      : path_(path), bytes_(std::move(bytes)) {
+    info_ = info;
+    chosen_ = select(path_, selection, info_);
+  }
+
+  Image read(const Region& region) const override {
+    const Region part = within(region, info_.shape, path_);
+    if (part.size[1] == info_.shape[2]) {
+      PngRows rows(path_, bytes_);
+      return read_from(rows, part);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!kept_.pixels.empty()) return crop(kept_, part, path_);
+    if (rows_ == nullptr || rows_->next() > part.begin[1]) {
+      rows_ = std::make_unique<PngRows>(path_, bytes_);
+      if (++begins_ > kMostBegins) {
+        kept_ = read_from(*rows_, within({}, info_.shape, path_));
+        rows_.reset();
+        return crop(kept_, part, path_);
+      }
+    }
+    return read_from(*rows_, part);
+  }
+
+ private:
+  Image read_from(PngRows& rows, const Region& part) const {
+    Image image = allocate_part(path_, info_, part, bytes_.size());
+    rows.read(part.begin[1],
+              part.size[1],
+              part.begin[2],
+              part.size[2],
+              chosen_.channels,
+              channels_of(image));
+    return image;
+  }
+
+  static constexpr int kMostBegins = 8;
+  std::string path_, bytes_;
+  Chosen chosen_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::unique_ptr<PngRows> rows_;
+  mutable Image kept_;  // of who goes back and forth
+  mutable int begins_ = 0;
+};
+
 }  // namespace
 
 bool is_png(const std::string& head, const std::string&) {
@@ -273,25 +246,17 @@ bool is_png(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& selection) {
-  const auto bytes = std::make_shared<std::string>(read_input(path));
+  constexpr std::size_t kLarge = std::size_t{64} << 20;
+  std::string bytes = read_input(path);
   Coder coder;
-  coder.file = *bytes;
+  coder.file = bytes;
   const ImageInfo info = info_of_png(path, coder);
+  const bool is_by_row = png_get_interlace_type(coder.png, coder.info) == PNG_INTERLACE_NONE;
+  if (is_by_row && coder.height * coder.row_bytes() > kLarge)
+    return std::make_unique<LargePng>(path, std::move(bytes), info, selection);
+  const auto kept = std::make_shared<std::string>(std::move(bytes));
   return std::make_unique<WholeReader>(
-      path, info, selection, [path, bytes] { return decode_png(path, *bytes); });
-}
-
-std::string encode_png(const Image& image) {
-  const ImageInfo info = writable_info(image);
-  if (!fits_png(info)) throw std::logic_error("a PNG holds a 2D image of 8 or 16 bit, grey or RGB");
-  PngEncoder encoder(info);
-  encoder.add(image);
-  encoder.end();
-  return encoder.take();
-}
-
-void write_png(const std::string& path, const Image& image) {
-  write_file(path, encode_png(image));
+      path, info, selection, [path, kept] { return decode_png(path, *kept); });
 }
 
 }  // namespace cytra::io

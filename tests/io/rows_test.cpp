@@ -158,6 +158,36 @@ TEST(Rows, OfPackedNifti) {
   EXPECT_THROW(open_image(folder / "b.nii.gz")->read({{40, 0, 0}, {2, -1, -1}}), DataError);
 }
 
+TEST(Rows, OfALargePng) {
+  const Folder folder;
+  const Image image = ramp(Dtype::u16, {3, 1, 2500, 5000});
+  write_png(folder / "a.png", image);  // 75 MB
+  const auto file = static_cast<int64_t>(std::filesystem::file_size(folder / "a.png"));
+  int64_t peak = 0;
+  EXPECT_LT(read_by(folder / "a.png", image, 200, peak), 3);
+  if (heap::is_counted) {
+    EXPECT_LT(peak, 20 << 20);
+    const heap::Peak whole;
+    read_image(folder / "a.png");
+    EXPECT_LT(whole.bytes(), (84 << 20) + file);  // once
+  }
+  const auto reader = open_image(folder / "a.png", {0, 0, -1, {2, 0}});
+  for (int i = 0; i < 12; ++i) {
+    const Region box{{0, 1500 - 100 * i, 20}, {1, 50, 700}};
+    const Image all = crop(image, box, ""), part = reader->read(box);
+    const auto plane = static_cast<std::ptrdiff_t>(part.pixels.size() / 2);
+    EXPECT_TRUE(std::equal(
+        part.pixels.begin(), part.pixels.begin() + plane, all.pixels.begin() + 2 * plane));
+    EXPECT_TRUE(std::equal(part.pixels.begin() + plane, part.pixels.end(), all.pixels.begin()));
+  }
+  std::string bytes = bytes_of(folder / "a.png");
+  put(folder / "b.png", bytes.substr(0, bytes.size() / 2));
+  const auto damaged = open_image(folder / "b.png");
+  EXPECT_NO_THROW(damaged->read({{0, 0, 0}, {1, 50, -1}}));
+  EXPECT_THROW(damaged->read({{0, image.shape[2] - 10, 0}, {1, 10, -1}}), DataError);
+  EXPECT_THROW(damaged->read({}), DataError);
+}
+
 int64_t resident_file_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
