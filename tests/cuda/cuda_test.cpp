@@ -1,5 +1,6 @@
 // The same on a GPU as on the CPU. Skipped without one; with CYTRA_REQUIRE_GPU=1 that is a failure.
 #include <cstdlib>
+#include <map>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -9,6 +10,7 @@
 #include "data/batch.h"
 #include "data/batch_transform.h"
 #include "data/device_feed.h"
+#include "inference/engine.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -58,6 +60,31 @@ class Cuda : public ::testing::Test {
     return test::max_difference(logits.cpu(), image.tensor("image_logits"));
   }
 };
+
+TEST_F(Cuda, EnginesGiveEagersValues) {
+  const auto model = make<nn::Model>("{_target_: DynUNet, filters: [4, 8, 16]}");
+  model->eval();
+  for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+  nn::place(*model, at::kCUDA);
+  inference::EngineModel engine_model{
+      [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }, at::kCUDA};
+  for (const auto& [mode, text] : std::map<std::string, std::string>{
+           {"default", "TorchScript, float32"},
+           {"reduce-overhead", "CUDA graph, float32"},
+           {"max-autotune", "TorchScript in a CUDA graph, float32"}}) {
+    inference::EngineOptions options;
+    options.compile_model = true;
+    options.compile_mode = mode;
+    const auto engine = inference::make_engine(
+        engine_model, options, at::randn({3, 1, 32, 32}, at::device(at::kCUDA)));
+    EXPECT_EQ(engine->text(), text);
+    for (const int64_t count : {3, 2, 7, 3}) {
+      const at::Tensor windows = at::randn({count, 1, 32, 32}, at::device(at::kCUDA));
+      const c10::InferenceMode inference_mode;
+      EXPECT_LT(test::max_difference(engine->run(windows)[0].cpu(), (*model)(windows).cpu()), 1e-4);
+    }
+  }
+}
 
 TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {
   for (const char* topic : {"dynunet_2d", "dynunet_3d"})
