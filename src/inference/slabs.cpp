@@ -130,14 +130,19 @@ class WindowRun {
                                                           : at::MemoryFormat::ChannelsLast;
       buffer_ = make_room(shape_, image_device_, format);
     }
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t w = (first + i) % per_image_;
-      ops::gather(road.image((first + i) / per_image_, w / per_row_),
-                  grid_,
-                  w,
-                  options_.cval,
-                  as_zyx(buffer_.select(0, i), layout_.roi.size()));
+    const at::Tensor windows = as_zyx(buffer_, layout_.roi.size());
+    for (int64_t begin = first; begin < first + count;) {
+      const int64_t stop = end_of_row(begin, first + count);
+      const at::Tensor image = road.image(begin / per_image_, begin % per_image_ / per_row_);
+      const at::Tensor part = windows.narrow(0, begin - first, stop - begin);
+      ops::gather(image, grid_, begin % per_image_, options_.cval, part);
+      begin = stop;
     }
+  }
+
+  /// Of the windows from `begin` on, those along the same rows.
+  int64_t end_of_row(int64_t begin, int64_t end) const {
+    return std::min(end, (begin / per_row_ + 1) * per_row_);
   }
 
   std::vector<at::Tensor> predict(const Forward& model, int64_t begin, int64_t count) {
@@ -174,7 +179,7 @@ class WindowRun {
     for (at::Tensor& values : made) values = as_zyx(values.to(sums_device_), layout_.roi.size());
     const int64_t end = first + made[0].size(0);
     for (int64_t begin = first; begin < end;) {
-      const int64_t stop = std::min(end, (begin / per_row_ + 1) * per_row_);  // of this row
+      const int64_t stop = end_of_row(begin, end);
       const int64_t n = begin / per_image_;
       for (std::size_t o = 0; o < made.size(); ++o) {
         ops::accumulate(made[o].narrow(0, begin - first, stop - begin),

@@ -38,13 +38,13 @@ struct WindowGrid {
 /// The weights of a window (z,y,x) float32, on a CPU.
 at::Tensor window_map(const WindowGrid& grid);
 
-/// Copies window w of an image into `window`.
-/// Shape: image (C,L,Y,X), row z at z modulo L, any type; window (C,z,y,x) float32.
+/// Copies windows first, first+1, ... of an image into `windows`.
+/// Shape: image (C,L,Y,X), row z at z modulo L, any type; windows (S,C,z,y,x) float32.
 void gather(const at::Tensor& image,
             const WindowGrid& grid,
-            int64_t w,
+            int64_t first,
             double pad_value,
-            const at::Tensor& window);
+            const at::Tensor& windows);
 
 /// Adds the predictions of windows first, first+1, ... to `sums`, with their weights. What none of
 /// the windows before covers is set, so sums may begin with any values.

@@ -42,49 +42,59 @@ struct WindowWeights {
 template <class T>
 void gather_as(const at::Tensor& image,
                const WindowGrid& grid,
-               int64_t w,
+               int64_t first,
                float pad_value,
-               const at::Tensor& window) {
-  const std::array<int64_t, 3> place = grid.place(w);
-  std::array<const int64_t*, 3> source{};
-  for (std::size_t d = 0; d < 3; ++d) {
-    const WindowAxis& axis = grid.axes[d];
-    source[d] = axis.source.data() + axis.starts[static_cast<std::size_t>(place[d])];
+               const at::Tensor& windows) {
+  struct Window {
+    std::array<const int64_t*, 3> source;  // where its voxels come from, per axis
+    WindowBox box;
+  };
+  std::vector<Window> all;
+  for (int64_t w = first; w < first + windows.size(0); ++w) {
+    Window& window = all.emplace_back(Window{{}, box_of(grid, w)});
+    const std::array<int64_t, 3> place = grid.place(w);
+    for (std::size_t d = 0; d < 3; ++d) {
+      const WindowAxis& axis = grid.axes[d];
+      window.source[d] = axis.source.data() + axis.starts[static_cast<std::size_t>(place[d])];
+    }
   }
   const T* from = image.const_data_ptr<T>();
-  float* to = window.mutable_data_ptr<float>();
-  const int64_t channels = window.size(0), depth = window.size(1), height = window.size(2);
-  const int64_t width = window.size(3), stride = window.stride(3), length = image.size(1);
-  const WindowBox box = box_of(grid, w);
-  const int64_t skip = box.skip[2], run = box.to[2] - box.from[2];  // within the image
-  at::parallel_for(
-      0,
-      channels * depth * height,
-      std::max<int64_t>(1, kWork / width),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t y = row % height, z = row / height % depth, c = row / height / depth;
-          float* line = to + c * window.stride(0) + z * window.stride(1) + y * window.stride(2);
-          if (source[0][z] < 0 || source[1][y] < 0) {
-            for (int64_t x = 0; x < width; ++x) line[x * stride] = pad_value;
-            continue;
-          }
-          const T* found = from + c * image.stride(0) + source[0][z] % length * image.stride(1) +
-                           source[1][y] * image.stride(2);
-          const auto at_edge = [=](int64_t x) {
-            const int64_t place = source[2][x];
-            line[x * stride] = place < 0 ? pad_value : static_cast<float>(found[place]);
-          };
-          for (int64_t x = 0; x < skip; ++x) at_edge(x);
-          const T* inside = found + box.from[2];
-          float* copy = line + skip * stride;
-          if (stride == 1 && std::is_same_v<T, float>)
-            std::memcpy(copy, inside, static_cast<std::size_t>(run) * sizeof(float));
-          else
-            for (int64_t x = 0; x < run; ++x) copy[x * stride] = static_cast<float>(inside[x]);
-          for (int64_t x = skip + run; x < width; ++x) at_edge(x);
-        }
-      });
+  float* to = windows.mutable_data_ptr<float>();
+  const int64_t channels = windows.size(1), depth = windows.size(2), height = windows.size(3);
+  const int64_t width = windows.size(4), stride = windows.stride(4), length = image.size(1);
+  const auto copy_row = [&](int64_t s, int64_t c, int64_t z, int64_t y) {
+    const auto& [source, box] = all[static_cast<std::size_t>(s)];
+    float* line = to + s * windows.stride(0) + c * windows.stride(1) + z * windows.stride(2) +
+                  y * windows.stride(3);
+    if (source[0][z] < 0 || source[1][y] < 0) {
+      for (int64_t x = 0; x < width; ++x) line[x * stride] = pad_value;
+      return;
+    }
+    const T* found = from + c * image.stride(0) + source[0][z] % length * image.stride(1) +
+                     source[1][y] * image.stride(2);
+    const auto copy_edge = [&, along = source[2]](int64_t begin, int64_t end) {
+      for (int64_t x = begin; x < end; ++x)
+        line[x * stride] = along[x] < 0 ? pad_value : static_cast<float>(found[along[x]]);
+    };
+    const int64_t skip = box.skip[2], run = box.to[2] - box.from[2];  // within the image
+    const T* inside = found + box.from[2];
+    float* copy = line + skip * stride;
+    copy_edge(0, skip);
+    if (stride == 1 && std::is_same_v<T, float>)
+      std::memcpy(copy, inside, static_cast<std::size_t>(run) * sizeof(float));
+    else
+      for (int64_t x = 0; x < run; ++x) copy[x * stride] = static_cast<float>(inside[x]);
+    copy_edge(skip + run, width);
+  };
+  const int64_t rows = windows.size(0) * channels * depth * height;
+  at::parallel_for(0, rows, std::max<int64_t>(1, kWork / width), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      copy_row(row / height / depth / channels,
+               row / height / depth % channels,
+               row / height % depth,
+               row % height);
+    }
+  });
 }
 
 template <class T>
@@ -230,26 +240,26 @@ void sum_weights(const WindowGrid& grid, int64_t z, int64_t y, std::vector<float
 
 void gather(const at::Tensor& image,
             const WindowGrid& grid,
-            int64_t w,
+            int64_t first,
             double pad_value,
-            const at::Tensor& window) {
+            const at::Tensor& windows) {
   const at::Tensor from = image.stride(3) == 1 || image.size(3) == 1 ? image : image.contiguous();
   const auto pad = static_cast<float>(pad_value);
   switch (from.scalar_type()) {
     case at::kFloat:
-      return gather_as<float>(from, grid, w, pad, window);
+      return gather_as<float>(from, grid, first, pad, windows);
     case at::kHalf:
-      return gather_as<at::Half>(from, grid, w, pad, window);
+      return gather_as<at::Half>(from, grid, first, pad, windows);
     case at::kBFloat16:
-      return gather_as<at::BFloat16>(from, grid, w, pad, window);
+      return gather_as<at::BFloat16>(from, grid, first, pad, windows);
     case at::kByte:
-      return gather_as<uint8_t>(from, grid, w, pad, window);
+      return gather_as<uint8_t>(from, grid, first, pad, windows);
     case at::kUInt16:
-      return gather_as<uint16_t>(from, grid, w, pad, window);
+      return gather_as<uint16_t>(from, grid, first, pad, windows);
     case at::kShort:
-      return gather_as<int16_t>(from, grid, w, pad, window);
+      return gather_as<int16_t>(from, grid, first, pad, windows);
     default:
-      return gather_as<float>(from.to(at::kFloat), grid, w, pad, window);
+      return gather_as<float>(from.to(at::kFloat), grid, first, pad, windows);
   }
 }
 

@@ -16,9 +16,9 @@ WindowBox box_of(const WindowGrid& grid, int64_t w);
 namespace cpu {
 void gather(const at::Tensor& image,
             const WindowGrid& grid,
-            int64_t w,
+            int64_t first,
             double pad_value,
-            const at::Tensor& window);
+            const at::Tensor& windows);
 void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,
@@ -40,9 +40,9 @@ bool finish_voxels(const at::Tensor& sums,
 namespace aten {
 void gather(const at::Tensor& image,
             const WindowGrid& grid,
-            int64_t w,
+            int64_t first,
             double pad_value,
-            const at::Tensor& window);
+            const at::Tensor& windows);
 void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,

@@ -79,15 +79,15 @@ TEST(WindowSums, OnACpuEqualThoseByAten) {
     const at::Tensor image = at::rand({2, axes[0].size, axes[1].size, axes[2].size});
     const at::Tensor sums = at::full({2, rows, axes[1].size, axes[2].size}, 1e9),
                      other = sums.clone();
-    const at::Tensor window = at::empty({2, axes[0].roi, axes[1].roi, axes[2].roi});
+    const at::Tensor window = at::empty({1, 2, axes[0].roi, axes[1].roi, axes[2].roi});
     const int64_t per_row = static_cast<int64_t>(axes[1].starts.size() * axes[2].starts.size());
     for (int64_t w = 0; w < grid.windows(); ++w) {
       ops::cpu::gather(image, grid, w, 0.5, window);
       const at::Tensor again = at::empty_like(window);
       ops::aten::gather(image, grid, w, 0.5, again);
       ASSERT_TRUE(window.equal(again)) << w;
-      ops::cpu::accumulate(window.unsqueeze(0), grid, w, sums);
-      ops::aten::accumulate(again.unsqueeze(0), with_map, w, other);
+      ops::cpu::accumulate(window, grid, w, sums);
+      ops::aten::accumulate(again, with_map, w, other);
       if ((w + 1) % per_row != 0) continue;
       const auto [begin, end] = grid.final_rows(w / per_row);
       for (const Finish::Kind kind : {Finish::Kind::logits, Finish::Kind::softmax}) {

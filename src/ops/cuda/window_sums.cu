@@ -1,0 +1,162 @@
+// The operators of window_rows.inc, one thread for a voxel.
+#include <algorithm>
+#include <cstring>
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include "ops/cuda/window_sums.h"
+
+#define CYTRA_LANES 1
+#define CYTRA_VOXEL __host__ __device__ __forceinline__
+namespace cytra::ops {
+#include "ops/window_rows.inc"
+namespace {
+
+template <class Pass>
+__global__ void run_pass(const Pass pass, int64_t voxels) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < voxels;
+       i += step)
+    pass(i / pass.width(), i % pass.width());
+}
+
+/// Calls pass(row, x) for every x of every row.
+template <class Pass>
+void launch(int device, const Pass& pass, int64_t rows) {
+  const int64_t voxels = rows * pass.width();
+  if (voxels <= 0) return;
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  constexpr int64_t kThreads = 256, kBlocks = 1 << 16;
+  const auto blocks = static_cast<unsigned>(std::min((voxels + kThreads - 1) / kThreads, kBlocks));
+  run_pass<<<blocks, kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(pass, voxels);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+struct Box {
+  int64_t from[3], to[3], fresh[3];
+};
+
+template <class T>
+struct SumPass {
+  const T* values;
+  int64_t strides[4];
+  Box box;
+  const float* map;
+  int64_t map_strides[2];
+  float* sums;
+  int64_t length, height, row;
+  CYTRA_VOXEL int64_t width() const { return box.to[2] - box.from[2]; }
+  CYTRA_VOXEL void operator()(int64_t index, int64_t x) const {
+    const int64_t ny = box.to[1] - box.from[1], nz = box.to[0] - box.from[0];
+    const int64_t dy = index % ny, dz = index / ny % nz, k = index / ny / nz;
+    const int64_t y = dy + box.from[1], z = dz + box.from[0];
+    const Sum<T> sum{sums + ((k * length + z % length) * height + y) * row + box.from[2],
+                     values + k * strides[0] + dz * strides[1] + dy * strides[2],
+                     strides[3],
+                     {map + dz * map_strides[0] + dy * map_strides[1], 1.F, -3.4e38F}};
+    if (z < box.fresh[0] || y < box.fresh[1] || x + box.from[2] < box.fresh[2])
+      sum.add(x);
+    else
+      sum.set(x);
+  }
+};
+
+template <class T>
+void run_sum(const CudaSum& task) {
+  SumPass<T> pass{};
+  pass.values = static_cast<const T*>(task.values);
+  std::copy(task.strides.begin(), task.strides.end(), pass.strides);
+  std::copy(task.from.begin(), task.from.end(), pass.box.from);
+  std::copy(task.to.begin(), task.to.end(), pass.box.to);
+  std::copy(task.fresh.begin(), task.fresh.end(), pass.box.fresh);
+  pass.map = task.map;
+  std::copy(task.map_strides.begin(), task.map_strides.end(), pass.map_strides);
+  pass.sums = task.sums;
+  pass.length = task.shape[1];
+  pass.height = task.shape[2];
+  pass.row = task.shape[3];
+  const int64_t rows = task.shape[0] * (task.to[0] - task.from[0]) * (task.to[1] - task.from[1]);
+  launch(task.device, pass, rows);
+}
+
+template <class T>
+struct FinishPass {
+  const float *sums, *weights;
+  T* out;
+  int64_t classes, line, class_stride, row_stride, out_class_stride, out_row_stride;
+  Finish::Kind kind;
+  float cut, scale, half;
+  int32_t* bad;
+  CYTRA_VOXEL int64_t width() const { return line; }
+  CYTRA_VOXEL void operator()(int64_t row, int64_t x) const {
+    Voxel<float> voxel{
+        sums + row * row_stride, classes, class_stride, weights[row * line + x], 0.F};
+    T* to = out + row * out_row_stride + x;
+    if (kind == Finish::Kind::argmax) {
+      *to = static_cast<T>(voxel.argmax(x));
+    } else {
+      Voxel<float>::Softmax softmax{};
+      if (kind == Finish::Kind::softmax) softmax = voxel.softmax(x);
+      for (int64_t k = 0; k < classes; ++k, to += out_class_stride) {
+        const float value = kind == Finish::Kind::logits    ? voxel.logit(k, x)
+                            : kind == Finish::Kind::sigmoid ? voxel.sigmoid(k, x)
+                            : kind == Finish::Kind::softmax ? voxel.probability(k, x, softmax)
+                                                            : voxel.above(k, x, cut);
+        *to = static_cast<T>(value * scale + half);
+      }
+    }
+    if (!(voxel.bad == 0.F)) *bad = 1;
+  }
+};
+
+template <class T>
+bool run_finish(const CudaFinish& task) {
+  const bool is_share = task.kind == Finish::Kind::sigmoid || task.kind == Finish::Kind::softmax;
+  const bool is_byte = is_share && task.type == c10::ScalarType::Byte;
+  const FinishPass<T> pass{task.sums,
+                           task.weights,
+                           static_cast<T*>(task.out),
+                           task.classes,
+                           task.width,
+                           task.sum_strides[0],
+                           task.sum_strides[1],
+                           task.out_strides[0],
+                           task.out_strides[1],
+                           task.kind,
+                           task.cut,
+                           is_byte ? 255.F : 1.F,
+                           is_byte ? 0.5F : 0.F,
+                           task.bad};
+  launch(task.device, pass, task.rows);
+  return true;
+}
+
+}  // namespace
+}  // namespace cytra::ops
+
+extern "C" void cytra_cuda_sum(const cytra::ops::CudaSum& task) {
+  using namespace cytra::ops;
+  if (task.type == c10::ScalarType::BFloat16) return run_sum<c10::BFloat16>(task);
+  if (task.type == c10::ScalarType::Half) return run_sum<c10::Half>(task);
+  return run_sum<float>(task);
+}
+
+extern "C" bool cytra_cuda_finish(const cytra::ops::CudaFinish& task) {
+  using namespace cytra::ops;
+  switch (task.type) {
+    case c10::ScalarType::Float:
+      return run_finish<float>(task);
+    case c10::ScalarType::Byte:
+      return run_finish<uint8_t>(task);
+    case c10::ScalarType::UInt16:
+      return run_finish<uint16_t>(task);
+    case c10::ScalarType::Int:
+      return run_finish<int32_t>(task);
+    default:
+      return false;
+  }
+}

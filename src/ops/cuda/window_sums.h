@@ -1,0 +1,43 @@
+#pragma once
+// The passes of window_sums.h on a GPU, in libcytra_cuda.so. Every pointer is one of the device.
+#include <array>
+#include <cstdint>
+
+#include <c10/core/ScalarType.h>
+
+#include "ops/window_sums.h"
+
+namespace cytra::ops {
+
+/// One window's values into the sums. Shape: values (K,z,y,x) with `strides`, of the window's part
+/// in the image (`from` to `to`); sums (K,L,Y,X).
+struct CudaSum {
+  int device;
+  const void* values;
+  c10::ScalarType type;  // float32, bfloat16 or float16
+  std::array<int64_t, 4> strides;
+  std::array<int64_t, 3> from, to, fresh;
+  const float* map;  // weights of that part
+  std::array<int64_t, 2> map_strides;
+  float* sums;
+  std::array<int64_t, 4> shape;
+};
+/// Rows of sums (K,rows,width) with `sum_strides` -> out (K',rows,width) with `out_strides`.
+struct CudaFinish {
+  int device;
+  const float* sums;
+  const float* weights;  // (rows,width)
+  int64_t classes, rows, width;
+  std::array<int64_t, 2> sum_strides, out_strides;  // from class to class, from row to row
+  Finish::Kind kind;
+  float cut;
+  void* out;
+  c10::ScalarType type;
+  int32_t* bad;  // becomes 1 when a sum is NaN or infinite
+};
+using CudaSumPass = void (*)(const CudaSum& task);
+using CudaFinishPass = bool (*)(const CudaFinish& task);  // false: a type that it does not have
+constexpr char kCudaSum[] = "cytra_cuda_sum";
+constexpr char kCudaFinish[] = "cytra_cuda_finish";
+
+}  // namespace cytra::ops
