@@ -9,7 +9,7 @@
 #define CYTRA_LANES 4
 #define CYTRA_TARGET
 #define CYTRA_VOXEL __attribute__((always_inline)) inline
-namespace cytra::ops::cpu::baseline {
+namespace cytra::ops::cpu::rows_baseline {
 #include "ops/window_rows.inc"
 }
 #undef CYTRA_LANES
@@ -20,7 +20,7 @@ namespace cytra::ops::cpu::baseline {
 #define CYTRA_LANES 8
 #define CYTRA_TARGET __attribute__((target("avx2,fma")))
 #define CYTRA_VOXEL CYTRA_TARGET __attribute__((always_inline)) inline
-namespace cytra::ops::cpu::avx2 {
+namespace cytra::ops::cpu::rows_avx2 {
 #include "ops/window_rows.inc"
 }
 #undef CYTRA_LANES
@@ -29,7 +29,7 @@ namespace cytra::ops::cpu::avx2 {
 #define CYTRA_LANES 16
 #define CYTRA_TARGET \
   __attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512")))
-namespace cytra::ops::cpu::avx512 {
+namespace cytra::ops::cpu::rows_avx512 {
 #include "ops/window_rows.inc"
 }
 #undef CYTRA_LANES
@@ -43,10 +43,10 @@ const RowLoops& row_loops() {
   static const RowLoops& chosen = []() -> const RowLoops& {
 #if defined(__x86_64__)
     const std::string capability = at::get_cpu_capability();
-    if (capability.rfind("AVX512", 0) == 0) return avx512::kLoops;
-    if (capability == "AVX2") return avx2::kLoops;
+    if (capability.rfind("AVX512", 0) == 0) return rows_avx512::kLoops;
+    if (capability == "AVX2") return rows_avx2::kLoops;
 #endif
-    return baseline::kLoops;
+    return rows_baseline::kLoops;
   }();
   return chosen;
 }
