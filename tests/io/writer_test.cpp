@@ -201,6 +201,27 @@ TEST(ImageWriter, TheLastOfTwoWritersStays) {
   EXPECT_EQ(folder.files(), 6U);
 }
 
+/// A row of chunks is 128 MB at most: here 512 would be 512 MB, and 64 planes as much.
+TEST(ImageWriter, ChunksOfLargeRowsAreFlatter) {
+  for (const Shape4& shape : {Shape4{4, 1, 600, 65'536}, {1, 70, 2048, 2048}}) {
+    const Folder folder;
+    Image rows;
+    rows.dtype = shape[1] > 1 ? Dtype::u16 : Dtype::f32;
+    rows.shape = shape;
+    rows.shape[shape[1] > 1 ? 1 : 2] = shape[1] > 1 ? 16 : 128;
+    rows.pixels.assign(rows.bytes(), 1);
+    ImageInfo info = info_to_write(rows);
+    info.shape = shape;
+    info.geometry.spacing_um = {1, 1, 1};
+    const auto writer = create_image(folder / "a.zarr", info);
+    writer->write(rows);
+    std::size_t chunks = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / ""))
+      chunks += entry.is_regular_file() && entry.file_size() > 0;
+    EXPECT_EQ(chunks, shape[1] > 1 ? 32U * 32 : 4U * 128);
+  }
+}
+
 /// The memory of a writer does not follow the outer axis.
 TEST(ImageWriter, HoldsAFewRows) {
   if (!heap::is_counted) GTEST_SKIP() << "the heap is not counted here";

@@ -22,12 +22,13 @@ class OmeZarrRows final : public ImageWriter {
   ZarrWriter file_;
 };
 
-/// Rows wait in memory until they are a row of chunks: of large planes those are flatter.
-int64_t chunk_depth(const ImageInfo& info, int64_t usual) {
+/// Rows wait in memory until they are a row of chunks: where they are large, those are flatter.
+int64_t chunk_rows(const ImageInfo& info, int64_t usual) {
   constexpr std::size_t kMost = std::size_t{128} << 20;
-  const std::size_t plane =
-      static_cast<std::size_t>(info.shape[0] * info.shape[2] * info.shape[3]) * size_of(info.dtype);
-  while (usual > 1 && static_cast<std::size_t>(usual) * plane > kMost) usual /= 2;
+  const int64_t plane = info.shape[1] > 1 ? info.shape[2] : 1;
+  const std::size_t row =
+      static_cast<std::size_t>(info.shape[0] * plane * info.shape[3]) * size_of(info.dtype);
+  while (usual > 1 && static_cast<std::size_t>(usual) * row > kMost) usual /= 2;
   return usual;
 }
 
@@ -37,7 +38,8 @@ std::unique_ptr<ImageWriter> create_ome_zarr(const std::string& path,
   ZarrOptions options;
   options.is_labels = output.is_labels;
   if (output.is_zarr_v3) options.version = ZarrOptions::Version::v0_5;
-  if (info.shape[1] > 1) options.chunk[1] = chunk_depth(info, usual_chunk(info)[1]);
+  const std::size_t axis = info.shape[1] > 1 ? 1 : 2;
+  options.chunk[axis] = chunk_rows(info, usual_chunk(info)[axis]);
   return std::make_unique<OmeZarrRows>(path, info, options);
 }
 const bool ome_zarr_is_written = add_output({".zarr"}, create_ome_zarr);
