@@ -49,7 +49,7 @@ class OutputSums {
 
 using Turn = std::function<at::Tensor(const at::Tensor&)>;
 
-std::vector<at::Tensor> each(std::vector<at::Tensor> tensors, const Turn& turn) {
+std::vector<at::Tensor> each_output(std::vector<at::Tensor> tensors, const Turn& turn) {
   for (at::Tensor& tensor : tensors) tensor = turn(tensor);
   return tensors;
 }
@@ -57,8 +57,9 @@ std::vector<at::Tensor> each(std::vector<at::Tensor> tensors, const Turn& turn) 
 /// The mean of `forward` and what it makes of windows that are turned, turned back. Built of such
 /// pairs, a mean does not depend on the way an image was turned: a + b is b + a.
 Forward with_turned(const Forward& forward, const Turn& there, const Turn& back) {
-  return mean_of(
-      {forward, [=](const at::Tensor& windows) { return each(forward(there(windows)), back); }});
+  return mean_of({forward, [=](const at::Tensor& windows) {
+                    return each_output(forward(there(windows)), back);
+                  }});
 }
 
 Forward with_mirrored(const Forward& forward, const std::vector<int64_t>& dims) {
@@ -82,7 +83,7 @@ Forward scaled(const Forward& forward, double scale, const std::vector<int64_t>&
       const double count = static_cast<double>(sides[d]) * scale / static_cast<double>(divisor[d]);
       resized.push_back(std::max<int64_t>(1, std::llround(count)) * divisor[d]);
     }
-    return each(forward(resize_sides(windows, resized)), [&](const at::Tensor& output) {
+    return each_output(forward(resize_sides(windows, resized)), [&](const at::Tensor& output) {
       std::vector<int64_t> back = output.sizes().slice(2).vec();  // of another resolution, maybe
       for (std::size_t d = 0; d < back.size(); ++d) back[d] = back[d] * sides[d] / resized[d];
       return resize_sides(output.to(at::kFloat), back);
@@ -91,7 +92,7 @@ Forward scaled(const Forward& forward, double scale, const std::vector<int64_t>&
 }
 
 Forward then(const Forward& forward, const Turn& change) {
-  return [=](const at::Tensor& windows) { return each(forward(windows), change); };
+  return [=](const at::Tensor& windows) { return each_output(forward(windows), change); };
 }
 
 }  // namespace

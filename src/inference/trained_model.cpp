@@ -1,7 +1,10 @@
 #include "inference/trained_model.h"
 
+#include <filesystem>
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <glob.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -61,6 +64,25 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
   }
 }
 
+/// Patterns of the shell, of what is no file itself, become the files that fit, by name.
+std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given) {
+  std::vector<std::string> paths;
+  for (const std::string& path : given) {
+    std::error_code ignored;
+    if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, ignored)) {
+      paths.push_back(path);
+      continue;
+    }
+    glob_t found{};
+    if (::glob(path.c_str(), 0, nullptr, &found) == 0)
+      paths.insert(paths.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    const bool is_none = found.gl_pathc == 0;
+    ::globfree(&found);
+    if (is_none) throw ConfigError("checkpoint.ckpt_path: no file fits " + path);
+  }
+  return paths;
+}
+
 /// Throws: ConfigError naming the key in which another model differs from the first.
 void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   const auto differ = [&](const char* key, const std::string& a, const std::string& b) {
@@ -98,7 +120,7 @@ std::string fingerprint_of(const nn::Model& network, const config::Node& model) 
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;
-  for (const std::string& path : options.ckpt_path) {
+  for (const std::string& path : checkpoint_paths(options.ckpt_path)) {
     models.push_back(load_model(path, options.config));
     expect_agreement(models.front(), models.back());
   }

@@ -25,12 +25,13 @@ struct CheckpointOptions {
   void visit(V& v) {
     v("ckpt_path",
       ckpt_path,
-      "a checkpoint that `train` wrote, or a list of them, whose outputs are averaged; with "
-      "`config` also weights of PyTorch or safetensors",
+      "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2 or the folder of a "
+      "MONAI bundle; with `config` also weights of PyTorch or safetensors; of a list, or a pattern "
+      "as folds/*/best.ckpt, the outputs are averaged",
       config::required);
     v("config",
       config,
-      "a run's folder or a YAML file with its configuration, for weights that hold none; null: the "
+      "a run's folder or a YAML file with its configuration, for models that hold none; null: the "
       "checkpoint's");
     v("weights_only", config::Unused{{"true"}}, "nothing else is taken");
     v("strict", config::Unused{{"true"}}, "every weight must fit");

@@ -87,6 +87,18 @@ TEST_F(TrainedModelTest, EnginesRunIt) {
   }
 }
 
+TEST_F(TrainedModelTest, APatternNamesTheFilesThatFit) {
+  const std::string b = write_model("fold_b.ckpt", kSmall), a = write_model("fold_a.ckpt", kSmall);
+  write_model("odd [1].ckpt", kSmall);
+  const auto models = load({dir_ / "fold_*.ckpt"});
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[0].path, a);
+  EXPECT_EQ(models[1].path, b);
+  EXPECT_EQ(load({dir_ / "odd [1].ckpt"}).size(), 1U);  // a name, not a pattern
+  EXPECT_EQ(message_of<ConfigError>([&] { load({dir_ / "fold_?_?.ckpt"}); }),
+            "checkpoint.ckpt_path: no file fits " + (dir_ / "fold_?_?.ckpt"));
+}
+
 TEST_F(TrainedModelTest, ModelsThatDifferAreNotAveraged) {
   const std::string a = write_model("a.safetensors", kSmall),
                     b = write_model("b.safetensors", "{_target_: DynUNet, in_channels: 2}");

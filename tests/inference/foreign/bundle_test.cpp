@@ -2,11 +2,16 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/registry.h"
 #include "inference/trained_model.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
@@ -96,8 +101,32 @@ TEST_F(Bundle, AFolderThatIsNoneSaysWhatIsMissing) {
 
 TEST_F(Bundle, NetworksOfOursTakeItsWeights) {
   fs::remove(path_ + "/models/model.ts");
-  fs::copy(CYTRA_SOURCE_DIR "/tests/golden/torch/dynunet.pth", path_ + "/models/model.pt");
-  const std::string message = error_with("inference.json", "\"UNet\"", "\"DynUNett\"");
+  const std::string options =
+      "spatial_dims: 3, in_channels: 1, out_channels: 2, filters: [2, 4], kernel_size: [[1, 3, 3], "
+      "[3, 1, 3]], strides: [[1, 1, 1], [2, 1, 2]], upsample_kernel_size: [[2, 1, 2]]";
+  const auto network = make<nn::Model>("{_target_: DynUNet, " + options + "}");
+  network->eval();
+  std::map<std::string, at::Tensor> kept;
+  io::TensorViews views;
+  for (const auto& [name, tensor] : nn::state_of(*network)) {
+    kept[name] = tensor.detach().contiguous();
+    views["net." + name] = nn::view_of(kept[name]);
+  }
+  io::write_safetensors(path_ + "/models/model.pt", views, {});
+  const std::string file = path_ + "/configs/inference.json";
+  fs::remove(file);
+  write_file(path_ + "/configs/inference.yaml",
+             "network_def: {_target_: DynUNet, norm_name: instance, deep_supervision: false, " +
+                 options + "}\n");
+  const LoadedModel model = load();
+  EXPECT_EQ(model.divisor, (std::vector<int64_t>{2, 2, 2}));
+  const c10::InferenceMode inference_mode;
+  const at::Tensor windows = at::rand({1, 1, 4, 5, 6}), turned = windows.permute({0, 1, 4, 3, 2});
+  EXPECT_LT(test::max_difference(model.forward(windows).at(0),
+                                 network->forward(turned).permute({0, 1, 4, 3, 2})),
+            1e-5);
+  write_file(path_ + "/configs/inference.yaml", "network_def: {_target_: DynUNett}\n");
+  const std::string message = message_of<ConfigError>([&] { load(); });
   EXPECT_NE(message.find("no model 'DynUNett', expected a registered one. Did you mean 'DynUNet'?"),
             std::string::npos)
       << message;
