@@ -1,6 +1,7 @@
 #include "ops/components.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -26,6 +27,22 @@ struct Runs {
   std::vector<std::size_t> first;  // of each row; one more at the end
 };
 
+/// The first of the values from `x` on that is another; `width` when there is none. Bytes are
+/// compared eight at a time.
+template <class T>
+int32_t end_of_run(const T* data, int32_t x, int32_t width) {
+  const T value = data[x];
+  if constexpr (sizeof(T) == 1) {
+    const uint64_t eight = 0x0101010101010101U * value;
+    for (uint64_t word = 0; x + 8 <= width; x += 8) {
+      std::memcpy(&word, data + x, sizeof word);
+      if (word != eight) break;
+    }
+  }
+  while (x < width && data[x] == value) ++x;
+  return x;
+}
+
 template <class T>
 Runs<T> runs_of(const at::Tensor& volume) {
   const T* data = volume.const_data_ptr<T>();
@@ -37,8 +54,8 @@ Runs<T> runs_of(const at::Tensor& volume) {
     runs.first.push_back(runs.all.size());
     for (int32_t x = 0; x < width;) {
       const T value = data[x];
-      const int32_t begin = x++;
-      while (x < width && data[x] == value) ++x;
+      const int32_t begin = x;
+      x = end_of_run(data, x, width);
       if (value != 0) runs.all.push_back({begin, x, value});
     }
     if (runs.all.size() > INT32_MAX) {

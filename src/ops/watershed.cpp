@@ -123,6 +123,10 @@ at::Tensor watershed(const at::Tensor& image,
   uint64_t age = 0;
   while (!heap.empty()) {
     const auto [key, place] = heap.pop();
+    if (!heap.empty()) {  // most likely the next one
+      for (const int64_t step : steps)
+        __builtin_prefetch(&voxels[static_cast<std::size_t>(heap.lowest().voxel + step)]);
+    }
     const int32_t label = voxels[static_cast<std::size_t>(place)].label;
     for (const int64_t step : steps) {
       Voxel& next = voxels[static_cast<std::size_t>(place + step)];
