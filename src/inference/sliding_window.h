@@ -30,10 +30,13 @@ struct SlidingWindowOptions {
   bool channels_last = false;  // C++ only: layout of the windows
   template <class V>
   void visit(V& v) {
+    std::vector<std::optional<int64_t>> sides(roi_size.begin(), roi_size.end());
     v("roi_size",
-      roi_size,
+      sides,
       "voxels of the window, per spatial dimension; one number for all; null, <= 0: the image's "
       "size");
+    roi_size.clear();
+    for (const std::optional<int64_t>& side : sides) roi_size.push_back(side.value_or(0));
     visit_others(v);
   }
   template <class V>

@@ -204,6 +204,18 @@ TEST(SlidingWindow, RefusesAConstantThatNothingUses) {
   EXPECT_NO_THROW(options.check());
 }
 
+TEST(SlidingWindow, TakesNullForTheImagesSize) {
+  const auto roi_of = [](const char* text) {
+    const config::Node node = config::parse_yaml(text, "test");
+    return inference::layout_windows({30, 40}, config::parse<inference::SlidingWindowOptions>(node))
+        .roi;
+  };
+  EXPECT_EQ(roi_of("roi_size: null"), (std::vector<int64_t>{30, 40}));
+  EXPECT_EQ(roi_of("roi_size: [null, 16]"), (std::vector<int64_t>{30, 16}));
+  EXPECT_EQ(roi_of("roi_size: [16, -1]"), (std::vector<int64_t>{16, 40}));
+  EXPECT_EQ(roi_of("roi_size: 8"), (std::vector<int64_t>{8, 8}));
+}
+
 TEST(SlidingWindow, TellsHowFarItIs) {
   inference::SlidingWindowOptions options;
   options.roi_size = {8};
