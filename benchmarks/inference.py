@@ -14,7 +14,7 @@ PAIRS = [  # ours, the peer's
     ("openvino 32", "openvino 32", "OpenVINO from Python"),
     ("eager bf16", "eager bf16", "PyTorch eager"),
     ("openvino bf16", "openvino bf16", "OpenVINO from Python"),
-    ("openvino int8", "openvino bf16", "OpenVINO from Python, bf16"),
+    ("openvino int8-bf16", "openvino bf16", "OpenVINO from Python, bf16"),
 ]
 PASSES = 9
 

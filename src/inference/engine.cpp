@@ -65,6 +65,15 @@ std::string compare(const std::vector<Tensor>& made,
   return worst;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+/// Whether another engine may do what this one failed at.
+bool is_of_engine(const std::exception& error) {
+  return !perf::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
+}
+
 struct Checked {
   std::shared_ptr<FixedEngine> engine;
   std::string report;
@@ -143,13 +152,12 @@ class EnginePool final : public Engine {
     std::shared_ptr<FixedEngine> made;
     try {
       made = make_checked(entry_, model_, options_, windows).engine;
-    } catch (const EngineUnfit& unfit) {
-      log::debug("engine: eager for windows of another size: {}", unfit.what());
-    } catch (const c10::Error& error) {
-      log::debug("engine: eager for windows of another size: {}", error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      if (!is_of_engine(error)) throw;
+      log::debug("engine: eager for windows of another size: {}", first_line(error.what()));
     }
     const std::lock_guard lock(mutex_);
-    places_[shape].engine = made;
+    places_[shape] = {0, clock_, true, made};
     drop_oldest();
     return made;
   }
@@ -212,15 +220,6 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
   std::vector<std::string> names;
   for (auto& [rank, name] : ranks) names.push_back(std::move(name));
   return names;
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-/// Whether another engine may do what this one failed at.
-bool is_of_engine(const std::exception& error) {
-  return !perf::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
 }
 
 }  // namespace

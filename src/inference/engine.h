@@ -54,10 +54,10 @@ struct EngineOptions {
       precision,
       "of products; weights stay float32, so true and mixed are the same here",
       perf::precision_names());
-    v("compile_model", compile_model, "trace the model where no faster engine runs it");
+    v("compile_model", compile_model, "on a GPU: prepare the model once, by compile_mode");
     v("compile_mode",
       compile_mode,
-      "of compile_model: default: traced; reduce-overhead: replayed as a CUDA graph; "
+      "default: traced; reduce-overhead: replayed as a CUDA graph; "
       "max-autotune: both",
       {"default", "reduce-overhead", "max-autotune"});
   }

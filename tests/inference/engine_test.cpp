@@ -155,9 +155,8 @@ TEST(Engine, WhatATraceCannotSeeIsNoticed) {
     return std::vector<at::Tensor>{made};
   }};
   const at::Tensor windows = at::randn({1, 1, 8, 8});
-  inference::EngineOptions options = options_of("auto");
-  options.compile_model = true;
-  const auto engine = inference::make_engine(model, options, windows);
+  EXPECT_THROW(inference::make_engine(model, options_of("torchscript"), windows), ConfigError);
+  const auto engine = inference::make_engine(model, options_of("auto"), windows);
   EXPECT_EQ(engine->text(), "eager, float32");
   EXPECT_TRUE(at::equal(engine->run(windows)[0], windows * 2));
 }

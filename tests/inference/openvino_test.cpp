@@ -100,6 +100,27 @@ TEST_F(OpenVino, Int8IsNearFloat32AndSaysHowNear) {
   EXPECT_GT(rms, 1e-4);
 }
 
+TEST_F(OpenVino, Int8ThatLosesTooMuchIsRefused) {
+  // One channel has all the range, the others all that the result is made of
+  at::Tensor scale = at::full({8}, 0.01);
+  scale[0] = 1000;
+  const at::Tensor back = at::diag(1 / scale).view({8, 8, 1, 1});
+  const at::Tensor last = at::eye(8).view({8, 8, 1, 1});
+  const inference::EngineModel model{[=](const at::Tensor& x) {
+    return std::vector<at::Tensor>{
+        at::conv2d(at::relu(at::conv2d(x * scale.view({8, 1, 1}), back)), last)};
+  }};
+  inference::EngineOptions options = test::options_of("auto");
+  const at::Tensor windows = at::randn({2, 8, 32, 32});
+  EXPECT_EQ(inference::make_engine(model, options, windows)->text().substr(0, 8), "OpenVINO");
+  options.quantization = "int8";
+  const std::string message =
+      message_of<ConfigError>([&] { inference::make_engine(model, options, windows); });
+  EXPECT_NE(message.find("performance.quantization=int8: it differs from eager float32 by"),
+            std::string::npos)
+      << message;
+}
+
 TEST_F(OpenVino, SeveralOutputs) {
   inference::EngineModel model{[](const at::Tensor& x) {
     return std::vector<at::Tensor>{x * 2, at::max_pool2d(x, {2, 2}), x.sum(1, true)};

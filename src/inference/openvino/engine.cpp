@@ -175,7 +175,10 @@ class OpenVino final : public FixedEngine {
     for (const auto& output : compiled_.outputs()) {
       if (output.get_partial_shape().is_dynamic())
         throw EngineUnfit("OpenVINO can't tell the size of the model's outputs", false);
-      shapes_.emplace_back(output.get_shape().begin(), output.get_shape().end());
+      const ov::Shape& shape = output.get_shape();
+      if (shape.empty() || shape[0] != static_cast<std::size_t>(count_))
+        throw EngineUnfit("the model does not give an output for each window", false);
+      shapes_.emplace_back(shape.begin(), shape.end());
     }
   }
 
