@@ -1,6 +1,7 @@
 #include "io/tiff/file.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@ namespace {
 
 // Handles that wait for the next read; each holds a block.
 constexpr std::size_t kIdleHandles = 16;
-// Each holds the bytes of a large strip.
+// Of files that can't be mapped each holds the bytes of a large strip.
 constexpr int64_t kMostCursors = 4;
 
 // All directories with their values, each read once: the pages of a file may share a large value.
@@ -88,8 +89,8 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
 template <class Fits>
 std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const Fits& fits) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find_if(
-      idle_.begin(), idle_.end(), [&](const auto& handle) { return fits(handle->cursor); });
+  const auto found =
+      std::find_if(idle_.begin(), idle_.end(), [&](const auto& handle) { return fits(*handle); });
   if (found == idle_.end()) return nullptr;
   std::unique_ptr<Handle> handle = std::move(*found);
   idle_.erase(found);
@@ -97,27 +98,45 @@ std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const Fits& fits) const {
 }
 
 std::unique_ptr<TiffFile::Handle> TiffFile::take() const {
-  auto handle = take_idle([](const Handle::Cursor& cursor) { return cursor.row == 0; });
-  return handle ? std::move(handle) : open_handle();
+  auto handle = take_idle([](const Handle& idle) { return !idle.is_by_row; });
+  return handle ? std::move(handle) : open_handle(nullptr);
 }
 
 std::unique_ptr<TiffFile::Handle> TiffFile::take_before(const TiffPage& page,
                                                         uint16_t sample,
                                                         int64_t row) const {
   int64_t count = 0;
-  auto handle = take_idle([&](const Handle::Cursor& cursor) {
-    count += cursor.row > 0;
-    return cursor.page == page.offset && cursor.sample == sample && cursor.row > 0 &&
-           cursor.row <= row;
+  auto handle = take_idle([&](const Handle& idle) {
+    const Handle::Cursor& cursor = idle.cursor;
+    count += idle.is_by_row;
+    return idle.is_by_row && cursor.page == page.offset && cursor.sample == sample &&
+           cursor.row > 0 && cursor.row <= row;
   });
+  if (!handle && count >= kMostCursors)  // the one that waits longest
+    handle = take_idle([](const Handle& idle) { return idle.is_by_row; });
   if (handle) return handle;
-  if (count < kMostCursors) return take();
-  return take_idle([](const Handle::Cursor&) { return true; });  // the one that waits longest
+  const MappedFile* mapped = map();
+  handle = open_handle(mapped == nullptr ? nullptr : mapped->data());
+  handle->is_by_row = true;
+  return handle;
 }
 
-std::unique_ptr<TiffFile::Handle> TiffFile::open_handle() const {
+const MappedFile* TiffFile::map() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!std::exchange(is_map_tried_, true)) {
+    try {
+      file_.map();
+      map_ = &file_.mapped();
+    } catch (const Error&) {  // less address space than the file takes: strips are read whole
+    }
+  }
+  return map_;
+}
+
+std::unique_ptr<TiffFile::Handle> TiffFile::open_handle(const unsigned char* mapped) const {
   auto handle = std::make_unique<Handle>();
   handle->source.file = &file_;
+  handle->source.mapped = mapped;
   handle->source.left = kMostDirectories;  // opening reads the first
   handle->tiff = open_tiff(handle->source, handle->messages);
   handle->source.left = UINT64_MAX;

@@ -63,11 +63,15 @@ class TiffFile {
       uint16_t sample = 0;
       int64_t row = 0;  // 0: at none
     } cursor;
+    bool is_by_row = false;  // of take_before()
   };
   /// A handle for one thread, to be given back unless it failed.
   std::unique_ptr<Handle> take() const;
-  /// One that can go on in front of a row of a page's sample, where there is one.
+  /// One that can go on in front of a row of a page's sample, where there is one. It reads from
+  /// map(): only beside a MappedFile::Reading.
   std::unique_ptr<Handle> take_before(const TiffPage& page, uint16_t sample, int64_t row) const;
+  /// The file in memory; null where there is no room for that.
+  const MappedFile* map() const;
   void give(std::unique_ptr<Handle> handle) const;
   /// Goes to a directory. Throws: DataError.
   void go_to(const TiffPage& page, Handle& handle) const;
@@ -90,14 +94,16 @@ class TiffFile {
   TiffPage describe(std::size_t number, Handle& handle) const;
   template <class Fits>
   std::unique_ptr<Handle> take_idle(const Fits& fits) const;
-  std::unique_ptr<Handle> open_handle() const;
+  std::unique_ptr<Handle> open_handle(const unsigned char* mapped) const;
   void check_directory_end(const TiffPage& page, const Handle& handle) const;
 
   std::string path_;
-  InputFile file_;
+  mutable InputFile file_;
   bool is_swapped_ = false;
   std::vector<TiffPage> pages_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable bool is_map_tried_ = false;
+  mutable const MappedFile* map_ = nullptr;
   mutable std::vector<std::unique_ptr<Handle>> idle_;
 };
 

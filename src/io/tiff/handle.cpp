@@ -54,6 +54,15 @@ uint64_t file_size(thandle_t handle) {
   return static_cast<TiffSource*>(handle)->file->bytes();
 }
 
+int file_map(thandle_t handle, void** base, toff_t* bytes) {
+  auto& source = *static_cast<TiffSource*>(handle);
+  if (source.mapped == nullptr) return 0;
+  *base = const_cast<unsigned char*>(source.mapped);
+  *bytes = source.file->bytes();
+  return 1;
+}
+void file_unmap(thandle_t, void*, toff_t) {}
+
 // Of memory.
 tmsize_t memory_read(thandle_t handle, void* into, tmsize_t count) {
   auto& memory = *static_cast<TiffMemory*>(handle);
@@ -101,17 +110,17 @@ Options options_of(TiffMessages& messages) {
 
 TiffHandle open_tiff(TiffSource& source, TiffMessages& messages) {
   const Options options = options_of(messages);
-  // m: no mapping, which a truncation by others would turn into SIGBUS
+  // m: no mapping, which a truncation by others would turn into SIGBUS unless it is watched
   return TiffHandle(TIFFClientOpenExt("the file",
-                                      "rm",
+                                      source.mapped == nullptr ? "rm" : "r",
                                       &source,
                                       file_read,
                                       file_write,
                                       file_seek,
                                       close_nothing,
                                       file_size,
-                                      nullptr,
-                                      nullptr,
+                                      file_map,
+                                      file_unmap,
                                       options.get()));
 }
 

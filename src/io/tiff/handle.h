@@ -25,7 +25,8 @@ using TiffHandle = std::unique_ptr<TIFF, TiffCloser>;
 struct TiffSource {
   const InputFile* file = nullptr;
   uint64_t position = 0;
-  uint64_t left = UINT64_MAX;  // bytes that may still be read
+  uint64_t left = UINT64_MAX;             // bytes that may still be read
+  const unsigned char* mapped = nullptr;  // the file in memory: no strip is read into a buffer
 };
 TiffHandle open_tiff(TiffSource& source, TiffMessages& messages);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -166,10 +167,16 @@ class TiffImage final : public ImageReader {
       file_.go_to(page, handle);
       return read_blocks(file_, page, sample, samples, box, targets, handle);
     }
+    const MappedFile* map = file_.map();
+    std::optional<MappedFile::Reading> reading;
+    if (map != nullptr)
+      reading.emplace(
+          *map, static_cast<std::size_t>(box.height) * page.width * (page.bits / 8 + 1U) * samples);
     std::unique_ptr<TiffFile::Handle> own = file_.take_before(page, sample, box.y);
     file_.go_to(page, *own);
     read_blocks(file_, page, sample, samples, box, targets, *own);
     file_.give(std::move(own));
+    if (reading) reading->check();
   }
 
   static uint64_t row_bytes_of(const TiffPage& page) {
