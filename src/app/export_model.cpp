@@ -106,16 +106,17 @@ void write_model(const ExportConfig& config,
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
-  if (config.checkpoint.ckpt_path.size() > 1)
+  const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  if (models.size() > 1)
     throw ConfigError("checkpoint.ckpt_path: expected one model: a file holds no average");
-  const std::string& path = config.checkpoint.ckpt_path.at(0);
+  const inference::LoadedModel& trained = models.at(0);
+  const std::string& path = trained.path;
   std::error_code ignored;
   if (std::filesystem::equivalent(config.output, path, ignored)) {
     throw ConfigError(
         fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
                     config.output));
   }
-  const inference::LoadedModel trained = inference::load_models(config.checkpoint).at(0);
   const Metadata metadata{
       {"format", "pt"}, {"cytra_version", version()}, {"config", config::to_yaml(trained.config)}};
   write_model(config, trained, metadata);

@@ -188,6 +188,8 @@ void open_network(Program& program, Node definition, const std::string& weights)
   network->eval();
   for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
   program.fingerprint = fingerprint_of(*network, definition);
+  program.divisor = network->divisor();
+  std::reverse(program.divisor.begin(), program.divisor.end());
   program.place = [network](c10::Device device) { nn::place(*network, device); };
   program.forward = [network](const at::Tensor& windows) {
     return std::vector<at::Tensor>{(*network)(windows)};

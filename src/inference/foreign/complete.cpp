@@ -149,6 +149,8 @@ LoadedModel complete(const std::string& path,
   if (const Node* given = model.config.find("task.model.divisor"); given != nullptr) {
     fitting.divisor = given->as<Sides>();
     if (fitting.divisor.size() == 1) fitting.divisor.resize(dims, fitting.divisor[0]);
+  } else if (!program.divisor.empty()) {
+    fitting.divisor = program.divisor;
   } else if (!program.window.empty()) {
     fitting = {program.window, true};
   } else {

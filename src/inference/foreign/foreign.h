@@ -25,6 +25,7 @@ struct Program {
   std::function<void(c10::Device)> place;
   int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
   std::vector<int64_t> window;                     // the only sides it takes; empty: not known
+  std::vector<int64_t> divisor;                    // as LoadedModel's; empty: not known
   config::Node config = config::Node::make_map();  // as LoadedModel's; what is known of it
   std::string fingerprint;
 };
