@@ -8,10 +8,19 @@ int main(int argc, char** argv) {
        "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=image.tif\n"
        "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=folder paths.output_dir=out\n"
        "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=test.csv "
-       "inference_args.overlap=0.5",
+       "inference_args.overlap=0.5\n"
+       "  predict checkpoint.ckpt_path=logs/.../best.ckpt data.path=folder paths.output_dir=out "
+       "--resume",
        "predict",
        "cytra_predict",
-       {}},
+       {{"--resume",
+         "predict.resume",
+         cytra::cli::Flag::Takes::nothing,
+         "go on with paths.output_dir: leave out what is done"},
+        {"--dry-run",
+         "predict.dry_run",
+         cytra::cli::Flag::Takes::nothing,
+         "say what would be done, and what that takes"}}},
       argc,
       argv);
 }

@@ -38,11 +38,15 @@ struct CommonConfig {
   perf::PerformanceOptions performance;
   template <class V>
   void visit(V& v) {
+    v("performance", performance, "switches that hold for the whole process");
+    visit_names(v);
+  }
+  template <class V>
+  void visit_names(V& v) {  // all but performance
     v("experiment_name", experiment_name, "part of the run folder's name");
     v("run_name", run_name, "part of the run folder's name");
     v("task_name", task_name, "part of the run folder's name");
     v("paths", paths, "folders");
-    v("performance", performance, "switches that hold for the whole process");
     v("hydra", config::Unused{}, "Hydra's own settings");
     v("tags", config::Unused{}, "kept in the run's config.yaml");
     v("extras", config::Unused{}, "of CytoDL; for its precision use performance.matmul_precision");

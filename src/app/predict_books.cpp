@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "base/open_temporaries.h"
 #include "base/signals.h"
 
 namespace cytra::app {
@@ -21,8 +22,8 @@ void Books::leave_out(const std::string& id, const std::exception& error) {
   if (code == 0) code = exit_code(error);
 }
 
-EndOnSignal::EndOnSignal(std::mutex& writing, std::function<void(int signal)> end)
-    : thread_([this, &writing, end = std::move(end)] { watch(writing, end); }) {}
+EndOnSignal::EndOnSignal(Books& books, std::function<void(int signal)> end)
+    : thread_([this, &books, end = std::move(end)] { watch(books, end); }) {}
 
 EndOnSignal::~EndOnSignal() {
   {
@@ -33,14 +34,18 @@ EndOnSignal::~EndOnSignal() {
   thread_.join();
 }
 
-void EndOnSignal::watch(std::mutex& writing, const std::function<void(int signal)>& end) {
+void EndOnSignal::watch(Books& books, const std::function<void(int signal)>& end) {
   constexpr std::chrono::milliseconds kInterval(50);
+  constexpr int kPatience = 18;  // intervals: 0.9 s
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kInterval, [this] { return is_over_; })) {
     const int signal = signal_received();
     if (signal == 0) continue;
-    const std::lock_guard nothing_is_written(writing);
+    for (int waited = 0; books.is_finishing && waited < kPatience; ++waited)
+      std::this_thread::sleep_for(kInterval);
+    const std::lock_guard books_are_closed(books.mutex);
     end(signal);
+    remove_open_temporaries();
     std::_Exit(signal_exit_code(signal));  // the other threads may be in the midst of anything
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 // What `predict` has done so far, and its end by a signal.
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -12,30 +13,31 @@
 
 namespace cytra::app {
 
-/// The mutex is held while files are written and booked: who gets it finds nothing half-done.
 struct Books {
-  std::mutex mutex;
+  std::mutex mutex;  // guards all that follows
   cli::Results results;
   int64_t images = 0, done = 0;  // images: with the frames that are known by now
+  int64_t resumed = 0;           // of `done`: were there before
   int code = 0;                  // of the first error
+  std::atomic<bool> is_finishing{false};  // a file is being put in place, to be booked then
 
   explicit Books(bool json) : results(json) {}
   /// An image that is left out.
   void leave_out(const std::string& id, const std::exception& error);
 };
 
-/// Ends the program within a moment of the first signal, whatever it is doing, unless it holds
-/// `writing`.
+/// Ends the program within a moment of the first signal, whatever it is doing; a file that is being
+/// finished has a second to be. Nothing half-written is left.
 class EndOnSignal {
  public:
-  /// `end`: tells what was done; called in a thread of its own.
-  EndOnSignal(std::mutex& writing, std::function<void(int signal)> end);
+  /// `end`: tells what was done, with the books locked; called in a thread of its own.
+  EndOnSignal(Books& books, std::function<void(int signal)> end);
   ~EndOnSignal();
   EndOnSignal(const EndOnSignal&) = delete;
   EndOnSignal& operator=(const EndOnSignal&) = delete;
 
  private:
-  void watch(std::mutex& writing, const std::function<void(int signal)>& end);
+  void watch(Books& books, const std::function<void(int signal)>& end);
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;

@@ -7,12 +7,14 @@
 
 #include "config/options.h"
 #include "data/sample.h"
+#include "inference/input.h"
 
 namespace cytra::app {
 
 struct InputOptions {
   std::string path, on_error = "skip";
   bool with_target = false;
+  int64_t batch_size = 1;
   std::vector<double> spacing_um;
   std::optional<std::string> axes;
   template <class V>
@@ -22,6 +24,11 @@ struct InputOptions {
       on_error,
       "an image that can't be read or predicted: is left out, or ends the run",
       {"skip", "fail"});
+    v("batch_size",
+      batch_size,
+      "images in memory of equal size that share their windows' batches, to fill a device",
+      1,
+      4096);
     v("with_target", with_target, "the manifest has the target's column, too: report Dice");
     v("spacing_um",
       spacing_um,
@@ -51,36 +58,10 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
                                       const LeaveOut& leave_out);
 
-/// Transforms of the checkpoint's predict list (or valid list), and what they choose.
-class InputTransforms {
- public:
-  /// `config`: data.transforms of the training. A transform that has nothing to work on but
-  /// `left_out`, the target's key when there is none, is left out.
-  InputTransforms(const config::Node& config, const std::string& left_out);
-  /// Puts the sample through all of them. `spacing_um`: as data.spacing_um, for what follows the
-  /// loading. Returns the image as it was loaded, or cropped: for the overlay. Throws: DataError.
-  at::Tensor apply(data::Sample& sample,
-                   const std::string& image,
-                   const std::vector<double>& spacing_um) const;
-  /// They say which time points are loaded.
-  bool choose_time() const { return choose_time_; }
-  /// The files' axes where data.axes does not say: LoadImaged's, or "".
-  const std::string& axes() const { return axes_; }
-
- private:
-  data::Transforms transforms_;
-  bool choose_time_ = false;
-  std::string axes_;
-};
-
-/// An input that was looked into.
-struct Input {
-  std::vector<data::Sample> frames;  // one, or all of a time lapse
-  int64_t bytes = 0;                 // that loading one takes: as on file, and as float32
-};
-/// Throws: DataError, ConfigError, IoError.
-Input open_input(const data::Sample& sample,
-                 const std::string& image,
-                 const InputTransforms& transforms);
+/// The image of a sample: all of it, or one sample for each frame of a time lapse whose time point
+/// nobody chose. Throws: DataError, ConfigError, IoError.
+std::vector<data::Sample> frames_of(const data::Sample& sample,
+                                    const std::string& image,
+                                    const inference::InputTransforms& transforms);
 
 }  // namespace cytra::app

@@ -4,12 +4,20 @@
 #include <cctype>
 #include <filesystem>
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "data/image_tensor.h"
+#include "inference/measure.h"
+#include "inference/original_grid.h"
+#include "io/csv.h"
+#include "io/geojson.h"
+#include "io/imagej_roi.h"
+#include "io/polygons.h"
 #include "io/reader.h"
-#include "io/zarr/write.h"
+#include "ops/window_sums.h"
 
 namespace cytra::app {
 namespace {
@@ -55,28 +63,36 @@ std::string stem_of(const std::string& path) {
 }
 
 /// PNG holds 8- or 16-bit integers, in a plane of one value or three.
-bool fits_png(const io::Image& image) {
-  return image.shape[1] == 1 && (image.shape[0] == 1 || image.shape[0] == 3) &&
-         (image.dtype == io::Dtype::u8 || image.dtype == io::Dtype::u16);
+bool fits_png(const io::ImageInfo& info) {
+  return info.shape[1] == 1 && (info.shape[0] == 1 || info.shape[0] == 3) &&
+         (info.dtype == io::Dtype::u8 || info.dtype == io::Dtype::u16);
 }
 
 std::string format_of(const std::string& source,
-                      const io::Image& image,
+                      const io::ImageInfo& info,
                       const PredictOptions& options) {
   if (options.format != "auto") return options.format;
   const Ending* ending = ending_of(source);
   const std::string format = ending == nullptr ? "ome_tiff" : ending->format;
-  return format == "png" && !(options.save == "mask" && fits_png(image)) ? "ome_tiff" : format;
+  return format == "png" && !fits_png(info) ? "ome_tiff" : format;
+}
+
+/// The smallest type that holds the labels.
+io::Dtype label_dtype(const at::Tensor& labels) {
+  const int64_t most = labels.numel() == 0 ? 0 : labels.max().item<int64_t>();
+  return most <= UINT8_MAX    ? io::Dtype::u8
+         : most <= UINT16_MAX ? io::Dtype::u16
+                              : io::Dtype::u32;
 }
 
 }  // namespace
 
 void PredictOptions::check() const {
-  if (format == "png" && save != "mask") {
+  if (format == "png" && save && *save != "mask" && postprocess.list.empty()) {
     throw ConfigError(fmt::format(
         "predict.format=png holds no float32 values as predict.save={} has; use ome_tiff, nifti, "
         "ome_zarr or npy",
-        save));
+        *save));
   }
 }
 
@@ -84,6 +100,14 @@ std::string OutputNames::next(const data::Source& source) {
   std::string stem = stem_of(source.path);
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
+  return unique(stem);
+}
+
+std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {
+  return unique(fmt::format("{}_t{}", stem, timepoint));
+}
+
+std::string OutputNames::unique(const std::string& stem) {
   std::string unique = stem;
   while (taken_.count(unique) + taken_.count(unique + "_overlay") > 0)
     unique = fmt::format("{}_{}", stem, numbers_.try_emplace(stem, 1).first->second += 1);
@@ -91,34 +115,158 @@ std::string OutputNames::next(const data::Source& source) {
   return unique;
 }
 
-std::string write_prediction(const std::string& stem,
-                             const std::string& source,
-                             const io::Image& image,
-                             const PredictOptions& options) {
-  const std::string format = format_of(source, image, options);
-  std::string path = stem;
-  if (format == "nifti") {
-    io::write_nifti(path += ".nii.gz", image);
-  } else if (format == "ome_zarr") {
-    io::ZarrOptions zarr;
-    zarr.is_labels = options.save == "mask";
-    io::write_ome_zarr(path += ".ome.zarr", image, zarr);
-  } else if (format == "npy") {
-    io::write_npy(path += ".npy", image);
-  } else if (format == "png") {
-    if (!fits_png(image)) {
-      throw DataError(fmt::format(
-          "{}: PNG holds one plane of uint8 or uint16, not {} planes of {}; use predict.format="
-          "ome_tiff, nifti, ome_zarr or npy",
-          source,
-          image.shape[1],
-          io::name_of(image.dtype)));
-    }
-    io::write_png(path += ".png", image);
-  } else {
-    io::write_ome_tiff(path += ".ome.tif", image);
+std::string output_path(const std::string& stem,
+                        const std::string& source,
+                        const io::ImageInfo& info,
+                        const PredictOptions& options) {
+  const std::string format = format_of(source, info, options);
+  if (format == "png" && !fits_png(info)) {
+    throw DataError(fmt::format(
+        "{}: PNG holds one plane of uint8 or uint16, not {} planes of {}; use predict.format="
+        "ome_tiff, nifti, ome_zarr or npy",
+        source,
+        info.shape[1],
+        io::name_of(info.dtype)));
   }
-  return path;
+  return stem + (format == "nifti"      ? ".nii.gz"
+                 : format == "ome_zarr" ? ".ome.zarr"
+                 : format == "npy"      ? ".npy"
+                 : format == "png"      ? ".png"
+                                        : ".ome.tif");
+}
+
+PredictionFiles::PredictionFiles(const Common& common,
+                                 std::shared_ptr<const inference::ModelInput> input,
+                                 std::string stem,
+                                 std::string source)
+    : common_(common),
+      input_(std::move(input)),
+      stem_(std::move(stem)),
+      source_(std::move(source)),
+      keeps_all_(common.scores || !common.steps.empty() || common.options.original_grid ||
+                 common.options.measurements || common.options.contours != "none") {}
+
+/// `shape`: (C,[D,]H,W).
+io::ImageInfo PredictionFiles::describe(at::IntArrayRef shape, io::Dtype dtype) const {
+  io::ImageInfo image;
+  image.geometry = keeps_all_ ? result_.geometry : input_->sample.geometry;
+  image.shape = {
+      input_->shape[0], shape.size() == 4 ? shape[1] : 1, shape[shape.size() - 2], shape.back()};
+  io::ImageInfo info = common_.predictor.describe(image);
+  info.dtype = dtype;
+  if (info.shape[0] == shape[0]) return info;
+  info.shape[0] = shape[0];  // steps have made others
+  info.channel_names.assign(static_cast<std::size_t>(shape[0]), common_.predictor.y_key());
+  return info;
+}
+
+/// The next rows, or all.
+void PredictionFiles::put(const at::Tensor& rows, io::Dtype dtype) {
+  if (!writer_) {
+    std::vector<int64_t> shape = rows.sizes().vec();
+    if (!keeps_all_) shape[1] = input_->shape[1];
+    const io::ImageInfo info = describe(shape, dtype);
+    io::OutputOptions options;
+    options.is_labels = dtype != io::Dtype::f32;
+    const std::string path = output_path(stem_, source_, info, common_.options);
+    writer_ = io::create_image(path, info, options);
+    files_.emplace_back("prediction", path);
+  }
+  writer_->write(data::to_image(rows, dtype, {}));
+}
+
+void PredictionFiles::take(const at::Tensor& rows) {
+  if (keeps_all_) {
+    rows_.push_back(rows);
+    return;
+  }
+  draw(rows);
+  put(rows, inference::dtype_of(common_.predictor.finish()));
+}
+
+void PredictionFiles::draw(const at::Tensor& values) {
+  const inference::Decoder& decoder = common_.predictor.decoder();
+  if (!common_.options.overlay || !decoder.gives_labels()) return;
+  if (!overlay_) overlay_ = std::make_unique<inference::OverlayRows>(*input_);
+  const bool is_labels = result_.values.defined()
+                             ? result_.is_labels
+                             : decoder.is_labels(common_.predictor.form());
+  overlay_->take(is_labels ? values
+                           : decoder.labels_of(values,
+                                               common_.predictor.form(),
+                                               common_.options.threshold));
+}
+
+void PredictionFiles::finish() {
+  if (keeps_all_) finish_whole();
+  if (overlay_) {
+    const std::string path = stem_ + "_overlay.png";
+    io::write_png(path, overlay_->picture());
+    files_.emplace_back("overlay", path);
+  }
+  writer_->finish();
+}
+
+void PredictionFiles::finish_whole() {
+  const PredictOptions& options = common_.options;
+  result_.values = at::cat(rows_, 1);
+  rows_.clear();
+  result_.geometry = input_->sample.geometry;
+  result_.is_labels = common_.predictor.decoder().is_labels(common_.predictor.form());
+  io::Dtype dtype = inference::dtype_of(common_.predictor.finish());
+  if (!common_.steps.empty()) {
+    if (result_.is_labels) result_.values = result_.values.to(at::kInt);
+    inference::apply_all(common_.steps, result_);
+    dtype = result_.is_labels ? label_dtype(result_.values) : io::Dtype::f32;
+  }
+  draw(result_.values);
+  if (options.original_grid) {
+    const std::vector<int64_t>& loaded = input_->loaded_shape;
+    inference::to_grid(result_, {loaded.begin() + 1, loaded.end()}, input_->loaded_geometry);
+  }
+  if (options.measurements || options.contours != "none") write_objects();
+  put(result_.values, dtype);
+}
+
+/// Of the labels; where there are none, of the mask that they are cut from.
+void PredictionFiles::write_objects() {
+  const at::Tensor objects = labels();
+  if (objects.size(0) != 1) {
+    throw ConfigError(
+        fmt::format("predict.measurements, predict.contours: {} masks that may overlap, expected "
+                    "labels of one channel; choose with predict.postprocess",
+                    objects.size(0)));
+  }
+  const at::Tensor image = input_->shown(0, input_->shape[1]);
+  const bool is_same_grid = image.sizes().slice(1) == objects.sizes().slice(1);
+  if (common_.options.measurements) {
+    const std::string path = stem_ + ".csv";
+    const auto table = inference::measure(
+        objects[0].to(at::kInt), is_same_grid ? image : at::Tensor(), result_.geometry);
+    io::write_table(path, table.columns, table.cells());
+    files_.emplace_back("measurements", path);
+  }
+  const std::string& contours = common_.options.contours;
+  if (contours == "none") return;
+  const bool is_stack = objects.dim() == 4;
+  const auto polygons = io::trace_labels(
+      data::to_image(objects.to(at::kInt), io::Dtype::i32, result_.geometry));
+  if (contours != "imagej_roi") {
+    io::GeoJsonOptions options;
+    options.is_stack = is_stack;
+    io::write_geojson(stem_ + ".geojson", polygons, options);
+    files_.emplace_back("geojson", stem_ + ".geojson");
+  }
+  if (contours != "geojson") {
+    io::write_imagej_rois(stem_ + "_rois.zip", polygons, is_stack, image.size(0));
+    files_.emplace_back("rois", stem_ + "_rois.zip");
+  }
+}
+
+at::Tensor PredictionFiles::labels() const {
+  if (result_.is_labels) return result_.values;
+  return common_.predictor.decoder().labels_of(
+      result_.values, common_.predictor.form(), common_.options.threshold);
 }
 
 }  // namespace cytra::app

@@ -1,32 +1,58 @@
 #pragma once
 // What `predict` writes: names and formats.
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "config/options.h"
+#include "config/registry.h"
 #include "data/sample.h"
-#include "io/image.h"
+#include "inference/overlay_rows.h"
+#include "inference/postprocess.h"
+#include "inference/predictor.h"
+#include "io/writer.h"
 
 namespace cytra::app {
 
 struct PredictOptions {
-  std::string save = "mask", format = "auto";
+  std::optional<std::string> save;
+  std::string format = "auto";
   double threshold = 0.5;
-  bool overlay = true;
+  bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false;
+  config::Node postprocess;
+  std::string contours = "none";
   template <class V>
   void visit(V& v) {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
-      "channel per class or mask",
-      {"mask", "probability", "logits"});
+      "channel per class or mask; null: mask, of a regression its value");
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
       {"auto", "ome_tiff", "nifti", "ome_zarr", "npy", "png"});
     v("threshold", threshold, "of a mask's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
+    v("postprocess",
+      postprocess,
+      "steps that change a result before it is written, in their order",
+      config::list_of<inference::Postprocess>());
+    v("original_grid",
+      original_grid,
+      "write results in the voxels of the file, not in those that the transforms (Spacingd, "
+      "Orientationd, crops) have made");
+    v("measurements",
+      measurements,
+      "also write a table of the objects (labels) of each image: NAME.csv");
+    v("contours",
+      contours,
+      "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
+      {"none", "geojson", "imagej_roi", "both"});
+    v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
+    v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }
   void check() const;
 };
@@ -36,17 +62,61 @@ struct PredictOptions {
 class OutputNames {
  public:
   std::string next(const data::Source& source);
+  /// Of a frame of a time lapse whose name is `stem`, once next() was called for all inputs.
+  std::string frame(const std::string& stem, int64_t timepoint);
 
  private:
+  std::string unique(const std::string& stem);
   std::set<std::string> taken_;
   std::map<std::string, int64_t> numbers_;  // the last one given, by name
 };
 
-/// Writes the prediction of the image `source` beside its geometry, as `stem` with the extension of
-/// the format; returns the path. Throws: DataError when the format can't hold it; as AtomicFile.
-std::string write_prediction(const std::string& stem,
-                             const std::string& source,
-                             const io::Image& image,
-                             const PredictOptions& options);
+/// The file of a prediction, `info`, of the image `source`: `stem` with the ending of its format.
+/// Throws: DataError when the format can't hold it.
+std::string output_path(const std::string& stem,
+                        const std::string& source,
+                        const io::ImageInfo& info,
+                        const PredictOptions& options);
+
+/// What one image's prediction is written by, as its rows come.
+class PredictionFiles {
+ public:
+  /// What all images have in common.
+  struct Common {
+    const inference::Predictor& predictor;
+    const PredictOptions& options;
+    inference::PostprocessSteps steps;
+    bool scores = false;  // labels() is asked for
+  };
+  /// `stem`: with the folder. `source`: the image's path.
+  PredictionFiles(const Common& common,
+                  std::shared_ptr<const inference::ModelInput> input,
+                  std::string stem,
+                  std::string source);
+  /// The next rows, (C,count,...).
+  void take(const at::Tensor& rows);
+  /// All rows are there: writes what is left. Throws: as io::create_image() and ImageWriter.
+  void finish();
+  /// Kind ("prediction", "overlay") and path of what was written.
+  const std::vector<std::pair<std::string, std::string>>& files() const { return files_; }
+  /// The whole result as labels, (C,[D,]H,W), where that is asked for.
+  at::Tensor labels() const;
+
+ private:
+  void put(const at::Tensor& rows, io::Dtype dtype);
+  void draw(const at::Tensor& values);
+  void finish_whole();
+  void write_objects();
+  io::ImageInfo describe(at::IntArrayRef shape, io::Dtype dtype) const;
+  const Common& common_;
+  std::shared_ptr<const inference::ModelInput> input_;
+  std::string stem_, source_;
+  bool keeps_all_;
+  std::vector<at::Tensor> rows_;  // where all are needed at once
+  inference::Result result_;
+  std::unique_ptr<io::ImageWriter> writer_;
+  std::unique_ptr<inference::OverlayRows> overlay_;
+  std::vector<std::pair<std::string, std::string>> files_;
+};
 
 }  // namespace cytra::app

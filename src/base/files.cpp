@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <functional>
 
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/open_temporaries.h"
 #include "base/strings.h"
 
 namespace cytra {
@@ -106,6 +109,38 @@ void remove_if_stale(const std::string& path, const std::string& boot) {
 
 }  // namespace
 
+namespace {
+
+/// Of this process, not committed yet. Never destroyed: an exit may come from any thread.
+struct OpenTemporaries {
+  std::mutex mutex;
+  std::set<std::string> paths;
+  static OpenTemporaries& instance() {
+    static auto* all = new OpenTemporaries;
+    return *all;
+  }
+  void add(const std::string& path) {
+    const std::lock_guard lock(mutex);
+    paths.insert(path);
+  }
+  void drop(const std::string& path) {
+    const std::lock_guard lock(mutex);
+    paths.erase(path);
+  }
+};
+
+}  // namespace
+
+void remove_open_temporaries() {
+  OpenTemporaries& all = OpenTemporaries::instance();
+  const std::lock_guard lock(all.mutex);
+  std::error_code ignored;
+  for (const std::string& path : all.paths) {
+    ::unlink(path.c_str());
+    std::filesystem::remove_all(path + ".d", ignored);
+  }
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   do {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -115,12 +150,14 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     });
     if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
   } while (!keep(descriptor_, temporary_));
+  OpenTemporaries::instance().add(temporary_);
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
   ::unlink(temporary_.c_str());
+  OpenTemporaries::instance().drop(temporary_);
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
@@ -150,6 +187,7 @@ void AtomicFile::commit(bool durable) {
     throw_errno("can't be flushed to the disk", path_, errno);
   if (retried([&] { return ::rename(temporary_.c_str(), path_.c_str()); }) != 0)
     throw_errno("can't be put in place", path_, errno);
+  OpenTemporaries::instance().drop(temporary_);
   ::close(descriptor_);
   descriptor_ = -1;
   if (durable) sync_folder(parent_of(path_));

@@ -77,23 +77,26 @@ std::vector<double> Pipeline::weights() const {
   return are_equal ? std::vector<double>{} : weights;
 }
 
+void apply(const Transform& transform, Sample& sample, Rng& rng) {
+  try {
+    transform.apply(sample, rng);
+  } catch (const DataError& error) {
+    throw_in(transform, error);
+  } catch (const ConfigError& error) {
+    throw_in(transform, error);
+  } catch (const IoError& error) {
+    throw_in(transform, error);
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(
+        fmt::format("{}: {} (in {})", sample.id, error.what_without_backtrace(), transform.name));
+  }
+}
+
 void Pipeline::apply(
     std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const {
   for (std::size_t t = from; t < to; ++t) {
-    const Transform& transform = *transforms_[t];
-    stage.store(&transform, std::memory_order_relaxed);
-    try {
-      transform.apply(sample, rng);
-    } catch (const DataError& error) {
-      throw_in(transform, error);
-    } catch (const ConfigError& error) {
-      throw_in(transform, error);
-    } catch (const IoError& error) {
-      throw_in(transform, error);
-    } catch (const c10::Error& error) {
-      throw std::runtime_error(
-          fmt::format("{}: {} (in {})", sample.id, error.what_without_backtrace(), transform.name));
-    }
+    stage.store(transforms_[t].get(), std::memory_order_relaxed);
+    data::apply(*transforms_[t], sample, rng);
   }
 }
 

@@ -21,6 +21,9 @@ std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
 /// Throws: DataError when an image has other channels than are expected of its key.
 void check_channels(const Sample& sample, const std::map<std::string, int64_t>& expected);
 
+/// transform.apply(); what it throws names the transform.
+void apply(const Transform& transform, Sample& sample, Rng& rng);
+
 /// From an item of a data set to a sample: what comes before the first random transform is done
 /// once per image and kept in the cache, the rest at each draw. Thread-safe. What a transform
 /// throws gets its name.

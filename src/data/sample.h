@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,6 +60,13 @@ struct Sample {
                                 const std::string& key,
                                 const std::string& id);
 
+/// Goes through an image that is read by rows of its outer axis: all of them, in order, each
+/// (C,count,...) float32.
+using Rows = std::function<void(const at::Tensor& rows)>;
+using Scan = std::function<void(const Rows& look)>;
+/// What becomes of some rows, (C,count,...) float32, whichever they are.
+using RowChange = std::function<at::Tensor(const at::Tensor& rows)>;
+
 /// A step of the data pipeline: MONAI's dictionary transforms by name and argument. Thread: apply()
 /// must be const-safe.
 struct Transform {
@@ -67,6 +75,9 @@ struct Transform {
   std::string name;  // for messages, e.g. "RandFlipd"
   std::string text;  // its whole configuration: equal texts do the same
   virtual void apply(Sample& sample, Rng& rng) const = 0;
+  /// For an image under `key` that is larger than memory: apply() by rows, with the same values.
+  /// What depends on the whole image comes from one scan or more. Null: it takes the whole image.
+  virtual RowChange by_rows(const std::string& /*key*/, const Scan& /*scan*/) const { return {}; }
   /// Random ones are applied anew at each draw; the ones before the first random one are applied
   /// once per image.
   virtual bool is_random() const { return false; }

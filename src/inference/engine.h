@@ -39,7 +39,7 @@ struct EngineOptions {
   bool compile_model = false;                           // model.*
   std::string compile_mode = "default";
   template <class V>
-  void visit(V& v) {
+  void visit_performance(V& v) {
     v("backend",
       backend,
       "what runs the model: eager (PyTorch's operations), torchscript, cudagraph, openvino; auto "
@@ -50,10 +50,9 @@ struct EngineOptions {
       "int8: convolutions and matrix products in 8 bits, by ranges measured on the first windows "
       "(OpenVINO); less exact, and refused where too much changes",
       {"none", "int8"});
-    v("precision",
-      precision,
-      "of products; weights stay float32, so true and mixed are the same here",
-      perf::precision_names());
+  }
+  template <class V>
+  void visit_model(V& v) {
     v("compile_model", compile_model, "on a GPU: prepare the model once, by compile_mode");
     v("compile_mode",
       compile_mode,

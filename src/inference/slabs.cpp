@@ -11,10 +11,10 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "config/checked.h"
+#include "inference/adaptive_batch.h"
 #include "inference/windows.h"
 #include "ops/window_sums.h"
 
@@ -92,35 +92,41 @@ class WindowRun {
         sums_device_(device_or(options.device, image_device)) {
     shape_ = {std::min(options.sw_batch_size, total_), channels};
     shape_.insert(shape_.end(), layout.roi.begin(), layout.roi.end());
-    most_ = shape_[0];
   }
 
   void run(const Forward& model, Road& road, const WindowProgress& progress) {
-    std::optional<Progress> shown;
-    if (options_.progress) shown.emplace("windows", total_);
-    for (int64_t first = 0; first < total_; first += shape_[0]) {
-      const int64_t count = std::min(shape_[0], total_ - first);
-      gather(road, first, count);
-      for (int64_t done = 0; done < count;) {
-        const int64_t part = std::min(most_, count - done);
-        std::vector<at::Tensor> made;
-        try {
-          made = predict(model, done, part);
-        } catch (const c10::OutOfMemoryError&) {
-          if (part == 1) throw;
-          most_ = (part + 1) / 2;
-          log::warn("out of memory with {} windows at a time: {} from here on", part, most_);
-          continue;
-        }
-        sum(road, first + done, std::move(made));
-        done += part;
-      }
-      if (shown) shown->update(first + count);
-      if (progress) progress(first + count, total_);
-    }
+    run(model, road, progress, 0, total_);
   }
+  /// Windows of rows [begin, end) of windows, and those that share their batches: so each is in the
+  /// batch that it is in when all are predicted, and gives the same values to the last bit.
+  void run_rows(const Forward& model,
+                Road& road,
+                const WindowProgress& progress,
+                int64_t begin,
+                int64_t end) {
+    const int64_t batch = shape_[0], last = (end * per_row_ + batch - 1) / batch * batch;
+    run(model, road, progress, first_of(begin), std::min(total_, last));
+  }
+  /// The row of windows that run_rows() begins with.
+  int64_t first_row(int64_t begin) const { return first_of(begin) / per_row_; }
 
  private:
+  int64_t first_of(int64_t row) const { return row * per_row_ / shape_[0] * shape_[0]; }
+  void run(const Forward& model,
+           Road& road,
+           const WindowProgress& progress,
+           int64_t begin,
+           int64_t end) {
+    std::optional<Progress> shown;
+    if (options_.progress) shown.emplace("windows", end - begin);
+    for (int64_t first = begin; first < end; first += shape_[0]) {
+      const int64_t count = std::min(shape_[0], end - first);
+      gather(road, first, count);
+      sum(road, first, predict(model, count));
+      if (shown) shown->update(first + count - begin);
+      if (progress) progress(first + count - begin, end - begin);
+    }
+  }
   void gather(Road& road, int64_t first, int64_t count) {
     // A model may give its windows back, and who called it may keep them.
     if (!buffer_.defined() || buffer_.storage().use_count() > 1) {
@@ -145,10 +151,10 @@ class WindowRun {
     return std::min(end, (begin / per_row_ + 1) * per_row_);
   }
 
-  std::vector<at::Tensor> predict(const Forward& model, int64_t begin, int64_t count) {
-    at::Tensor windows = buffer_.narrow(0, begin, count);
+  std::vector<at::Tensor> predict(const Forward& model, int64_t count) {
+    at::Tensor windows = buffer_.narrow(0, 0, count);
     if (layout_.slice_dim >= 0) windows = windows.squeeze(layout_.slice_dim + 2);
-    std::vector<at::Tensor> made = model(windows.to(model_device_));
+    std::vector<at::Tensor> made = adaptive_(model, windows.to(model_device_));
     if (made.empty()) throw DataError("sliding window: the model made no output");
     for (at::Tensor& output : made) {
       if (layout_.slice_dim >= 0) output = output.unsqueeze(layout_.slice_dim + 2);
@@ -198,8 +204,8 @@ class WindowRun {
   int64_t per_image_, per_row_, total_;
   c10::Device image_device_, model_device_, sums_device_;
   Sizes shape_;
-  int64_t most_;       // windows that fit into memory together
   at::Tensor buffer_;  // (S,C,roi), used by every batch
+  AdaptiveBatch adaptive_;
   std::vector<Output> outputs_;
 };
 
@@ -250,8 +256,16 @@ class Slabs final : public Road {
   Slabs(const RowSource& source,
         const WindowLayout& layout,
         const ops::Finish& finish,
-        const RowSink& sink)
-      : source_(source), layout_(layout), finish_(finish), sink_(sink) {}
+        const RowSink& sink,
+        RowRange range,
+        int64_t first_row)
+      : source_(source),
+        layout_(layout),
+        finish_(finish),
+        sink_(sink),
+        range_(range),
+        read_(std::max<int64_t>(
+            layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0)) {}
 
   at::Tensor image(int64_t /*n*/, int64_t i) override {
     const int64_t size = layout_.size[0], roi = layout_.roi[0];
@@ -308,13 +322,21 @@ class Slabs final : public Road {
         values = at::empty(shape, sums_[o].options().dtype(finish_.type));
       any = any || end > begin;
       if (!ops::finish_rows(sums_[o], grid, begin, end, finish_, as_zyx(values, dims)))
-        bad += count_bad(sums_[o], begin, end);
+        bad += count_bad(sums_[o], std::max(begin, range_.begin), std::min(end, range_.end));
     }
-    if (any) sink_(first, values_);
+    if (any) pass_on(first, last);
   }
   int64_t bad = 0;
 
  private:
+  void pass_on(int64_t first, int64_t last) {
+    const int64_t begin = std::max(first, range_.begin), end = std::min(last, range_.end);
+    if (begin >= end) return;
+    if (begin == first && end == last) return sink_(first, values_);
+    std::vector<at::Tensor> wanted = values_;
+    wanted[0] = wanted[0].narrow(1, begin - first, end - begin);
+    sink_(begin, wanted);
+  }
   static int64_t count_bad(const at::Tensor& sums, int64_t begin, int64_t end) {
     int64_t count = 0;
     for (int64_t row = begin; row < end; ++row) {
@@ -328,8 +350,9 @@ class Slabs final : public Road {
   const WindowLayout& layout_;
   const ops::Finish& finish_;
   const RowSink& sink_;
+  const RowRange range_;
   at::Tensor ring_;  // (C,L,[H,]W)
-  int64_t read_ = 0;
+  int64_t read_;
   std::vector<at::Tensor> sums_, values_;
 };
 
@@ -376,7 +399,8 @@ int64_t predict_slabs(const RowSource& source,
                       const SlidingWindowOptions& given,
                       const ops::Finish& finish,
                       const RowSink& sink,
-                      const WindowProgress& progress) {
+                      const WindowProgress& progress,
+                      RowRange range) {
   const SlidingWindowOptions options = config::checked(given, "inference_args");
   const at::NoGradGuard no_grad;
   if (source.shape.size() < 3 || source.shape.size() > 4) {
@@ -385,8 +409,18 @@ int64_t predict_slabs(const RowSource& source,
   }
   const Sizes size(source.shape.begin() + 1, source.shape.end());
   const WindowLayout layout = layout_windows(size, options);
-  Slabs road(source, layout, finish, sink);
-  WindowRun(layout, options, 1, source.shape[0], c10::kCPU).run(model, road, progress);
+  // The rows of windows that reach the rows that are wanted.
+  const Sizes& starts = layout.starts[0];
+  const auto reaches = [&](int64_t start) {
+    const int64_t row = start - layout.before[0];
+    return row < range.end && row + layout.roi[0] > range.begin;
+  };
+  const auto begin = std::find_if(starts.begin(), starts.end(), reaches);
+  if (begin == starts.end() || range.begin >= range.end) return 0;
+  const auto end = std::find_if_not(begin, starts.end(), reaches);
+  WindowRun run(layout, options, 1, source.shape[0], c10::kCPU);
+  Slabs road(source, layout, finish, sink, range, run.first_row(begin - starts.begin()));
+  run.run_rows(model, road, progress, begin - starts.begin(), end - starts.begin());
   return road.bad;
 }
 

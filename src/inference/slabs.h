@@ -24,14 +24,22 @@ struct RowSource {
 /// another resolution have other numbers of rows. The tensors are reused unless they are kept.
 using RowSink = std::function<void(int64_t first, const std::vector<Tensor>& values)>;
 
+/// Rows of the outer axis: all, or some that are predicted by themselves, with the same values.
+struct RowRange {
+  int64_t begin = 0, end = INT64_MAX;
+};
+
 /// Predicts an image by overlapping windows, as sliding_window() does, row by row: it holds
-/// roi_size[0] rows of the input and of the sums, and what `sink` is given.
+/// roi_size[0] rows of the input and of the sums, and what `sink` is given. `range`: the rows of
+/// output 0 that are wanted; only the windows that reach them are predicted, and outputs of another
+/// resolution come with all the rows that these make.
 /// Returns how many sums were NaN or infinite. Throws: as sliding_window().
 int64_t predict_slabs(const RowSource& source,
                       const Forward& forward,
                       const SlidingWindowOptions& options,
                       const ops::Finish& finish,
                       const RowSink& sink,
-                      const WindowProgress& progress = {});
+                      const WindowProgress& progress = {},
+                      RowRange range = {});
 
 }  // namespace cytra::inference

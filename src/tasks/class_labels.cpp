@@ -105,13 +105,10 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
   }
 }
 
-at::Tensor ClassLabels::predict(const at::Tensor& logits, double threshold) const {
-  if (are_exclusive()) return logits.argmax(1, /*keepdim=*/true);
-  return logits.gt(std::log(threshold / (1 - threshold)));  // the logistic function is monotonic
-}
-
-at::Tensor ClassLabels::probabilities(const at::Tensor& logits) const {
-  return are_exclusive() ? at::softmax(logits, 1) : at::sigmoid(logits);
+std::shared_ptr<inference::Decoder> ClassLabels::decoder() const {
+  const std::string task =
+      fmt::format("{{num_classes: {}, multilabel: {}}}", num_classes, multilabel);
+  return inference::decoder_of(config::parse_yaml(task, "ClassLabels"));
 }
 
 at::Tensor ClassLabels::one_hot(const at::Tensor& labels) const {

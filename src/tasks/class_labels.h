@@ -2,12 +2,13 @@
 // What a model's channels stand for: decided once, for targets, losses, metrics and predictions.
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <ATen/core/Tensor.h>
 
 #include "config/node.h"
-#include "io/image.h"
+#include "inference/decoder.h"
 #include "metrics/dice.h"
 
 namespace cytra::data {
@@ -35,11 +36,8 @@ struct ClassLabels {
   at::Tensor target_of(data::Sample& sample,
                        const std::string& y_key,
                        const std::string& x_key) const;
-  /// logits (N,K,...) -> labels: the class with the largest, or each mask where its probability
-  /// exceeds `threshold`.
-  at::Tensor predict(const at::Tensor& logits, double threshold = 0.5) const;
-  /// logits (N,K,...) -> (N,K,...) softmax over classes, or each mask's logistic function.
-  at::Tensor probabilities(const at::Tensor& logits) const;
+  /// What makes labels ("mask") and probabilities of logits, here and in predictions.
+  std::shared_ptr<inference::Decoder> decoder() const;
   /// Labels as the metrics take them: (N,K,...), each 0 or 1.
   at::Tensor one_hot(const at::Tensor& labels) const;
   /// The metric that counts them: every mask, or every class but the background.
@@ -53,10 +51,6 @@ struct ClassLabels {
   /// Labels to look at, (N,1,...): class numbers; of masks that overlap the last one's number, from
   /// 1.
   at::Tensor flattened(const at::Tensor& labels) const;
-  /// The type that holds the labels in a file.
-  io::Dtype dtype() const {
-    return are_exclusive() && num_classes > 256 ? io::Dtype::u16 : io::Dtype::u8;
-  }
 };
 
 /// Of a task's configuration; without num_classes (null, or before it was there) as many as the

@@ -153,6 +153,7 @@ class SegmentationTask final : public training::Task {
   explicit SegmentationTask(const Options& options)
       : options_(options),
         labels_(options.labels),
+        decoder_(labels_.decoder()),
         model_(make<nn::Model>(options.model)),
         loss_(make<nn::Loss>(options.loss)),
         dice_(labels_.dice()) {}
@@ -179,7 +180,7 @@ class SegmentationTask final : public training::Task {
     const at::Tensor loss = (*loss_)(logits, target).to(at::kDouble);
     if (loss_sums_.device() != loss.device()) loss_sums_ = loss_sums_.to(loss.device());
     loss_sums_.add_(at::stack({loss, at::ones_like(loss)}));
-    dice_.update(labels_.one_hot(labels_.predict(logits)), labels_.one_hot(target));
+    dice_.update(labels_.one_hot(decoder_->decode(logits, "mask")), labels_.one_hot(target));
   }
 
   training::Metrics validation_end() override {
@@ -201,8 +202,8 @@ class SegmentationTask final : public training::Task {
     const at::Tensor logits = predict(image);
     const at::Tensor target = batch.at(options_.y_key).slice(0, 0, 1);
     const at::Tensor prediction = labels_.num_classes == 1
-                                      ? labels_.probabilities(logits)
-                                      : labels_.flattened(labels_.predict(logits)).to(at::kFloat);
+                                      ? decoder_->decode(logits, "probability")
+                                      : labels_.flattened(decoder_->decode(logits, "mask")).to(at::kFloat);
     return {{"input", image[0]},
             {"target", labels_.flattened(target)[0].to(at::kFloat)},
             {"prediction", prediction[0]}};
@@ -247,6 +248,7 @@ class SegmentationTask final : public training::Task {
   static at::Tensor no_loss() { return at::zeros({2}, at::TensorOptions(at::kDouble)); }
   Options options_;
   ClassLabels labels_;
+  std::shared_ptr<inference::Decoder> decoder_;
   std::shared_ptr<nn::Model> model_;
   std::shared_ptr<nn::Loss> loss_;
   std::shared_ptr<data::Transform> transform_;

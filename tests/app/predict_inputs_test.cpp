@@ -14,7 +14,7 @@
 
 namespace cytra {
 namespace {
-using app::InputTransforms;
+using inference::InputTransforms;
 
 InputTransforms transforms(const std::string& load_options = "",
                            const std::string& left_out = "seg") {
@@ -57,14 +57,12 @@ std::string write_lapse(const std::string& path, int64_t frames) {
 TEST(PredictInputs, ATimeLapseIsAllItsFrames) {
   const test::TmpDir dir;
   const data::Sample sample = sample_of(write_lapse(dir / "a.ome.tif", 4));
-  const app::Input input = app::open_input(sample, "raw", transforms());
-  ASSERT_EQ(input.frames.size(), 4U);
-  EXPECT_EQ(input.bytes, 6 * 8 * (1 + 4));
+  const std::vector<data::Sample> frames = app::frames_of(sample, "raw", transforms());
+  ASSERT_EQ(frames.size(), 4U);
   for (int64_t t = 0; t < 4; ++t) {
-    data::Sample frame = input.frames[static_cast<std::size_t>(t)];
+    data::Sample frame = frames[static_cast<std::size_t>(t)];
     EXPECT_NE(frame.id.find("time point " + std::to_string(t)), std::string::npos);
-    transforms().apply(frame, "raw", {});
-    EXPECT_EQ(frame.at("raw").flatten()[0].item<int64_t>(), t);
+    EXPECT_EQ(transforms().apply(frame, "raw").rows(0, 6).flatten()[0].item<int64_t>(), t);
   }
 }
 
@@ -73,13 +71,13 @@ TEST(PredictInputs, WhatWasChosenIsKept) {
   data::Sample sample = sample_of(write_lapse(dir / "a.ome.tif", 4));
   for (const char* options :
        {", timepoint: 1", ", time_as_channels: true", ", reader: {_target_: MonaiBioReader, T: 2}"})
-    EXPECT_EQ(app::open_input(sample, "raw", transforms(options)).frames.size(), 1U) << options;
+    EXPECT_EQ(app::frames_of(sample, "raw", transforms(options)).size(), 1U) << options;
   sample.sources["raw"].selection.timepoint = 2;
-  const app::Input input = app::open_input(sample, "raw", transforms());
-  ASSERT_EQ(input.frames.size(), 1U);
-  EXPECT_EQ(input.frames[0].id, sample.id);
-  EXPECT_EQ(app::open_input(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms())
-                .frames[0]
+  const std::vector<data::Sample> frames = app::frames_of(sample, "raw", transforms());
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].id, sample.id);
+  EXPECT_EQ(app::frames_of(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms())
+                .at(0)
                 .sources.at("raw")
                 .selection.timepoint,
             -1);
@@ -95,10 +93,10 @@ TEST(PredictInputs, AxesMakeAStackATimeLapse) {
   options.path = dir / "a.npy";
   options.axes = "TYX";
   const std::vector<data::Sample> samples = app::list_inputs(options, {"raw"}, {});
-  EXPECT_EQ(app::open_input(samples[0], "raw", transforms()).frames.size(), 3U);
+  EXPECT_EQ(app::frames_of(samples[0], "raw", transforms()).size(), 3U);
   const data::Sample sample = sample_of(options.path);  // as the checkpoint's LoadImaged says
-  EXPECT_EQ(app::open_input(sample, "raw", transforms()).frames.size(), 1U);
-  EXPECT_EQ(app::open_input(sample, "raw", transforms(", axes: TYX")).frames.size(), 3U);
+  EXPECT_EQ(app::frames_of(sample, "raw", transforms()).size(), 1U);
+  EXPECT_EQ(app::frames_of(sample, "raw", transforms(", axes: TYX")).size(), 3U);
 }
 
 TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
@@ -107,13 +105,14 @@ TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
   image.geometry.affine = {-0.5, 0, 0, 1, 0, 0.25, 0, 2, 0, 0, 1, 3};
   image.geometry.spacing_um = {1000, 250, 500};
   io::write_nifti(dir / "a.nii", image);
-  data::Sample sample = sample_of(dir / "a.nii");
-  const at::Tensor shown = transforms().apply(sample, "raw", {100, 200});
-  EXPECT_EQ(shown.sizes(), (at::IntArrayRef{1, 6, 8}));
-  EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{1000, 100, 200}));
+  const data::Sample sample = sample_of(dir / "a.nii");
+  const inference::ModelInput input = transforms().apply(sample, "raw", {100, 200});
+  EXPECT_EQ(input.shown(0, 6).sizes(), (at::IntArrayRef{1, 6, 8}));
+  const io::Geometry& geometry = input.sample.geometry;
+  EXPECT_EQ(geometry.spacing_um, (std::array<double, 3>{1000, 100, 200}));
   const std::array<double, 12> expected{-0.2, 0, 0, 1, 0, 0.1, 0, 2, 0, 0, 1, 3};
   for (std::size_t i = 0; i < 12; ++i)
-    EXPECT_NEAR(sample.geometry.affine[i], expected[i], 1e-6) << i;
+    EXPECT_NEAR(geometry.affine[i], expected[i], 1e-6) << i;
 }
 
 TEST(PredictInputs, AreListed) {

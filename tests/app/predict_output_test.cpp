@@ -65,6 +65,13 @@ io::Image image_of(io::Dtype dtype, std::array<int64_t, 4> shape) {
   return image;
 }
 
+io::ImageInfo info_of(const io::Image& image) {
+  io::ImageInfo info;
+  info.dtype = image.dtype;
+  info.shape = image.shape;
+  return info;
+}
+
 std::string extension(const std::string& source,
                       const io::Image& image,
                       const std::string& format = "auto",
@@ -73,9 +80,23 @@ std::string extension(const std::string& source,
   app::PredictOptions options;
   options.format = format;
   options.save = save;
-  const std::string path = app::write_prediction(dir / "out", source, image, options);
+  const std::string path = app::output_path(dir / "out", source, info_of(image), options);
+  const auto writer = io::create_image(path, info_of(image));
+  writer->write(image);
+  writer->finish();
   EXPECT_EQ(io::read_image(path).pixels, image.pixels) << path;
   return path.substr((dir / "out").size());
+}
+
+TEST(OutputNames, OfFramesDoNotMeetThoseOfOtherImages) {
+  app::OutputNames names;
+  data::Source source;
+  for (const char* path : {"a.tif", "a_t1.tif"}) {
+    source.path = path;
+    names.next(source);
+  }
+  EXPECT_EQ(names.frame("a", 0), "a_t0");
+  EXPECT_EQ(names.frame("a", 1), "a_t1_2");
 }
 
 TEST(PredictionFormat, IsThatOfTheImage) {
@@ -114,11 +135,10 @@ TEST(PredictionFormat, PngRefusesWhatItCantHold) {
   options.format = "png";
   const auto message = [&](const io::Image& image) {
     return message_of<DataError>(
-        [&] { app::write_prediction(dir / "out", "a.tif", image, options); });
+        [&] { app::output_path(dir / "out", "a.tif", info_of(image), options); });
   };
   EXPECT_NE(message(image_of(io::Dtype::u8, {1, 5, 8, 8})).find("a.tif: PNG"), std::string::npos);
   EXPECT_NE(message(image_of(io::Dtype::u32, {1, 1, 8, 8})).find("uint32"), std::string::npos);
-  EXPECT_TRUE(fs::is_empty(dir.path()));
   options.save = "probability";
   EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find("ome_tiff"), std::string::npos);
 }

@@ -30,6 +30,16 @@ awk -F ': ' '{ value[$1] = $2 }
   END { exit !(value["loss after"] < 0.6 * value["loss before"] && value["best checkpoint"] != "") }' results.txt ||
   fail 'the loss did not fall'
 
+# A program that predicts.
+cmake -S "${example%/*}/predict_in_cpp" -B predicts -DCMAKE_PREFIX_PATH="$here" -DCYTRA_TORCH="$torch" "${launcher[@]}" >predicts.log
+cmake --build predicts
+"$here/bin/generate_samples" --output samples --train 1 --valid 1 --test 1 --size 128 2>/dev/null
+"$here/bin/train" experiment=im2im/segmentation data.path=samples paths.output_dir=trained trainer.max_steps=1 \
+  trainer.accelerator=cpu 'model.filters=[4,8,8]' 'patch_shape=[32,32]' >/dev/null 2>&1
+predicts/predict_in_cpp trained/checkpoints/last.ckpt samples/images/test_0000_raw.ome.tif mask.ome.tif | tee predicts.txt
+grep -q '^mask.ome.tif: 128 x 128$' predicts.txt && grep -q '^a tensor: 96 x 80, by .*[a-z]' predicts.txt ||
+  fail 'the example did not predict'
+
 # Without torch for the io part; and what is missing is said.
 cat >CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.22)

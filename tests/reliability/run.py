@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from runs import Failed, Programs, Skipped  # noqa: E402
 import folders  # noqa: E402
 import kills  # noqa: E402
+import predictions  # noqa: E402
 import ranks  # noqa: E402
 import streams  # noqa: E402
 import surroundings  # noqa: E402
@@ -67,6 +68,10 @@ CASES = {
             "read", "train with stdin, stdout and stderr closed, into head, to a reader that has ended, to a full device"),
     "R31": (surroundings.growth, "memory does not grow with the steps of a training nor the images of predict", "resident "
             "memory at half of a long run and at its end"),
+    "R32": (predictions.killed, "kill -9 at any moment of predict: --resume goes on, all results are those of an undisturbed run, "
+            "none half written, none left over", "a folder of images, one so large that it is read by rows, killed at random"),
+    "R33": (predictions.shared, "predict by several processes gives the results of one", "2 ranks, images each, and rows of one "
+            "image each"),
 }
 
 

@@ -72,18 +72,6 @@ TEST(ClassLabels, NamesTheFileOfATarget) {
       << message_of<DataError>(read);
 }
 
-TEST(ClassLabels, PredictsByLargestLogitOrThreshold) {
-  const at::Tensor logits = at::tensor({-1.0, 2.0, 0.1, 1.0, 3.0, -4.0}).view({1, 3, 1, 2});
-  EXPECT_TRUE(kClasses.predict(logits).equal(at::tensor({2, 0}, at::kLong).view({1, 1, 1, 2})));
-  const at::Tensor masks = kMasks.predict(logits);
-  EXPECT_TRUE(masks.equal(logits.gt(0)));
-  EXPECT_TRUE(kMasks.predict(logits, 0.8).equal(at::sigmoid(logits).gt(0.8)));
-  EXPECT_FALSE(kMasks.predict(logits, 1).any().item<bool>());
-  EXPECT_TRUE(kMasks.predict(logits, 0).all().item<bool>());
-  EXPECT_TRUE(kMasks.probabilities(logits).equal(at::sigmoid(logits)));
-  EXPECT_TRUE(kClasses.probabilities(logits).equal(at::softmax(logits, 1)));
-}
-
 TEST(ClassLabels, OneHotAndFlattened) {
   const at::Tensor numbers = at::tensor({0.0, 2.0}).view({1, 1, 1, 2});
   const at::Tensor channels = kClasses.one_hot(numbers);
@@ -92,12 +80,6 @@ TEST(ClassLabels, OneHotAndFlattened) {
   EXPECT_TRUE(kClasses.flattened(numbers).equal(numbers));
   const at::Tensor masks = at::tensor({1, 0, 1, 0, 0, 0}).view({1, 3, 1, 2});
   EXPECT_TRUE(kMasks.flattened(masks).equal(at::tensor({2, 0}, at::kLong).view({1, 1, 1, 2})));
-}
-
-TEST(ClassLabels, MoreThan256ClassesNeed16Bits) {
-  EXPECT_EQ((ClassLabels{256, false}.dtype()), io::Dtype::u8);
-  EXPECT_EQ((ClassLabels{257, false}.dtype()), io::Dtype::u16);
-  EXPECT_EQ((ClassLabels{300, true}.dtype()), io::Dtype::u8) << "each mask is 0 and 1";
 }
 
 TEST(ClassLabels, ScoresByClassWithoutTheBackground) {

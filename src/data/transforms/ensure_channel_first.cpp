@@ -26,6 +26,9 @@ class EnsureChannelFirstd final : public Transform {
       throw DataError(fmt::format("{} dimensions, expected (C,Y,X) or (C,Z,Y,X)", image.dim()));
     });
   }
+  RowChange by_rows(const std::string&, const Scan&) const override {
+    return [](const at::Tensor& rows) { return rows; };
+  }
 
  private:
   Options options_;

@@ -4,8 +4,11 @@
 //   struct Twiced : KeyOptions { at::Tensor operator()(const at::Tensor& image) const; };
 //   struct RandScaled : RandKeyOptions { auto draw(Rng& rng, const at::Tensor& first) const; };
 // where draw() returns what is done to every image: a function with the drawn numbers inside.
+// One that can do it by rows (Transform::by_rows) says so by `static constexpr bool kIsPointwise`,
+// each voxel by itself, or by `RowChange by_rows(const Scan& scan) const`.
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -58,12 +61,28 @@ struct RandKeyOptions : KeyOptions {
   }
 };
 
+template <class T, class = void>
+struct IsPointwise : std::false_type {};
+template <class T>
+struct IsPointwise<T, std::enable_if_t<T::kIsPointwise>> : std::true_type {};
+template <class T, class = void>
+struct HasRows : std::false_type {};
+template <class T>
+struct HasRows<T, std::void_t<decltype(&T::by_rows)>> : std::true_type {};
+
 template <class T>
 class PerKey final : public Transform {
  public:
   using Options = T;
   explicit PerKey(const T& options) : options_(options) {}
   void apply(Sample& sample, Rng&) const override { options_.for_each(sample, options_); }
+  RowChange by_rows(const std::string& key, const Scan& scan) const override {
+    if (std::find(options_.keys.begin(), options_.keys.end(), key) == options_.keys.end())
+      return [](const at::Tensor& rows) { return rows; };
+    if constexpr (IsPointwise<T>::value) return [this](const auto& rows) { return options_(rows); };
+    if constexpr (HasRows<T>::value) return options_.by_rows(scan);
+    return {};
+  }
 
  private:
   T options_;
@@ -90,13 +109,20 @@ class RandPerKey final : public Transform {
   T options_;
 };
 
-/// change(part) of each channel when channel_wise, else of the whole image.
+/// change(part, number) of each channel when channel_wise, else of the whole image.
+template <class Change>
+at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+  if (!channel_wise) return change(image, std::size_t{0});
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : image.unbind(0)) parts.push_back(change(part, parts.size()));
+  return at::stack(parts);
+}
+
+/// The same for a change(part).
 template <class Change>
 at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
-  if (!channel_wise) return change(image);
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : image.unbind(0)) parts.push_back(change(part));
-  return at::stack(parts);
+  return by_numbered_channel(
+      image, channel_wise, [&](const at::Tensor& part, std::size_t) { return change(part); });
 }
 
 /// change(part, number): one number for the image or one for each channel.

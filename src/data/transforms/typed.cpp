@@ -8,6 +8,7 @@ namespace {
 
 /// Changes nothing.
 struct Kept : KeyOptions {
+  static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const { return image; }
 };
 

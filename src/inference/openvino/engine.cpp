@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/shared_library.h"
 #include "base/strings.h"
 #include "inference/openvino/module.h"
 #include "inference/openvino/quantize.h"
@@ -30,6 +31,10 @@ namespace fs = std::filesystem;
 constexpr int64_t kCacheBytes = 2'000'000'000;  // of all models that are kept
 
 ov::Core& core() {
+  // TBB would load this with RTLD_DEEPBIND: in a program with an allocator of its own, memory from
+  // there would then go back to libc. What is loaded already stays as it is.
+  static const SharedLibrary tbbbind(path_beside(&ov::get_openvino_version, "libtbbbind_2_5.so.3"),
+                                     SharedLibrary::Symbols::local);
   static ov::Core core;
   return core;
 }

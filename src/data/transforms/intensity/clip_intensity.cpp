@@ -26,18 +26,33 @@ struct ClipIntensityPercentilesd : KeyOptions {
   }
   at::Tensor operator()(const at::Tensor& image) const {
     return by_channel(image, channel_wise, [this](const at::Tensor& part) {
-      at::Tensor result = part;
-      if (!sharpness_factor) {
-        if (lower) result = result.clamp_min(percentile(part, *lower));
-        if (upper) result = result.clamp_max(percentile(part, *upper));
-        return result;
-      }
-      const double sharp = *sharpness_factor;
-      const auto softplus = [](const at::Tensor& x) { return at::logaddexp(at::zeros_like(x), x); };
-      if (lower) result = result + softplus((part - percentile(part, *lower)) * -sharp) / sharp;
-      if (upper) result = result - softplus((part - percentile(part, *upper)) * sharp) / sharp;
-      return result;
+      return clipped(
+          part, percentile(part, lower.value_or(0)), percentile(part, upper.value_or(0)));
     });
+  }
+  RowChange by_rows(const Scan& scan) const {
+    return [this,
+            ends = percentiles(scan, channel_wise, {lower.value_or(0), upper.value_or(0)})](
+               const at::Tensor& rows) {
+      return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
+        return clipped(part, ends[i][0], ends[i][1]);
+      });
+    };
+  }
+
+ private:
+  at::Tensor clipped(const at::Tensor& part, float low, float high) const {
+    at::Tensor result = part;
+    if (!sharpness_factor) {
+      if (lower) result = result.clamp_min(low);
+      if (upper) result = result.clamp_max(high);
+      return result;
+    }
+    const double sharp = *sharpness_factor;
+    const auto softplus = [](const at::Tensor& x) { return at::logaddexp(at::zeros_like(x), x); };
+    if (lower) result = result + softplus((part - low) * -sharp) / sharp;
+    if (upper) result = result - softplus((part - high) * sharp) / sharp;
+    return result;
   }
 };
 CYTRA_REGISTER(Transform, PerKey<ClipIntensityPercentilesd>, "ClipIntensityPercentilesd");
@@ -62,6 +77,14 @@ struct Clipd : KeyOptions {
       if (!percentile) return part.clamp(low, high);
       return part.clamp(data::percentile(part, low), data::percentile(part, high));
     });
+  }
+  RowChange by_rows(const Scan& scan) const {
+    if (!percentile) return [this](const at::Tensor& rows) { return rows.clamp(low, high); };
+    return [this, ends = percentiles(scan, per_channel, {low, high})](const at::Tensor& rows) {
+      return by_numbered_channel(rows, per_channel, [&](const at::Tensor& part, std::size_t i) {
+        return part.clamp(ends[i][0], ends[i][1]);
+      });
+    };
   }
 };
 CYTRA_REGISTER(Transform, PerKey<Clipd>, "Clipd");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -10,33 +12,130 @@
 namespace cytra::data {
 namespace {
 
-/// The value at a fractional rank. `Real` is what the peer computes ranks and weights in: at a
-/// million values a float rank is off by up to 1/32.
-template <class Real>
-float value_at(std::vector<float>& values, Real rank) {
-  const auto below = values.begin() + static_cast<std::ptrdiff_t>(rank);
-  std::nth_element(values.begin(), below, values.end());
-  const Real weight = rank - std::floor(rank);
-  const Real low = *below;
-  if (weight == 0) return *below;
-  const Real high = *std::min_element(below + 1, values.end());
-  return static_cast<float>(weight < Real(0.5) ? low + weight * (high - low)
-                                               : high - (high - low) * (1 - weight));
+/// A fractional rank among `count` values. The peer computes ranks and weights as floats up to a
+/// million values, where a rank is off by up to 1/32.
+struct Rank {
+  Rank(double q, std::size_t count) : is_double(count > kLargest) {
+    const std::size_t last = count - 1;
+    rank = is_double ? q / 100 * static_cast<double>(last)
+                     : static_cast<float>(q / 100) * static_cast<float>(last);
+  }
+  std::size_t below() const { return static_cast<std::size_t>(rank); }
+  bool is_whole() const { return rank == std::floor(rank); }
+  float between(float low, float high) const {
+    return is_double ? between<double>(low, high) : between<float>(low, high);
+  }
+
+ private:
+  static constexpr std::size_t kLargest = 1000000;  // of torch.quantile in monai's percentile()
+  template <class Real>
+  float between(Real low, Real high) const {
+    const Real weight = static_cast<Real>(rank) - std::floor(static_cast<Real>(rank));
+    return static_cast<float>(weight < Real(0.5) ? low + weight * (high - low)
+                                                 : high - (high - low) * (1 - weight));
+  }
+  bool is_double;
+  double rank;  // of a float, where those are taken
+};
+
+/// Order is kept: of two values the smaller has the smaller key.
+uint32_t key_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
+float value_of(uint32_t key) {
+  const uint32_t bits = (key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Counts the keys of one part of an image: by their upper half, then those that share an upper
+/// half with a wanted one by their lower half.
+class RankedKeys {
+ public:
+  void count_upper(const float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) ++upper_[key_of(values[i]) >> 16U];
+    total_ += static_cast<std::size_t>(count);
+  }
+  std::size_t total() const { return total_; }
+  void want(std::size_t rank) { lower_.try_emplace(find(upper_, rank).first); }
+  void count_lower(const float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t key = key_of(values[i]);
+      if (const auto found = lower_.find(key >> 16U); found != lower_.end())
+        ++found->second[key & 0xFFFFU];
+    }
+  }
+  float at(std::size_t rank) const {
+    const auto [upper, rest] = find(upper_, rank);
+    return value_of(upper << 16U | find(lower_.at(upper), rest).first);
+  }
+
+ private:
+  struct Counts : std::vector<std::size_t> {
+    Counts() : std::vector<std::size_t>(65536) {}
+  };
+  static std::pair<uint32_t, std::size_t> find(const Counts& counts, std::size_t rank) {
+    uint32_t key = 0;
+    for (; rank >= counts[key]; ++key) rank -= counts[key];
+    return {key, rank};
+  }
+  Counts upper_;
+  std::map<uint32_t, Counts> lower_;
+  std::size_t total_ = 0;
+};
 
 }  // namespace
 
 float percentile(const at::Tensor& image, double q) {
-  constexpr std::size_t kLargest = 1000000;  // of torch.quantile in monai's percentile()
   const at::Tensor flat = image.contiguous();
   const float* data = flat.const_data_ptr<float>();
   std::vector<float> values(data, data + flat.numel());
   const auto is_nan = [](float value) { return std::isnan(value); };
   if (values.empty() || std::any_of(values.begin(), values.end(), is_nan))
     return std::numeric_limits<float>::quiet_NaN();
-  const std::size_t last = values.size() - 1;
-  if (values.size() > kLargest) return value_at(values, q / 100 * static_cast<double>(last));
-  return value_at(values, static_cast<float>(q / 100) * static_cast<float>(last));
+  const Rank rank(q, values.size());
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(rank.below());
+  std::nth_element(values.begin(), below, values.end());
+  if (rank.is_whole()) return *below;
+  return rank.between(*below, *std::min_element(below + 1, values.end()));
+}
+
+std::vector<std::vector<float>> percentiles(const Scan& scan,
+                                            bool channel_wise,
+                                            const std::vector<double>& q) {
+  std::vector<RankedKeys> parts;
+  const auto for_parts = [&](const at::Tensor& rows, auto count) {
+    const at::Tensor dense = rows.contiguous();
+    const int64_t number = channel_wise ? dense.size(0) : 1, size = dense.numel() / number;
+    parts.resize(static_cast<std::size_t>(number));
+    for (int64_t part = 0; part < number; ++part) {
+      (parts[static_cast<std::size_t>(part)].*count)(dense.const_data_ptr<float>() + part * size,
+                                                     size);
+    }
+  };
+  scan([&](const at::Tensor& rows) { for_parts(rows, &RankedKeys::count_upper); });
+  for (RankedKeys& part : parts) {
+    for (const double one : q) {
+      const Rank rank(one, part.total());
+      part.want(rank.below());
+      if (!rank.is_whole()) part.want(rank.below() + 1);
+    }
+  }
+  scan([&](const at::Tensor& rows) { for_parts(rows, &RankedKeys::count_lower); });
+  std::vector<std::vector<float>> found;
+  for (const RankedKeys& part : parts) {
+    found.emplace_back();
+    for (const double one : q) {
+      const Rank rank(one, part.total());
+      const float below = part.at(rank.below());
+      found.back().push_back(rank.is_whole() ? below
+                                             : rank.between(below, part.at(rank.below() + 1)));
+    }
+  }
+  return found;
 }
 
 }  // namespace cytra::data

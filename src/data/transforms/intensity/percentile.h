@@ -1,10 +1,18 @@
 #pragma once
-#include <ATen/core/Tensor.h>
+#include <vector>
+
+#include "data/sample.h"
 
 namespace cytra::data {
 
 /// The q-th percentile of all values, q in 0..100, linear between neighbours. Source: monai's
 /// percentile(): torch.quantile up to a million values, numpy.percentile beyond.
 float percentile(const at::Tensor& image, double q);
+
+/// The same of an image that is read by rows, by two scans: for each channel when `channel_wise`,
+/// else for the whole image, one number for each of `q`.
+std::vector<std::vector<float>> percentiles(const Scan& scan,
+                                            bool channel_wise,
+                                            const std::vector<double>& q);
 
 }  // namespace cytra::data

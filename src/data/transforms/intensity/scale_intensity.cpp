@@ -19,13 +19,32 @@ struct ScaleIntensityd : KeyOptions {
   }
 
   at::Tensor operator()(const at::Tensor& image) const {
-    if (!minv && !maxv) return factor ? image * (1 + *factor) : image;
-    return by_channel(image, channel_wise, [this](const at::Tensor& part) {
-      const at::Tensor low = part.min(), high = part.max();
-      if (low.equal(high)) return minv ? part * *minv : part;
-      const at::Tensor unit = (part - low) / (high - low);
-      return minv && maxv ? unit * (*maxv - *minv) + *minv : unit;
+    return by_rows([&](const Rows& look) { look(image); })(image);
+  }
+  RowChange by_rows(const Scan& scan) const {
+    if (!minv && !maxv) {
+      return [this](const at::Tensor& rows) { return factor ? rows * (1 + *factor) : rows; };
+    }
+    std::vector<at::Tensor> lows, highs;  // of each channel, or of the image
+    scan([&](const at::Tensor& rows) {
+      by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
+        const at::Tensor low = part.min(), high = part.max();
+        if (lows.size() == i) {
+          lows.push_back(low);
+          highs.push_back(high);
+        }
+        lows[i] = at::minimum(lows[i], low);
+        highs[i] = at::maximum(highs[i], high);
+        return low;
+      });
     });
+    return [this, lows = std::move(lows), highs = std::move(highs)](const at::Tensor& rows) {
+      return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
+        if (lows[i].equal(highs[i])) return minv ? part * *minv : part;
+        const at::Tensor unit = (part - lows[i]) / (highs[i] - lows[i]);
+        return minv && maxv ? unit * (*maxv - *minv) + *minv : unit;
+      });
+    };
   }
 };
 CYTRA_REGISTER(Transform, PerKey<ScaleIntensityd>, "ScaleIntensityd");

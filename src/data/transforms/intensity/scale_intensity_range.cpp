@@ -43,6 +43,7 @@ struct ScaleIntensityRanged : RangeOptions {
     v("a_min", a_min, "intensity that becomes b_min", config::required);
     v("a_max", a_max, "intensity that becomes b_max", config::required);
   }
+  static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const {
     return scale(image, a_min, a_max, {b_min, b_max, clip});
   }
@@ -67,14 +68,24 @@ struct ScaleIntensityRangePercentilesd : RangeOptions {
       throw ConfigError("relative=true needs both b_min and b_max");
   }
   at::Tensor operator()(const at::Tensor& image) const {
-    Target target{b_min, b_max, clip};
-    if (relative) {
-      target.low = (*b_max - *b_min) * (lower / 100) + *b_min;
-      target.high = (*b_max - *b_min) * (upper / 100) + *b_min;
-    }
     return by_channel(image, channel_wise, [&](const at::Tensor& part) {
-      return scale(part, percentile(part, lower), percentile(part, upper), target);
+      return scale(part, percentile(part, lower), percentile(part, upper), target());
     });
+  }
+  RowChange by_rows(const Scan& scan) const {
+    return [this, ranges = percentiles(scan, channel_wise, {lower, upper})](
+               const at::Tensor& rows) {
+      return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
+        return scale(part, ranges[i][0], ranges[i][1], target());
+      });
+    };
+  }
+
+ private:
+  Target target() const {
+    if (!relative) return {b_min, b_max, clip};
+    const double range = *b_max - *b_min;
+    return {range * (lower / 100) + *b_min, range * (upper / 100) + *b_min, clip};
   }
 };
 CYTRA_REGISTER(Transform,

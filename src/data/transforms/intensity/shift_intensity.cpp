@@ -14,6 +14,7 @@ struct ShiftIntensityd : KeyOptions {
     v("offset", offset, "what to add", config::required);
     v("safe", config::Unused{}, "float32 does not overflow here");
   }
+  static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const { return image + offset; }
 };
 CYTRA_REGISTER(Transform, PerKey<ShiftIntensityd>, "ShiftIntensityd");

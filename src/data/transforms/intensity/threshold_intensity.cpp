@@ -15,6 +15,7 @@ struct ThresholdIntensityd : KeyOptions {
     v("above", above, "keep those above; false: those below");
     v("cval", cval, "what the others become");
   }
+  static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const {
     return at::where(above ? image.gt(threshold) : image.lt(threshold), image, cval);
   }

@@ -1,0 +1,100 @@
+#pragma once
+// All that `predict` takes.
+#include <string>
+
+#include "app/entry.h"
+#include "app/predict_inputs.h"
+#include "app/predict_output.h"
+#include "inference/predictor.h"
+#include "training/trainer_options.h"
+
+namespace cytra::app {
+
+/// Where to compute, and how much.
+struct PredictTrainerOptions : perf::DeviceOptions {
+  config::Node limit_predict_batches;
+  training::Amount limit;
+  std::string precision = "32";
+  int64_t devices = 0;  // auto
+  template <class V>
+  void visit(V& v) {
+    DeviceOptions::visit(v);
+    v("precision",
+      precision,
+      "of products; weights stay float32, so true and mixed are the same here",
+      perf::precision_names());
+    v("devices",
+      devices,
+      "processes that share the images: AUTO takes all GPUs, or one CPU, or as many as torchrun or "
+      "Slurm has started",
+      config::Keyword{1, 4096, "AUTO", 0});
+    v("limit_predict_batches",
+      limit_predict_batches,
+      "of the images: the first 10, or 0.1 of them");
+  }
+  void check() { limit = training::amount_of(limit_predict_batches, limit); }
+};
+
+/// `performance`, with what runs the model.
+struct PredictPerformanceOptions : perf::PerformanceOptions {
+  inference::EngineOptions engine;
+  template <class V>
+  void visit(V& v) {
+    PerformanceOptions::visit(v);
+    engine.visit_performance(v);
+  }
+};
+
+/// `model`: the checkpoint's, but for how it is prepared.
+struct PredictModelOptions {
+  inference::EngineOptions engine;
+  template <class V>
+  void visit(V& v) {
+    engine.visit_model(v);
+  }
+};
+
+struct PredictConfig : CommonConfig {
+  inference::CheckpointOptions checkpoint;
+  InputOptions data;
+  PredictOptions predict;
+  config::Node inference_args;
+  inference::TtaOptions tta;
+  PredictTrainerOptions trainer;
+  PredictPerformanceOptions performance;
+  PredictModelOptions model;
+  template <class V>
+  void visit(V& v) {
+    v("checkpoint", checkpoint, "the trained model");
+    v("data", data, "what to predict");
+    v("predict", predict, "what to write");
+    v("inference_args",
+      inference_args,
+      "sliding window; null: as the checkpoint says",
+      config::changes<inference::WindowChanges>());
+    v("tta", tta, "test-time augmentation: the mean over turned images");
+    v("trainer", trainer, "where to compute");
+    v("performance", performance, "switches that hold for the whole process");
+    v("model", model, "how the checkpoint's model is prepared");
+    CommonConfig::visit_names(v);
+    v("seed", config::Unused{}, "nothing is random here");
+    v("test", config::Unused{{"false"}}, "use data.with_target=true");
+  }
+  inference::PredictorOptions predictor() const {
+    inference::PredictorOptions options;
+    options.accelerator = trainer.accelerator;
+    options.inference_args = inference_args;
+    options.engine = performance.engine;
+    options.engine.precision = trainer.precision;
+    options.engine.compile_model = model.engine.compile_model;
+    options.engine.compile_mode = model.engine.compile_mode;
+    options.tta = tta;
+    options.form = predict.save.value_or("");
+    options.threshold = predict.threshold;
+    options.with_target = data.scores();
+    options.tracks_places = predict.original_grid;
+    return options;
+  }
+};
+
+}  // namespace cytra::app

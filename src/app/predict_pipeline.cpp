@@ -1,0 +1,441 @@
+#include "app/predict_pipeline.h"
+
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "data/cache.h"
+#include "data/image_tensor.h"
+#include "io/fingerprint.h"
+#include "io/reader.h"
+#include "io/row_journal.h"
+#include "ops/window_sums.h"
+
+namespace cytra::app {
+namespace {
+
+constexpr std::size_t kReadAhead = 2;   // images
+constexpr std::size_t kRowsAhead = 16;  // parts of images that wait to be written
+
+/// Ends the computing of an image whose results can't be written; the writer told why.
+struct Abandoned {};
+
+int64_t quarter_of_memory() {
+  return available_memory().bytes / 4;
+}
+
+std::string settings_of(const PredictConfig& config, const inference::Predictor& predictor) {
+  const config::Node& trained = predictor.model().config;
+  const auto& engine = config.performance.engine;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     predictor.model().fingerprint,
+                     config::to_json(trained.at("data.transforms")),
+                     config::to_json(trained.at("task.inference_args")),
+                     config::to_json(config.inference_args),
+                     predictor.form(),
+                     config.predict.threshold,
+                     config.predict.format,
+                     config.predict.overlay,
+                     config::to_json(config.predict.postprocess),
+                     engine.backend,
+                     engine.quantization,
+                     config.trainer.precision,
+                     config.data.axes.value_or(""),
+                     fmt::join(config.data.spacing_um, ","),
+                     fmt::join(config.tta.mirror_axes, ","),
+                     config.tta.rotate90,
+                     fmt::join(config.tta.scales, ","),
+                     config.tta.average,
+                     config.predict.original_grid,
+                     config.predict.measurements,
+                     config.predict.contours,
+                     config.model.engine.compile_model);
+}
+
+}  // namespace
+
+/// An image on its way: an input, or a frame of one.
+struct PredictPipeline::Job {
+  data::Sample sample;
+  std::string path, stem, stamp;  // of the image; of its files, with the folder
+  std::string rows_stamp;         // also of the windows that were chosen
+  std::shared_ptr<const inference::ModelInput> input;
+  at::Tensor truth;
+  std::unique_ptr<PredictionFiles> files;
+  std::unique_ptr<io::RowJournal> journal;
+  std::atomic<bool> is_abandoned{false};
+  const std::string& id() const { return sample.id; }
+  std::string journal_path(int64_t rank) const {
+    const std::size_t name = stem.rfind('/') + 1;
+    return fmt::format("{}.{}{}.rows",
+                       stem.substr(0, name),
+                       stem.substr(name),
+                       rank == 0 ? "" : fmt::format(".rank{}", rank));
+  }
+};
+
+PredictPipeline::PredictPipeline(const PredictConfig& config,
+                                 const inference::Predictor& predictor,
+                                 std::string folder,
+                                 Books& books,
+                                 PredictRecord& record,
+                                 const tasks::ClassLabels* labels,
+                                 training::Processes& processes)
+    : config_(config),
+      predictor_(predictor),
+      folder_(std::move(folder)),
+      books_(books),
+      record_(record),
+      labels_(labels),
+      processes_(processes),
+      common_{predictor,
+              config.predict,
+              inference::make_postprocess(config.predict.postprocess),
+              labels != nullptr},
+      settings_(settings_of(config, predictor)),
+      ready_(kReadAhead, quarter_of_memory()),
+      rows_(kRowsAhead, quarter_of_memory()) {
+  if (labels != nullptr) dice_ = labels->dice();
+}
+
+void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& progress) {
+  shares_rows_ = static_cast<int64_t>(inputs.size()) < processes_.place().size;
+  std::exception_ptr error;
+  std::thread reader([&] {
+    const c10::InferenceMode inference_mode;
+    try {
+      read_all(inputs);
+      ready_.close();
+    } catch (...) {
+      ready_.fail(std::current_exception());
+    }
+  });
+  std::thread writer([&] {
+    const c10::InferenceMode inference_mode;
+    try {
+      write_all();
+    } catch (...) {
+      error = std::current_exception();
+      rows_.fail(error);
+    }
+  });
+  std::exception_ptr own;
+  try {
+    const c10::InferenceMode inference_mode;
+    compute_all(progress);
+    rows_.close();
+  } catch (...) {
+    own = std::current_exception();
+    rows_.fail(own);
+  }
+  ready_.close();
+  reader.join();
+  writer.join();
+  if (own) std::rethrow_exception(own);
+  if (error) std::rethrow_exception(error);
+}
+
+bool PredictPipeline::attempt(const std::string& id,
+                              Part part,
+                              const std::function<void()>& work) {
+  try {
+    guarded([&] {
+      work();
+      return 0;
+    });
+    return true;
+  } catch (const std::exception& error) {
+    const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
+    const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
+    if (config_.data.on_error == "fail" || (part != Part::reading && is_io) ||
+        (part == Part::writing && is_config))
+      throw;
+    books_.leave_out(id, error);
+    record_.add_failed(id, exit_code(error));
+    return false;
+  }
+}
+
+void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
+  const std::string& key = predictor_.x_key();
+  std::vector<std::string> stems;
+  for (const data::Sample& input : inputs) {
+    const auto source = input.sources.find(key);
+    stems.push_back(names_.next(source == input.sources.end() ? data::Source() : source->second));
+  }
+  const training::Place& place = processes_.place();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
+    std::vector<data::Sample> frames;
+    if (!attempt(inputs[i].id, Part::reading, [&] {
+          frames = frames_of(inputs[i], key, predictor_.transforms());
+        }))
+      continue;
+    if (frames.size() == 1) {
+      read(frames[0], stems[i]);
+      continue;
+    }
+    {
+      const std::lock_guard lock(books_.mutex);
+      books_.images += static_cast<int64_t>(frames.size()) - 1;
+    }
+    for (std::size_t t = 0; t < frames.size(); ++t)
+      read(frames[t], names_.frame(stems[i], static_cast<int64_t>(t)));
+  }
+}
+
+void PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
+  const auto job = std::make_shared<Job>();
+  job->sample = frame;
+  job->stem = folder_ + "/" + stem;
+  const std::string key = predictor_.x_key();
+  if (!attempt(frame.id, Part::reading, [&] {
+        const auto source = frame.sources.find(key);
+        if (source != frame.sources.end()) {  // transforms may drop it
+          job->path = source->second.path;
+          job->stamp = io::fingerprint(settings_ + data::content_stamp(io::file_of(job->path)));
+        }
+        if (is_done(*job)) return;
+        auto input =
+            std::make_shared<inference::ModelInput>(predictor_.transforms().apply(
+                frame,
+                key,
+                config_.data.spacing_um,
+                labels_ != nullptr ? INT64_MAX
+                : shares_rows_     ? -1
+                                   : inference::by_rows_from()));
+        predictor_.check(*input);
+        if (labels_ != nullptr)
+          job->truth = labels_->target_of(input->sample, predictor_.y_key(), key).unsqueeze(0);
+        job->input = std::move(input);
+      }))
+    return;
+  if (!job->input) return;
+  int64_t bytes = job->input->is_by_rows() ? 0 : 8;
+  for (const int64_t side : job->input->shape) bytes *= side;
+  ready_.push(job, bytes);
+}
+
+bool PredictPipeline::is_done(const Job& job) {
+  if (!config_.predict.resume || labels_ != nullptr) return false;
+  const auto files = record_.find(job.id(), job.stamp);
+  if (!files) return false;
+  const std::lock_guard lock(books_.mutex);
+  for (const auto& [kind, path] : *files) books_.results.add(kind, path);
+  ++books_.done;
+  ++books_.resumed;
+  return true;
+}
+
+void PredictPipeline::compute_all(Progress& progress) {
+  const auto batch_size = static_cast<std::size_t>(config_.data.batch_size);
+  int64_t done = 0;
+  std::vector<JobPointer> batch;
+  const auto flush = [&] {
+    if (batch.size() == 1) compute(batch[0], progress);
+    if (batch.size() > 1) compute_together(batch, progress);
+    done += static_cast<int64_t>(batch.size());
+    batch.clear();
+    progress.update(done);
+  };
+  while (std::optional<JobPointer> job = ready_.pop()) {
+    const inference::ModelInput& input = *(*job)->input;
+    const bool fits =
+        !batch.empty() && !input.is_by_rows() && input.shape == batch[0]->input->shape;
+    if (!batch.empty() && !fits) flush();
+    batch.push_back(std::move(*job));
+    if (input.is_by_rows() || batch.size() == batch_size) flush();
+  }
+  if (!batch.empty()) flush();
+}
+
+inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
+  const inference::ModelInput& input = *job.input;
+  inference::SlidingWindowOptions windows =
+      predictor_.windows(job.id(), {input.shape.begin() + 1, input.shape.end()});
+  tell(job, windows);
+  job.rows_stamp = fmt::format(
+      "{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
+  if (!shares_rows_ || processes_.is_first())
+    job.files = std::make_unique<PredictionFiles>(common_, job.input, job.stem, job.path);
+  return windows;
+}
+
+void PredictPipeline::send(const JobPointer& job, const at::Tensor& values, bool is_kept) {
+  if (job->is_abandoned) throw Abandoned();
+  rows_.push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
+}
+
+void PredictPipeline::compute_rows(const JobPointer& job,
+                                   const inference::SlidingWindowOptions& windows,
+                                   const inference::WindowProgress& progress) {
+  const inference::ModelInput& input = *job->input;
+  const training::Place& place = processes_.place();
+  const int64_t rows = input.shape[1];
+  inference::RowRange range{0, rows};
+  if (shares_rows_) {
+    range = {rows * place.rank / place.size, rows * (place.rank + 1) / place.size};
+    if (!input.is_by_rows()) range = {0, place.rank == 0 ? rows : 0};
+  }
+  if (input.is_by_rows()) {
+    job->journal = std::make_unique<io::RowJournal>(
+        job->journal_path(place.rank), job->rows_stamp, range.begin);
+    if (!shares_rows_) {
+      job->journal->replay([&](int64_t, const io::Image& kept) {
+        send(job,
+             data::to_tensor(kept, static_cast<int64_t>(input.shape.size()) - 1, job->path),
+             true);
+      });
+    }
+    const int64_t kept = job->journal->next() - range.begin;
+    range.begin = job->journal->next();
+    if (kept > 0) log::info("{}: {} of {} rows are there", job->id(), kept, rows);
+  }
+  if (range.begin >= range.end) return;
+  predictor_.run(
+      input,
+      windows,
+      [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0].cpu()); },
+      progress,
+      range);
+}
+
+void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
+  bool is_computed = false;
+  try {
+    is_computed = attempt(job->id(), Part::computing, [&] {
+      const inference::SlidingWindowOptions windows = begin(*job);
+      const std::string label = job->id() + ", windows";
+      progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
+      compute_rows(job, windows, [&](int64_t done, int64_t total) {
+        progress.show_part(label, done, total);
+      });
+    });
+  } catch (const Abandoned&) {
+  }
+  if (!is_computed) job->is_abandoned = true;
+  rows_.push({job, {}, false});
+}
+
+/// Images of one size.
+void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Progress& progress) {
+  std::vector<const inference::ModelInput*> inputs;
+  for (const JobPointer& job : jobs) inputs.push_back(job->input.get());
+  std::vector<bool> are_computed(jobs.size());
+  const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
+  const auto compute_all_at_once = [&] {
+    inference::SlidingWindowOptions windows;
+    for (const JobPointer& job : jobs) windows = begin(*job);
+    predictor_.run(
+        inputs,
+        windows,
+        [&](std::size_t i, const at::Tensor& values) {
+          are_computed[i] = attempt(jobs[i]->id(), Part::computing, [&] {
+            if (!values.defined()) {
+              throw DataError(jobs[i]->id() +
+                              ": the model makes values of it that are NaN or infinite");
+            }
+            send(jobs[i], values.cpu());
+          });
+        },
+        [&](int64_t done, int64_t total) { progress.show_part(label, done, total); });
+  };
+  try {
+    guarded([&] {
+      compute_all_at_once();
+      return 0;
+    });
+  } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
+    if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
+    log::debug("{}: {}; each by itself", label, error.what());
+    for (const JobPointer& job : jobs) {
+      job->is_abandoned = false;
+      compute(job, progress);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!are_computed[i]) jobs[i]->is_abandoned = true;
+    rows_.push({jobs[i], {}, false});
+  }
+}
+
+void PredictPipeline::write_all() {
+  while (std::optional<Rows> rows = rows_.pop()) {
+    Job& job = *rows->job;
+    const bool is_last = !rows->values.defined();
+    if (is_last && shares_rows_) join_rows(job);
+    if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
+          if (is_last) return conclude(job);
+          if (job.journal && !rows->is_kept) {
+            job.journal->append(
+                data::to_image(rows->values, inference::dtype_of(predictor_.finish()), {}),
+                rows->values.size(1));
+          }
+          if (!shares_rows_ || !job.journal) job.files->take(rows->values);
+        }))
+      job.is_abandoned = true;
+    if (is_last) job.files.reset();
+  }
+}
+
+/// The rows of an image that each process has computed, for the first one to write.
+void PredictPipeline::join_rows(Job& job) {
+  const at::Tensor failed =
+      at::tensor({job.is_abandoned ? 1.0 : 0.0}, at::TensorOptions(at::kDouble));
+  processes_.sum({failed});
+  const training::Place& place = processes_.place();
+  if (failed.item<double>() > 0 || place.rank > 0) {
+    job.is_abandoned = true;
+    return;
+  }
+  if (!job.journal) return;
+  const int64_t rows = job.input->shape[1];
+  for (int64_t rank = 0; rank < place.size; ++rank) {
+    io::RowJournal(job.journal_path(rank), job.rows_stamp, rows * rank / place.size)
+        .replay([&](int64_t, const io::Image& kept) {
+          job.files->take(data::to_tensor(
+              kept, static_cast<int64_t>(job.input->shape.size()) - 1, job.path));
+        });
+  }
+}
+
+void PredictPipeline::conclude(Job& job) {
+  struct Finishing {
+    explicit Finishing(std::atomic<bool>& flag) : flag(flag) { flag = true; }
+    ~Finishing() { flag = false; }
+    std::atomic<bool>& flag;
+  } finishing(books_.is_finishing);
+  job.files->finish();
+  const std::lock_guard lock(books_.mutex);
+  if (labels_ != nullptr) {
+    const at::Tensor mask = job.files->labels().to(at::kInt).unsqueeze(0);
+    dice_->update(labels_->one_hot(mask), labels_->one_hot(job.truth));
+  }
+  for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
+  record_.add(job.id(), job.stamp, job.files->files());
+  for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
+    ::unlink(job.journal_path(rank).c_str());
+  ++books_.done;
+}
+
+/// Of the first image; of the others with -v.
+void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions& windows) {
+  const inference::ModelInput& input = *job.input;
+  const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
+  log::write(
+      std::exchange(told_, true) ? log::Level::debug : log::Level::info,
+      fmt::format("{}: {}", job.id(), predictor_.plan(size, windows, input.is_by_rows()).text));
+}
+
+}  // namespace cytra::app

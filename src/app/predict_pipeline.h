@@ -1,0 +1,82 @@
+#pragma once
+// Images through a model: one thread reads, one computes, one writes.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/predict_books.h"
+#include "app/predict_config.h"
+#include "app/predict_record.h"
+#include "base/progress.h"
+#include "base/queue.h"
+#include "tasks/class_labels.h"
+#include "training/processes/processes.h"
+
+namespace cytra::app {
+
+class PredictPipeline {
+ public:
+  /// `labels`: to score by; null: nothing is scored. `processes` share the inputs out among them,
+  /// or the rows of each where there are fewer inputs than processes. All outlive this.
+  PredictPipeline(const PredictConfig& config,
+                  const inference::Predictor& predictor,
+                  std::string folder,
+                  Books& books,
+                  PredictRecord& record,
+                  const tasks::ClassLabels* labels,
+                  training::Processes& processes);
+  /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
+  /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
+  /// full).
+  void run(const std::vector<data::Sample>& inputs, Progress& progress);
+  const std::optional<metrics::Dice>& dice() const { return dice_; }
+
+ private:
+  struct Job;
+  using JobPointer = std::shared_ptr<Job>;
+  struct Rows {
+    JobPointer job;
+    at::Tensor values;     // (C,count,...); undefined: all are there
+    bool is_kept = false;  // in the journal
+  };
+  enum class Part { reading, computing, writing };
+
+  void read_all(const std::vector<data::Sample>& inputs);
+  void read(const data::Sample& frame, const std::string& stem);
+  bool is_done(const Job& job);
+  void compute_all(Progress& progress);
+  void compute(const JobPointer& job, Progress& progress);
+  void compute_together(const std::vector<JobPointer>& jobs, Progress& progress);
+  void compute_rows(const JobPointer& job,
+                    const inference::SlidingWindowOptions& windows,
+                    const inference::WindowProgress& progress);
+  inference::SlidingWindowOptions begin(Job& job);
+  void send(const JobPointer& job, const at::Tensor& values, bool is_kept = false);
+  void write_all();
+  void join_rows(Job& job);
+  void conclude(Job& job);
+  /// False when it failed: the image is left out then. Throws: what is no matter of one image.
+  bool attempt(const std::string& id, Part part, const std::function<void()>& work);
+  void tell(const Job& job, const inference::SlidingWindowOptions& windows);
+
+  const PredictConfig& config_;
+  const inference::Predictor& predictor_;
+  const std::string folder_;
+  Books& books_;
+  PredictRecord& record_;
+  const tasks::ClassLabels* labels_;
+  training::Processes& processes_;
+  bool shares_rows_ = false;
+  const PredictionFiles::Common common_;
+  const std::string settings_;  // all that results depend on but the images
+  std::optional<metrics::Dice> dice_;
+  OutputNames names_;
+  bool told_ = false;
+  Queue<JobPointer> ready_;  // read, to be computed
+  Queue<Rows> rows_;         // computed, to be written
+};
+
+}  // namespace cytra::app

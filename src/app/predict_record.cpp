@@ -1,0 +1,111 @@
+#include "app/predict_record.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+#include "config/json.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+constexpr char kName[] = "predictions";
+
+std::string record_path(const std::string& folder, int64_t rank) {
+  return fmt::format("{}/{}{}.jsonl", folder, kName, rank == 0 ? "" : fmt::format(".rank{}", rank));
+}
+
+}  // namespace
+
+PredictRecord::PredictRecord(std::string folder, int64_t rank)
+    : folder_(std::move(folder)), own_(record_path(folder_, rank)), file_(own_) {
+  for (const std::string& path : paths()) read(path, nullptr);
+}
+
+std::vector<std::string> PredictRecord::paths() const {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, kName) && ends_with(name, ".jsonl"))
+      paths.push_back(folder_ + "/" + name);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// A line that was cut short, or is none of ours, says nothing.
+void PredictRecord::read(const std::string& path, Others* others) {
+  const std::string text = read_file(path);
+  int64_t& from = read_[path];
+  for (const std::string& line : split(std::string_view(text).substr(from), '\n')) {
+    if (line.empty()) continue;
+    try {
+      const Node node = config::from_utf8(config::parse_json(line, path));
+      const auto image = node.get<std::string>("image");
+      if (node.has("failed")) {
+        if (others != nullptr)
+          others->failed.emplace_back(image, static_cast<int>(node.get<int64_t>("failed")));
+        continue;
+      }
+      Entry entry{node.get<std::string>("stamp"), {}};
+      for (const auto& [kind, name] : node.at("files").map)
+        entry.files.emplace_back(kind, folder_ + "/" + name.as<std::string>());
+      if (others != nullptr) {
+        others->files.insert(others->files.end(), entry.files.begin(), entry.files.end());
+        ++others->done;
+      }
+      entries_[image] = std::move(entry);
+    } catch (const Error&) {
+    }
+  }
+  from = static_cast<int64_t>(text.size());
+}
+
+PredictRecord::Others PredictRecord::of_others() {
+  Others others;
+  for (const std::string& path : paths()) {
+    if (path != own_) read(path, &others);
+  }
+  return others;
+}
+
+void PredictRecord::add_failed(const std::string& image, int code) {
+  Node node = Node::make_map();
+  node.set("image", Node::make_string(image));
+  node.set("failed", Node::make_integer(code));
+  file_.append(config::to_json(config::to_utf8(node)) + "\n");
+}
+
+std::optional<PredictedFiles> PredictRecord::find(const std::string& image,
+                                                  const std::string& stamp) const {
+  const auto found = entries_.find(image);
+  if (found == entries_.end() || found->second.stamp != stamp) return std::nullopt;
+  for (const auto& [kind, path] : found->second.files) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) return std::nullopt;
+  }
+  return found->second.files;
+}
+
+void PredictRecord::add(const std::string& image,
+                        const std::string& stamp,
+                        const PredictedFiles& files) {
+  Node names = Node::make_map();
+  for (const auto& [kind, path] : files)
+    names.set(kind, Node::make_string(path.substr(folder_.size() + 1)));
+  Node node = Node::make_map();
+  node.set("image", Node::make_string(image));
+  node.set("stamp", Node::make_string(stamp));
+  node.set("files", names);
+  file_.append(config::to_json(config::to_utf8(node)) + "\n");
+}
+
+}  // namespace cytra::app

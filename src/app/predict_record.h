@@ -1,0 +1,49 @@
+#pragma once
+// Which images of a run are done, for a run that goes on with it.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/append_file.h"
+
+namespace cytra::app {
+
+/// Kind ("prediction", "overlay") and path of each file of an image.
+using PredictedFiles = std::vector<std::pair<std::string, std::string>>;
+
+/// predictions.jsonl of a run's folder: a line for each image that is done, with a stamp of all its
+/// result depends on, or that failed. Each process has a file of its own, and knows those of all.
+class PredictRecord {
+ public:
+  /// Throws: as AtomicFile.
+  PredictRecord(std::string folder, int64_t rank);
+  /// The files of an image that was done with this stamp and whose files are all there.
+  std::optional<PredictedFiles> find(const std::string& image, const std::string& stamp) const;
+  /// `files`: below the folder.
+  void add(const std::string& image, const std::string& stamp, const PredictedFiles& files);
+  void add_failed(const std::string& image, int code);
+  /// What other processes have added since, of `images`: their files, or their names and codes.
+  struct Others {
+    PredictedFiles files;
+    int64_t done = 0;
+    std::vector<std::pair<std::string, int>> failed;
+  };
+  Others of_others();
+
+ private:
+  struct Entry {
+    std::string stamp;
+    PredictedFiles files;
+  };
+  void read(const std::string& path, Others* others);
+  std::vector<std::string> paths() const;
+  std::string folder_, own_;
+  std::map<std::string, int64_t> read_;  // bytes of the others' files by now
+  std::map<std::string, Entry> entries_;
+  AppendFile file_;
+};
+
+}  // namespace cytra::app

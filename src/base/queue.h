@@ -1,0 +1,78 @@
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace cytra {
+
+/// Hands items from threads to threads, in order: a stage of a pipeline waits for the next one
+/// instead of filling the memory. Bounded by number and by bytes; an item larger than all the bytes
+/// passes alone.
+template <class T>
+class Queue {
+ public:
+  explicit Queue(std::size_t items, int64_t bytes = INT64_MAX) : items_(items), bytes_(bytes) {}
+
+  /// Waits for room. False: closed, the item is dropped. Throws: what fail() was given.
+  bool push(T item, int64_t bytes = 0) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      return is_closed_ || error_ || entries_.empty() ||
+             (entries_.size() < items_ && held_ + bytes <= bytes_);
+    });
+    throw_error();
+    if (is_closed_) return false;
+    held_ += bytes;
+    entries_.push_back({std::move(item), bytes});
+    changed_.notify_all();
+    return true;
+  }
+  /// Waits for an item. None: closed, and all are taken. Throws: what fail() was given, at once.
+  std::optional<T> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_closed_ || error_ || !entries_.empty(); });
+    throw_error();
+    if (entries_.empty()) return std::nullopt;
+    Entry entry = std::move(entries_.front());
+    entries_.pop_front();
+    held_ -= entry.bytes;
+    changed_.notify_all();
+    return std::move(entry.item);
+  }
+  /// No more items come.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+  /// One end failed: the other one learns why. The first error counts.
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    changed_.notify_all();
+  }
+
+ private:
+  struct Entry {
+    T item;
+    int64_t bytes;
+  };
+  void throw_error() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+  const std::size_t items_;
+  const int64_t bytes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> entries_;  // guarded by mutex_, as all that follows
+  int64_t held_ = 0;
+  bool is_closed_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace cytra

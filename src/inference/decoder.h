@@ -1,0 +1,47 @@
+#pragma once
+// What the channels of a model's output stand for: decided once, for losses' metrics, previews and
+// predictions.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "config/node.h"
+#include "io/image.h"
+
+namespace cytra::ops {
+struct Finish;  // ops/window_sums.h
+}
+
+namespace cytra::inference {
+
+class Decoder {
+ public:
+  static constexpr const char* kKind = "decoder";
+  virtual ~Decoder() = default;
+  /// The results that it makes of an output, the usual one first: "mask", "probability", "logits".
+  virtual std::vector<std::string> forms() const = 0;
+  /// What becomes of the channels of a voxel. `threshold`: of a mask's probability, in (0, 1).
+  virtual ops::Finish finish(const std::string& form, double threshold) const = 0;
+  /// Whether a form is labels: whole numbers without a mean, 0 for the background.
+  virtual bool is_labels(const std::string& form) const = 0;
+
+  /// logits (N,K,...) -> that form of it, (N,C,...).
+  at::Tensor decode(const at::Tensor& logits, const std::string& form, double threshold = 0.5) const;
+  /// Whether its forms include labels.
+  bool gives_labels() const;
+  /// Values of a form, (C,...), as labels: for overlays and scores.
+  at::Tensor labels_of(const at::Tensor& values, const std::string& form, double threshold) const;
+  /// `form`, or the usual one for "". Throws: ConfigError naming `key` and the forms.
+  std::string form_of(const std::string& form, const std::string& key) const;
+};
+
+/// The decoder of a task's configuration: its `decoder`, else ClassDecoder with its num_classes
+/// (without: the model's out_channels) and multilabel. Throws: ConfigError.
+std::shared_ptr<Decoder> decoder_of(const config::Node& task);
+
+/// The type of a decoded voxel in a file.
+io::Dtype dtype_of(const ops::Finish& finish);
+
+}  // namespace cytra::inference

@@ -1,0 +1,44 @@
+// ClassDecoder: a mask, classes that exclude each other, or masks that may overlap.
+#include "config/registry.h"
+#include "inference/decoder.h"
+#include "ops/window_sums.h"
+
+namespace cytra::inference {
+namespace {
+
+class ClassDecoder final : public Decoder {
+ public:
+  struct Options {
+    int64_t num_classes = 1;
+    bool multilabel = false;
+    template <class V>
+    void visit(V& v) {
+      v("num_classes", num_classes, "1: a mask; K: classes 0 (background) to K - 1", 1, 65536);
+      v("multilabel", multilabel, "the classes are masks that may overlap, a channel each");
+    }
+  };
+  explicit ClassDecoder(const Options& options) : options_(options) {}
+
+  std::vector<std::string> forms() const override { return {"mask", "probability", "logits"}; }
+  bool is_labels(const std::string& form) const override { return form == "mask"; }
+  ops::Finish finish(const std::string& form, double threshold) const override {
+    using Kind = ops::Finish::Kind;
+    const bool are_exclusive = options_.num_classes > 1 && !options_.multilabel;
+    ops::Finish finish;
+    finish.threshold = threshold;
+    if (form == "mask") {
+      finish.kind = are_exclusive ? Kind::argmax : Kind::threshold;
+      finish.type = are_exclusive && options_.num_classes > 256 ? at::kUInt16 : at::kByte;
+    } else if (form == "probability") {
+      finish.kind = are_exclusive ? Kind::softmax : Kind::sigmoid;
+    }
+    return finish;
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Decoder, ClassDecoder, "ClassDecoder");
+
+}  // namespace
+}  // namespace cytra::inference

@@ -1,0 +1,300 @@
+#include "inference/input.h"
+
+#include <algorithm>
+#include <future>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "config/schema.h"
+#include "data/datamodule.h"
+#include "data/image_tensor.h"
+#include "data/pipeline.h"
+
+namespace cytra::inference {
+namespace {
+
+using config::Node;
+
+/// LoadImaged says which time points it wants.
+bool chooses_time(const Node& transform) {
+  const Node* as_channels = transform.find("time_as_channels");
+  if (as_channels != nullptr && as_channels->kind == config::Kind::boolean && as_channels->boolean)
+    return true;
+  for (const char* key : {"timepoint", "reader.T"}) {
+    const Node* chosen = transform.find(key);
+    if (chosen != nullptr && !chosen->is_null()) return true;
+  }
+  return false;
+}
+
+/// Takes the key out of what the transform works on. True: nothing is left.
+bool is_idle_without(Node& transform, const std::string& key) {
+  const auto is_key = [&](const Node& node) {
+    return node.kind == config::Kind::string && node.string == key;
+  };
+  Node* keys = transform.find("keys");
+  if (keys == nullptr) return false;
+  if (keys->kind != config::Kind::list) return is_key(*keys);
+  keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_key), keys->list.end());
+  return keys->list.empty();
+}
+
+void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) {
+  for (std::size_t d = 0; d < spacing_um.size(); ++d) {
+    const std::size_t axis = 3 - spacing_um.size() + d;  // of Z, Y, X
+    double& spacing = geometry.spacing_um[axis];
+    if (spacing > 0) {
+      for (std::size_t row = 0; row < 12; row += 4)
+        geometry.affine[row + 2 - axis] *= spacing_um[d] / spacing;
+    }
+    spacing = spacing_um[d];
+  }
+}
+
+/// Where there is none: voxels lie at multiples of the spacing.
+void set_affine(io::Geometry& geometry) {
+  if (std::any_of(
+          geometry.affine.begin(), geometry.affine.end(), [](double v) { return v != 0; }))
+    return;
+  for (std::size_t axis = 0; axis < 3; ++axis) {  // Z, Y, X
+    const double spacing = geometry.spacing_um[axis];
+    geometry.affine[(2 - axis) * 5] = spacing > 0 ? spacing / 1000 : 1;
+  }
+}
+
+bool is_load_image(const Node& transform) {
+  const Node* target = transform.find_direct("_target_");
+  return target != nullptr && ends_with(target->as<std::string>(), "LoadImaged");
+}
+
+/// For an image that is read whole since a transform takes it so.
+void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
+  const AvailableMemory memory = available_memory();
+  if (bytes <= memory.bytes) return;
+  throw MemoryError(
+      fmt::format("{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or "
+                  "more memory, are needed",
+                  id,
+                  transform.name,
+                  format_bytes(static_cast<double>(bytes)),
+                  format_bytes(static_cast<double>(memory.bytes)),
+                  memory.limit));
+}
+
+/// The list with images that wait until they are asked for.
+Node lazy(Node list) {
+  for (Node& transform : list.list) {
+    if (is_load_image(transform)) transform.set("lazy", config::parse_yaml("true", "lazy"));
+  }
+  return list;
+}
+
+}  // namespace
+
+/// Reads the rows of an image in blocks, one ahead of those that are asked for.
+class ModelInput::Reader {
+ public:
+  explicit Reader(data::ImageRequest image)
+      : image_(std::move(image)),
+        axis_(image_.spatial_dims == 3 ? 0 : 1),
+        count_(image_.region.size[axis_]) {
+    constexpr int64_t kBlock = int64_t{32} << 20, kChunk = 64;  // bytes; rows of a common chunk
+    int64_t row = 4 * image_.reader->info().shape[0];
+    for (std::size_t d = axis_ + 1; d < 3; ++d) row *= image_.region.size[d];
+    step_ = std::max<int64_t>(kBlock / row, 1);
+    if (step_ > kChunk) step_ -= step_ % kChunk;
+  }
+  ~Reader() {
+    if (next_.valid()) next_.wait();
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  int64_t count() const { return count_; }
+  int64_t bytes() const { return loading_bytes(image_.reader->info()); }
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> shape{image_.reader->info().shape[0]};
+    for (std::size_t d = axis_; d < 3; ++d) shape.push_back(image_.region.size[d]);
+    return shape;
+  }
+  /// From now on, rows are what this makes of them; it belongs to `owner`.
+  void add(data::RowChange change, std::shared_ptr<const data::Transform> owner) {
+    changes_.push_back(std::move(change));
+    owners_.push_back(std::move(owner));
+  }
+
+  at::Tensor loaded(int64_t first, int64_t count) const {
+    data::ImageRequest part = image_;
+    part.region.begin[axis_] += first;
+    part.region.size[axis_] = count;
+    return data::read_tensor(part).to(at::kFloat);
+  }
+  void scan(const data::Rows& look) const {
+    for (int64_t first = 0; first < count_; first += step_)
+      look(changed(first, std::min(step_, count_ - first)));
+  }
+  at::Tensor rows(int64_t first, int64_t count) {
+    std::vector<at::Tensor> parts;
+    while (count > 0) {
+      const at::Tensor& block = block_of(first / step_);
+      const int64_t within = first % step_, some = std::min(count, block.size(1) - within);
+      parts.push_back(block.narrow(1, within, some));
+      first += some;
+      count -= some;
+    }
+    return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
+  }
+
+ private:
+  at::Tensor changed(int64_t first, int64_t count) const {
+    at::Tensor rows = loaded(first, count);
+    for (const data::RowChange& change : changes_) rows = change(rows);
+    return rows;
+  }
+  at::Tensor read_block(int64_t number) const {
+    return changed(number * step_, std::min(step_, count_ - number * step_));
+  }
+  const at::Tensor& block_of(int64_t number) {
+    if (number == number_) return block_;
+    block_.reset();
+    block_ = next_.valid() && next_number_ == number ? next_.get() : read_block(number);
+    number_ = number;
+    if (next_.valid()) next_.wait();
+    next_number_ = number + 1;
+    next_ = {};
+    if (next_number_ * step_ < count_) {
+      next_ = std::async(std::launch::async, [this, ahead = next_number_] {
+        return read_block(ahead);
+      });
+    }
+    return block_;
+  }
+
+  data::ImageRequest image_;
+  std::size_t axis_;  // of Z, Y, X
+  int64_t count_, step_ = 1, number_ = -1, next_number_ = -1;
+  std::vector<data::RowChange> changes_;
+  std::vector<std::shared_ptr<const data::Transform>> owners_;
+  at::Tensor block_;
+  std::future<at::Tensor> next_;
+};
+
+ModelInput::ModelInput(const at::Tensor& image)
+    : shape(image.sizes().vec()), image_(image), shown_(image) {}
+
+at::Tensor ModelInput::rows(int64_t first, int64_t count) const {
+  return reader_ ? reader_->rows(first, count) : image_.narrow(1, first, count);
+}
+
+at::Tensor ModelInput::shown(int64_t first, int64_t count) const {
+  return reader_ ? reader_->loaded(first, count) : shown_.narrow(1, first, count);
+}
+
+int64_t loading_bytes(const io::ImageInfo& info) {
+  int64_t bytes = static_cast<int64_t>(io::size_of(info.dtype) + sizeof(float));
+  for (const int64_t side : info.shape) bytes *= side;
+  return bytes;
+}
+
+InputTransforms::InputTransforms(const Node& config, const std::string& left_out) {
+  Node transforms = config;
+  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null()
+                                ? data::Split::predict
+                                : data::Split::valid;
+  Node* list = transforms.find(data::name_of(split));
+  if (list != nullptr) {
+    if (!left_out.empty()) {
+      list->list.erase(
+          std::remove_if(list->list.begin(),
+                         list->list.end(),
+                         [&](Node& transform) { return is_idle_without(transform, left_out); }),
+          list->list.end());
+    }
+    choose_time_ = std::any_of(list->list.begin(), list->list.end(), chooses_time);
+    for (const Node& transform : list->list) {
+      const Node* axes = transform.find("axes");
+      if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;
+    }
+  }
+  const auto lists = config::parse<data::SplitTransforms>(transforms);
+  transforms_ = data::make_transforms(lists, split);
+  if (transforms_.empty()) data::throw_no_transforms(lists, split);
+  *list = lazy(*list);
+  lazy_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
+}
+
+ModelInput InputTransforms::apply(data::Sample sample,
+                                  const std::string& image,
+                                  const std::vector<double>& spacing_um,
+                                  int64_t by_rows_from) const {
+  return apply(std::move(sample), image, spacing_um, by_rows_from, true);
+}
+
+std::vector<int64_t> InputTransforms::shape_of(data::Sample sample,
+                                               const std::string& image) const {
+  return apply(std::move(sample), image, {}, -1, false).shape;
+}
+
+ModelInput InputTransforms::apply(data::Sample sample,
+                                  const std::string& image,
+                                  const std::vector<double>& spacing_um,
+                                  int64_t by_rows_from,
+                                  bool scans) const {
+  ModelInput input;
+  const bool is_given = sample.has(image);
+  const auto take_large = [&] {
+    const auto waiting = sample.unread.find(image);
+    if (waiting == sample.unread.end() ||
+        loading_bytes(waiting->second.reader->info()) <= by_rows_from)
+      return;
+    input.reader_ = std::make_shared<ModelInput::Reader>(waiting->second);
+    sample.unread.erase(waiting);
+  };
+  take_large();
+  Rng unused(0);
+  for (const auto& transform : by_rows_from < INT64_MAX ? lazy_ : transforms_) {
+    if (is_given && transform->name == "LoadImaged") continue;
+    if (input.reader_) {
+      const auto scan = [&](const data::Rows& look) {
+        if (scans) input.reader_->scan(look);
+      };
+      if (data::RowChange change = transform->by_rows(image, scan)) {
+        input.reader_->add(std::move(change), transform);
+        continue;
+      }
+      expect_memory(sample.id, *transform, input.reader_->bytes());
+      sample.tensors[image] = input.reader_->rows(0, input.reader_->count());
+      input.shown_ = input.reader_->loaded(0, input.reader_->count());
+      input.reader_.reset();
+    }
+    const bool is_loaded = sample.has(image);
+    data::apply(*transform, sample, unused);
+    if (!is_loaded) {
+      set_spacing(spacing_um, sample.geometry);
+      input.loaded_geometry = sample.geometry;
+      if (tracks_) set_affine(sample.geometry);
+    }
+    take_large();
+    if (input.reader_) {
+      input.loaded_shape = input.reader_->shape();
+      continue;
+    }
+    const at::Tensor& now = sample.at(image);
+    if (!is_loaded) input.loaded_shape = now.sizes().vec();
+    if (!input.shown_.defined() || input.shown_.sizes() != now.sizes()) input.shown_ = now;
+  }
+  if (input.reader_) {
+    input.shape = input.reader_->shape();
+  } else {
+    input.image_ = sample.at(image);
+    input.shape = input.image_.sizes().vec();
+  }
+  input.sample = std::move(sample);
+  return input;
+}
+
+}  // namespace cytra::inference

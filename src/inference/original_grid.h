@@ -1,0 +1,13 @@
+#pragma once
+#include "inference/postprocess.h"
+
+namespace cytra::inference {
+
+/// A result in the voxels of the image as it was on file: labels take the nearest, other values lie
+/// between (linear); 0 outside of what was predicted.
+/// Shape: result (C,[D,]H,W) with the affine of its own voxels; `size` ([D,]H,W) of the image,
+/// `geometry` its own, with an affine. Throws: DataError where one of the affines is missing, or
+/// planes of a 2D image are not the same.
+void to_grid(Result& result, const std::vector<int64_t>& size, const io::Geometry& geometry);
+
+}  // namespace cytra::inference
