@@ -89,7 +89,7 @@ struct PredictConfig : CommonConfig {
     options.engine.compile_model = model.engine.compile_model;
     options.engine.compile_mode = model.engine.compile_mode;
     options.tta = tta;
-    options.form = predict.save.value_or("");
+    options.form = predict.save == "auto" ? "" : predict.save;
     options.threshold = predict.threshold;
     options.with_target = data.scores();
     options.tracks_places = predict.original_grid;

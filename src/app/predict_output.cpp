@@ -88,11 +88,11 @@ io::Dtype label_dtype(const at::Tensor& labels) {
 }  // namespace
 
 void PredictOptions::check() const {
-  if (format == "png" && save && *save != "mask" && postprocess.list.empty()) {
+  if (format == "png" && save != "auto" && save != "mask" && postprocess.list.empty()) {
     throw ConfigError(fmt::format(
         "predict.format=png holds no float32 values as predict.save={} has; use ome_tiff, nifti, "
         "ome_zarr or npy",
-        *save));
+        save));
   }
 }
 

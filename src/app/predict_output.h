@@ -2,7 +2,6 @@
 // What `predict` writes: names and formats.
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,8 +17,7 @@
 namespace cytra::app {
 
 struct PredictOptions {
-  std::optional<std::string> save;
-  std::string format = "auto";
+  std::string save = "auto", format = "auto";
   double threshold = 0.5;
   bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false;
   config::Node postprocess;
@@ -29,7 +27,8 @@ struct PredictOptions {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
-      "channel per class or mask; null: mask, of a regression its value");
+      "channel per class or mask; auto: mask, of a regression its value",
+      {"auto", "mask", "probability", "logits", "value"});
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",

@@ -1,6 +1,5 @@
 #include "app/predict_pipeline.h"
 
-#include <atomic>
 #include <exception>
 #include <thread>
 
@@ -26,9 +25,6 @@ namespace {
 
 constexpr std::size_t kReadAhead = 2;   // images
 constexpr std::size_t kRowsAhead = 16;  // parts of images that wait to be written
-
-/// Ends the computing of an image whose results can't be written; the writer told why.
-struct Abandoned {};
 
 int64_t quarter_of_memory() {
   return available_memory().bytes / 4;
@@ -63,26 +59,6 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
 }
 
 }  // namespace
-
-/// An image on its way: an input, or a frame of one.
-struct PredictPipeline::Job {
-  data::Sample sample;
-  std::string path, stem, stamp;  // of the image; of its files, with the folder
-  std::string rows_stamp;         // also of the windows that were chosen
-  std::shared_ptr<const inference::ModelInput> input;
-  at::Tensor truth;
-  std::unique_ptr<PredictionFiles> files;
-  std::unique_ptr<io::RowJournal> journal;
-  std::atomic<bool> is_abandoned{false};
-  const std::string& id() const { return sample.id; }
-  std::string journal_path(int64_t rank) const {
-    const std::size_t name = stem.rfind('/') + 1;
-    return fmt::format("{}.{}{}.rows",
-                       stem.substr(0, name),
-                       stem.substr(name),
-                       rank == 0 ? "" : fmt::format(".rank{}", rank));
-  }
-};
 
 PredictPipeline::PredictPipeline(const PredictConfig& config,
                                  const inference::Predictor& predictor,
@@ -237,139 +213,6 @@ bool PredictPipeline::is_done(const Job& job) {
   return true;
 }
 
-void PredictPipeline::compute_all(Progress& progress) {
-  const auto batch_size = static_cast<std::size_t>(config_.data.batch_size);
-  int64_t done = 0;
-  std::vector<JobPointer> batch;
-  const auto flush = [&] {
-    if (batch.size() == 1) compute(batch[0], progress);
-    if (batch.size() > 1) compute_together(batch, progress);
-    done += static_cast<int64_t>(batch.size());
-    batch.clear();
-    progress.update(done);
-  };
-  while (std::optional<JobPointer> job = ready_.pop()) {
-    const inference::ModelInput& input = *(*job)->input;
-    const bool fits =
-        !batch.empty() && !input.is_by_rows() && input.shape == batch[0]->input->shape;
-    if (!batch.empty() && !fits) flush();
-    batch.push_back(std::move(*job));
-    if (input.is_by_rows() || batch.size() == batch_size) flush();
-  }
-  if (!batch.empty()) flush();
-}
-
-inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
-  const inference::ModelInput& input = *job.input;
-  inference::SlidingWindowOptions windows =
-      predictor_.windows(job.id(), {input.shape.begin() + 1, input.shape.end()});
-  tell(job, windows);
-  job.rows_stamp = fmt::format(
-      "{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
-  if (!shares_rows_ || processes_.is_first())
-    job.files = std::make_unique<PredictionFiles>(common_, job.input, job.stem, job.path);
-  return windows;
-}
-
-void PredictPipeline::send(const JobPointer& job, const at::Tensor& values, bool is_kept) {
-  if (job->is_abandoned) throw Abandoned();
-  rows_.push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
-}
-
-void PredictPipeline::compute_rows(const JobPointer& job,
-                                   const inference::SlidingWindowOptions& windows,
-                                   const inference::WindowProgress& progress) {
-  const inference::ModelInput& input = *job->input;
-  const training::Place& place = processes_.place();
-  const int64_t rows = input.shape[1];
-  inference::RowRange range{0, rows};
-  if (shares_rows_) {
-    range = {rows * place.rank / place.size, rows * (place.rank + 1) / place.size};
-    if (!input.is_by_rows()) range = {0, place.rank == 0 ? rows : 0};
-  }
-  if (input.is_by_rows()) {
-    job->journal = std::make_unique<io::RowJournal>(
-        job->journal_path(place.rank), job->rows_stamp, range.begin);
-    if (!shares_rows_) {
-      job->journal->replay([&](int64_t, const io::Image& kept) {
-        send(job,
-             data::to_tensor(kept, static_cast<int64_t>(input.shape.size()) - 1, job->path),
-             true);
-      });
-    }
-    const int64_t kept = job->journal->next() - range.begin;
-    range.begin = job->journal->next();
-    if (kept > 0) log::info("{}: {} of {} rows are there", job->id(), kept, rows);
-  }
-  if (range.begin >= range.end) return;
-  predictor_.run(
-      input,
-      windows,
-      [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0].cpu()); },
-      progress,
-      range);
-}
-
-void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
-  bool is_computed = false;
-  try {
-    is_computed = attempt(job->id(), Part::computing, [&] {
-      const inference::SlidingWindowOptions windows = begin(*job);
-      const std::string label = job->id() + ", windows";
-      progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
-      compute_rows(job, windows, [&](int64_t done, int64_t total) {
-        progress.show_part(label, done, total);
-      });
-    });
-  } catch (const Abandoned&) {
-  }
-  if (!is_computed) job->is_abandoned = true;
-  rows_.push({job, {}, false});
-}
-
-/// Images of one size.
-void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Progress& progress) {
-  std::vector<const inference::ModelInput*> inputs;
-  for (const JobPointer& job : jobs) inputs.push_back(job->input.get());
-  std::vector<bool> are_computed(jobs.size());
-  const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
-  const auto compute_all_at_once = [&] {
-    inference::SlidingWindowOptions windows;
-    for (const JobPointer& job : jobs) windows = begin(*job);
-    predictor_.run(
-        inputs,
-        windows,
-        [&](std::size_t i, const at::Tensor& values) {
-          are_computed[i] = attempt(jobs[i]->id(), Part::computing, [&] {
-            if (!values.defined()) {
-              throw DataError(jobs[i]->id() +
-                              ": the model makes values of it that are NaN or infinite");
-            }
-            send(jobs[i], values.cpu());
-          });
-        },
-        [&](int64_t done, int64_t total) { progress.show_part(label, done, total); });
-  };
-  try {
-    guarded([&] {
-      compute_all_at_once();
-      return 0;
-    });
-  } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
-    if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
-    log::debug("{}: {}; each by itself", label, error.what());
-    for (const JobPointer& job : jobs) {
-      job->is_abandoned = false;
-      compute(job, progress);
-    }
-    return;
-  }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!are_computed[i]) jobs[i]->is_abandoned = true;
-    rows_.push({jobs[i], {}, false});
-  }
-}
-
 void PredictPipeline::write_all() {
   while (std::optional<Rows> rows = rows_.pop()) {
     Job& job = *rows->job;
@@ -427,15 +270,6 @@ void PredictPipeline::conclude(Job& job) {
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
     ::unlink(job.journal_path(rank).c_str());
   ++books_.done;
-}
-
-/// Of the first image; of the others with -v.
-void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions& windows) {
-  const inference::ModelInput& input = *job.input;
-  const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
-  log::write(
-      std::exchange(told_, true) ? log::Level::debug : log::Level::info,
-      fmt::format("{}: {}", job.id(), predictor_.plan(size, windows, input.is_by_rows()).text));
 }
 
 }  // namespace cytra::app

@@ -9,6 +9,7 @@
 
 #include "app/predict_books.h"
 #include "app/predict_config.h"
+#include "app/predict_job.h"
 #include "app/predict_record.h"
 #include "base/progress.h"
 #include "base/queue.h"
@@ -35,7 +36,7 @@ class PredictPipeline {
   const std::optional<metrics::Dice>& dice() const { return dice_; }
 
  private:
-  struct Job;
+  using Job = PredictJob;
   using JobPointer = std::shared_ptr<Job>;
   struct Rows {
     JobPointer job;

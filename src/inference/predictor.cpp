@@ -133,7 +133,7 @@ struct Predictor::State {
     Members members;
     for (const LoadedModel& one : models) {
       members.push_back(std::make_shared<Member>(
-          EngineModel{one.forward, device, one.fingerprint}, options));
+          EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript}, options));
     }
     return members;
   }

@@ -170,9 +170,9 @@ TEST_F(Predict, WindowsAreTwiceThePatchUnlessToldOtherwise) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.err;
   };
-  EXPECT_NE(log_of("").find("windows of 64x52 (the training's: 32x32)"), std::string::npos);
-  EXPECT_EQ(log_of("inference_args.roi_size=null").find("AUTO"), std::string::npos);
-  EXPECT_EQ(log_of("inference_args.roi_size=[48,48]").find("AUTO"), std::string::npos);
+  EXPECT_NE(log_of("").find("windows of 64x52"), std::string::npos);
+  EXPECT_NE(log_of("inference_args.roi_size=null").find("windows of 32x32"), std::string::npos);
+  EXPECT_NE(log_of("inference_args.roi_size=[48,48]").find("windows of 48x48"), std::string::npos);
   const Outcome wrong = shell(command(at("plane.ome.tif"), "inference_args.roi_size=[a,b]"));
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("roi_size"), std::string::npos) << wrong.err;
@@ -182,7 +182,7 @@ TEST_F(Predict, EndsWithinAnImageAtTheFirstSignal) {
   io::write_ome_tiff(at("large.ome.tif"), noise({1, 1, 1500, 1500}));
   const Outcome outcome =
       shell(command(at("large.ome.tif"), "inference_args.overlap=0.95") +
-            " & pid=$!; while ! grep -q AUTO '" + at("large.ome.tif.out/predict.log") +
+            " & pid=$!; while ! grep -q 'windows of' '" + at("large.ome.tif.out/predict.log") +
             "' 2>/dev/null && kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_NE(outcome.err.find("interrupted: 0 of 1 images predicted"), std::string::npos)

@@ -1,0 +1,33 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/predict_output.h"
+#include "io/row_journal.h"
+
+namespace cytra::app {
+
+/// An image on its way: an input, or a frame of one.
+struct PredictJob {
+  data::Sample sample;
+  std::string path, stem, stamp;  // of the image; of its files, with the folder
+  std::string rows_stamp;         // also of the windows that were chosen
+  std::shared_ptr<const inference::ModelInput> input;
+  at::Tensor truth;
+  std::unique_ptr<PredictionFiles> files;
+  std::unique_ptr<io::RowJournal> journal;
+  std::atomic<bool> is_abandoned{false};
+  const std::string& id() const { return sample.id; }
+  std::string journal_path(int64_t rank) const {
+    const std::size_t name = stem.rfind('/') + 1;
+    return fmt::format("{}.{}{}.rows",
+                       stem.substr(0, name),
+                       stem.substr(name),
+                       rank == 0 ? "" : fmt::format(".rank{}", rank));
+  }
+};
+
+}  // namespace cytra::app

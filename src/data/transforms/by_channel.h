@@ -1,0 +1,44 @@
+#pragma once
+// What transforms share that may treat each channel by itself.
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+
+namespace cytra::data {
+
+/// change(part, number) of each channel when channel_wise, else of the whole image.
+template <class Change>
+at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+  if (!channel_wise) return change(image, std::size_t{0});
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : image.unbind(0)) parts.push_back(change(part, parts.size()));
+  return at::stack(parts);
+}
+
+/// The same for a change(part).
+template <class Change>
+at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+  return by_numbered_channel(
+      image, channel_wise, [&](const at::Tensor& part, std::size_t) { return change(part); });
+}
+
+/// change(part, number): one number for the image or one for each channel.
+template <class Change>
+at::Tensor by_channel(const at::Tensor& image,
+                      const std::vector<double>& numbers,
+                      const Change& change) {
+  if (numbers.size() == 1) return change(image, numbers[0]);
+  if (static_cast<int64_t>(numbers.size()) != image.size(0)) {
+    throw DataError(std::to_string(image.size(0)) + " channels, expected " +
+                    std::to_string(numbers.size()) + " as in the first key: channel_wise is true");
+  }
+  std::vector<at::Tensor> parts;
+  for (std::size_t c = 0; c < numbers.size(); ++c)
+    parts.push_back(change(image[static_cast<int64_t>(c)], numbers[c]));
+  return at::stack(parts);
+}
+
+}  // namespace cytra::data
