@@ -144,7 +144,23 @@ PredictionFiles::PredictionFiles(const Common& common,
       stem_(std::move(stem)),
       source_(std::move(source)),
       keeps_all_(common.scores || !common.steps.empty() || common.options.original_grid ||
-                 common.options.measurements || common.options.contours != "none") {}
+                 common.options.measurements || common.options.contours != "none") {
+  if (!takes_objects()) return;
+  objects_ = std::make_unique<inference::ObjectSlabs>(common.steps, input_->sample.geometry);
+  keeps_all_ = false;
+}
+
+/// Of an image that is read by rows, if nothing wants the whole of it.
+bool PredictionFiles::takes_objects() const {
+  const PredictOptions& options = common_.options;
+  const inference::PostprocessSteps& steps = common_.steps;
+  return input_->is_by_rows() && !steps.empty() && !common_.scores && !options.original_grid &&
+         !options.measurements && options.contours == "none" &&
+         common_.predictor.finish().channels(common_.predictor.model().out_channels) == 1 &&
+         common_.predictor.decoder().is_labels(common_.predictor.form()) &&
+         std::all_of(
+             steps.begin(), steps.end(), [](const auto& step) { return step->works_by_objects(); });
+}
 
 /// `shape`: (C,[D,]H,W).
 io::ImageInfo PredictionFiles::describe(at::IntArrayRef shape, io::Dtype dtype) const {
@@ -180,6 +196,12 @@ void PredictionFiles::take(const at::Tensor& rows) {
     rows_.push_back(rows);
     return;
   }
+  if (objects_) {
+    const at::Tensor ended = objects_->add(rows[0]).unsqueeze(0);
+    if (ended.numel() == 0) return;
+    draw(ended);
+    return put(ended, io::Dtype::u32);
+  }
   draw(rows);
   put(rows, inference::dtype_of(common_.predictor.finish()));
 }
@@ -199,6 +221,13 @@ void PredictionFiles::draw(const at::Tensor& values) {
 
 void PredictionFiles::finish() {
   if (keeps_all_) finish_whole();
+  if (objects_) {
+    const at::Tensor rest = objects_->finish().unsqueeze(0);
+    if (rest.numel() > 0) {
+      draw(rest);
+      put(rest, io::Dtype::u32);
+    }
+  }
   if (overlay_) {
     const std::string path = stem_ + "_overlay.png";
     io::write_png(path, overlay_->picture());

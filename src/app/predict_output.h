@@ -9,6 +9,7 @@
 
 #include "config/registry.h"
 #include "data/sample.h"
+#include "inference/object_slabs.h"
 #include "inference/overlay_rows.h"
 #include "inference/postprocess.h"
 #include "inference/predictor.h"
@@ -102,6 +103,7 @@ class PredictionFiles {
   at::Tensor labels() const;
 
  private:
+  bool takes_objects() const;
   void put(const at::Tensor& rows, io::Dtype dtype);
   void draw(const at::Tensor& values);
   void finish_whole();
@@ -110,6 +112,7 @@ class PredictionFiles {
   const Common& common_;
   std::shared_ptr<const inference::ModelInput> input_;
   std::string stem_, source_;
+  std::unique_ptr<inference::ObjectSlabs> objects_;  // steps of an image that is read by rows
   bool keeps_all_;
   std::vector<at::Tensor> rows_;  // where all are needed at once
   inference::Result result_;

@@ -25,6 +25,9 @@ struct Postprocess {
   std::string name;  // for messages, e.g. "FillHoles"
   /// Throws: DataError, ConfigError for a result that it is not for.
   virtual void apply(Result& result) const = 0;
+  /// Whether it treats each object by itself and numbers it: then an image that is larger than
+  /// memory need not be held for it (object_slabs.h).
+  virtual bool works_by_objects() const { return false; }
 };
 
 using PostprocessSteps = std::vector<std::shared_ptr<Postprocess>>;

@@ -16,6 +16,7 @@ class ConnectedComponents final : public Postprocess {
     }
   };
   explicit ConnectedComponents(const Options& options) : options_(options) {}
+  bool works_by_objects() const override { return true; }
   void apply(Result& result) const override {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) {

@@ -28,6 +28,7 @@ class Watershed final : public Postprocess {
     }
   };
   explicit Watershed(const Options& options) : options_(options) {}
+  bool works_by_objects() const override { return true; }
   void apply(Result& result) const override {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) { return split(channel); });
