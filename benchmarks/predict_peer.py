@@ -1,4 +1,4 @@
-"""One image by MONAI's sliding window: predict_peer.py WEIGHTS.safetensors IMAGE.tif MASK.tif THREADS."""
+"""One image by MONAI's sliding window: predict_peer.py WEIGHTS IMAGE MASK THREADS DIMS CLASSES FILTERS ROI."""
 import sys
 
 import safetensors.torch
@@ -8,12 +8,16 @@ from monai.inferers import SlidingWindowInferer
 from monai.networks.nets import DynUNet
 from monai.transforms import NormalizeIntensity
 
-weights, image_path, mask_path, threads = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+weights, image_path, mask_path = sys.argv[1:4]
+threads, dims, classes = map(int, sys.argv[4:7])
+filters, roi = ([int(number) for number in text.split(",")] for text in sys.argv[7:9])
 torch.set_num_threads(threads)
-net = DynUNet(2, 1, 1, [3] * 4, [1, 2, 2, 2], [2] * 3, filters=[32, 64, 128, 256]).eval()
+layers = len(filters)
+net = DynUNet(dims, 1, classes, [3] * layers, [1] + [2] * (layers - 1), [2] * (layers - 1), filters=filters).eval()
 net.load_state_dict(safetensors.torch.load_file(weights), strict=False)
 image = torch.from_numpy(tifffile.imread(image_path).squeeze().astype("float32"))[None]
 image = torch.as_tensor(NormalizeIntensity(channel_wise=True)(image))[None]
 with torch.inference_mode():
-    logits = SlidingWindowInferer((512, 512), 4, overlap=0.25, mode="gaussian")(image, net)
-tifffile.imwrite(mask_path, (logits[0, 0] > 0).to(torch.uint8).numpy())
+    logits = SlidingWindowInferer(roi, 4, overlap=0.25, mode="gaussian")(image, net)
+mask = logits[0].argmax(0) if classes > 1 else logits[0, 0] > 0
+tifffile.imwrite(mask_path, mask.to(torch.uint8).numpy())

@@ -157,20 +157,19 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
           frames = frames_of(inputs[i], key, predictor_.transforms());
         }))
       continue;
-    if (frames.size() == 1) {
-      read(frames[0], stems[i]);
-      continue;
-    }
     {
       const std::lock_guard lock(books_.mutex);
       books_.images += static_cast<int64_t>(frames.size()) - 1;
     }
-    for (std::size_t t = 0; t < frames.size(); ++t)
-      read(frames[t], names_.frame(stems[i], static_cast<int64_t>(t)));
+    for (std::size_t t = 0; t < frames.size(); ++t) {
+      const bool is_one = frames.size() == 1;
+      if (!read(frames[t], is_one ? stems[i] : names_.frame(stems[i], static_cast<int64_t>(t))))
+        return;
+    }
   }
 }
 
-void PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
+bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
   const auto job = std::make_shared<Job>();
   job->sample = frame;
   job->stem = folder_ + "/" + stem;
@@ -195,11 +194,11 @@ void PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
           job->truth = labels_->target_of(input->sample, predictor_.y_key(), key).unsqueeze(0);
         job->input = std::move(input);
       }))
-    return;
-  if (!job->input) return;
+    return true;
+  if (!job->input) return true;
   int64_t bytes = job->input->is_by_rows() ? 0 : 8;
   for (const int64_t side : job->input->shape) bytes *= side;
-  ready_.push(job, bytes);
+  return ready_.push(job, bytes);
 }
 
 bool PredictPipeline::is_done(const Job& job) {

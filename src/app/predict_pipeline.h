@@ -46,7 +46,8 @@ class PredictPipeline {
   enum class Part { reading, computing, writing };
 
   void read_all(const std::vector<data::Sample>& inputs);
-  void read(const data::Sample& frame, const std::string& stem);
+  /// False: nobody wants any more.
+  bool read(const data::Sample& frame, const std::string& stem);
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
   void compute(const JobPointer& job, Progress& progress);
