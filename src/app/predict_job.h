@@ -21,11 +21,11 @@ struct PredictJob {
   std::unique_ptr<io::RowJournal> journal;
   std::atomic<bool> is_abandoned{false};
   const std::string& id() const { return sample.id; }
+  std::string name() const { return stem.substr(stem.rfind('/') + 1); }
   std::string journal_path(int64_t rank) const {
-    const std::size_t name = stem.rfind('/') + 1;
     return fmt::format("{}.{}{}.rows",
-                       stem.substr(0, name),
-                       stem.substr(name),
+                       stem.substr(0, stem.rfind('/') + 1),
+                       name(),
                        rank == 0 ? "" : fmt::format(".rank{}", rank));
   }
 };

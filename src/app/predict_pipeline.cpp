@@ -169,6 +169,21 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   }
 }
 
+std::string PredictPipeline::stamp_of(const data::Source& source) const {
+  const io::Selection& chosen = source.selection;
+  std::string text = fmt::format("{} {} {} {} {} {} {}",
+                                 settings_,
+                                 chosen.scene,
+                                 chosen.level,
+                                 chosen.timepoint,
+                                 fmt::join(chosen.channels, ","),
+                                 chosen.axes,
+                                 source.time_is_channel);
+  text += data::content_stamp(io::file_of(source.path));
+  for (const std::string& path : source.more) text += data::content_stamp(path);
+  return io::fingerprint(text);
+}
+
 bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
   const auto job = std::make_shared<Job>();
   job->sample = frame;
@@ -178,7 +193,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
         const auto source = frame.sources.find(key);
         if (source != frame.sources.end()) {  // transforms may drop it
           job->path = source->second.path;
-          job->stamp = io::fingerprint(settings_ + data::content_stamp(io::file_of(job->path)));
+          job->stamp = stamp_of(source->second);
         }
         if (is_done(*job)) return;
         auto input =
@@ -203,7 +218,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
 
 bool PredictPipeline::is_done(const Job& job) {
   if (!config_.predict.resume || labels_ != nullptr) return false;
-  const auto files = record_.find(job.id(), job.stamp);
+  const auto files = record_.find(job.name(), job.stamp);
   if (!files) return false;
   const std::lock_guard lock(books_.mutex);
   for (const auto& [kind, path] : *files) books_.results.add(kind, path);
@@ -265,7 +280,7 @@ void PredictPipeline::conclude(Job& job) {
     dice_->update(labels_->one_hot(mask), labels_->one_hot(job.truth));
   }
   for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
-  record_.add(job.id(), job.stamp, job.files->files());
+  record_.add(job.name(), job.id(), job.stamp, job.files->files());
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
     ::unlink(job.journal_path(rank).c_str());
   ++books_.done;

@@ -49,10 +49,11 @@ void PredictRecord::read(const std::string& path, Others* others) {
     if (line.empty()) continue;
     try {
       const Node node = config::from_utf8(config::parse_json(line, path));
-      const auto image = node.get<std::string>("image");
       if (node.has("failed")) {
-        if (others != nullptr)
-          others->failed.emplace_back(image, static_cast<int>(node.get<int64_t>("failed")));
+        if (others != nullptr) {
+          others->failed.emplace_back(node.get<std::string>("image"),
+                                      static_cast<int>(node.get<int64_t>("failed")));
+        }
         continue;
       }
       Entry entry{node.get<std::string>("stamp"), {}};
@@ -62,7 +63,7 @@ void PredictRecord::read(const std::string& path, Others* others) {
         others->files.insert(others->files.end(), entry.files.begin(), entry.files.end());
         ++others->done;
       }
-      entries_[image] = std::move(entry);
+      entries_[node.get<std::string>("name")] = std::move(entry);
     } catch (const Error&) {
     }
   }
@@ -84,9 +85,9 @@ void PredictRecord::add_failed(const std::string& image, int code) {
   file_.append(config::to_json(config::to_utf8(node)) + "\n");
 }
 
-std::optional<PredictedFiles> PredictRecord::find(const std::string& image,
+std::optional<PredictedFiles> PredictRecord::find(const std::string& name,
                                                   const std::string& stamp) const {
-  const auto found = entries_.find(image);
+  const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.stamp != stamp) return std::nullopt;
   for (const auto& [kind, path] : found->second.files) {
     std::error_code ignored;
@@ -95,13 +96,15 @@ std::optional<PredictedFiles> PredictRecord::find(const std::string& image,
   return found->second.files;
 }
 
-void PredictRecord::add(const std::string& image,
+void PredictRecord::add(const std::string& name,
+                        const std::string& image,
                         const std::string& stamp,
                         const PredictedFiles& files) {
   Node names = Node::make_map();
   for (const auto& [kind, path] : files)
     names.set(kind, Node::make_string(path.substr(folder_.size() + 1)));
   Node node = Node::make_map();
+  node.set("name", Node::make_string(name));
   node.set("image", Node::make_string(image));
   node.set("stamp", Node::make_string(stamp));
   node.set("files", names);

@@ -20,10 +20,14 @@ class PredictRecord {
  public:
   /// Throws: as AtomicFile.
   PredictRecord(std::string folder, int64_t rank);
-  /// The files of an image that was done with this stamp and whose files are all there.
-  std::optional<PredictedFiles> find(const std::string& image, const std::string& stamp) const;
+  /// The files of an image, by the name of its results, that was done with this stamp and whose
+  /// files are all there.
+  std::optional<PredictedFiles> find(const std::string& name, const std::string& stamp) const;
   /// `files`: below the folder.
-  void add(const std::string& image, const std::string& stamp, const PredictedFiles& files);
+  void add(const std::string& name,
+           const std::string& image,
+           const std::string& stamp,
+           const PredictedFiles& files);
   void add_failed(const std::string& image, int code);
   /// What other processes have added since, of `images`: their files, or their names and codes.
   struct Others {

@@ -1,0 +1,45 @@
+#include "app/predict_record.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra {
+namespace {
+using app::PredictedFiles;
+using app::PredictRecord;
+
+TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
+  const test::TmpDir dir;
+  const PredictedFiles files{{"prediction", dir / "a\xe4.tif"}, {"overlay", dir / "a.png"}};
+  for (const auto& [kind, path] : files) write_file(path, "x");
+  { PredictRecord(dir.path(), 0).add("a", "in/a\xe4.tif", "stamp 1", files); }
+  std::ofstream(dir / "predictions.jsonl", std::ios::app) << "{\"name\": \"b\", \"sta";  // killed
+  PredictRecord record(dir.path(), 1);
+  EXPECT_EQ(record.find("a", "stamp 1"), files);
+  EXPECT_EQ(record.find("a", "stamp 2"), std::nullopt);
+  EXPECT_EQ(record.find("b", "stamp 1"), std::nullopt);
+  std::filesystem::remove(files[1].second);
+  EXPECT_EQ(record.find("a", "stamp 1"), std::nullopt);
+}
+
+TEST(PredictRecord, TellsWhatOtherProcessesHaveDoneSince) {
+  const test::TmpDir dir;
+  PredictRecord other(dir.path(), 1);
+  other.add("old", "in/old.tif", "s", {{"prediction", dir / "old.tif"}});
+  PredictRecord first(dir.path(), 0);
+  first.add("own", "in/own.tif", "s", {{"prediction", dir / "own.tif"}});
+  other.add("new", "in/new.tif", "s", {{"prediction", dir / "new.tif"}});
+  other.add_failed("in/bad.tif", 2);
+  const PredictRecord::Others others = first.of_others();
+  EXPECT_EQ(others.done, 1);
+  EXPECT_EQ(others.files, (PredictedFiles{{"prediction", dir / "new.tif"}}));
+  EXPECT_EQ(others.failed, (std::vector<std::pair<std::string, int>>{{"in/bad.tif", 2}}));
+}
+
+}  // namespace
+}  // namespace cytra
