@@ -27,6 +27,8 @@ std::string record_path(const std::string& folder, int64_t rank) {
 PredictRecord::PredictRecord(std::string folder, int64_t rank)
     : folder_(std::move(folder)), own_(record_path(folder_, rank)), file_(own_) {
   for (const std::string& path : paths()) read(path, nullptr);
+  const std::string own = read_file(own_);
+  if (!own.empty() && own.back() != '\n') file_.append("\n");  // behind a line that was cut
 }
 
 std::vector<std::string> PredictRecord::paths() const {

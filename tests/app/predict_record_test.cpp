@@ -19,7 +19,9 @@ TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   for (const auto& [kind, path] : files) write_file(path, "x");
   { PredictRecord(dir.path(), 0).add("a", "in/a\xe4.tif", "stamp 1", files); }
   std::ofstream(dir / "predictions.jsonl", std::ios::app) << "{\"name\": \"b\", \"sta";  // killed
+  { PredictRecord(dir.path(), 0).add("c", "in/c.tif", "stamp 1", {}); }
   PredictRecord record(dir.path(), 1);
+  EXPECT_TRUE(record.find("c", "stamp 1"));
   EXPECT_EQ(record.find("a", "stamp 1"), files);
   EXPECT_EQ(record.find("a", "stamp 2"), std::nullopt);
   EXPECT_EQ(record.find("b", "stamp 1"), std::nullopt);
