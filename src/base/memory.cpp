@@ -56,15 +56,16 @@ std::string group_of(const std::string& root, const std::string& controller) {
 }
 
 struct GroupFiles {
-  const char *folder, *controller, *limit, *used, *droppable;
+  const char *folder, *controller, *limit, *used, *idle, *read_again;  // pages of files
 };
 constexpr GroupFiles kVersions[] = {
-    {"/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file "},
+    {"/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file ", "active_file "},
     {"/sys/fs/cgroup/memory",
      "memory",
      "memory.limit_in_bytes",
      "memory.usage_in_bytes",
-     "total_inactive_file "}};
+     "total_inactive_file ",
+     "total_active_file "}};
 
 }  // namespace
 
@@ -83,7 +84,9 @@ AvailableMemory available_memory(const std::string& root) {
       const std::string folder = root + version.folder + group + "/";
       if (const auto limit = number_of(folder + version.limit)) {
         const int64_t used = number_of(folder + version.used).value_or(0);
-        const int64_t droppable = number_of(folder + "memory.stat", version.droppable).value_or(0);
+        const std::string pages = folder + "memory.stat";
+        const int64_t droppable = number_of(pages, version.idle).value_or(0) +
+                                  number_of(pages, version.read_again).value_or(0);
         take(*limit - used + std::min(droppable, used), "the container's limit");
       }
       if (group.empty()) break;

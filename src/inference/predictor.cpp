@@ -116,7 +116,9 @@ struct Predictor::State {
     planner = {window_options(model.config, options.inference_args),
                windows_grow(options.inference_args, model.config),
                measure_cost(first, at::zeros(shape, at::device(device))),
-               model.divisor};
+               model.divisor,
+               &finish,
+               model.in_channels};
   }
 
   SlidingWindowOptions placed(SlidingWindowOptions windows) const {
@@ -232,12 +234,7 @@ void Predictor::check(const ModelInput& input) const {
 
 SlidingWindowOptions Predictor::windows(const std::string& id,
                                         const std::vector<int64_t>& size) const {
-  // Of the outer axis, no more rows are held than windows have; two of AUTO's, to be on the safe
-  // side.
-  std::vector<int64_t> held = size;
-  const std::vector<int64_t>& roi = state_->planner.options.roi_size;
-  if (roi[0] > 0) held[0] = std::min(size[0], 4 * roi[0]);
-  return state_->planner.plan(id, held, 0, room_on(state_->device));
+  return state_->planner.plan(id, size, 0, room_on(state_->device));
 }
 
 Predictor::Plan Predictor::plan(const std::vector<int64_t>& size,

@@ -96,6 +96,10 @@ Room room_on(c10::Device device) {
 double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
                                const SlidingWindowOptions& chosen,
                                double margin) const {
+  if (by_slabs != nullptr) {
+    const ModelCost most{margin * cost.bytes_per_voxel, cost.out_channels};
+    return memory_of(size, channels, chosen, most, *by_slabs).by_slabs;
+  }
   double image = 1, window = 1, count = 1;
   for (std::size_t d = 0; d < size.size(); ++d) {
     const double side = static_cast<double>(size[d]);

@@ -50,6 +50,9 @@ struct WindowPlanner {
   bool grows = false;
   ModelCost cost;
   std::vector<int64_t> divisor;  // of the model's windows, per dimension
+  /// Set: the image, of so many channels, goes by slabs to this result; else it is in memory.
+  const ops::Finish* by_slabs = nullptr;
+  int64_t channels = 1;
 
   /// The options for an image of `size` ([D,]H,W) that is named `id`, while `held_bytes` more are
   /// in memory. Throws: MemoryError when the smallest windows need more than `room`.

@@ -41,7 +41,7 @@ TEST_F(Memory, IsTheContainersInVersion2) {
   put("/sys/fs/cgroup/memory.current", "209715200\n");
   put("/sys/fs/cgroup/memory.stat",
       "anon 104857600\nfile 104857600\ninactive_file 52428800\nactive_file 52428800\n");
-  EXPECT_EQ(available().bytes, (600 - 200 + 50) * kMiB);
+  EXPECT_EQ(available().bytes, (600 - 200 + 50 + 50) * kMiB);
   EXPECT_EQ(available().limit, "the container's limit");
   put("/sys/fs/cgroup/memory.max", "max\n");
   EXPECT_EQ(available().bytes, 8192 * kMiB);
@@ -61,8 +61,8 @@ TEST_F(Memory, IsTheContainersInVersion1) {
   put("/proc/self/cgroup", "5:cpu,cpuacct:/docker/f00\n4:hugetlb,memory:/docker/f00\n0::/\n");
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "629145600\n");
   put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "314572800\n");
-  put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 104857600\n");
-  EXPECT_EQ(available().bytes, (600 - 300 + 100) * kMiB);
+  put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 104857600\ntotal_active_file 1048576\n");
+  EXPECT_EQ(available().bytes, (600 - 300 + 101) * kMiB);
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
   EXPECT_EQ(available().limit, "the machine");
 }

@@ -55,6 +55,7 @@ def places(best, folder):
     """What a reader puts in for the documents' dots and names."""
     return [
         ("logs/.../best.ckpt", best), ("logs/.../run", folder), ("data.path=folder", "data.path=my_folders/raw"),
+        ("data.path=images", "data.path=my_folders/raw"), ("data.path=huge.ome.zarr", "data.path=image.tif"),
         ("data.path=test.csv", "data.path=my_data/test.csv"), ("experiment=...", "experiment=im2im/segmentation data.path=my_data"),
         ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"), ("/tmp/kept", "kept"),
     ]  # fmt: skip
