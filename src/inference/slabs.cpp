@@ -80,13 +80,15 @@ class WindowRun {
             const SlidingWindowOptions& options,
             int64_t images,
             int64_t channels,
-            c10::Device image_device)
+            c10::Device image_device,
+            at::ScalarType type = at::kFloat)
       : layout_(layout),
         options_(options),
         grid_(make_grid(layout, options, layout.roi)),
         per_image_(grid_.windows()),
         per_row_(per_image_ / static_cast<int64_t>(grid_.axes[0].starts.size())),
         total_(per_image_ * images),
+        type_(type),
         image_device_(image_device),
         model_device_(device_or(options.sw_device, image_device)),
         sums_device_(device_or(options.device, image_device)) {
@@ -154,7 +156,7 @@ class WindowRun {
   std::vector<at::Tensor> predict(const Forward& model, int64_t count) {
     at::Tensor windows = buffer_.narrow(0, 0, count);
     if (layout_.slice_dim >= 0) windows = windows.squeeze(layout_.slice_dim + 2);
-    std::vector<at::Tensor> made = adaptive_(model, windows.to(model_device_));
+    std::vector<at::Tensor> made = adaptive_(model, windows.to(model_device_, type_));
     if (made.empty()) throw DataError("sliding window: the model made no output");
     for (at::Tensor& output : made) {
       if (layout_.slice_dim >= 0) output = output.unsqueeze(layout_.slice_dim + 2);
@@ -182,7 +184,10 @@ class WindowRun {
       throw DataError(fmt::format(
           "sliding window: the model made {} outputs, then {}", outputs_.size(), made.size()));
     }
-    for (at::Tensor& values : made) values = as_zyx(values.to(sums_device_), layout_.roi.size());
+    for (at::Tensor& values : made) {
+      if (values.scalar_type() == at::kDouble) values = values.to(at::kFloat);
+      values = as_zyx(values.to(sums_device_), layout_.roi.size());
+    }
     const int64_t end = first + made[0].size(0);
     for (int64_t begin = first; begin < end;) {
       const int64_t stop = end_of_row(begin, end);
@@ -202,6 +207,7 @@ class WindowRun {
   const SlidingWindowOptions& options_;
   ops::WindowGrid grid_;
   int64_t per_image_, per_row_, total_;
+  at::ScalarType type_;  // that the model takes
   c10::Device image_device_, model_device_, sums_device_;
   Sizes shape_;
   at::Tensor buffer_;  // (S,C,roi), used by every batch
@@ -370,7 +376,9 @@ std::vector<Tensor> sliding_window(const Tensor& image,
   }
   const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
   WholeImages road(image, layout);
-  WindowRun(layout, options, image.size(0), image.size(1), image.device())
+  // A model whose weights are short or double floats is given images that are.
+  const at::ScalarType type = image.is_floating_point() ? image.scalar_type() : at::kFloat;
+  WindowRun(layout, options, image.size(0), image.size(1), image.device(), type)
       .run(model, road, progress);
   return std::move(road.results);
 }

@@ -158,6 +158,23 @@ TEST(SlidingWindow, TakesFewerWindowsWhereMemoryRunsOut) {
                c10::OutOfMemoryError);
 }
 
+TEST(SlidingWindow, GivesTheModelTheImagesFloatingType) {
+  inference::SlidingWindowOptions options;
+  options.roi_size = {8, 8};
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat, at::kDouble, at::kShort}) {
+    const at::Tensor image = at::randint(9, {1, 1, 14, 15}).to(type);
+    const at::Tensor output = inference::sliding_window(
+        image,
+        [&](const at::Tensor& windows) {
+          EXPECT_EQ(windows.scalar_type(), type == at::kShort ? at::kFloat : type);
+          return windows;
+        },
+        options);
+    EXPECT_EQ(output.scalar_type(), at::kFloat);
+    EXPECT_LT(test::max_difference(output, image.to(at::kFloat)), 1e-5);
+  }
+}
+
 TEST(SlidingWindow, TakesImagesOfAnyTypeAndLayout) {
   inference::SlidingWindowOptions options;
   options.roi_size = {8, 8};
