@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "base/version.h"
 #include "inference/engine.h"
 #include "inference/trained_model.h"
@@ -83,6 +84,11 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   return bytes;
 }
 
+/// OUTPUT of OUTPUT.xml and OUTPUT.bin.
+std::string openvino_stem(const std::string& output) {
+  return ends_with(output, ".xml") ? output.substr(0, output.size() - 4) : output;
+}
+
 void write_model(const ExportConfig& config,
                  const inference::LoadedModel& model,
                  const Metadata& metadata) {
@@ -99,7 +105,7 @@ void write_model(const ExportConfig& config,
     std::vector<int64_t> shape = example(model, 1, 1).sizes().vec();
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (d != 1 && model.fixed_window.empty()) shape[d] = -1;
-    return inference::export_openvino(bytes, shape, config.output);
+    return inference::export_openvino(bytes, shape, openvino_stem(config.output));
   }
   const perf::OnnxShapes shapes{model.in_channels, model.spatial_dims, model.fixed_window};
   write_file(config.output, perf::to_onnx(bytes, shapes, metadata));
@@ -126,7 +132,8 @@ int export_model(cli::Run run, const ExportConfig& config) {
                             : std::string("the whole"),
             config.format);
   cli::Results results(run.json);
-  results.add("output", config.output);
+  results.add("output",
+              config.format == "openvino" ? openvino_stem(config.output) + ".xml" : config.output);
   results.print();
   return 0;
 }

@@ -34,7 +34,10 @@ std::string open_predict_folder(cli::Run& run, const PredictOptions& options) {
   std::error_code ignored;
   if (!options.resume || !std::filesystem::is_directory(folder, ignored)) {
     if (options.resume) log::info("{}: nothing to go on with; a new run", folder);
-    return open_run_folder(run);
+    std::string made = open_run_folder(run);
+    if (made != folder)
+      log::warn("{} is taken: results go to {} (--resume goes on with what is there)", folder, made);
+    return made;
   }
   log::set_file(folder + "/" + run.program + ".log");
   log::debug("{}", run.command_line);
@@ -148,21 +151,26 @@ int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Com
   return processes.join(c10::kCPU, common.folder + "/" + run.program);
 }
 
-/// Scores and error codes of all processes; of the first, also what the others have written.
+/// Scores, error codes and counts of all processes.
 void gather(training::Processes& processes,
             const PredictPipeline& pipeline,
-            PredictRecord& record,
             Books& books) {
   if (processes.is_alone()) return;
   const training::Place& place = processes.place();
   const at::Tensor codes = at::zeros({place.size}, at::kDouble);
   codes[place.rank] = books.code;
-  std::vector<at::Tensor> sums{codes};
+  const at::Tensor resumed =
+      at::tensor({static_cast<double>(books.resumed)}, at::TensorOptions(at::kDouble));
+  std::vector<at::Tensor> sums{codes, resumed};
   if (pipeline.dice()) sums.push_back(pipeline.dice()->sums());
   processes.sum(sums);
   for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
     books.code = static_cast<int>(codes[rank].item<double>());
-  if (!processes.is_first()) return;
+  books.resumed = static_cast<int64_t>(resumed.item<double>());
+}
+
+/// What the other processes have written, for the first one to tell.
+void add_others(PredictRecord& record, Books& books) {
   const PredictRecord::Others others = record.of_others();
   for (const auto& [kind, path] : others.files) books.results.add(kind, path);
   for (const auto& [image, code] : others.failed) books.results.add("failed", image);
@@ -202,6 +210,7 @@ int predict_with(PredictProcess& self,
       config, predictor, folder, books, record, labels ? &*labels : nullptr, self.processes);
   const auto conclude = [&](int signal) {
     if (!is_first) return;
+    if (!self.processes.is_alone()) add_others(record, books);
     if (labels) {
       for (const auto& [name, value] : labels->scores(*pipeline.dice()))
         books.results.add(name, value);
@@ -225,7 +234,7 @@ int predict_with(PredictProcess& self,
     Progress progress("predicting", static_cast<int64_t>(inputs.size()));
     pipeline.run(inputs, progress);
   }
-  gather(self.processes, pipeline, record, books);
+  gather(self.processes, pipeline, books);
   self.processes.finish();
   conclude(0);
   return books.code;

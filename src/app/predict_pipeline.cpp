@@ -1,6 +1,7 @@
 #include "app/predict_pipeline.h"
 
 #include <exception>
+#include <filesystem>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -222,6 +223,7 @@ bool PredictPipeline::is_done(const Job& job) {
   if (!files) return false;
   const std::lock_guard lock(books_.mutex);
   for (const auto& [kind, path] : *files) books_.results.add(kind, path);
+  if (!processes_.is_first()) record_.add(job.name(), job.id(), job.stamp, *files);  // who tells
   ++books_.done;
   ++books_.resumed;
   return true;
@@ -280,6 +282,10 @@ void PredictPipeline::conclude(Job& job) {
     dice_->update(labels_->one_hot(mask), labels_->one_hot(job.truth));
   }
   for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
+  for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
   record_.add(job.name(), job.id(), job.stamp, job.files->files());
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
     ::unlink(job.journal_path(rank).c_str());

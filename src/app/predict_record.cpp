@@ -93,9 +93,20 @@ std::optional<PredictedFiles> PredictRecord::find(const std::string& name,
   if (found == entries_.end() || found->second.stamp != stamp) return std::nullopt;
   for (const auto& [kind, path] : found->second.files) {
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) return std::nullopt;
+    const bool is_there = fs::is_directory(path, ignored) || fs::file_size(path, ignored) > 0;
+    if (!is_there || ignored) return std::nullopt;
   }
   return found->second.files;
+}
+
+PredictedFiles PredictRecord::outdated(const std::string& name, const PredictedFiles& files) const {
+  PredictedFiles old;
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return old;
+  for (const auto& file : found->second.files) {
+    if (std::find(files.begin(), files.end(), file) == files.end()) old.push_back(file);
+  }
+  return old;
 }
 
 void PredictRecord::add(const std::string& name,

@@ -23,6 +23,8 @@ class PredictRecord {
   /// The files of an image, by the name of its results, that was done with this stamp and whose
   /// files are all there.
   std::optional<PredictedFiles> find(const std::string& name, const std::string& stamp) const;
+  /// What an earlier run with other settings has left of an image, but for `files` that are new.
+  PredictedFiles outdated(const std::string& name, const PredictedFiles& files) const;
   /// `files`: below the folder.
   void add(const std::string& name,
            const std::string& image,

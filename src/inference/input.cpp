@@ -31,7 +31,8 @@ bool chooses_time(const Node& transform) {
   return false;
 }
 
-/// Takes the key out of what the transform works on. True: nothing is left.
+/// Takes the key out of what the transform works on, with its share of the options that have one for
+/// each key. True: nothing is left.
 bool is_idle_without(Node& transform, const std::string& key) {
   const auto is_key = [&](const Node& node) {
     return node.kind == config::Kind::string && node.string == key;
@@ -39,7 +40,25 @@ bool is_idle_without(Node& transform, const std::string& key) {
   Node* keys = transform.find("keys");
   if (keys == nullptr) return false;
   if (keys->kind != config::Kind::list) return is_key(*keys);
-  keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_key), keys->list.end());
+  const std::size_t count = keys->list.size();
+  for (std::size_t i = count; i-- > 0;) {
+    if (!is_key(keys->list[i])) continue;
+    keys->list.erase(keys->list.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const char* name : {"mode",
+                             "padding_mode",
+                             "align_corners",
+                             "dtype",
+                             "argmax",
+                             "to_onehot",
+                             "threshold",
+                             "rounding",
+                             "names"}) {
+      Node* option = transform.find(name);
+      if (option != nullptr && option->kind == config::Kind::list && count > 1 &&
+          option->list.size() == count)
+        option->list.erase(option->list.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
   return keys->list.empty();
 }
 

@@ -47,6 +47,25 @@ SlidingWindowOptions window_options(const Node& config, const Node& changes) {
   return options;
 }
 
+/// data.transforms; where a 2D model goes through a stack slice by slice, images are loaded as such.
+Node transforms_of(const Node& config, const Node& changes) {
+  Node transforms = config.at("data.transforms");
+  const auto slices = [](const Node* dim) { return dim != nullptr && !dim->is_null(); };
+  if (!slices(changes.find_direct("spatial_dim")) &&
+      !slices(config.find("task.inference_args.spatial_dim")))
+    return transforms;
+  for (const char* split : {"valid", "predict"}) {
+    Node* list = transforms.find_direct(split);
+    if (list == nullptr) continue;
+    for (Node& transform : list->list) {
+      const Node* target = transform.find_direct("_target_");
+      if (target != nullptr && ends_with(target->as<std::string>(), "LoadImaged"))
+        transform.set("spatial_dims", Node::make_integer(3));
+    }
+  }
+  return transforms;
+}
+
 LoadedModel joined(std::vector<LoadedModel> models) {
   return models.size() == 1 ? std::move(models.front()) : mean_of(std::move(models));
 }
@@ -84,7 +103,9 @@ void WindowChanges::check() {
   SlidingWindowOptions::check();
   if (given_roi.is_null() || is_auto(given_roi)) return;
   if (given_roi.kind != config::Kind::list) given_roi.as<int64_t>();
-  for (const Node& side : given_roi.list) side.as<int64_t>();
+  for (const Node& side : given_roi.list) {
+    if (!side.is_null()) side.as<int64_t>();
+  }
 }
 
 struct Predictor::State {
@@ -97,7 +118,8 @@ struct Predictor::State {
         finish(decoder->finish(form, options.threshold)),
         x_key(model.config.get<std::string>("task.x_key")),
         y_key(model.config.get<std::string>("task.y_key")),
-        transforms(model.config.at("data.transforms"), options.with_target ? "" : y_key) {
+        transforms(transforms_of(model.config, options.inference_args),
+                   options.with_target ? "" : y_key) {
     if (options.tracks_places) transforms.track_places();
     model.place(device);
     std::vector<Forward> runs;
@@ -119,8 +141,15 @@ struct Predictor::State {
                model.divisor,
                &finish,
                model.in_channels};
+    expect_device("sw_device", planner.options.sw_device);
+    expect_device("device", planner.options.device);
   }
 
+  void expect_device(const char* key, const std::optional<std::string>& asked) const {
+    if (!asked || device.is_cuda() || !c10::Device(*asked).is_cuda()) return;
+    throw ConfigError(
+        fmt::format("inference_args.{}: {}, but the model is on the CPU: expected cpu", key, *asked));
+  }
   SlidingWindowOptions placed(SlidingWindowOptions windows) const {
     if (!windows.sw_device) windows.sw_device = device.str();
     if (!windows.device) windows.device = device.str();
@@ -164,7 +193,7 @@ Predictor::Predictor(std::vector<LoadedModel> models, const PredictorOptions& op
 
 Tensor Predictor::predict(const Tensor& image) const {
   const c10::InferenceMode inference_mode;
-  const int64_t dims = state_->model.spatial_dims;
+  const int64_t dims = state_->planner.options.spatial_dim ? 3 : state_->model.spatial_dims;
   if (image.dim() != dims + 1 && image.dim() != dims + 2) {
     throw DataError(fmt::format("an image of ({}), expected (C,{}) or (N,C,{})",
                                 fmt::join(image.sizes(), ","),

@@ -25,6 +25,11 @@ TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   EXPECT_EQ(record.find("a", "stamp 1"), files);
   EXPECT_EQ(record.find("a", "stamp 2"), std::nullopt);
   EXPECT_EQ(record.find("b", "stamp 1"), std::nullopt);
+  EXPECT_EQ(record.outdated("a", {files[0]}), (PredictedFiles{files[1]}));
+  EXPECT_TRUE(record.outdated("new", files).empty());
+  std::ofstream(files[0].second, std::ios::trunc).close();
+  EXPECT_EQ(record.find("a", "stamp 1"), std::nullopt) << "an empty file is no result";
+  write_file(files[0].second, "x");
   std::filesystem::remove(files[1].second);
   EXPECT_EQ(record.find("a", "stamp 1"), std::nullopt);
 }

@@ -70,6 +70,21 @@ TEST(ModelInput, IsReadWholeWhereATransformTakesThat) {
   EXPECT_EQ(rows.sample.geometry.spacing_um, whole.sample.geometry.spacing_um);
 }
 
+TEST(ModelInput, TheTargetsShareOfOptionsGoesWithIt) {
+  const test::TmpDir dir;
+  const data::Sample sample = written_sample(dir / "a.ome.tif");
+  const auto resampled = [&](const std::string& keys, const std::string& modes) {
+    return transforms(", {_target_: Spacingd, keys: " + keys + ", pixdim: [0.002, 0.0013, 0.0013], mode: " +
+                      modes + "}")
+        .apply(sample, "raw")
+        .rows(0, 4);
+  };
+  const at::Tensor expected = resampled("[raw]", "nearest");
+  EXPECT_TRUE(resampled("[seg, raw]", "[bilinear, nearest]").equal(expected));
+  EXPECT_TRUE(resampled("[raw, seg]", "[nearest, bilinear]").equal(expected));
+  EXPECT_FALSE(resampled("[raw, seg]", "[bilinear, nearest]").equal(expected));
+}
+
 TEST(ModelInput, AnErrorNamesTheTransform) {
   data::Sample sample;
   sample.id = "gone.tif";
