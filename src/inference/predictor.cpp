@@ -66,10 +66,6 @@ Node transforms_of(const Node& config, const Node& changes) {
   return transforms;
 }
 
-LoadedModel joined(std::vector<LoadedModel> models) {
-  return models.size() == 1 ? std::move(models.front()) : mean_of(std::move(models));
-}
-
 /// A model and its engine, which is made of the first windows that come.
 class Member {
  public:
@@ -112,7 +108,7 @@ struct Predictor::State {
   State(std::vector<LoadedModel> models, const PredictorOptions& options)
       : device(perf::choose_device(options.accelerator)),
         members(members_of(models, options.engine, device)),
-        model(joined(std::move(models))),
+        model(mean_of(std::move(models))),
         decoder(decoder_of(model.config.at("task"))),
         form(decoder->form_of(options.form, "predict.save")),
         finish(decoder->finish(form, options.threshold)),
@@ -150,6 +146,8 @@ struct Predictor::State {
     throw ConfigError(
         fmt::format("inference_args.{}: {}, but the model is on the CPU: expected cpu", key, *asked));
   }
+  /// 3 for a 2D model that goes through a stack slice by slice.
+  int64_t image_dims() const { return planner.options.spatial_dim ? 3 : model.spatial_dims; }
   SlidingWindowOptions placed(SlidingWindowOptions windows) const {
     if (!windows.sw_device) windows.sw_device = device.str();
     if (!windows.device) windows.device = device.str();
@@ -193,7 +191,7 @@ Predictor::Predictor(std::vector<LoadedModel> models, const PredictorOptions& op
 
 Tensor Predictor::predict(const Tensor& image) const {
   const c10::InferenceMode inference_mode;
-  const int64_t dims = state_->planner.options.spatial_dim ? 3 : state_->model.spatial_dims;
+  const int64_t dims = state_->image_dims();
   if (image.dim() != dims + 1 && image.dim() != dims + 2) {
     throw DataError(fmt::format("an image of ({}), expected (C,{}) or (N,C,{})",
                                 fmt::join(image.sizes(), ","),
@@ -225,7 +223,7 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   sample.unread[state_->x_key] = {
       std::shared_ptr<const io::ImageReader>(&image, [](const io::ImageReader*) {}),
       io::within({}, image.info().shape, id),
-      state_->model.spatial_dims,
+      state_->image_dims(),
       id};
   const ModelInput input =
       state_->transforms.apply(std::move(sample), state_->x_key, {}, by_rows_from());

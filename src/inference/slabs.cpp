@@ -330,7 +330,7 @@ class Slabs final : public Road {
       if (!ops::finish_rows(sums_[o], grid, begin, end, finish_, as_zyx(values, dims)))
         bad += count_bad(sums_[o], std::max(begin, range_.begin), std::min(end, range_.end));
     }
-    if (any) pass_on(first, last);
+    if (any && bad == 0) pass_on(first, last);
   }
   int64_t bad = 0;
 

@@ -33,7 +33,8 @@ struct RowRange {
 /// roi_size[0] rows of the input and of the sums, and what `sink` is given. `range`: the rows of
 /// output 0 that are wanted; only the windows that reach them are predicted, and outputs of another
 /// resolution come with all the rows that these make.
-/// Returns how many sums were NaN or infinite. Throws: as sliding_window().
+/// Returns how many sums were NaN or infinite; `sink` is given no rows from the first such on.
+/// Throws: as sliding_window().
 int64_t predict_slabs(const RowSource& source,
                       const Forward& forward,
                       const SlidingWindowOptions& options,

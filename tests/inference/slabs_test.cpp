@@ -130,6 +130,7 @@ TEST(PredictSlabs, CountWhatIsNotFinite) {
       {ops::Finish::Kind::argmax, 0.5, at::kByte},
       collected.sink());
   EXPECT_EQ(bad, 2);
+  EXPECT_LE(collected.next, 3) << "rows behind the first bad one were passed on";
 }
 
 TEST(PredictSlabs, RefuseRowsOfAnotherShape) {
