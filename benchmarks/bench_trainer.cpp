@@ -28,6 +28,7 @@ struct OneParameter final : nn::Model {
   std::vector<int64_t> divisor() const override { return {1, 1}; }
   int64_t in_channels() const override { return 1; }
   int64_t spatial_dims() const override { return 2; }
+  int64_t out_channels() const override { return 1; }
   at::Tensor weight;
 };
 

@@ -16,6 +16,8 @@ struct Finish;  // ops/window_sums.h
 
 namespace cytra::inference {
 
+struct Postprocess;  // inference/postprocess.h
+
 class Decoder {
  public:
   static constexpr const char* kKind = "decoder";
@@ -24,11 +26,18 @@ class Decoder {
   virtual std::vector<std::string> forms() const = 0;
   /// What becomes of the channels of a voxel. `threshold`: of a mask's probability, in (0, 1).
   virtual ops::Finish finish(const std::string& form, double threshold) const = 0;
+  /// What makes the form of the whole image's finished values, ahead of the user's own steps: as
+  /// objects of flows. By default nothing.
+  virtual std::vector<std::shared_ptr<Postprocess>> steps(const std::string& /*form*/) const {
+    return {};
+  }
   /// Whether a form is labels: whole numbers without a mean, 0 for the background.
   virtual bool is_labels(const std::string& form) const = 0;
 
   /// logits (N,K,...) -> that form of it, (N,C,...).
-  at::Tensor decode(const at::Tensor& logits, const std::string& form, double threshold = 0.5) const;
+  at::Tensor decode(const at::Tensor& logits,
+                    const std::string& form,
+                    double threshold = 0.5) const;
   /// Whether its forms include labels.
   bool gives_labels() const;
   /// Values of a form, (C,...), as labels: for overlays and scores.

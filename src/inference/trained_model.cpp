@@ -40,12 +40,13 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   loaded.network->eval();
   for (at::Tensor& parameter : loaded.network->parameters()) parameter.requires_grad_(false);
   loaded.in_channels = loaded.network->in_channels();
-  loaded.out_channels = model.get<int64_t>("out_channels", 1);
+  loaded.out_channels = loaded.network->out_channels();
   loaded.spatial_dims = loaded.network->spatial_dims();
   loaded.divisor = loaded.network->divisor();
+  loaded.fixed_window = loaded.network->fixed_size();
   loaded.fingerprint = fingerprint_of(*loaded.network, model);
   loaded.forward = [network = loaded.network](const at::Tensor& windows) {
-    return std::vector<at::Tensor>{(*network)(windows)};
+    return network->all(windows);
   };
   loaded.place = [network = loaded.network](c10::Device device) { nn::place(*network, device); };
   return loaded;

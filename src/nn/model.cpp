@@ -18,7 +18,8 @@ at::MemoryFormat channels_last_format(const Model& model) {
 
 }  // namespace
 
-at::Tensor Model::operator()(const at::Tensor& image) {
+/// In the model's memory format.
+at::Tensor Model::checked(const at::Tensor& image) const {
   const std::vector<int64_t> sides =
       image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
   if (static_cast<int64_t>(sides.size()) != spatial_dims() || image.size(1) != in_channels()) {
@@ -26,6 +27,13 @@ at::Tensor Model::operator()(const at::Tensor& image) {
                                 in_channels(),
                                 spatial_dims() == 2 ? "H,W" : "D,H,W",
                                 fmt::join(image.sizes(), ",")));
+  }
+  if (const std::vector<int64_t> fixed = fixed_size(); !fixed.empty() && sides != fixed) {
+    throw DataError(
+        fmt::format("the model takes images of ({}) alone, got ({}); set patch_shape and roi_size "
+                    "to it, or its img_size to the patch",
+                    fmt::join(fixed, ","),
+                    fmt::join(sides, ",")));
   }
   const std::vector<int64_t> divisors = divisor();
   for (std::size_t d = 0; d < sides.size(); ++d) {
@@ -37,7 +45,20 @@ at::Tensor Model::operator()(const at::Tensor& image) {
                       fmt::join(sides, ",")));
     }
   }
-  return call(*this, channels_last ? image.contiguous(channels_last_format(*this)) : image);
+  return channels_last ? image.contiguous(channels_last_format(*this)) : image;
+}
+
+at::Tensor Model::operator()(const at::Tensor& image) {
+  return call(*this, checked(image));
+}
+
+std::vector<at::Tensor> Model::all(const at::Tensor& image) {
+  const at::Tensor input = checked(image);
+  Watcher* const watching = watcher;
+  if (watching != nullptr) watching->begin(*this, input);
+  std::vector<at::Tensor> outputs = forward_all(input);
+  if (watching != nullptr) watching->end(outputs.front());
+  return outputs;
 }
 
 void place(Model& model, c10::Device device) {

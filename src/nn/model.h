@@ -33,16 +33,31 @@ struct Model : torch::nn::Module {
   explicit Model(const ModelOptions& options) : settings(options) {}
   /// image: (N,C,[D,]H,W) float -> logits (N,K,[D,]H,W).
   virtual at::Tensor forward(const at::Tensor& image) = 0;
+  /// Every output, that of forward() first: then, of a model with deep supervision in training
+  /// mode, coarser ones for the same target; of one with heads, the other heads'. By default
+  /// forward()'s alone.
+  virtual std::vector<at::Tensor> forward_all(const at::Tensor& image) { return {forward(image)}; }
+  /// What the outputs are called, of a model with heads; empty: they have no names.
+  virtual std::vector<std::string> output_names() const { return {}; }
   /// Input sides must be multiples of this, per spatial dimension.
   virtual std::vector<int64_t> divisor() const = 0;
+  /// The only sides that it takes, per spatial dimension (position embeddings); empty: any.
+  virtual std::vector<int64_t> fixed_size() const { return {}; }
+  virtual int64_t in_channels() const = 0;
+  /// Channels K of forward()'s output.
+  virtual int64_t out_channels() const = 0;
+  virtual int64_t spatial_dims() const = 0;
   ModelOptions settings;
   bool channels_last = false;  // of weights and images: as place() chose
 
   /// forward() after checking the shape and bringing the image into the model's memory format.
   /// Throws: DataError saying which shape was expected.
   at::Tensor operator()(const at::Tensor& image);
-  virtual int64_t in_channels() const = 0;
-  virtual int64_t spatial_dims() const = 0;
+  /// The same of forward_all().
+  std::vector<at::Tensor> all(const at::Tensor& image);
+
+ private:
+  at::Tensor checked(const at::Tensor& image) const;
 
  protected:
   /// block->forward(inputs...) of one of the blocks that gradient_checkpointing works by.

@@ -186,7 +186,7 @@ std::vector<Entry> measure(Model& model, const std::vector<int64_t>& shape) {
     const Watching watching(*meter);
     const FlopCounter counter(*meter);
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
-    const at::Tensor output = model(image);
+    const std::vector<at::Tensor> outputs = model.all(image);
     at::autocast::clear_cache();                      // as at the end of a step
     for (std::size_t e = entries.size(); e-- > 0;) {  // children come after their parents
       Entry& entry = entries[e];

@@ -75,6 +75,7 @@ struct Attention final : Model {
   std::vector<int64_t> divisor() const override { return {1, 1}; }
   int64_t in_channels() const override { return 1; }
   int64_t spatial_dims() const override { return 2; }
+  int64_t out_channels() const override { return 1; }
   at::Tensor weight;
   std::shared_ptr<torch::nn::BatchNorm2dImpl> norm;
 };

@@ -110,6 +110,7 @@ struct Regression final : training::Task {
     std::vector<int64_t> divisor() const override { return {1, 1}; }
     int64_t in_channels() const override { return 1; }
     int64_t spatial_dims() const override { return 2; }
+    int64_t out_channels() const override { return 1; }
     torch::nn::Conv2d first{torch::nn::Conv2dOptions(1, 3, 1)},
         last{torch::nn::Conv2dOptions(3, 1, 1)};
     torch::nn::BatchNorm2d norm{3};

@@ -192,7 +192,7 @@ void open_network(Program& program, Node definition, const std::string& weights)
   std::reverse(program.divisor.begin(), program.divisor.end());
   program.place = [network](c10::Device device) { nn::place(*network, device); };
   program.forward = [network](const at::Tensor& windows) {
-    return std::vector<at::Tensor>{(*network)(windows)};
+    return network->all(windows);
   };
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 class DiceCELoss final : public Loss {
  public:
-  struct Options {
+  struct Options : LossOptions {
     bool include_background = true;
     std::optional<bool> to_onehot_y, sigmoid, softmax, multilabel;
     bool squared_pred = false, jaccard = false, batch = false;
@@ -39,6 +39,7 @@ class DiceCELoss final : public Loss {
       v("label_smoothing", label_smoothing, "of the cross-entropy over several channels", 0, 1);
       v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
       v("lambda_ce", lambda_ce, "weight of the cross-entropy", 0, 1e9);
+      LossOptions::visit(v);
     }
     void check() const {
       if (sigmoid.value_or(false) && softmax.value_or(false))
@@ -48,13 +49,18 @@ class DiceCELoss final : public Loss {
     }
   };
   explicit DiceCELoss(const Options& options)
-      : options_(options),
+      : Loss(options),
+        options_(options),
         to_onehot_y_(options.to_onehot_y.value_or(false)),
         sigmoid_(options.sigmoid.value_or(false)),
         softmax_(options.softmax.value_or(false)),
         multilabel_(options.multilabel.value_or(false)) {}
 
-  at::Tensor operator()(const at::Tensor& logits, const at::Tensor& target) const override {
+ protected:
+  at::Tensor compute(const at::Tensor& logits,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const override {
+    if (mask.defined()) throw std::logic_error("DiceCELoss: no mask yet");
     const int64_t classes = logits.size(1);
     at::Tensor truth = target;  // (N,K,...)
     if (to_onehot_y_ && classes > 1 && target.size(1) == 1) {

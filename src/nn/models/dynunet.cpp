@@ -238,6 +238,7 @@ class DynUNet final : public Model {
     return product;
   }
   int64_t in_channels() const override { return options_.in_channels; }
+  int64_t out_channels() const override { return options_.out_channels; }
   int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:

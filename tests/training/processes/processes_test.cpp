@@ -453,6 +453,7 @@ TEST(Processes, ParametersWithoutAPartInTheLoss) {
     std::vector<int64_t> divisor() const override { return {1, 1}; }
     int64_t in_channels() const override { return 1; }
     int64_t spatial_dims() const override { return 2; }
+    int64_t out_channels() const override { return 1; }
     torch::nn::Conv2d used{nullptr}, idle{nullptr};
   };
   const auto gradient = [](Processes& processes, bool finds_unused) {

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::metrics {
+
+/// A batch of whole images: what was predicted, and what is true.
+struct Compared {
+  /// Both (N,K,[D,]H,W), by Metric::input().
+  at::Tensor prediction, truth;
+  /// (N,1,[D,]H,W) bool: voxels that count; undefined: all.
+  at::Tensor mask = {};
+  /// Voxel sizes, (Z,)Y,X, of each image, as far as they are known; 0: it is not.
+  std::vector<std::vector<double>> spacing_um = {};
+};
+
+/// How good predictions are. Registered under its class name in MONAI or torchmetrics. Exact
+/// however the images are batched and shared out over processes: what it counts are sums over
+/// images.
+class Metric {
+ public:
+  static constexpr const char* kKind = "metric";
+  /// masks: 0 and 1 in any type, a channel for each class (of classes that exclude each other
+  /// channel 0 is the background). objects: K = 1, whole numbers, 0 for none. values: float32.
+  enum class Input { masks, objects, values };
+  virtual ~Metric() = default;
+  virtual Input input() const = 0;
+  /// Throws: DataError for other shapes. Where it can, it waits for no GPU.
+  virtual void update(const Compared& batch) = 0;
+  /// By name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
+  virtual std::map<std::string, double> compute() const = 0;
+  /// What it counts, double, which several processes add up before compute(); the tensors are its
+  /// own.
+  virtual std::vector<at::Tensor> sums() = 0;
+  virtual void reset() = 0;
+};
+
+}  // namespace cytra::metrics

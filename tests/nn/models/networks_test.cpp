@@ -1,0 +1,90 @@
+// Every network with golden values of a peer: names and shapes of its weights, outputs, gradients.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "config/registry.h"
+#include "nn/model.h"
+#include "tests/support/network_golden.h"
+
+namespace cytra {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // of the largest value
+constexpr uint64_t kImage = 1'000'003, kOutput = 2'000'003;
+
+class Networks : public ::testing::TestWithParam<std::string> {
+ protected:
+  Networks() : golden(test::network_case(GetParam()).node) {
+    model = make<nn::Model>(golden.at("model"));
+    model->train(golden.get<std::string>("mode") == "train");
+    test::fill(nn::state_of(*model));
+    image = test::pattern(golden.get<std::vector<int64_t>>("image"), kImage).to(at::kFloat);
+  }
+  void expect_equal(const at::Tensor& output, const config::Node& expected) const {
+    ASSERT_EQ(output.sizes().vec(), expected.get<std::vector<int64_t>>("shape"));
+    const auto values = expected.get<std::vector<double>>("values");
+    const at::Tensor flat = output.detach().contiguous().flatten().to(at::kDouble);
+    const int64_t step = std::max<int64_t>(1, flat.numel() / 64);
+    const double largest = expected.get<double>("largest");
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(
+          flat[static_cast<int64_t>(i) * step].item<double>(), values[i], kTolerance * largest)
+          << "value " << i;
+    }
+  }
+  config::Node golden;
+  std::shared_ptr<nn::Model> model;
+  at::Tensor image;
+};
+
+TEST_P(Networks, HaveThePeersWeights) {
+  std::map<std::string, std::vector<int64_t>> expected, found;
+  for (const config::Node& entry : golden.at("parameters").list)
+    expected[entry.list[0].string] = entry.list[1].as<std::vector<int64_t>>();
+  for (const auto& [name, tensor] : nn::state_of(*model)) found[name] = tensor.sizes().vec();
+  EXPECT_EQ(found, expected);
+}
+
+TEST_P(Networks, OutputsAndGradientsEqualThePeers) {
+  image.requires_grad_();
+  const std::vector<at::Tensor> outputs = model->all(image);
+  const auto& expected = golden.at("outputs").list;
+  ASSERT_EQ(outputs.size(), expected.size());
+  at::Tensor loss = at::zeros({}, at::kDouble);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    expect_equal(outputs[o], expected[o]);
+    loss =
+        loss + (outputs[o].to(at::kDouble) * test::pattern(outputs[o].sizes(), kOutput + o)).sum();
+  }
+  loss.backward();
+  std::map<std::string, at::Tensor> gradients{{"", image.grad()}};
+  for (const auto& entry : model->named_parameters()) gradients[entry.key()] = entry.value().grad();
+  for (const auto& [name, numbers] : golden.at("gradients").map) {
+    ASSERT_TRUE(gradients[name].defined()) << name;
+    const at::Tensor gradient = gradients[name].to(at::kDouble);
+    const double norm = numbers.list[0].as<double>();
+    EXPECT_NEAR(gradient.norm().item<double>(), norm, kTolerance * norm + 1e-6) << name;
+    EXPECT_NEAR((gradient * test::pattern(gradient.sizes(), 0)).sum().item<double>(),
+                numbers.list[1].as<double>(),
+                kTolerance * norm + 1e-6)
+        << name;
+  }
+}
+
+TEST_P(Networks, ChannelsLastAndCheckpointingChangeNothing) {
+  model->settings.channels_last = true;
+  model->settings.gradient_checkpointing = true;
+  nn::place(*model, at::kCPU);
+  const std::vector<at::Tensor> outputs = model->all(image);
+  const auto& expected = golden.at("outputs").list;
+  for (std::size_t o = 0; o < outputs.size(); ++o) expect_equal(outputs[o], expected[o]);
+  outputs.front().sum().backward();
+}
+
+INSTANTIATE_TEST_SUITE_P(Peers,
+                         Networks,
+                         ::testing::ValuesIn(test::network_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace cytra
