@@ -1,0 +1,62 @@
+#pragma once
+// Normalisations with the activation that follows them in one operation.
+// Source: torch.nn.functional.{instance,group,batch,layer}_norm, with their numbers; differentiable
+// once.
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// What follows a norm. An activation with parameters of its own (PReLU) is none of these.
+struct Activation {
+  enum Kind { kNone, kRelu, kLeakyRelu, kGelu, kSilu, kElu };
+  Kind kind = kNone;
+  double slope = 0.01;  // of a leaky ReLU: its negative slope; of an ELU: its alpha
+};
+
+/// The activation alone. Shape: any.
+at::Tensor activate(const at::Tensor& x, const Activation& activation);
+
+// The affine map's `weight` and `bias` have shape (C); both undefined: there is none. The output
+// has the shape, type and memory format of `x`, (N,C,[D,]H,W), and must not be changed in place
+// before the backward pass: it may be kept for it.
+// Throws: c10::Error when the shapes do not fit.
+
+at::Tensor instance_norm(const at::Tensor& x,
+                         const at::Tensor& weight,
+                         const at::Tensor& bias,
+                         double eps,
+                         const Activation& activation = {});
+
+/// `groups` divides C.
+at::Tensor group_norm(const at::Tensor& x,
+                      int64_t groups,
+                      const at::Tensor& weight,
+                      const at::Tensor& bias,
+                      double eps,
+                      const Activation& activation = {});
+
+/// What a batch norm remembers. Undefined tensors: nothing, so that every batch is normalised by
+/// itself.
+struct RunningStatistics {
+  at::Tensor mean, variance;  // (C); training changes them in place
+  double momentum = 0.1;
+};
+
+/// While `training`, by the batch's mean and variance; else by the running ones.
+at::Tensor batch_norm(const at::Tensor& x,
+                      const at::Tensor& weight,
+                      const at::Tensor& bias,
+                      const RunningStatistics& running,
+                      bool training,
+                      double eps,
+                      const Activation& activation = {});
+
+/// Over the last dimensions. Shape: x (...,normalized_shape), weight and bias (normalized_shape).
+at::Tensor layer_norm(const at::Tensor& x,
+                      at::IntArrayRef normalized_shape,
+                      const at::Tensor& weight,
+                      const at::Tensor& bias,
+                      double eps,
+                      const Activation& activation = {});
+
+}  // namespace cytra::ops
