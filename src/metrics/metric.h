@@ -29,6 +29,9 @@ class Metric {
   enum class Input { masks, objects, values };
   virtual ~Metric() = default;
   virtual Input input() const = 0;
+  /// So many channels will come: begins afresh, with sums() of their final shape. A process that
+  /// may get no images needs it before sums(); others learn it from the first images.
+  virtual void expect(int64_t /*channels*/) { reset(); }
   /// Throws: DataError for other shapes. Where it can, it waits for no GPU.
   virtual void update(const Compared& batch) = 0;
   /// By name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
