@@ -1,0 +1,149 @@
+// What transformers are made of (arXiv:2010.11929). Parameter names, first values and results are
+// those of monai.networks.blocks.TransformerBlock and timm's Block.
+#include "nn/blocks/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/nn/init.h>
+
+#include "base/error.h"
+
+namespace cytra::nn {
+namespace {
+
+/// As torch.nn.Linear and torch.nn.Conv begin.
+void begin_uniform(at::Tensor& weight, at::Tensor& bias) {
+  const double bound =
+      1 / std::sqrt(static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0)));
+  torch::nn::init::uniform_(weight, -bound, bound);
+  if (bias.defined()) torch::nn::init::uniform_(bias, -bound, bound);
+}
+
+at::Tensor dropped(const at::Tensor& x, double share, bool is_training) {
+  return share > 0 ? at::dropout(x, share, is_training) : x;
+}
+
+}  // namespace
+
+Linear::Linear(int64_t in, int64_t out, bool has_bias)
+    : weight(register_parameter("weight", at::empty({out, in}))) {
+  if (has_bias) bias = register_parameter("bias", at::empty({out}));
+  begin_uniform(weight, bias);
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return at::linear(x, weight, bias);
+}
+
+LayerNorm::LayerNorm(int64_t features, double epsilon)
+    : weight(register_parameter("weight", at::ones({features}))),
+      bias(register_parameter("bias", at::zeros({features}))),
+      epsilon_(epsilon) {}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x) const {
+  return at::layer_norm(x, weight.sizes(), weight, bias, epsilon_);
+}
+
+PatchConvolution::PatchConvolution(int64_t in,
+                                   int64_t out,
+                                   const Sizes& kernel,
+                                   const Sizes& stride,
+                                   const Sizes& padding,
+                                   bool has_bias)
+    : stride_(stride), padding_(padding) {
+  Sizes shape{out, in};
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  weight = register_parameter("weight", at::empty(shape));
+  if (has_bias) bias = register_parameter("bias", at::empty({out}));
+  begin_uniform(weight, bias);
+}
+
+at::Tensor PatchConvolution::forward(const at::Tensor& x) const {
+  return stride_.size() == 2 ? at::conv2d(x, weight, bias, stride_, padding_)
+                             : at::conv3d(x, weight, bias, stride_, padding_);
+}
+
+at::Tensor split_heads(const at::Tensor& tokens, int64_t heads) {
+  return tokens.unflatten(-1, {heads, -1}).transpose(1, 2);
+}
+
+at::Tensor attend(const at::Tensor& query,
+                  const at::Tensor& key,
+                  const at::Tensor& value,
+                  double dropout,
+                  const at::Tensor& bias) {
+  const auto mask = bias.defined() ? std::optional(bias) : std::nullopt;
+  return at::scaled_dot_product_attention(query, key, value, mask, dropout)
+      .transpose(1, 2)
+      .flatten(2);
+}
+
+SelfAttention::SelfAttention(
+    const BlockStyle& style, int64_t features, int64_t heads, bool qkv_bias, double dropout)
+    : output(register_module(style.attention_output, std::make_shared<Linear>(features, features))),
+      qkv(register_module("qkv", std::make_shared<Linear>(features, 3 * features, qkv_bias))),
+      heads_(heads),
+      dropout_(dropout) {}
+
+at::Tensor SelfAttention::forward(const at::Tensor& x) {
+  const auto parts = call(*qkv, x).chunk(3, -1);
+  const at::Tensor attended = attend(split_heads(parts[0], heads_),
+                                     split_heads(parts[1], heads_),
+                                     split_heads(parts[2], heads_),
+                                     is_training() ? dropout_ : 0);
+  return dropped(call(*output, attended), dropout_, is_training());
+}
+
+Mlp::Mlp(const BlockStyle& style, int64_t features, int64_t hidden, double dropout)
+    : first(register_module(style.mlp_first, std::make_shared<Linear>(features, hidden))),
+      second(register_module(style.mlp_second, std::make_shared<Linear>(hidden, features))),
+      dropout_(dropout) {}
+
+at::Tensor Mlp::forward(const at::Tensor& x) {
+  const at::Tensor hidden = dropped(at::gelu(call(*first, x)), dropout_, is_training());
+  return dropped(call(*second, hidden), dropout_, is_training());
+}
+
+TransformerBlock::TransformerBlock(const BlockStyle& style,
+                                   int64_t features,
+                                   int64_t heads,
+                                   int64_t mlp_features,
+                                   bool qkv_bias,
+                                   double dropout)
+    : mlp(register_module("mlp", std::make_shared<Mlp>(style, features, mlp_features, dropout))),
+      norm1(register_module("norm1", std::make_shared<LayerNorm>(features, style.epsilon))),
+      norm2(register_module("norm2", std::make_shared<LayerNorm>(features, style.epsilon))),
+      attn(register_module(
+          "attn", std::make_shared<SelfAttention>(style, features, heads, qkv_bias, dropout))) {}
+
+at::Tensor TransformerBlock::forward(const at::Tensor& x) {
+  const at::Tensor y = x + call(*attn, call(*norm1, x));
+  return y + call(*mlp, call(*norm2, y));
+}
+
+at::Tensor register_embedding(torch::nn::Module& owner, const char* name, const Sizes& shape) {
+  at::Tensor values = owner.register_parameter(name, at::empty(shape));
+  torch::nn::init::normal_(values, 0, 0.02);
+  return values;
+}
+
+Sizes per_dimension(const Sizes& given, int64_t dims, const std::string& key, int64_t least) {
+  Sizes sizes = given;
+  if (sizes.size() == 1) sizes.resize(static_cast<std::size_t>(dims), sizes[0]);
+  if (static_cast<int64_t>(sizes.size()) == dims &&
+      *std::min_element(sizes.begin(), sizes.end()) >= least)
+    return sizes;
+  throw ConfigError(
+      fmt::format("{}: [{}]: expected one number for all of {} dimensions or one for "
+                  "each, from {} on",
+                  key,
+                  fmt::join(given, ", "),
+                  dims,
+                  least));
+}
+
+}  // namespace cytra::nn
