@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -54,8 +55,9 @@ void Optimizer::attach(const NamedParameters& parameters) {
     group->names.push_back(name);
     group->all.parameters.push_back(parameter);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
-      group->all.slots[s].push_back(slots_[s].is_scalar ? at::zeros({}, parameter.options())
-                                                        : at::zeros_like(parameter));
+      const Slot& slot = slots_[s];
+      group->all.slots[s].push_back(slot.is_scalar ? at::full({}, slot.initial, parameter.options())
+                                                   : at::full_like(parameter, slot.initial));
     }
   }
   if (groups_.empty()) throw ConfigError("optimizer: no parameter of the model is to be trained");
@@ -196,7 +198,20 @@ std::vector<at::Tensor> Optimizer::gradients() const {
   return gradients;
 }
 
-at::Tensor Optimizer::gradient_norm() const {
+void Optimizer::turn_gradients(Lists& lists, bool maximize, double weight_decay) {
+  if (maximize) lists.gradients = at::_foreach_neg(lists.gradients);
+  if (weight_decay != 0)
+    lists.gradients = at::_foreach_add(lists.gradients, lists.parameters, weight_decay);
+}
+
+void Optimizer::throw_no_momentum() const {
+  throw ConfigError(fmt::format(
+      "the scheduler cycles the momentum, of which {} has none: set optimizer.momentum where there "
+      "is that option, or scheduler.cycle_momentum=false",
+      name()));
+}
+
+at::Tensor Optimizer::gradient_norm(double p) const {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = this->gradients();
   if (gradients.empty())
@@ -204,8 +219,8 @@ at::Tensor Optimizer::gradient_norm() const {
   // in float32 at least: a sum of squares soon leaves the range of float16
   const at::ScalarType type =
       gradients.front().scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2, type);
-  if (!norms.front().is_cpu()) return at::linalg_vector_norm(at::stack(norms));
+  const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, p, type);
+  if (p != 2 || !norms.front().is_cpu()) return at::linalg_vector_norm(at::stack(norms), p);
   double squares = 0;  // two operations less: most of what the trainer adds to a small step
   for (const at::Tensor& norm : norms) {
     const double value = type == at::kDouble ? *norm.const_data_ptr<double>()

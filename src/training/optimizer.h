@@ -62,17 +62,18 @@ class Optimizer {
   /// Of the groups of parameters with equal settings, in the order of their first parameters.
   std::vector<ParameterSettings> groups() const;
 
-  /// The joint 2-norm of all gradients in one pass over them, 0-d on the device; 0 without any.
-  at::Tensor gradient_norm() const;
+  /// The joint p-norm of all gradients in one pass over them, 0-d on the device; 0 without any.
+  at::Tensor gradient_norm(double p = 2) const;
   /// Limits every value of the gradients to [-limit, limit], times `scale` (0-d; undefined: 1) for
   /// gradients that are yet to be divided by it. Source: torch.nn.utils.clip_grad_value_.
   void clip_grad_value(double limit, const at::Tensor& scale = {});
 
  protected:
-  /// What is kept for each parameter: a tensor like it, or one number, both 0 at first.
+  /// What is kept for each parameter: a tensor like it, or one number.
   struct Slot {
     const char* name;
     bool is_scalar = false;
+    double initial = 0;
   };
   /// Parameters with their gradients and state: entry i belongs to parameter i.
   struct Lists {
@@ -98,6 +99,11 @@ class Optimizer {
   /// parameters and slots; the gradients may be overwritten.
   virtual void update(Lists& lists, const Update& update) = 0;
   bool is_fused() const { return implementation_ == Implementation::fused; }
+  /// Makes of the gradients what a step goes down: negated to `maximize`, and with a weight decay
+  /// that is a part of the loss.
+  static void turn_gradients(Lists& lists, bool maximize, double weight_decay);
+  /// ConfigError for an Update with a momentum.
+  [[noreturn]] void throw_no_momentum() const;
 
  private:
   /// Parameters with the same settings.

@@ -43,6 +43,7 @@ struct TrainerOptions : perf::DeviceOptions {
   bool sync_batchnorm = false;
   double process_timeout_s = 1800;  // of `process_timeout`
   std::optional<double> gradient_clip_val;
+  double gradient_clip_norm_type = 2;  // p, infinity too
   std::string gradient_clip_algorithm = "norm", precision = "32";
   /// About a loss or gradients that are not finite; their step is never applied.
   ///   stop: end the run;  dump: the same, after writing the batch and the state before it;
@@ -109,8 +110,13 @@ void TrainerOptions::visit(V& v) {
   v("gradient_clip_val", gradient_clip_val, "limit of the gradients; null or 0: none", 0, 1e9);
   v("gradient_clip_algorithm",
     gradient_clip_algorithm,
-    "limits their joint 2-norm, or each value",
+    "limits their joint norm, or each value",
     {"norm", "value"});
+  v("gradient_clip_norm_type",
+    gradient_clip_norm_type,
+    "which norm that is: 2, 1, .inf (the largest value); torch's norm_type",
+    0,
+    std::numeric_limits<double>::infinity());
   v("log_every_n_steps", log_every_n_steps, "steps between two rows of the log", 1, 1e9);
   v("inference_mode", inference_mode, "validate in c10's inference mode, else without gradients");
   v("detect_anomaly", detect_anomaly, "name the operation whose gradient is NaN (slow)");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes optim.safetensors: what the optimizers, schedulers and clipping of PyTorch, MONAI and lion-pytorch do.
+"""Writes optim.safetensors and optim_more.safetensors: what the optimizers, schedulers and clipping of PyTorch, MONAI and lion-pytorch do.
 
     python tests/golden/make_optim.py [--output FOLDER]      (needs benchmarks/requirements.txt)
 """
@@ -67,6 +67,29 @@ PLAIN_OPTIMIZERS = [
     ("novograd_groups", "Novograd", {"lr": 1e-2, "weight_decay": 0.05, "param_groups": GROUPS},
      {"settings": GROUPED}),
 ]  # fmt: skip
+MORE_OPTIMIZERS = [
+    ("rmsprop", "RMSprop", {"lr": 1e-2}, {}),
+    ("rmsprop_all", "RMSprop", {"lr": 3e-3, "momentum": 0.9, "centered": True, "alpha": 0.9, "weight_decay": 0.1,
+                                "eps": 1e-4, "maximize": True}, {"cycle": True, "missing": LATE}),
+    ("rmsprop_groups", "RMSprop", {"lr": 1e-2, "weight_decay": 0.05, "param_groups": GROUPS}, {"settings": GROUPED}),
+    ("adagrad", "Adagrad", {"lr": 1e-2}, {"missing": LATE}),
+    ("adagrad_all", "Adagrad", {"lr": 0.05, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.2,
+                                "eps": 1e-4, "maximize": True}, {}),
+    ("radam", "RAdam", {"lr": 1e-2}, {"missing": LATE}),
+    ("radam_all", "RAdam", {"lr": 1e-2, "betas": [0.8, 0.95], "weight_decay": 0.1, "maximize": True}, {"cycle": True}),
+    ("radam_decoupled", "RAdam", {"lr": 1e-2, "weight_decay": 0.1, "decoupled_weight_decay": True}, {}),
+    ("nadam", "NAdam", {"lr": 1e-2}, {"missing": LATE}),
+    ("nadam_all", "NAdam", {"lr": 1e-2, "betas": [0.8, 0.95], "weight_decay": 0.1, "momentum_decay": 0.1,
+                            "maximize": True}, {"cycle": True}),
+    ("nadam_decoupled", "NAdam", {"lr": 1e-2, "weight_decay": 0.1, "decoupled_weight_decay": True}, {}),
+    ("adamax", "Adamax", {"lr": 1e-2}, {"missing": LATE}),
+    ("adamax_all", "Adamax", {"lr": 1e-2, "betas": [0.8, 0.95], "weight_decay": 0.1, "eps": 1e-4, "maximize": True},
+     {"cycle": True}),
+    ("adadelta", "Adadelta", {}, {"missing": LATE}),
+    ("adadelta_all", "Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1, "maximize": True}, {}),
+]  # fmt: skip
+SLOTS = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "grad_avg", "sum", "exp_inf",
+         "acc_delta"]  # fmt: skip
 CLASSES = {"Lion": Lion, "Novograd": Novograd}
 
 
@@ -91,7 +114,7 @@ def train(g, name, kind, options, arguments, missing=MISSING, settings=None, cyc
         if setting is None:
             continue
         decay = {} if setting[1] is None else {"weight_decay": setting[1]}
-        groups.append({"params": [parameter], "lr": options["lr"] * setting[0], **decay})
+        groups.append({"params": [parameter], "lr": options.get("lr", 1.0) * setting[0], **decay})
         scales.append(setting[0])
     optimizer = CLASSES.get(kind, getattr(torch.optim, kind, None))(groups, **own)
     kept = []
@@ -100,7 +123,7 @@ def train(g, name, kind, options, arguments, missing=MISSING, settings=None, cyc
             has_gradient = n not in missing.get(step, [])
             parameter.grad = g.tensors["grads." + n][step].clone() if has_gradient else None
         for group, scale in zip(optimizer.param_groups, scales):
-            group["lr"] = options["lr"] * lr_factor(step) * scale
+            group["lr"] = options.get("lr", 1.0) * lr_factor(step) * scale
             if cycle and "betas" in group:
                 group["betas"] = (momentum_at(step), group["betas"][1])
             elif cycle:
@@ -110,20 +133,24 @@ def train(g, name, kind, options, arguments, missing=MISSING, settings=None, cyc
             kept.append(flat(parameters.values()))
     tensors = {"params": torch.stack(kept)}
     states = [optimizer.state[p] for p, s in zip(parameters.values(), settings or [()] * len(SHAPES)) if s is not None]
-    for slot in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"):
+    for slot in SLOTS:
         if states[0].get(slot) is not None:
             tensors[slot] = flat([state[slot] for state in states])
     tensors["missing"] = "late" if missing is LATE else "missing"
     g.add(name, options, tensors, optimizer=kind, cycle=cycle)
 
 
-def optimizers(g):
+def trajectories(g):
     for n, shape in SHAPES.items():
         g.put("start." + n, torch.randn(shape))
         g.put("grads." + n, torch.randn(STEPS, *shape) * 10.0 ** torch.randint(-2, 1, (STEPS, *[1] * len(shape))))
     for key, missing in [("missing", MISSING), ("late", LATE)]:
         rows = [[n in missing.get(step, []) for n in SHAPES] for step in range(STEPS)]
         g.put(key, torch.tensor(rows, dtype=torch.uint8))
+
+
+def optimizers(g):
+    trajectories(g)
     for name, kind, options, more in OPTIMIZERS:
         for implementation, arguments in IMPLEMENTATIONS.items():
             if name == "adamw_layers" and implementation != "plain":
@@ -131,6 +158,12 @@ def optimizers(g):
             train(g, f"{name}.{implementation}", kind, options, arguments, **more)
     for name, kind, options, more in PLAIN_OPTIMIZERS:
         train(g, name + ".all", kind, options, {"foreach": False} if kind == "SGD" else {}, **more)
+
+
+def more_optimizers(g):
+    trajectories(g)
+    for name, kind, options, more in MORE_OPTIMIZERS:
+        train(g, name + ".all", kind, options, {"foreach": False}, **more)
 
 
 TOTAL, EPOCH = 60, 4  # steps of a training, of an epoch
@@ -187,13 +220,23 @@ SCHEDULERS = [  # name, class, options, the peer made from an optimizer
      lambda o: S.ExponentialLR(o, 0.5)),
 ]  # fmt: skip
 
+MORE_SCHEDULERS = [
+    ("cyclic", "CyclicLR", {"base_lr": 0.02, "max_lr": 0.5, "step_size_up": 7}, lambda o: S.CyclicLR(o, 0.02, 0.5, 7)),
+    ("cyclic_base", "CyclicLR", {"step_size_up": 5, "step_size_down": 8, "mode": "triangular2", "base_momentum": 0.7,
+                                 "max_momentum": 0.95},
+     lambda o: S.CyclicLR(o, 0.01, 0.1, 5, 8, "triangular2", base_momentum=0.7, max_momentum=0.95)),
+    ("cyclic_exp", "CyclicLR", {"base_lr": 0.01, "max_lr": 0.2, "step_size_up": 9, "step_size_down": 4,
+                                "mode": "exp_range", "gamma": 0.97, "cycle_momentum": False},
+     lambda o: S.CyclicLR(o, 0.01, 0.2, 9, 4, "exp_range", 0.97, cycle_momentum=False)),
+]  # fmt: skip
+
 
 def dummy():
     return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1, momentum=0.9)
 
 
-def schedulers(g):
-    for name, kind, options, make in SCHEDULERS:
+def schedulers(g, cases):
+    for name, kind, options, make in cases:
         optimizer = dummy()
         scheduler = make(optimizer)
         rates, momenta = [], []
@@ -207,7 +250,7 @@ def schedulers(g):
             if (per_step or (step + 1) % EPOCH == 0) and done % options.get("frequency", 1) == 0:
                 scheduler.step()
         tensors = {"lr": torch.tensor(rates, dtype=torch.float64)}
-        if kind == "OneCycleLR" and options.get("cycle_momentum", True):
+        if kind in ("OneCycleLR", "CyclicLR") and options.get("cycle_momentum", True):
             tensors["momentum"] = torch.tensor(momenta, dtype=torch.float64)
         g.add(name, options, tensors, scheduler=kind)
 
@@ -238,17 +281,21 @@ def plateaus(g):
         g.add(name, options, {"lr": lr, "metric": metrics[options.get("mode", "min")]}, plateau=True)
 
 
-def clipping(g):
+CLIPPING = [("norm_low", "norm", 0.5, 2), ("norm_high", "norm", 100.0, 2), ("value", "value", 0.3, 2)]
+MORE_CLIPPING = [("norm_1", "norm", 0.5, 1), ("norm_3", "norm", 0.5, 3.5), ("norm_inf", "norm", 0.5, math.inf)]
+
+
+def clipping(g, cases):
     grads = [g.put(f"clip.{i}", torch.randn(4, i + 1)) for i in range(3)]
-    for name, kind, limit in [("norm_low", "norm", 0.5), ("norm_high", "norm", 100.0), ("value", "value", 0.3)]:
+    for name, kind, limit, p in cases:
         parameters = [torch.nn.Parameter(torch.zeros_like(g.tensors[key])) for key in grads]
         for parameter, key in zip(parameters, grads):
             parameter.grad = g.tensors[key].clone()
-        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
-        getattr(torch.nn.utils, f"clip_grad_{kind}_")(parameters, limit)
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters], p)
+        getattr(torch.nn.utils, f"clip_grad_{kind}_")(parameters, limit, **({"norm_type": p} if p != 2 else {}))
         tensors = {"norm": norm} | {f"grad.{i}": key for i, key in enumerate(grads)}
-        tensors |= {f"clipped.{i}": p.grad for i, p in enumerate(parameters)}
-        g.add(name, {}, tensors, clip=kind, limit=limit)
+        tensors |= {f"clipped.{i}": parameter.grad for i, parameter in enumerate(parameters)}
+        g.add(name, {}, tensors, clip=kind, limit=limit, **({"norm_type": str(p)} if p != 2 else {}))
 
 
 def main():
@@ -260,10 +307,15 @@ def main():
     torch.manual_seed(1234)
     g = Golden("optim")
     optimizers(g)
-    schedulers(g)
+    schedulers(g, SCHEDULERS)
     plateaus(g)
-    clipping(g)
+    clipping(g, CLIPPING)
     g.save(args.output)
+    more = Golden("optim_more")
+    more_optimizers(more)
+    schedulers(more, MORE_SCHEDULERS)
+    clipping(more, MORE_CLIPPING)
+    more.save(args.output)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@
 #include "config/registry.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
+#include "training/grad_scaler.h"
+#include "training/scheduler.h"
+#include "training/trainer/step.h"
+#include "training/trainer_options.h"
 
 namespace cytra {
 namespace {
@@ -32,6 +36,15 @@ std::shared_ptr<Optimizer> make_optimizer(const std::string& target,
 std::shared_ptr<Optimizer> make_optimizer(const std::string& text) {
   return cytra::make<Optimizer>(text);
 }
+const std::vector<std::string> kSlots{"exp_avg",
+                                      "exp_avg_sq",
+                                      "max_exp_avg_sq",
+                                      "momentum_buffer",
+                                      "square_avg",
+                                      "grad_avg",
+                                      "sum",
+                                      "exp_inf",
+                                      "acc_delta"};
 const std::vector<std::string> kNames{"stem.conv.weight",
                                       "stem.conv.bias",
                                       "blocks.0.weight",
@@ -111,14 +124,18 @@ void expect_equal(const std::map<std::string, at::Tensor>& a,
 
 /// Calls action(golden case, implementation) for every implementation that the case's class has.
 template <class Action>
-int for_each_run(const test::Golden& golden, const Action& action) {
+int for_each_run(const Action& action) {
   int runs = 0;
-  for (const test::GoldenCase& entry : golden.cases(76)) {
+  static const test::Golden first("optim"), more("optim_more");
+  std::vector<test::GoldenCase> cases = first.cases(76);
+  cases.insert(cases.end(), more.cases(21).begin(), more.cases(21).end());
+  for (const test::GoldenCase& entry : cases) {
     if (entry.node.find_direct("optimizer") == nullptr) continue;
     const std::string kind = entry.node.get<std::string>("optimizer");
     const std::string of = entry.name.substr(entry.name.find('.') + 1);
     for (const std::string& implementation : kImplementations) {
-      const bool has = implementation != "fused" || (kind != "Lion" && kind != "Novograd");
+      const bool has =
+          implementation != "fused" || kind == "AdamW" || kind == "Adam" || kind == "SGD";
       if (!has || (of != "all" && of != implementation)) continue;
       SCOPED_TRACE(entry.name + ", " + implementation);
       action(entry, implementation);
@@ -129,10 +146,9 @@ int for_each_run(const test::Golden& golden, const Action& action) {
 }
 
 TEST(Optimizer, StepsEqualThePeers) {
-  const test::Golden golden("optim");
   const std::vector<int64_t> kept{0, 1, 4, 11, 24};
   const int runs =
-      for_each_run(golden, [&](const test::GoldenCase& entry, const std::string& implementation) {
+      for_each_run([&](const test::GoldenCase& entry, const std::string& implementation) {
         CaseRun run(entry, implementation);
         const at::Tensor expected = entry.tensor("params");
         int64_t row = 0;
@@ -142,18 +158,17 @@ TEST(Optimizer, StepsEqualThePeers) {
           SCOPED_TRACE(step);
           expect_close(run.flat(), expected[row++]);
         }
-        for (const char* slot : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"}) {
+        for (const std::string& slot : kSlots) {
           if (!entry.has(slot)) continue;
           SCOPED_TRACE(slot);
           expect_close(run.flat(slot), entry.tensor(slot));
         }
       });
-  EXPECT_EQ(runs, 34 + 3 + 12);
+  EXPECT_EQ(runs, 34 + 3 + 12 + 2 * 15);
 }
 
 TEST(Optimizer, FoundInfChangesNothing) {
-  const test::Golden golden("optim");
-  for_each_run(golden, [&](const test::GoldenCase& entry, const std::string& implementation) {
+  for_each_run([&](const test::GoldenCase& entry, const std::string& implementation) {
     CaseRun run(entry, implementation), skipping(entry, implementation);
     const at::Tensor yes = at::ones({}), no = at::zeros({}), scale = at::full({}, 4.0);
     for (int64_t step = 0; step < 8; ++step) {
@@ -170,8 +185,7 @@ TEST(Optimizer, FoundInfChangesNothing) {
 }
 
 TEST(Optimizer, GradScaleDividesTheGradients) {
-  const test::Golden golden("optim");
-  for_each_run(golden, [&](const test::GoldenCase& entry, const std::string& implementation) {
+  for_each_run([&](const test::GoldenCase& entry, const std::string& implementation) {
     CaseRun run(entry, implementation), scaled(entry, implementation);
     for (int64_t step = 0; step < 8; ++step) {
       run.step(step);
@@ -184,8 +198,7 @@ TEST(Optimizer, GradScaleDividesTheGradients) {
 }
 
 TEST(Optimizer, GoesOnFromItsState) {
-  const test::Golden golden("optim");
-  for_each_run(golden, [&](const test::GoldenCase& entry, const std::string& implementation) {
+  for_each_run([&](const test::GoldenCase& entry, const std::string& implementation) {
     CaseRun run(entry, implementation), resumed(entry, implementation);
     for (int64_t step = 0; step < 25; ++step) {
       if (step == 12) {
@@ -274,6 +287,44 @@ TEST(Optimizer, RefusesWhatCanNotBe) {
               sgd->step({0.1, 0.9});
             }).find("momentum"),
             std::string::npos);
+  for (const char* kind : {"Adagrad", "Adadelta", "RMSprop"}) {
+    const auto optimizer = make_optimizer(std::string("{_target_: ") + kind + "}");
+    const at::Tensor other = at::ones({2}).requires_grad_(true);
+    optimizer->attach({{"a", other}});
+    other.mutable_grad() = at::ones({2});
+    const std::string refusal = message_of<ConfigError>([&] { optimizer->step({0.1, 0.9}); });
+    EXPECT_NE(refusal.find(kind), std::string::npos) << refusal;
+  }
+}
+
+TEST(Optimizer, NormsOfOtherPowersClipAsTorch) {
+  const test::Golden golden("optim_more");
+  int compared = 0;
+  for (const test::GoldenCase& entry : golden.cases(21)) {
+    if (entry.node.find_direct("clip") == nullptr) continue;
+    training::TrainerOptions options;
+    options.gradient_clip_val = entry.node.get<double>("limit");
+    options.gradient_clip_norm_type = std::stod(entry.node.get<std::string>("norm_type"));
+    for (const bool by_host : {true, false}) {
+      SCOPED_TRACE(entry.name + (by_host ? " by the host" : " on the device"));
+      const auto optimizer = make_optimizer("{_target_: SGD, momentum: 0}");
+      NamedParameters parameters;
+      for (const char* i : {"0", "1", "2"}) {
+        const at::Tensor gradient = entry.tensor(std::string("grad.") + i);
+        parameters.emplace_back(i, at::zeros_like(gradient).requires_grad_(true));
+        parameters.back().second.mutable_grad() = gradient.clone();
+      }
+      optimizer->attach(parameters);
+      training::GradScaler no_scaler({}, /*enabled=*/false, at::kCPU);
+      const training::StepOutcome outcome =
+          training::update(*optimizer, no_scaler, options, {1.0}, at::ones({}), by_host).outcome();
+      EXPECT_NEAR(outcome.grad_norm, entry.tensor("norm").item<double>(), 1e-5);
+      for (const auto& [i, parameter] : parameters)
+        expect_close(-parameter.detach(), entry.tensor("clipped." + i));
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 6);
 }
 
 // Clipping by norm is a part of the step: step_test.cpp.
@@ -313,7 +364,17 @@ TEST(Optimizer, TheNormOfHalfGradientsIsNoHalf) {
 }
 
 TEST(Optimizer, WithoutGradientsNothingHappens) {
-  for (const char* kind : {"AdamW", "Adam", "SGD", "Lion", "Novograd"}) {
+  for (const char* kind : {"AdamW",
+                           "Adam",
+                           "SGD",
+                           "Lion",
+                           "Novograd",
+                           "RMSprop",
+                           "Adagrad",
+                           "RAdam",
+                           "NAdam",
+                           "Adamax",
+                           "Adadelta"}) {
     const auto optimizer = make_optimizer(std::string("{_target_: ") + kind + "}");
     const at::Tensor parameter = at::ones({2}).requires_grad_(true);
     optimizer->attach({{"a", parameter}});
@@ -322,7 +383,7 @@ TEST(Optimizer, WithoutGradientsNothingHappens) {
     optimizer->step({1.0});
     EXPECT_TRUE(at::equal(parameter.detach(), at::ones({2})));
     for (const auto& [name, tensor] : optimizer->state())
-      EXPECT_EQ(tensor.abs().sum().item<double>(), 0) << name;
+      EXPECT_EQ(tensor.abs().sum().item<double>(), name == "mu_product.a" ? 1 : 0) << name;
   }
 }
 

@@ -23,9 +23,11 @@ Position at_step(int64_t step) {
 }
 
 TEST(Scheduler, RatesEqualThePeers) {
-  const test::Golden golden("optim");
+  const test::Golden golden("optim"), more("optim_more");
+  std::vector<test::GoldenCase> cases = golden.cases(76);
+  cases.insert(cases.end(), more.cases(21).begin(), more.cases(21).end());
   std::set<std::string> kinds;
-  for (const test::GoldenCase& entry : golden.cases(76)) {
+  for (const test::GoldenCase& entry : cases) {
     if (entry.node.find_direct("scheduler") == nullptr) continue;
     SCOPED_TRACE(entry.name);
     const std::string kind = entry.node.get<std::string>("scheduler");
@@ -43,7 +45,7 @@ TEST(Scheduler, RatesEqualThePeers) {
       EXPECT_NEAR(*rates.momentum, entry.tensor("momentum")[step].item<double>(), 1e-12) << step;
     }
   }
-  EXPECT_EQ(kinds.size(), 11U);
+  EXPECT_EQ(kinds.size(), 12U);
 }
 
 TEST(Scheduler, PlateausEqualTorch) {

@@ -72,14 +72,9 @@ class Adam final : public Optimizer {
       }
       return;
     }
-    if (options_.maximize) lists.gradients = at::_foreach_neg(lists.gradients);
-    if (update.weight_decay != 0) {
-      if (decoupled) {
-        at::_foreach_mul_(lists.parameters, 1 - update.lr * update.weight_decay);
-      } else {
-        lists.gradients = at::_foreach_add(lists.gradients, lists.parameters, update.weight_decay);
-      }
-    }
+    turn_gradients(lists, options_.maximize, decoupled ? 0 : update.weight_decay);
+    if (decoupled && update.weight_decay != 0)
+      at::_foreach_mul_(lists.parameters, 1 - update.lr * update.weight_decay);
     at::_foreach_lerp_(means, lists.gradients, 1 - beta1);
     at::_foreach_mul_(squares, beta2);
     at::_foreach_addcmul_(squares, lists.gradients, lists.gradients, 1 - beta2);

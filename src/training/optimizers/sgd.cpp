@@ -43,11 +43,7 @@ class Sgd final : public Optimizer {
 
  private:
   void update(Lists& lists, const Update& update) override {
-    if (update.momentum && lists.slots.empty()) {
-      throw ConfigError(
-          "the scheduler cycles the momentum, of which SGD has none: set optimizer.momentum, or "
-          "scheduler.cycle_momentum=false");
-    }
+    if (update.momentum && lists.slots.empty()) throw_no_momentum();
     const auto is_first = [](const at::Tensor& count) {
       return *count.const_data_ptr<float>() == 1;
     };
@@ -84,9 +80,7 @@ class Sgd final : public Optimizer {
                       update.found_inf);
       return;
     }
-    if (options_.maximize) lists.gradients = at::_foreach_neg(lists.gradients);
-    if (update.weight_decay != 0)
-      lists.gradients = at::_foreach_add(lists.gradients, lists.parameters, update.weight_decay);
+    turn_gradients(lists, options_.maximize, update.weight_decay);
     at::TensorList direction = lists.gradients;
     if (!momenta.empty()) {
       at::_foreach_mul_(momenta, momentum);

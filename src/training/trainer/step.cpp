@@ -32,7 +32,7 @@ PendingStep update_by_host(Optimizer& optimizer,
   const double scale = scaler.factor().defined() ? scaler.factor().item<double>() : 1;
   PendingStep step;
   step.known.loss = loss.item<double>();
-  step.known.grad_norm = optimizer.gradient_norm().item<double>() / scale;
+  step.known.grad_norm = optimizer.gradient_norm(options.gradient_clip_norm_type).item<double>() / scale;
   step.known.is_finite = std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
   if (step.known.is_finite) {
     double divisor = scale;
@@ -57,7 +57,7 @@ PendingStep update_on_device(Optimizer& optimizer,
                              const at::Tensor& loss) {
   const double limit = options.gradient_clip_val.value_or(0);
   const at::Tensor& scale = scaler.factor();
-  at::Tensor norm = optimizer.gradient_norm();
+  at::Tensor norm = optimizer.gradient_norm(options.gradient_clip_norm_type);
   if (scale.defined()) norm = norm / scale;
   const at::Tensor found_inf = (norm + loss * 0).isfinite().logical_not().to(at::kFloat);
   at::Tensor divisor = scale;

@@ -16,7 +16,7 @@ struct TrainerOptions;
 
 /// What became of a step.
 struct StepOutcome {
-  double loss = 0, grad_norm = 0;  // joint 2-norm, unscaled, before clipping
+  double loss = 0, grad_norm = 0;  // the joint norm, unscaled, before clipping
   bool is_finite = true;           // else nothing was changed
 };
 
