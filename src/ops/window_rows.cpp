@@ -5,7 +5,7 @@
 
 #include <ATen/Version.h>
 
-// Compiled once per instruction set, as instance_norm_kernels.cpp is.
+// Compiled once per instruction set, as norm_kernels.cpp is.
 #define CYTRA_LANES 4
 #define CYTRA_TARGET
 #define CYTRA_VOXEL __attribute__((always_inline)) inline

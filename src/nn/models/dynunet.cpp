@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/model.h"
-#include "ops/instance_norm.h"
+#include "ops/norm.h"
 
 namespace cytra::nn {
 namespace {
@@ -60,7 +60,7 @@ struct InstanceNorm : Module {
         bias(register_parameter("bias", torch::zeros(channels))) {}
   /// With the leaky ReLU of `slope` after it; 1 means none.
   at::Tensor forward(const at::Tensor& x, double slope) {
-    return ops::instance_norm_leaky_relu(x, weight, bias, kEpsilon, slope);
+    return ops::instance_norm(x, weight, bias, kEpsilon, {ops::Activation::kLeakyRelu, slope});
   }
   at::Tensor weight, bias;
 };

@@ -1,8 +1,9 @@
-#include "ops/instance_norm_kernels.h"
+#include "ops/norm_kernels.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include <ATen/Version.h>
 
@@ -11,7 +12,7 @@
 #define CYTRA_LANES 4
 #define CYTRA_TARGET
 namespace cytra::ops::cpu::baseline {
-#include "ops/instance_norm_kernels.inc"
+#include "ops/norm_kernels.inc"
 }
 #undef CYTRA_LANES
 #undef CYTRA_TARGET
@@ -20,7 +21,7 @@ namespace cytra::ops::cpu::baseline {
 #define CYTRA_LANES 8
 #define CYTRA_TARGET __attribute__((target("avx2,fma")))
 namespace cytra::ops::cpu::avx2 {
-#include "ops/instance_norm_kernels.inc"
+#include "ops/norm_kernels.inc"
 }
 #undef CYTRA_LANES
 #undef CYTRA_TARGET
@@ -28,7 +29,7 @@ namespace cytra::ops::cpu::avx2 {
 #define CYTRA_LANES 16
 #define CYTRA_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
 namespace cytra::ops::cpu::avx512 {
-#include "ops/instance_norm_kernels.inc"
+#include "ops/norm_kernels.inc"
 }
 #undef CYTRA_LANES
 #undef CYTRA_TARGET
@@ -36,16 +37,20 @@ namespace cytra::ops::cpu::avx512 {
 
 namespace cytra::ops::cpu {
 
-const Kernels& kernels() {
-  static const Kernels& chosen = []() -> const Kernels& {
+template <class T>
+const Kernels<T>& kernels() {
+  static const Kernels<T>& chosen = []() -> const Kernels<T>& {
 #if defined(__x86_64__)
     const std::string capability = at::get_cpu_capability();
-    if (capability.rfind("AVX512", 0) == 0) return avx512::kTable;
-    if (capability == "AVX2") return avx2::kTable;
+    if (capability.rfind("AVX512", 0) == 0) return avx512::kTable<T>;
+    if (capability == "AVX2") return avx2::kTable<T>;
 #endif
-    return baseline::kTable;
+    return baseline::kTable<T>;
   }();
   return chosen;
 }
+
+template const Kernels<float>& kernels();
+template const Kernels<Bfloat16>& kernels();
 
 }  // namespace cytra::ops::cpu

@@ -1,10 +1,13 @@
 #pragma once
-// Inner loops of instance_norm_leaky_relu over a block of memory (rows, channels): of a
+// Inner loops of the norms over a block of memory (rows, channels): of a
 // channels-first tensor part of one plane, with `channels` 1; of a channels-last tensor some
 // pixels.
 #include <cstdint>
 
 namespace cytra::ops::cpu {
+
+/// The bits of one; sums and coefficients are float32 and up.
+enum class Bfloat16 : uint16_t {};
 
 struct Block {
   int64_t rows, channels;
@@ -15,33 +18,36 @@ enum NormCoefficient { kCenter, kScale, kShift, kNormCoefficients };
 /// Continues NormCoefficient.
 enum GradCoefficient { kGradScale = kNormCoefficients, kSlant, kOffset, kGradCoefficients };
 
+/// T: float or Bfloat16.
+template <class T>
 struct Kernels {
   /// Per channel the mean and the sum of squared deviations from it; `scratch` has room for them
   /// too.
-  void (*moments)(const float* x, Block block, double* mean, double* squares, float* scratch);
+  void (*moments)(const T* x, Block block, double* mean, double* squares, float* scratch);
   /// y = act((x - center) * scale + shift), act(z) = z > 0 ? z : slope * z.
-  void (*normalize)(const float* x, float* y, Block block, const float* coefficients, float slope);
+  void (*normalize)(const T* x, T* y, Block block, const float* coefficients, float slope);
   /// Per channel, with dz = grad * act'(z) and u = x, or u = z when `kept` is the output:
   /// the sums of dz and of dz * (u - center).
-  void (*grad_sums)(const float* kept,
+  void (*grad_sums)(const T* kept,
                     bool is_output,
-                    const float* grad,
+                    const T* grad,
                     Block block,
                     const float* coefficients,
                     float slope,
                     double* sum,
                     double* product);
   /// dx = dz * grad_scale + (u - center) * slant + offset.
-  void (*grad_input)(const float* kept,
+  void (*grad_input)(const T* kept,
                      bool is_output,
-                     const float* grad,
-                     float* dx,
+                     const T* grad,
+                     T* dx,
                      Block block,
                      const float* coefficients,
                      float slope);
 };
 
 /// The kernels for this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).
-const Kernels& kernels();
+template <class T>
+const Kernels<T>& kernels();
 
 }  // namespace cytra::ops::cpu
