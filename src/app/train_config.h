@@ -8,6 +8,7 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "metrics/metric.h"
+#include "nn/loss.h"
 #include "nn/model.h"
 #include "training/callback.h"
 #include "training/lr_finder.h"
@@ -41,11 +42,12 @@ struct TrainConfig : CommonConfig {
   std::optional<int64_t> seed;
   bool test = false;
   training::LrFinderOptions lr_find;
-  config::Node data, model, metrics, task, optimizer, scheduler, callbacks, logger;
+  config::Node data, model, loss, metrics, task, optimizer, scheduler, callbacks, logger;
   template <class V>
   void visit(V& v) {
     v("data", data, "where images come from", config::component<data::DataModule>());
     v("model", model, "for task.model to refer to", config::optional_component<nn::Model>());
+    v("loss", loss, "for task.loss to refer to", config::optional_component<nn::Loss>());
     v("metrics", metrics, "for task.metrics to refer to", config::map_of<metrics::Metric>());
     v("task", task, "what is learned", config::component<training::Task>());
     v("optimizer", optimizer, "updates the weights", config::component<training::Optimizer>());

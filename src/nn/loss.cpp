@@ -5,12 +5,16 @@
 namespace cytra::nn {
 namespace {
 
-/// Every s-th voxel of a target, so that it gets the level's size; as nearest interpolation does.
-at::Tensor sampled_down(const at::Tensor& target, at::IntArrayRef sizes) {
-  const at::IntArrayRef size = sizes.slice(2);
-  if (target.sizes().slice(2) == size) return target;
-  return size.size() == 2 ? at::upsample_nearest2d(target, size)
-                          : at::upsample_nearest3d(target, size);
+/// The voxels of a target that are nearest to those of a coarser grid, whatever its type. Source:
+/// torch.nn.functional.interpolate, mode nearest-exact.
+at::Tensor sampled_down(at::Tensor target, at::IntArrayRef sizes) {
+  for (int64_t d = 2; d < target.dim(); ++d) {
+    const int64_t from = target.size(d), to = sizes[static_cast<std::size_t>(d)];
+    if (from == to) continue;
+    const at::Tensor centers = at::arange(to, target.options().dtype(at::kLong)) * 2 + 1;
+    target = target.index_select(d, (centers * from).div(2 * to, "floor"));
+  }
+  return target;
 }
 
 }  // namespace
@@ -18,12 +22,14 @@ at::Tensor sampled_down(const at::Tensor& target, at::IntArrayRef sizes) {
 at::Tensor Loss::operator()(const at::Tensor& logits,
                             const at::Tensor& target,
                             const at::Tensor& mask) const {
-  if (!ignore_index_) return compute(logits, target, mask);
-  const at::Tensor is_ignored = target.eq(*ignore_index_);  // (N,1 or K,...)
-  const at::Tensor counts = is_ignored.any(1, /*keepdim=*/true).logical_not();
-  return compute(logits,
-                 target.masked_fill(is_ignored, 0),
-                 mask.defined() ? counts.to(mask.scalar_type()) * mask : counts);
+  at::Tensor counts = mask, truth = target;
+  if (ignore_index_) {
+    const at::Tensor is_ignored = target.eq(*ignore_index_);  // (N,1 or K,...)
+    truth = target.masked_fill(is_ignored, 0);
+    counts = is_ignored.any(1, /*keepdim=*/true).logical_not();
+    if (mask.defined()) counts = counts * mask;
+  }
+  return compute(logits, truth, counts.defined() ? counts.to(logits.scalar_type()) : counts);
 }
 
 at::Tensor Loss::of_levels(const std::vector<at::Tensor>& levels, const at::Tensor& target) const {

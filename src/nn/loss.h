@@ -35,13 +35,33 @@ class Loss {
                                const at::Tensor& target) const;
 
  protected:
-  /// The same where every voxel's target is one; `mask` may be undefined.
+  /// The same where every voxel's target is one; `mask` has the type of the logits, or is
+  /// undefined.
   virtual at::Tensor compute(const at::Tensor& logits,
                              const at::Tensor& target,
                              const at::Tensor& mask) const = 0;
 
  private:
   std::optional<int64_t> ignore_index_;
+};
+
+/// The Loss of a T that has options (derived from LossOptions) and `compute`, as above, of them:
+/// CYTRA_REGISTER(Loss, LossOf<DiceLoss>, "DiceLoss").
+template <class T>
+class LossOf final : public Loss {
+ public:
+  using Options = T;
+  explicit LossOf(const T& options) : Loss(options), options_(options) {}
+
+ protected:
+  at::Tensor compute(const at::Tensor& logits,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const override {
+    return options_.compute(logits, target, mask);
+  }
+
+ private:
+  T options_;
 };
 
 }  // namespace cytra::nn

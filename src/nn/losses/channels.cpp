@@ -1,0 +1,81 @@
+#include "nn/losses/channels.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace cytra::nn {
+
+at::Tensor ReducedOptions::reduced(const at::Tensor& values) const {
+  return reduction == "mean" ? values.mean() : values.sum();
+}
+
+at::Tensor ReducedOptions::reduced(const at::Tensor& values, const at::Tensor& mask) const {
+  if (!mask.defined()) return reduced(values);
+  const at::Tensor sum = (values * mask).sum();
+  return reduction == "mean" ? sum / mask.expand_as(values).sum().clamp_min(1) : sum;
+}
+
+void ChannelOptions::check() const {
+  if (sigmoid.value_or(false) && softmax.value_or(false))
+    throw ConfigError("choose sigmoid or softmax, not both");
+}
+
+Channels ChannelOptions::channels(const at::Tensor& logits,
+                                  const at::Tensor& target,
+                                  const at::Tensor& mask) const {
+  auto [prediction, truth] = all_channels(logits, target);
+  prediction = counted(prediction);
+  truth = counted(truth);
+  return mask.defined() ? Channels{prediction * mask, truth * mask} : Channels{prediction, truth};
+}
+
+Channels ChannelOptions::all_channels(const at::Tensor& logits, const at::Tensor& target) const {
+  const bool is_exclusive = softmax.value_or(false) && logits.size(1) > 1;
+  return {sigmoid.value_or(false) ? at::sigmoid(logits)
+          : is_exclusive          ? at::softmax(logits, 1)
+                                  : logits,
+          truth_of(target, logits, to_onehot_y.value_or(false))};
+}
+
+at::Tensor ChannelOptions::counted(const at::Tensor& of_channels) const {
+  const int64_t classes = of_channels.size(1);
+  return include_background || classes == 1 ? of_channels : of_channels.narrow(1, 1, classes - 1);
+}
+
+at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_numbers) {
+  const int64_t classes = logits.size(1);
+  at::Tensor truth = target;
+  if (is_numbers && classes > 1 && target.size(1) == 1) {
+    std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
+    shape[1] = classes;
+    truth = target.eq(at::arange(classes, target.options()).view(shape));
+  }
+  if (truth.sizes() != logits.sizes()) {
+    throw DataError(fmt::format(
+        "loss: target ({}) does not fit the logits ({}); for class numbers set to_onehot_y=true",
+        fmt::join(target.sizes(), ","),
+        fmt::join(logits.sizes(), ",")));
+  }
+  return truth.to(logits.scalar_type());
+}
+
+at::Tensor per_channel(const std::vector<double>& numbers,
+                       const at::Tensor& values,
+                       const char* key) {
+  const int64_t count = static_cast<int64_t>(numbers.size());
+  if (count != 1 && count != values.size(1)) {
+    throw ConfigError(fmt::format(
+        "loss.{}: {} numbers, expected one, or one for each of the {} channels that count",
+        key,
+        count,
+        values.size(1)));
+  }
+  std::vector<int64_t> shape(static_cast<std::size_t>(values.dim()) - 1, 1);
+  shape[0] = count;
+  return at::tensor(numbers, at::kDouble).to(values.options()).view(shape);
+}
+
+}  // namespace cytra::nn

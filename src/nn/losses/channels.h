@@ -1,0 +1,62 @@
+#pragma once
+// What losses of classes and masks share: MONAI's arguments, and how logits and a target become
+// channels that can be compared. Source: monai.losses.
+#include <string>
+#include <vector>
+
+#include "nn/loss.h"
+
+namespace cytra::nn {
+
+struct ReducedOptions : LossOptions {
+  std::string reduction = "mean";
+  template <class V>
+  void visit(V& v) {
+    v("reduction", reduction, "of all values to one", {"mean", "sum"});
+    LossOptions::visit(v);
+  }
+  /// The mean or the sum of values that all count.
+  at::Tensor reduced(const at::Tensor& values) const;
+  /// The same where `mask` is not 0; its channels and images repeat. The mean of none is 0.
+  at::Tensor reduced(const at::Tensor& values, const at::Tensor& mask) const;
+};
+
+/// (N,K,[D,]H,W) both, in the type of the logits.
+struct Channels {
+  at::Tensor prediction, truth;
+};
+
+struct ChannelOptions : ReducedOptions {
+  bool include_background = true;
+  std::optional<bool> to_onehot_y, sigmoid, softmax;
+  template <class V>
+  void visit(V& v) {
+    v("include_background", include_background, "count channel 0, too, where there are more");
+    v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
+    v("sigmoid", sigmoid, "logits of a mask per channel; null: as the task says, else no");
+    v("softmax", softmax, "logits of classes; null: as the task says, else no");
+    ReducedOptions::visit(v);
+  }
+  void check() const;
+  /// Probabilities and truth, without the background where it does not count; 0 where `mask` is.
+  /// Throws: DataError when the target does not fit.
+  Channels channels(const at::Tensor& logits,
+                    const at::Tensor& target,
+                    const at::Tensor& mask) const;
+  /// The same without background and mask.
+  Channels all_channels(const at::Tensor& logits, const at::Tensor& target) const;
+  /// Without channel 0 where it does not count.
+  at::Tensor counted(const at::Tensor& of_channels) const;
+};
+
+/// The target with a channel per class, as the logits have it: of class numbers when `is_numbers`
+/// and there are several classes. Throws: DataError when it does not fit.
+at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_numbers);
+
+/// Numbers per channel for a product with `values` (N,K,...): (K,1,...); a single one is for all.
+/// Throws: ConfigError, naming `key`, for another number of them.
+at::Tensor per_channel(const std::vector<double>& numbers,
+                       const at::Tensor& values,
+                       const char* key);
+
+}  // namespace cytra::nn
