@@ -1,5 +1,8 @@
 #include "nn/loss.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 namespace cytra::nn {
@@ -33,15 +36,23 @@ at::Tensor Loss::operator()(const at::Tensor& logits,
 }
 
 at::Tensor Loss::of_levels(const std::vector<at::Tensor>& levels, const at::Tensor& target) const {
+  std::vector<double> weights(std::max<std::size_t>(levels.size(), 2) - 1);  // the last has none
+  double total = 0;
+  for (std::size_t l = 0; l < weights.size(); ++l) total += weights[l] = std::pow(0.5, l);
+  for (double& weight : weights) weight /= total;
+  return weighted_sum(levels, target, weights);
+}
+
+at::Tensor Loss::weighted_sum(const std::vector<at::Tensor>& levels,
+                              const at::Tensor& target,
+                              const std::vector<double>& weights) const {
   at::Tensor sum;
-  double weight = 1, total = 0;
-  for (std::size_t l = 0; l < levels.size(); ++l, weight /= 2) {
-    if (l > 0 && l + 1 == levels.size()) break;
-    const at::Tensor loss = weight * (*this)(levels[l], sampled_down(target, levels[l].sizes()));
+  for (std::size_t l = 0; l < std::min(levels.size(), weights.size()); ++l) {
+    const at::Tensor loss =
+        weights[l] * (*this)(levels[l], sampled_down(target, levels[l].sizes()));
     sum = sum.defined() ? sum + loss : loss;
-    total += weight;
   }
-  return sum / total;
+  return sum;
 }
 
 }  // namespace cytra::nn

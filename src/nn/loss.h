@@ -40,6 +40,10 @@ class Loss {
   virtual at::Tensor compute(const at::Tensor& logits,
                              const at::Tensor& target,
                              const at::Tensor& mask) const = 0;
+  /// Of the first outputs, as many as there are weights.
+  at::Tensor weighted_sum(const std::vector<at::Tensor>& levels,
+                          const at::Tensor& target,
+                          const std::vector<double>& weights) const;
 
  private:
   std::optional<int64_t> ignore_index_;

@@ -183,8 +183,8 @@ TEST_F(Classes, MistakesAreNamed) {
   expect_mistake("model.out_channels=3 target_col=classes",
                  {"command line 'model.out_channels=3'", "num_classes=3"});
   expect_mistake("model.out_channels=3 target_col=masks", {"multilabel=true"});
-  expect_mistake("num_classes=3 task.loss.sigmoid=true", {"task.loss.sigmoid", "num_classes=3"});
-  expect_mistake("task.loss.softmax=true", {"task.loss.softmax", "one mask"});
+  expect_mistake("num_classes=3 loss.sigmoid=true", {"task.loss.sigmoid", "num_classes=3"});
+  expect_mistake("loss.softmax=true", {"task.loss.softmax", "one mask"});
   expect_mistake("num_classes=2 target_col=classes",
                  {"_classes.tif: ", "are no label (2)", "0..1"});
   expect_mistake("num_classes=3 target_col=raw", {"train", "tif: ", "are no label", "0..2"});

@@ -212,7 +212,7 @@ TEST_F(Programs, MistakesEndInOneLine) {
   expect_mistake(train("experiment=im2im/segmentatoin"), {"segmentatoin", "segmentation"});
   expect_mistake(train("trainer.max_epochs=ten"), {"trainer.max_epochs", "an integer", "ten"});
   expect_mistake(train("optimizer.lr=-1"), {"optimizer.lr"});
-  expect_mistake(train("task.loss._target_=DiceCELos"), {"DiceCELoss"});
+  expect_mistake(train("loss._target_=DiceCELos"), {"DiceCELoss"});
   expect_mistake(train("data.path=/no/such/folder"), {"/no/such/folder"});
   expect_mistake(train("source_col=row"), {"train.csv", "row", "raw"});
   expect_mistake(train("checkpoint.ckpt_path=/no/such.ckpt"), {"/no/such.ckpt"});

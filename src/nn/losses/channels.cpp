@@ -26,23 +26,29 @@ void ChannelOptions::check() const {
 Channels ChannelOptions::channels(const at::Tensor& logits,
                                   const at::Tensor& target,
                                   const at::Tensor& mask) const {
-  auto [prediction, truth] = all_channels(logits, target);
-  prediction = counted(prediction);
-  truth = counted(truth);
-  return mask.defined() ? Channels{prediction * mask, truth * mask} : Channels{prediction, truth};
-}
-
-Channels ChannelOptions::all_channels(const at::Tensor& logits, const at::Tensor& target) const {
   const bool is_exclusive = softmax.value_or(false) && logits.size(1) > 1;
-  return {sigmoid.value_or(false) ? at::sigmoid(logits)
-          : is_exclusive          ? at::softmax(logits, 1)
-                                  : logits,
-          truth_of(target, logits, to_onehot_y.value_or(false))};
+  const at::Tensor prediction = sigmoid.value_or(false) ? at::sigmoid(logits)
+                                : is_exclusive          ? at::softmax(logits, 1)
+                                                        : logits;
+  Channels counted{
+      counted_channels(prediction, include_background),
+      counted_channels(truth_of(target, logits, to_onehot_y.value_or(false)), include_background)};
+  if (mask.defined()) counted = {counted.prediction * mask, counted.truth * mask};
+  return counted;
 }
 
-at::Tensor ChannelOptions::counted(const at::Tensor& of_channels) const {
-  const int64_t classes = of_channels.size(1);
-  return include_background || classes == 1 ? of_channels : of_channels.narrow(1, 1, classes - 1);
+at::Tensor counted_channels(const at::Tensor& all, bool include_background) {
+  const int64_t channels = all.size(1);
+  return include_background || channels == 1 ? all : all.narrow(1, 1, channels - 1);
+}
+
+at::Tensor voxel_means(const at::Tensor& values, const at::Tensor& mask, bool batch) {
+  const auto sums = [&](const at::Tensor& of_voxels) {
+    const at::Tensor of_images = of_voxels.flatten(2).sum(2);
+    return batch ? of_images.sum(0, /*keepdim=*/true) : of_images;
+  };
+  return mask.defined() ? sums(values * mask) / sums(mask.expand_as(values)).clamp_min(1)
+                        : sums(values) / sums(at::ones_like(values));
 }
 
 at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_numbers) {

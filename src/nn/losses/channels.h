@@ -43,11 +43,14 @@ struct ChannelOptions : ReducedOptions {
   Channels channels(const at::Tensor& logits,
                     const at::Tensor& target,
                     const at::Tensor& mask) const;
-  /// The same without background and mask.
-  Channels all_channels(const at::Tensor& logits, const at::Tensor& target) const;
-  /// Without channel 0 where it does not count.
-  at::Tensor counted(const at::Tensor& of_channels) const;
 };
+
+/// Without channel 0, unless that counts or is the only one.
+at::Tensor counted_channels(const at::Tensor& all, bool include_background);
+
+/// The mean over an image's voxels that count, or over the batch's: (N,K,...) -> (N or 1,K); of
+/// none 0.
+at::Tensor voxel_means(const at::Tensor& values, const at::Tensor& mask, bool batch = false);
 
 /// The target with a channel per class, as the logits have it: of class numbers when `is_numbers`
 /// and there are several classes. Throws: DataError when it does not fit.

@@ -1,22 +1,8 @@
 #pragma once
-// Cross-entropy per voxel: of classes that exclude each other, or of masks, a channel each.
+// Cross-entropy: of classes that exclude each other, or of masks, a channel each.
 #include "nn/losses/channels.h"
 
 namespace cytra::nn {
-
-struct VoxelCrossEntropy {
-  at::Tensor values;   // (N,[D,]H,W), of masks (N,K,[D,]H,W)
-  at::Tensor weights;  // (N,[D,]H,W): what each voxel counts in a mean; undefined: 1
-};
-
-/// Of one channel the target is a mask, too. `weight`: of each class, of masks that of the voxels
-/// in it. A target of several channels holds the probability of each class. Source:
-/// torch.nn.functional.cross_entropy, binary_cross_entropy_with_logits (weight: its pos_weight).
-VoxelCrossEntropy cross_entropy(const at::Tensor& logits,
-                                const at::Tensor& target,
-                                bool is_masks,
-                                const std::vector<double>& weight,
-                                double label_smoothing);
 
 struct CrossEntropyLoss : ReducedOptions {
   std::vector<double> weight;
@@ -34,6 +20,13 @@ struct CrossEntropyLoss : ReducedOptions {
   at::Tensor compute(const at::Tensor& logits,
                      const at::Tensor& target,
                      const at::Tensor& mask) const;
+
+  struct Voxels {
+    at::Tensor values;   // (N,1,[D,]H,W), of masks (N,K,[D,]H,W)
+    at::Tensor weights;  // (N,1,[D,]H,W): what each counts in a mean; undefined: 1
+  };
+  /// One channel is a mask, too. A target of several channels holds the probability of each class.
+  Voxels voxels(const at::Tensor& logits, const at::Tensor& target) const;
 };
 
 }  // namespace cytra::nn

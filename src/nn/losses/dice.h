@@ -8,8 +8,6 @@ namespace cytra::nn {
 struct Overlap {
   at::Tensor both;               // of the product: true positives
   at::Tensor prediction, truth;  // of each
-  at::Tensor false_positives() const { return prediction - both; }
-  at::Tensor false_negatives() const { return truth - both; }
 };
 
 struct OverlapOptions : ChannelOptions {

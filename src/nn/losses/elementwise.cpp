@@ -1,0 +1,63 @@
+// Losses of differences, voxel by voxel: MSELoss, L1Loss, HuberLoss, SmoothL1Loss. Arguments and
+// values of torch.nn's. With a mask the mean is over what counts: the masked MSE of autoencoders.
+#include <ATen/ATen.h>
+#include <ATen/core/Reduction.h>
+
+#include "config/registry.h"
+#include "nn/losses/channels.h"
+
+namespace cytra::nn {
+namespace {
+
+struct MSELoss : ReducedOptions {
+  at::Tensor compute(const at::Tensor& prediction,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const {
+    return reduced((prediction - truth_of(target, prediction, false)).square(), mask);
+  }
+};
+CYTRA_REGISTER(Loss, LossOf<MSELoss>, "MSELoss");
+
+struct L1Loss : ReducedOptions {
+  at::Tensor compute(const at::Tensor& prediction,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const {
+    return reduced((prediction - truth_of(target, prediction, false)).abs(), mask);
+  }
+};
+CYTRA_REGISTER(Loss, LossOf<L1Loss>, "L1Loss");
+
+struct HuberLoss : ReducedOptions {
+  double delta = 1;
+  template <class V>
+  void visit(V& v) {
+    v("delta", delta, "difference from which on it grows linearly", 1e-9, 1e9);
+    ReducedOptions::visit(v);
+  }
+  at::Tensor compute(const at::Tensor& prediction,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const {
+    const at::Tensor truth = truth_of(target, prediction, false);
+    return reduced(at::huber_loss(prediction, truth, at::Reduction::None, delta), mask);
+  }
+};
+CYTRA_REGISTER(Loss, LossOf<HuberLoss>, "HuberLoss");
+
+struct SmoothL1Loss : ReducedOptions {
+  double beta = 1;
+  template <class V>
+  void visit(V& v) {
+    v("beta", beta, "difference from which on it grows linearly, with slope 1; 0: L1", 0, 1e9);
+    ReducedOptions::visit(v);
+  }
+  at::Tensor compute(const at::Tensor& prediction,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const {
+    const at::Tensor truth = truth_of(target, prediction, false);
+    return reduced(at::smooth_l1_loss(prediction, truth, at::Reduction::None, beta), mask);
+  }
+};
+CYTRA_REGISTER(Loss, LossOf<SmoothL1Loss>, "SmoothL1Loss");
+
+}  // namespace
+}  // namespace cytra::nn

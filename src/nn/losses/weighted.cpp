@@ -1,0 +1,69 @@
+// WeightedLoss: a weighted sum of losses by name. Of two parts with nnU-Net's weights it is
+// nnunetv2.training.loss.compound_losses.
+#include <map>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/loss.h"
+
+namespace cytra::nn {
+namespace {
+
+class WeightedLoss final : public Loss {
+ public:
+  struct Options : LossOptions {
+    config::Node losses, weights;
+    template <class V>
+    void visit(V& v) {
+      v("losses", losses, "what is summed, by names of your choice", config::map_of<Loss>());
+      v("weights", weights, "of each by its name; of one without: 1");
+      LossOptions::visit(v);
+    }
+    void check() const {
+      if (losses.map.empty()) throw ConfigError("losses: expected at least one, as {dice: {...}}");
+      for (const auto& [name, weight] : weights.map) {
+        if (losses.find_direct(name) == nullptr)
+          throw ConfigError(fmt::format("weights.{}: no loss of that name", name));
+        if (!(weight.as<double>() >= 0))
+          throw ConfigError(fmt::format("weights.{}: expected a number from 0 on", name));
+      }
+      for (const auto& [name, loss] : losses.map) {
+        if (!loss.is_null() && config::components_of(kKind).name_of(loss) == "DeepSupervisionLoss")
+          throw ConfigError(
+              fmt::format("losses.{}: put DeepSupervisionLoss around this one", name));
+      }
+    }
+  };
+  explicit WeightedLoss(const Options& options) : Loss(options) {
+    for (const auto& [name, loss] : options.losses.map) {
+      if (loss.is_null()) continue;
+      const config::Node* weight = options.weights.find_direct(name);
+      parts_.push_back({make<Loss>(loss), weight == nullptr ? 1 : weight->as<double>()});
+    }
+  }
+
+ protected:
+  at::Tensor compute(const at::Tensor& logits,
+                     const at::Tensor& target,
+                     const at::Tensor& mask) const override {
+    at::Tensor sum = at::zeros({}, logits.options());
+    for (const Part& part : parts_) {
+      if (part.weight > 0) sum = sum + part.weight * (*part.loss)(logits, target, mask);
+    }
+    return sum;
+  }
+
+ private:
+  struct Part {
+    std::shared_ptr<Loss> loss;
+    double weight;
+  };
+  std::vector<Part> parts_;
+};
+CYTRA_REGISTER(Loss, WeightedLoss, "WeightedLoss");
+
+}  // namespace
+}  // namespace cytra::nn
