@@ -18,6 +18,9 @@ struct Compared {
   std::vector<std::vector<double>> spacing_um = {};
 };
 
+/// Throws: DataError naming the metric unless both are (N,`channels`,[D,]H,W); 0: any number.
+void check_shapes(const std::string& name, const Compared& batch, int64_t channels = 0);
+
 /// How good predictions are. Registered under its class name in MONAI or torchmetrics. Exact
 /// however the images are batched and shared out over processes: what it counts are sums over
 /// images.

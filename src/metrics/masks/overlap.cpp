@@ -24,19 +24,18 @@ enum class Overlap { dice, iou };
 
 /// 2 |P and T| / (|P| + |T|), or |P and T| / |P or T|.
 template <Overlap kind>
-class OverlapMetric final : public MaskMetric {
+class OverlapMetric final : public ClassMeans {
  public:
   using Options = OverlapOptions;
   explicit OverlapMetric(const Options& options)
-      : MaskMetric(kind == Overlap::dice ? "dice" : "iou", options, true),
+      : ClassMeans(kind == Overlap::dice ? "dice" : "iou", options, true),
         ignore_empty_(options.ignore_empty) {}
 
  private:
-  Values measure(const at::Tensor& prediction,
-                 const at::Tensor& truth,
-                 const std::vector<std::vector<double>>& /*spacing_um*/) const override {
-    const at::Tensor shared = voxels_of(prediction * truth), true_voxels = voxels_of(truth);
-    const at::Tensor both = true_voxels + voxels_of(prediction);
+  Values measure(const Compared& batch) const override {
+    const at::Tensor shared = voxels_of(batch.prediction * batch.truth),
+                     true_voxels = voxels_of(batch.truth);
+    const at::Tensor both = true_voxels + voxels_of(batch.prediction);
     const at::Tensor overlap = kind == Overlap::dice ? 2 * shared / both : shared / (both - shared);
     return {at::where(both.eq(0), 1, overlap),
             ignore_empty_ ? true_voxels.gt(0) : at::ones_like(true_voxels, at::kBool)};

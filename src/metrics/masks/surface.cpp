@@ -1,0 +1,208 @@
+// HausdorffDistanceMetric, SurfaceDistanceMetric, SurfaceDiceMetric: how far apart the surfaces of
+// predicted and true masks are. Source: monai.metrics. In um where an image's spacing is known, in
+// voxels where it is not. A mask that only one of both has is infinitely far; one that none has
+// does not count.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "metrics/masks/mask_metric.h"
+#include "ops/distance.h"
+
+namespace cytra::metrics {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// From each voxel of one's surface to the other's surface, float32.
+struct SurfaceDistances {
+  at::Tensor to_truth, to_prediction;
+};
+
+/// Voxels of a mask ([Z,]Y,X) bool that have a face outside of it.
+at::Tensor surface_of(const at::Tensor& mask) {
+  at::Tensor inner = mask;
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    const at::Tensor beyond = at::zeros_like(mask.narrow(d, 0, 1));
+    const int64_t most = mask.size(d) - 1;
+    inner = inner & at::cat({mask.narrow(d, 1, most), beyond}, d) &
+            at::cat({beyond, mask.narrow(d, 0, most)}, d);
+  }
+  return mask & ~inner;
+}
+
+/// Both masks within the smallest box that holds them.
+void crop_to_box(at::Tensor& prediction, at::Tensor& truth) {
+  for (int64_t d = 0; d < truth.dim(); ++d) {
+    const at::Tensor planes =
+        (prediction | truth).movedim(d, 0).flatten(1).any(1).nonzero().flatten();
+    const int64_t first = planes[0].item<int64_t>(), last = planes[-1].item<int64_t>();
+    prediction = prediction.narrow(d, first, last - first + 1);
+    truth = truth.narrow(d, first, last - first + 1);
+  }
+}
+
+/// Voxel sizes of an image where all are known, else none.
+std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_um, int64_t image) {
+  if (image >= static_cast<int64_t>(spacing_um.size())) return {};
+  const std::vector<double>& sizes = spacing_um[static_cast<std::size_t>(image)];
+  const bool is_known = std::all_of(sizes.begin(), sizes.end(), [](double s) { return s > 0; });
+  return is_known ? sizes : std::vector<double>{};
+}
+
+class SurfaceMetric : public ClassMeans {
+ public:
+  /// As MONAI, without the background where nothing else is said.
+  SurfaceMetric(std::string name, const MaskOptions& options)
+      : ClassMeans(std::move(name), options, /*include_background=*/false) {}
+
+ protected:
+  /// Of the k-th of the classes that count, neither of which is empty.
+  virtual double value_of(const SurfaceDistances& distances, int64_t k) const = 0;
+  /// Of a mask that only one of both has.
+  virtual double value_if_missing() const { return kInfinity; }
+
+ private:
+  Values measure(const Compared& batch) const override {
+    const at::Tensor predicted = batch.prediction.ne(0).cpu(), real = batch.truth.ne(0).cpu();
+    at::Tensor values = at::zeros({real.size(0), real.size(1)}, at::kDouble),
+               counts = at::zeros({real.size(0), real.size(1)}, at::kBool);
+    for (int64_t n = 0; n < real.size(0); ++n) {
+      for (int64_t k = 0; k < real.size(1); ++k) {
+        at::Tensor p = predicted[n][k], t = real[n][k];
+        const bool has_p = p.any().item<bool>(), has_t = t.any().item<bool>();
+        if (!has_p && !has_t) continue;
+        counts[n][k] = true;
+        if (!has_p || !has_t) {
+          values[n][k] = value_if_missing();
+          continue;
+        }
+        crop_to_box(p, t);
+        const at::Tensor p_surface = surface_of(p), t_surface = surface_of(t);
+        const std::vector<double> sampling = sampling_of(batch.spacing_um, n);
+        const auto distances = [&](const at::Tensor& from, const at::Tensor& to) {
+          return ops::distance_transform(~to, sampling).masked_select(from);
+        };
+        values[n][k] =
+            value_of({distances(p_surface, t_surface), distances(t_surface, p_surface)}, k);
+      }
+    }
+    return {values.to(batch.truth.device()), counts.to(batch.truth.device())};
+  }
+};
+
+/// The distance that `percentile` of the surface's voxels have at most, the larger of both ways.
+class HausdorffMetric final : public SurfaceMetric {
+ public:
+  struct Options : MaskOptions {
+    std::optional<double> percentile;
+    bool directed = false;
+    template <class V>
+    void visit(V& v) {
+      MaskOptions::visit(v);
+      v("percentile", percentile, "of the distances; null: 100, the largest", 0, 100);
+      v("directed", directed, "from the prediction to the truth alone");
+      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
+    }
+  };
+  explicit HausdorffMetric(const Options& options)
+      : SurfaceMetric(fmt::format("hd{:g}", options.percentile.value_or(100)), options),
+        share_(options.percentile.value_or(100) / 100),
+        is_directed_(options.directed) {}
+
+ private:
+  double value_of(const SurfaceDistances& distances, int64_t /*k*/) const override {
+    const double there = quantile(distances.to_truth);
+    return is_directed_ ? there : std::max(there, quantile(distances.to_prediction));
+  }
+  /// Between its neighbours in rank, linearly; at::quantile takes 16 million values at most.
+  double quantile(const at::Tensor& values) const {
+    const double rank = share_ * static_cast<double>(values.numel() - 1);
+    const auto below = static_cast<int64_t>(rank);
+    const auto value = [&](int64_t i) {
+      return std::get<0>(values.kthvalue(std::min(i, values.numel() - 1) + 1)).item<double>();
+    };
+    const double low = value(below);
+    return low + (rank - static_cast<double>(below)) * (value(below + 1) - low);
+  }
+  double share_;
+  bool is_directed_;
+};
+CYTRA_REGISTER(Metric, HausdorffMetric, "HausdorffDistanceMetric");
+
+/// The mean distance of the prediction's surface voxels; symmetric: of both surfaces'.
+class SurfaceDistanceMetric final : public SurfaceMetric {
+ public:
+  struct Options : MaskOptions {
+    bool symmetric = false;
+    template <class V>
+    void visit(V& v) {
+      MaskOptions::visit(v);
+      v("symmetric", symmetric, "the distances of both surfaces, as assd; false: asd");
+      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
+    }
+  };
+  explicit SurfaceDistanceMetric(const Options& options)
+      : SurfaceMetric(options.symmetric ? "assd" : "asd", options),
+        is_symmetric_(options.symmetric) {}
+
+ private:
+  double value_of(const SurfaceDistances& distances, int64_t /*k*/) const override {
+    const at::Tensor& there = distances.to_truth;
+    const at::Tensor all = is_symmetric_ ? at::cat({there, distances.to_prediction}) : there;
+    return all.mean(at::kDouble).item<double>();
+  }
+  bool is_symmetric_;
+};
+CYTRA_REGISTER(Metric, SurfaceDistanceMetric, "SurfaceDistanceMetric");
+
+/// The share of both surfaces' voxels that are within a threshold of the other surface.
+class SurfaceDiceMetric final : public SurfaceMetric {
+ public:
+  struct Options : MaskOptions {
+    std::vector<double> class_thresholds;
+    template <class V>
+    void visit(V& v) {
+      MaskOptions::visit(v);
+      v("class_thresholds",
+        class_thresholds,
+        "distance that is near enough, um where the spacing is known, else voxels; for each class "
+        "that counts, or one for all",
+        config::required);
+      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
+      v("use_subvoxels", config::Unused{{"false"}}, "surfaces are voxels");
+    }
+    void check() const {
+      for (const double threshold : class_thresholds) {
+        if (threshold >= 0 && std::isfinite(threshold)) continue;
+        throw ConfigError(fmt::format("class_thresholds: {}, expected 0 or a distance", threshold));
+      }
+    }
+  };
+  explicit SurfaceDiceMetric(const Options& options)
+      : SurfaceMetric("surface_dice", options), thresholds_(options.class_thresholds) {}
+
+ private:
+  double value_of(const SurfaceDistances& distances, int64_t k) const override {
+    if (thresholds_.size() > 1 && static_cast<std::size_t>(k) >= thresholds_.size()) {
+      throw ConfigError(fmt::format(
+          "SurfaceDiceMetric: class_thresholds has {} numbers for more classes; expected "
+          "one for each that counts, or one for all",
+          thresholds_.size()));
+    }
+    const double threshold = thresholds_[thresholds_.size() > 1 ? static_cast<std::size_t>(k) : 0];
+    const at::Tensor near = at::cat({distances.to_truth, distances.to_prediction}).le(threshold);
+    return near.to(at::kDouble).mean().item<double>();
+  }
+  double value_if_missing() const override { return 0; }
+  std::vector<double> thresholds_;
+};
+CYTRA_REGISTER(Metric, SurfaceDiceMetric, "SurfaceDiceMetric");
+
+}  // namespace
+}  // namespace cytra::metrics
