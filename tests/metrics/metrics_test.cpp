@@ -1,0 +1,135 @@
+// Every metric against its peer, however the images are batched and shared out; and its mask.
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "metrics/metric.h"
+#include "tests/support/golden.h"
+
+namespace cytra {
+namespace {
+
+using metrics::Compared;
+using metrics::Metric;
+
+std::shared_ptr<Metric> metric_of(const test::GoldenCase& entry) {
+  return make<Metric>(test::component(entry.node.get<std::string>("target", ""), entry.options()));
+}
+
+Compared compared_of(const test::GoldenCase& entry) {
+  Compared batch{entry.tensor("prediction"), entry.tensor("truth")};
+  if (const config::Node* spacing = entry.node.find_direct("spacing")) {
+    for (const config::Node& image : spacing->list) {
+      batch.spacing_um.emplace_back();
+      for (const config::Node& size : image.list)
+        batch.spacing_um.back().push_back(size.as<double>());
+    }
+  }
+  return batch;
+}
+
+Compared image_of(const Compared& batch, int64_t n) {
+  Compared image{batch.prediction.slice(0, n, n + 1), batch.truth.slice(0, n, n + 1)};
+  if (batch.mask.defined()) image.mask = batch.mask.slice(0, n, n + 1);
+  if (!batch.spacing_um.empty()) image.spacing_um = {batch.spacing_um[static_cast<std::size_t>(n)]};
+  return image;
+}
+
+void expect_near(double value, double expected, const std::string& name) {
+  if (std::isnan(expected)) {
+    EXPECT_TRUE(std::isnan(value)) << name << " " << value;
+  } else if (std::isinf(expected)) {
+    EXPECT_EQ(value, expected) << name;
+  } else {  // the peers compute in float32
+    EXPECT_NEAR(value, expected, 2e-5 * std::max(1.0, std::abs(expected))) << name;
+  }
+}
+
+void expect_equal(const std::map<std::string, double>& values,
+                  const std::map<std::string, double>& expected) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (const auto& [name, value] : expected) expect_near(values.at(name), value, name);
+}
+
+class EveryMetric : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryMetric, EqualsItsPeer) {
+  const test::Golden golden(std::string("metrics_") + GetParam());
+  for (const test::GoldenCase& entry : golden.cases(29)) {
+    SCOPED_TRACE(entry.name);
+    const auto metric = metric_of(entry);
+    metric->update(compared_of(entry));
+    std::map<std::string, double> expected;
+    const at::Tensor values = entry.tensor("values");
+    int64_t next = 0;
+    for (const config::Node& key : entry.node.at("keys").list)
+      expected[key.as<std::string>()] = values[next++].item<double>();
+    expect_equal(metric->compute(), expected);
+  }
+}
+
+TEST_P(EveryMetric, IsTheSameOverUnevenBatchesAndProcesses) {
+  const test::Golden golden(std::string("metrics_") + GetParam());
+  for (const test::GoldenCase& entry : golden.cases(29)) {
+    SCOPED_TRACE(entry.name);
+    const Compared batch = compared_of(entry);
+    const int64_t channels = batch.truth.size(1), images = batch.truth.size(0);
+    const auto whole = metric_of(entry);
+    whole->update(batch);
+    // Of three processes one gets no image.
+    std::vector<std::shared_ptr<Metric>> parts{
+        metric_of(entry), metric_of(entry), metric_of(entry)};
+    for (const auto& part : parts) part->expect(channels);
+    for (int64_t n = 0; n < images; ++n) parts[n == 0 ? 0 : 1]->update(image_of(batch, n));
+    const std::vector<at::Tensor> sums = parts[2]->sums();
+    for (std::size_t p = 0; p < 2; ++p) {
+      const std::vector<at::Tensor> more = parts[p]->sums();
+      ASSERT_EQ(more.size(), sums.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add_(more[i]);
+    }
+    expect_equal(parts[2]->compute(), whole->compute());
+    whole->reset();
+    for (const at::Tensor& sum : whole->sums()) EXPECT_EQ(sum.abs().sum().item<double>(), 0);
+  }
+}
+
+/// What is predicted where the mask is 0 changes nothing; without the mask it does.
+TEST_P(EveryMetric, HonoursTheMask) {
+  const test::Golden golden(std::string("metrics_") + GetParam());
+  std::set<std::string> seen;
+  for (const test::GoldenCase& entry : golden.cases(29)) {
+    if (!seen.insert(entry.node.get<std::string>("target", "")).second) continue;
+    SCOPED_TRACE(entry.name);
+    Compared batch = compared_of(entry);
+    batch.mask = at::ones_like(batch.truth.slice(1, 0, 1), at::kBool);
+    const auto metric = metric_of(entry);
+    metric->update(batch);
+    const auto all = metric->compute();
+    metric->reset();
+    batch.mask.slice(-1, 0, batch.truth.size(-1) / 2).fill_(false);
+    metric->update(batch);
+    const auto masked = metric->compute();
+    metric->reset();
+    batch.prediction = at::where(batch.mask, batch.prediction, batch.prediction.roll(1, -2));
+    metric->update(batch);
+    expect_equal(metric->compute(), masked);
+    metric->reset();
+    metric->update(compared_of(entry));
+    expect_equal(metric->compute(), all);
+  }
+  EXPECT_GE(seen.size(), 3U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Inputs, EveryMetric, testing::Values("masks", "objects", "values"));
+
+TEST(Metrics, CountsNothingBeforeTheFirstImage) {
+  for (const std::string& name : Registry<Metric>::instance().names()) {
+    const auto metric = make<Metric>(
+        "{_target_: " + name + (name == "SurfaceDiceMetric" ? ", class_thresholds: 1}" : "}"));
+    for (const auto& [key, value] : metric->compute()) EXPECT_TRUE(std::isnan(value)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace cytra
