@@ -176,13 +176,8 @@ bool is_multilabel(const BundleConfig& bundle) {
 
 /// A network that is registered here, with the bundle's weights.
 void open_network(Program& program, Node definition, const std::string& weights) {
-  for (const char* key : {"norm_name", "act_name", "deep_supervision", "deep_supr_num"}) {
-    auto& entries = definition.map;  // of DynUNet: ours has its defaults
-    entries.erase(
-        std::remove_if(
-            entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == key; }),
-        entries.end());
-  }
+  if (own_target(definition) == "DynUNet" && !definition.has("filters"))
+    definition.set("filters", Node());  // as many as MONAI's default: ours are fewer
   const std::shared_ptr<nn::Model> network = make<nn::Model>(definition);
   nn::load_weights(weights, *network, true);
   network->eval();

@@ -1,183 +1,70 @@
 // DynUNet, the U-Net of nnU-Net, 2D and 3D. Architecture, argument names, parameter names and
-// initialisation follow monai.networks.nets.DynUNet (instance norm, leaky ReLU 0.01), so weights go
-// both ways unchanged.
+// initialisation follow monai.networks.nets.DynUNet, so weights go both ways unchanged.
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <torch/nn/init.h>
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "nn/model.h"
-#include "ops/norm.h"
+#include "nn/blocks/dynunet_block.h"
+#include "nn/blocks/image_model.h"
 
 namespace cytra::nn {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-using torch::nn::Module;
-
-constexpr double kSlope = 0.01;  // of the leaky ReLU
-constexpr double kEpsilon = 1e-5;
-
-/// A (transposed) convolution; named `conv` inside a module of its own, as MONAI's Convolution is.
-struct Convolution : Module {
-  Convolution(int64_t in,
-              int64_t out,
-              const Sizes& kernel,
-              const Sizes& stride,
-              bool has_bias = false,
-              bool transposed = false)
-      : stride_(stride), transposed_(transposed) {
-    for (std::size_t d = 0; d < kernel.size(); ++d)
-      padding_.push_back(transposed ? 0 : (kernel[d] - stride[d] + 1) / 2);
-    Sizes size{transposed ? in : out, transposed ? out : in};
-    size.insert(size.end(), kernel.begin(), kernel.end());
-    auto inner = register_module("conv", std::make_shared<Module>());
-    weight_ = inner->register_parameter("weight", torch::empty(size));
-    torch::nn::init::kaiming_normal_(weight_, kSlope);
-    if (has_bias) bias_ = inner->register_parameter("bias", torch::zeros(out));
-  }
-  at::Tensor forward(const at::Tensor& x) {
-    // Not at::convolution, which autocast on a CPU does not know.
-    if (stride_.size() == 2) {
-      return transposed_ ? at::conv_transpose2d(x, weight_, bias_, stride_)
-                         : at::conv2d(x, weight_, bias_, stride_, padding_);
-    }
-    return transposed_ ? at::conv_transpose3d(x, weight_, bias_, stride_)
-                       : at::conv3d(x, weight_, bias_, stride_, padding_);
-  }
-
- private:
-  Sizes stride_, padding_;
-  bool transposed_;
-  at::Tensor weight_, bias_;
-};
-
-struct InstanceNorm : Module {
-  explicit InstanceNorm(int64_t channels)
-      : weight(register_parameter("weight", torch::ones(channels))),
-        bias(register_parameter("bias", torch::zeros(channels))) {}
-  /// With the leaky ReLU of `slope` after it; 1 means none.
-  at::Tensor forward(const at::Tensor& x, double slope) {
-    return ops::instance_norm(x, weight, bias, kEpsilon, {ops::Activation::kLeakyRelu, slope});
-  }
-  at::Tensor weight, bias;
-};
-
-/// Two convolutions with norm and activation; with `residual`, the input is added before the last
-/// activation.
-struct Block : Module {
-  Block(int64_t in,
-        int64_t out,
-        const Sizes& kernel,
-        const Sizes& stride,
-        bool residual,
-        double dropout)
-      : conv1(register_module("conv1", std::make_shared<Convolution>(in, out, kernel, stride))),
-        conv2(register_module(
-            "conv2", std::make_shared<Convolution>(out, out, kernel, Sizes(kernel.size(), 1)))),
-        norm1(register_module("norm1", std::make_shared<InstanceNorm>(out))),
-        norm2(register_module("norm2", std::make_shared<InstanceNorm>(out))),
-        residual_(residual),
-        dropout_(dropout) {
-    const bool is_strided =
-        std::any_of(stride.begin(), stride.end(), [](int64_t s) { return s != 1; });
-    if (residual && (in != out || is_strided)) {
-      conv3 = register_module(
-          "conv3", std::make_shared<Convolution>(in, out, Sizes(kernel.size(), 1), stride));
-      norm3 = register_module("norm3", std::make_shared<InstanceNorm>(out));
-    }
-  }
-  at::Tensor forward(const at::Tensor& x) {
-    at::Tensor y = call(*norm1, drop(call(*conv1, x)), kSlope);
-    y = drop(call(*conv2, y));
-    if (!residual_) return call(*norm2, y, kSlope);
-    y = call(*norm2, y, 1.0) + (conv3 ? call(*norm3, drop(call(*conv3, x)), 1.0) : x);
-    return at::leaky_relu_(y, kSlope);
-  }
-  std::shared_ptr<Convolution> conv1, conv2, conv3;
-  std::shared_ptr<InstanceNorm> norm1, norm2, norm3;
-
- private:
-  at::Tensor drop(const at::Tensor& x) const {
-    return dropout_ > 0 ? at::dropout(x, dropout_, is_training()) : x;
-  }
-  bool residual_;
-  double dropout_;
-};
-
-struct UpBlock : Module {
-  UpBlock(
-      int64_t in, int64_t out, const Sizes& kernel, const Sizes& scale, bool bias, double dropout)
-      : transp_conv(register_module(
-            "transp_conv", std::make_shared<Convolution>(in, out, scale, scale, bias, true))),
-        conv_block(
-            register_module("conv_block",
-                            std::make_shared<Block>(
-                                2 * out, out, kernel, Sizes(kernel.size(), 1), false, dropout))) {}
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
-    return call(*conv_block, at::cat({call(*transp_conv, x), skip}, 1));
-  }
-  std::shared_ptr<Convolution> transp_conv;
-  std::shared_ptr<Block> conv_block;
-};
-
-struct OutBlock : Module {
-  OutBlock(int64_t in, int64_t out, const Sizes& one)
-      : conv(register_module("conv", std::make_shared<Convolution>(in, out, one, one, true))) {}
-  at::Tensor forward(const at::Tensor& x) { return call(*conv, x); }
-  std::shared_ptr<Convolution> conv;
-};
-
-class DynUNet final : public Model {
+class DynUNet final : public ImageModel {
  public:
-  struct Options : ModelOptions {
-    int64_t spatial_dims = 2, in_channels = 1, out_channels = 1;
+  struct Options : ImageModelOptions {
     std::vector<Sizes> kernel_size{{3}, {3}, {3}}, strides{{1}, {2}, {2}},
         upsample_kernel_size{{2}, {2}};
-    Sizes filters{16, 32, 64};
+    std::optional<Sizes> filters = Sizes{16, 32, 64};
     double dropout = 0;
-    bool res_block = false, trans_bias = false;
+    config::Node norm_name = config::parse_yaml("[instance, {affine: true}]", "default"),
+                 act_name = config::parse_yaml("[leakyrelu, {negative_slope: 0.01}]", "default");
+    bool deep_supervision = false, res_block = false, trans_bias = false;
+    int64_t deep_supr_num = 1;
     template <class V>
     void visit(V& v) {
-      v("spatial_dims", spatial_dims, "2 or 3", 2, 3);
-      v("in_channels", in_channels, "image channels C", 1, 1e5);
-      v("out_channels", out_channels, "logits K", 1, 1e5);
+      ImageModelOptions::visit(v);
       v("kernel_size", kernel_size, "kernels, per level: one number or one per dimension");
       v("strides", strides, "downsampling, per level, likewise; the first is usually 1");
       v("upsample_kernel_size",
         upsample_kernel_size,
         "upsampling, per level but the first: strides without the first");
-      v("filters", filters, "features, per level", 1, 1e5);
+      v("filters", filters, "features, per level; null: 32, 64, ... up to 512 (3D: 320)");
       v("dropout", dropout, "share of values dropped after each convolution in training", 0, 1);
+      v("norm_name", norm_name, "instance, batch, [group, {num_groups: 8}] ...");
+      v("act_name", act_name, "leakyrelu, relu, prelu, gelu ..., with arguments as norm_name");
+      v("deep_supervision", deep_supervision, "outputs of coarser levels, too, in training");
+      v("deep_supr_num", deep_supr_num, "of how many coarser levels", 1, 100);
       v("res_block", res_block, "residual blocks in the encoder");
       v("trans_bias", trans_bias, "biases in the upsampling");
-      ModelOptions::visit(v);
     }
-    /// Also gives every kernel and stride one number per dimension.
+    /// Also gives every kernel and stride one number per dimension, and every level its features.
     void check() {
-      const std::size_t levels = filters.size();
-      if (levels < 2 || kernel_size.size() != levels || strides.size() != levels ||
+      const std::size_t levels = strides.size();
+      if (!filters) {
+        filters.emplace();
+        for (std::size_t level = 0; level < levels; ++level) {
+          filters->push_back(std::min<int64_t>(int64_t{32} << std::min<std::size_t>(level, 10),
+                                               spatial_dims == 3 ? 320 : 512));
+        }
+      }
+      if (levels < 2 || kernel_size.size() != levels || filters->size() < levels ||
           upsample_kernel_size.size() != levels - 1) {
         throw ConfigError(fmt::format(
             "DynUNet: filters, kernel_size and strides need one entry per level (>= 2), "
             "upsample_kernel_size one less; "
             "got {}, {}, {} and {}",
-            levels,
+            filters->size(),
             kernel_size.size(),
             strides.size(),
             upsample_kernel_size.size()));
       }
       for (auto* entries : {&kernel_size, &strides, &upsample_kernel_size}) {
         for (Sizes& entry : *entries) {
-          if (entry.size() == 1) entry.resize(static_cast<std::size_t>(spatial_dims), entry[0]);
-          if (static_cast<int64_t>(entry.size()) != spatial_dims ||
-              *std::min_element(entry.begin(), entry.end()) < 1) {
-            throw ConfigError(
-                "DynUNet: kernel_size, strides and upsample_kernel_size take positive numbers, one "
-                "or one per dimension");
-          }
+          entry = per_dimension(
+              entry, spatial_dims, "DynUNet: kernel_size, strides and upsample_kernel_size");
         }
       }
       for (std::size_t level = 1; level < levels; ++level) {
@@ -187,65 +74,80 @@ class DynUNet final : public Model {
               "not fit");
         }
       }
+      if (deep_supervision && deep_supr_num > static_cast<int64_t>(levels) - 2) {
+        throw ConfigError(
+            fmt::format("DynUNet: deep_supr_num must be less than the {} upsamplings", levels - 1));
+      }
     }
   };
-  explicit DynUNet(const Options& options) : Model(options), options_(options) {
-    const auto& [kernel, stride, filters] =
-        std::tie(options_.kernel_size, options_.strides, options_.filters);
-    const std::size_t last = filters.size() - 1;
-    const auto down = [&](std::size_t level) {
+  explicit DynUNet(const Options& options) : ImageModel(options), strides_(options.strides) {
+    const Sizes& filters = *options.filters;
+    const std::size_t last = strides_.size() - 1;
+    UnetBlockOptions block{options.each(3),
+                           options.each(1),
+                           norm_options(options.norm_name),
+                           activation_options(options.act_name),
+                           options.dropout,
+                           false,
+                           0.01};
+    for (std::size_t level = 0; level <= last; ++level) {
+      UnetBlockOptions down = block;
+      down.kernel = options.kernel_size[level];
+      down.stride = strides_[level];
+      down.residual = options.res_block;
+      const std::string name = level == 0      ? "input_block"
+                               : level == last ? "bottleneck"
+                                               : fmt::format("downsamples.{}", level - 1);
       const int64_t in = level == 0 ? options.in_channels : filters[level - 1];
-      return std::make_shared<Block>(
-          in, filters[level], kernel[level], stride[level], options.res_block, options.dropout);
-    };
-    encoder_.push_back(register_module("input_block", down(0)));
-    auto downsamples = register_module("downsamples", std::make_shared<Module>());
-    for (std::size_t level = 1; level < last; ++level) {
-      encoder_.push_back(downsamples->register_module(std::to_string(level - 1), down(level)));
+      encoder_.push_back(put(*this, name, std::make_shared<UnetBlock>(in, filters[level], down)));
     }
-    encoder_.push_back(register_module("bottleneck", down(last)));
-    auto upsamples = register_module("upsamples", std::make_shared<Module>());
     for (std::size_t level = last; level > 0; --level) {
-      auto block = std::make_shared<UpBlock>(filters[level],
-                                             filters[level - 1],
-                                             kernel[level],
-                                             options_.upsample_kernel_size[level - 1],
-                                             options.trans_bias,
-                                             options.dropout);
-      decoder_.push_back(upsamples->register_module(std::to_string(last - level), block));
+      block.kernel = options.kernel_size[level];
+      decoder_.push_back(put(*this,
+                             fmt::format("upsamples.{}", last - level),
+                             std::make_shared<UnetUpBlock>(filters[level],
+                                                           filters[level - 1],
+                                                           options.upsample_kernel_size[level - 1],
+                                                           options.trans_bias,
+                                                           block)));
     }
-    const Sizes one(static_cast<std::size_t>(options.spatial_dims), 1);
-    output_ = register_module("output_block",
-                              std::make_shared<OutBlock>(filters[0], options.out_channels, one));
+    const std::size_t coarser =
+        options.deep_supervision ? static_cast<std::size_t>(options.deep_supr_num) : 0;
+    for (std::size_t level = 0; level <= coarser; ++level) {
+      const std::string name =
+          level == 0 ? "output_block" : fmt::format("deep_supervision_heads.{}", level - 1);
+      heads_.push_back(
+          put(*this,
+              name,
+              std::make_shared<UnetOutBlock>(filters[level], options.out_channels, block)));
+    }
   }
 
-  at::Tensor forward(const at::Tensor& image) override {
-    std::vector<at::Tensor> skips;
-    at::Tensor x = image;  // (N,C,[D,]H,W)
+  at::Tensor forward(const at::Tensor& image) override { return outputs(image, 1)[0]; }
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    return outputs(image, is_training() ? heads_.size() : 1);
+  }
+  std::vector<int64_t> divisor() const override { return product_of(strides_); }
+
+ private:
+  /// Of the finest `count` levels, the finest first: (N,K,[D,]H,W).
+  std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
+    std::vector<at::Tensor> skips, found(count);
+    at::Tensor x = image;
     for (const auto& block : encoder_) skips.push_back(x = run(block, x));
     skips.pop_back();
     for (const auto& block : decoder_) {
       x = run(block, x, skips.back());
-      skips.pop_back();
+      skips.pop_back();  // as many are left as there are finer levels
+      if (skips.size() < count) found[skips.size()] = call(*heads_[skips.size()], x);
     }
-    return call(*output_, x);  // (N,K,[D,]H,W)
+    return found;
   }
-  std::vector<int64_t> divisor() const override {
-    Sizes product(static_cast<std::size_t>(options_.spatial_dims), 1);
-    for (const Sizes& stride : options_.strides) {
-      for (std::size_t d = 0; d < product.size(); ++d) product[d] *= stride[d];
-    }
-    return product;
-  }
-  int64_t in_channels() const override { return options_.in_channels; }
-  int64_t out_channels() const override { return options_.out_channels; }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
- private:
-  Options options_;
-  std::vector<std::shared_ptr<Block>> encoder_;
-  std::vector<std::shared_ptr<UpBlock>> decoder_;
-  std::shared_ptr<OutBlock> output_;
+  std::vector<Sizes> strides_;
+  std::vector<std::shared_ptr<UnetBlock>> encoder_;
+  std::vector<std::shared_ptr<UnetUpBlock>> decoder_;
+  std::vector<std::shared_ptr<UnetOutBlock>> heads_;  // of the finest level first
 };
 CYTRA_REGISTER(Model, DynUNet, "DynUNet");
 

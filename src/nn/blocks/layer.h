@@ -1,0 +1,50 @@
+#pragma once
+// What networks are put together from. Include only from .cpp files of nn, as nn/model.h.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/call.h"
+
+namespace cytra::nn {
+
+using Sizes = std::vector<int64_t>;  // one number per spatial dimension
+
+/// A module that makes one tensor of one.
+struct Layer : torch::nn::Module {
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+};
+
+/// Layers, one after the other. An activation right behind a norm is computed with it.
+struct Sequence : Layer {
+  Sequence() = default;
+  /// They are called "0", "1", ...
+  explicit Sequence(std::vector<std::shared_ptr<Layer>> layers);
+  void add(const std::string& name, std::shared_ptr<Layer> layer);
+  at::Tensor forward(const at::Tensor& x) override;
+
+ private:
+  std::vector<std::shared_ptr<Layer>> layers_;
+};
+
+/// The module in which `name` is registered ("a.b" for "a.b.c"), made where there is none.
+torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name);
+
+/// Registers a module under a dotted name: a network can keep its blocks in plain lists, and still
+/// have the names of one that is nested.
+template <class Module>
+std::shared_ptr<Module> put(torch::nn::Module& root,
+                            const std::string& name,
+                            std::shared_ptr<Module> module) {
+  return parent_of(root, name).register_module(name.substr(name.rfind('.') + 1), std::move(module));
+}
+
+/// The product of all strides, per dimension: what sides must be multiples of.
+Sizes product_of(const std::vector<Sizes>& strides);
+
+/// One number for all dimensions, or one for each. Throws: ConfigError naming the option.
+Sizes per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
+/// The same of kernels: odd ones, or skips do not fit.
+Sizes odd_per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
+
+}  // namespace cytra::nn

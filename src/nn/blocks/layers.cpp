@@ -1,0 +1,225 @@
+// Source: torch.nn, and monai.networks.layers.factories for the names of options.
+#include "nn/blocks/layers.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/options.h"
+
+namespace cytra::nn {
+
+Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(options) {
+  const bool transposed = options.transposed;
+  Sizes& padding = options_.padding;
+  if (padding.empty()) {
+    for (const int64_t side : options.kernel) padding.push_back((side - 1) / 2);
+  }
+  if (options.output_padding.empty()) {
+    for (std::size_t d = 0; d < options.kernel.size(); ++d)
+      options_.output_padding.push_back(options.stride[d] + 2 * padding[d] - options.kernel[d]);
+  }
+  Sizes shape{transposed ? in : out, (transposed ? out : in) / options.groups};
+  shape.insert(shape.end(), options.kernel.begin(), options.kernel.end());
+  weight = register_parameter("weight", torch::empty(shape));
+  if (options.bias) bias = register_parameter("bias", torch::zeros(out));
+  if (options.he_slope) {
+    torch::nn::init::kaiming_normal_(weight, *options.he_slope);
+  } else {
+    torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+    const double bound =
+        1 / std::sqrt(static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0)));
+    if (options.bias) torch::nn::init::uniform_(bias, -bound, bound);
+  }
+}
+
+at::Tensor Conv::forward(const at::Tensor& x) {
+  // Not at::convolution, which autocast on a CPU does not know.
+  const auto& [stride, padding, groups, more] =
+      std::tie(options_.stride, options_.padding, options_.groups, options_.output_padding);
+  const bool flat = stride.size() == 2;
+  if (options_.transposed) {
+    return flat ? at::conv_transpose2d(x, weight, bias, stride, padding, more, groups)
+                : at::conv_transpose3d(x, weight, bias, stride, padding, more, groups);
+  }
+  const Sizes dilation(stride.size(), 1);
+  return flat ? at::conv2d(x, weight, bias, stride, padding, dilation, groups)
+              : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
+}
+
+namespace {
+
+/// The options of the layer that `node` names in one of MONAI's forms.
+template <class Options>
+Options layer_options(const config::Node& node,
+                      const char* what,
+                      const std::vector<std::string>& kinds) {
+  using config::Kind;
+  if (node.is_null()) return {};
+  config::Node name = node, arguments = config::Node::make_map();
+  if (node.kind == Kind::list && node.list.size() == 2 && node.list[1].is_map()) {
+    name = node.list[0];
+    arguments = node.list[1];
+  } else if (node.is_map()) {
+    name = node.at("name");
+    arguments.origin = node.origin;
+    for (const auto& [key, value] : node.map) {
+      if (key != "name") arguments.set(key, value);
+    }
+  }
+  if (name.kind != Kind::string) {
+    throw ConfigError(
+        fmt::format("{}: expected {}: a name, [name, {{arguments}}] or {{name: ..., arguments}}",
+                    node.where(),
+                    what));
+  }
+  std::string kind = name.string;
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    throw ConfigError(fmt::format("{}: '{}' is no {}; known: {}.{}",
+                                  node.where(),
+                                  printable(name.string),
+                                  what,
+                                  join(kinds, ", "),
+                                  suggestion(kind, kinds)));
+  }
+  auto options = config::parse<Options>(arguments);
+  options.kind = std::move(kind);
+  return options;
+}
+
+}  // namespace
+
+template <class V>
+void NormOptions::visit(V& v) {
+  v("affine", affine, "scale and shift each channel; null: all but instance do");
+  v("num_groups", num_groups, "of group", 1, 1e5);
+  v("normalized_shape", normalized_shape, "of layer: the last sides", 1, 1e6);
+  v("eps", eps, "added to the variance", 0, 1);
+  v("momentum", momentum, "of the running statistics of batch", 0, 1);
+}
+
+NormOptions norm_options(const config::Node& node) {
+  auto options = layer_options<NormOptions>(node, "norm", {"instance", "batch", "group", "layer"});
+  if (options.kind == "group" && options.num_groups == 0)
+    throw ConfigError(node.where() + ": group needs num_groups: [group, {num_groups: 8}]");
+  if (options.kind == "layer" && options.normalized_shape.empty())
+    throw ConfigError(node.where() +
+                      ": layer needs normalized_shape: [layer, {normalized_shape: [8, 32, 32]}]");
+  return options;
+}
+
+Norm::Norm(const NormOptions& options, int64_t channels) : options_(options) {
+  if (options.kind.empty()) return;
+  if (options.kind == "group" && channels % options.num_groups != 0) {
+    throw ConfigError(fmt::format(
+        "num_groups {} of the norm does not divide {} features", options.num_groups, channels));
+  }
+  if (options.affine.value_or(options.kind != "instance")) {
+    const Sizes shape = options.kind == "layer" ? options.normalized_shape : Sizes{channels};
+    weight = register_parameter("weight", torch::ones(shape));
+    bias = register_parameter("bias", torch::zeros(shape));
+  }
+  if (options.kind == "batch") {
+    running_.mean = register_buffer("running_mean", torch::zeros(channels));
+    running_.variance = register_buffer("running_var", torch::ones(channels));
+    running_.momentum = options.momentum;
+    batches_ = register_buffer("num_batches_tracked", torch::zeros({}, at::kLong));
+  }
+}
+
+at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation) {
+  const auto& [kind, eps] = std::tie(options_.kind, options_.eps);
+  if (kind == "instance") return ops::instance_norm(x, weight, bias, eps, activation);
+  if (kind == "group")
+    return ops::group_norm(x, options_.num_groups, weight, bias, eps, activation);
+  if (kind == "layer")
+    return ops::layer_norm(x, options_.normalized_shape, weight, bias, eps, activation);
+  if (kind.empty()) return ops::activate(x, activation);
+  if (is_training()) batches_.add_(1);
+  return ops::batch_norm(x, weight, bias, running_, is_training(), eps, activation);
+}
+
+template <class V>
+void ActivationOptions::visit(V& v) {
+  v("negative_slope", negative_slope, "of leakyrelu");
+  v("alpha", alpha, "of elu and swish");
+  v("num_parameters", num_parameters, "of prelu: 1, or one for each channel", 1, 1e5);
+  v("init", init, "of prelu");
+  v("inplace", config::Unused{}, "of torch: memory is taken as there is none to be saved");
+}
+
+ActivationOptions activation_options(const config::Node& node) {
+  return layer_options<ActivationOptions>(node,
+                                          "activation",
+                                          {"relu",
+                                           "relu6",
+                                           "leakyrelu",
+                                           "prelu",
+                                           "elu",
+                                           "selu",
+                                           "gelu",
+                                           "swish",
+                                           "silu",
+                                           "mish",
+                                           "sigmoid",
+                                           "tanh"});
+}
+
+Activation::Activation(const ActivationOptions& options) : options_(options) {
+  using Simple = ops::Activation;
+  const std::string& kind = options_.kind;
+  if (kind == "prelu") {
+    weight = register_parameter("weight",
+                                torch::full({options.num_parameters}, options.init, at::kFloat));
+  } else if (kind.empty()) {
+    simple_ = Simple{};
+  } else if (kind == "relu") {
+    simple_ = Simple{Simple::kRelu};
+  } else if (kind == "leakyrelu") {
+    simple_ = Simple{Simple::kLeakyRelu, options.negative_slope};
+  } else if (kind == "gelu") {
+    simple_ = Simple{Simple::kGelu};
+  } else if (kind == "elu") {
+    simple_ = Simple{Simple::kElu, options.alpha};
+  } else if (kind == "silu" || (kind == "swish" && options.alpha == 1)) {
+    simple_ = Simple{Simple::kSilu};
+  }
+}
+
+at::Tensor Activation::forward(const at::Tensor& x) {
+  const std::string& kind = options_.kind;
+  if (simple_) return ops::activate(x, *simple_);
+  if (kind == "prelu") return at::prelu(x, weight);
+  if (kind == "relu6") return at::relu6(x);
+  if (kind == "selu") return at::selu(x);
+  if (kind == "swish") return x * at::sigmoid(options_.alpha * x);
+  if (kind == "mish") return at::mish(x);
+  if (kind == "sigmoid") return at::sigmoid(x);
+  return at::tanh(x);
+}
+
+at::Tensor Activation::of_result(at::Tensor x) {
+  using Simple = ops::Activation;
+  if (simple_ && simple_->kind == Simple::kRelu) return at::relu_(x);
+  if (simple_ && simple_->kind == Simple::kLeakyRelu && simple_->slope >= 0)
+    return at::leaky_relu_(x, simple_->slope);
+  return call(*this, x);
+}
+
+at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x) {
+  if (const auto simple = activation.simple()) return call(norm, x, *simple);
+  return call(activation, call(norm, x));
+}
+
+at::Tensor Dropout::forward(const at::Tensor& x) {
+  return channels_ ? at::feature_dropout(x, p_, is_training()) : at::dropout(x, p_, is_training());
+}
+
+}  // namespace cytra::nn
