@@ -35,6 +35,13 @@ constexpr TypeName kTypes[] = {{"F32", at::kFloat},
                                {"U8", at::kByte},
                                {"BOOL", at::kBool}};
 
+/// Whether the peers' files hold a tensor under this name that has another there, too: MONAI's
+/// DynUNet and nnU-Net's networks register some blocks twice.
+bool is_second_name(const std::string& name) {
+  return starts_with(name, "skip_layers.") || starts_with(name, "decoder.encoder.") ||
+         name.find(".all_modules.") != std::string::npos;
+}
+
 std::string list_some(const std::vector<std::string>& names) {
   const std::size_t shown = std::min<std::size_t>(names.size(), 5);
   return join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
@@ -71,8 +78,7 @@ void load_state(torch::nn::Module& module,
   for (const auto& [name, view] : tensors) {
     if (!starts_with(name, prefix)) continue;
     const std::string own = name.substr(prefix.size());
-    if (state.count(own) == 0 && !starts_with(own, "skip_layers."))
-      unexpected.push_back(printable(own));
+    if (state.count(own) == 0 && !is_second_name(own)) unexpected.push_back(printable(own));
   }
   std::vector<std::string> parts;
   for (const auto& [what, names] : {std::pair("missing", &missing),

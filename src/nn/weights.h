@@ -13,10 +13,10 @@ namespace cytra::nn {
 /// Every parameter and buffer by its dotted name, as torch's state_dict().
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module);
 
-/// Copies tensors "<prefix><name>" into the module; all of them or, when this throws, none. Keys of
-/// MONAI's `skip_layers.` (second names of the same tensors) are passed over. `path` is for
-/// messages. Throws: DataError listing what is missing, unexpected or of another shape; with strict
-/// = false only another shape is an error, and the lists are logged.
+/// Copies tensors "<prefix><name>" into the module; all of them or, when this throws, none. Second
+/// names of the same tensors, which MONAI's DynUNet and nnU-Net's networks have, are passed over.
+/// `path` is for messages. Throws: DataError listing what is missing, unexpected or of another
+/// shape; with strict = false only another shape is an error, and the lists are logged.
 void load_state(torch::nn::Module& module,
                 const io::TensorViews& tensors,
                 const std::string& path,

@@ -1,0 +1,337 @@
+// ResidualEncoderUNet and PlainConvUNet, the networks of nnU-Net, also as its plans.json describes
+// them. Architecture, initialisation and parameter names follow
+// dynamic_network_architectures.architectures.unet; arXiv:1809.10486, arXiv:2404.09556.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "nn/blocks/image_model.h"
+#include "nn/blocks/layers.h"
+
+namespace cytra::nn {
+namespace {
+
+constexpr double kHeSlope = 0.01;
+
+/// What all of its convolutions are made with.
+struct StackStyle {
+  NormOptions norm;
+  ActivationOptions act;
+  bool bias;
+  double dropout;
+};
+
+/// ConvDropoutNormReLU.
+std::shared_ptr<Sequence> conv_unit(
+    int64_t in, int64_t out, const Sizes& kernel, const Sizes& stride, const StackStyle& style) {
+  auto unit = std::make_shared<Sequence>();
+  unit->add("conv",
+            std::make_shared<Conv>(
+                in, out, ConvOptions{kernel, stride, style.bias, false, {}, 1, kHeSlope}));
+  if (style.dropout > 0) unit->add("dropout", std::make_shared<Dropout>(style.dropout, true));
+  unit->add("norm", std::make_shared<Norm>(style.norm, out));
+  if (!style.act.kind.empty()) unit->add("nonlin", std::make_shared<Activation>(style.act));
+  return unit;
+}
+
+/// BasicBlockD: two convolutions, and the input, which a mean over pixels brings to the stride and
+/// a convolution of side 1 to the features. It begins as that input alone.
+struct ResidualBlock final : Layer {
+  ResidualBlock(
+      int64_t in, int64_t out, const Sizes& kernel, const Sizes& stride, const StackStyle& style)
+      : stride_(stride) {
+    const Sizes one(kernel.size(), 1);
+    StackStyle last = style;
+    last.act = {};
+    last.dropout = 0;
+    conv1_ = register_module("conv1", conv_unit(in, out, kernel, stride, style));
+    conv2_ = register_module("conv2", conv_unit(out, out, kernel, one, last));
+    act_ = register_module("nonlin2", std::make_shared<Activation>(style.act));
+    for (auto& parameter : conv2_->named_children()["norm"]->parameters())
+      torch::nn::init::zeros_(parameter);
+    is_strided_ = stride != one;
+    last.bias = false;
+    if (in != out)
+      skip_ = put(*this, is_strided_ ? "skip.1" : "skip.0", conv_unit(in, out, one, one, last));
+  }
+  at::Tensor forward(const at::Tensor& x) override {
+    at::Tensor skip = x;
+    if (is_strided_) {
+      skip = stride_.size() == 2 ? at::avg_pool2d(x, stride_, stride_)
+                                 : at::avg_pool3d(x, stride_, stride_);
+    }
+    if (skip_) skip = call(*skip_, skip);
+    return act_->of_result(call(*conv2_, call(*conv1_, x)) + skip);
+  }
+
+ private:
+  Sizes stride_;
+  bool is_strided_;
+  std::shared_ptr<Sequence> conv1_, conv2_, skip_;
+  std::shared_ptr<Activation> act_;
+};
+
+/// "torch.nn.modules.instancenorm.InstanceNorm3d" with its arguments -> [instancenorm3d, {...}].
+config::Node layer_of_plans(const config::Node& arguments, const std::string& key) {
+  const config::Node* const name = arguments.find_direct(key);
+  if (name == nullptr || name->is_null()) return {};
+  std::string kind = name->as<std::string>();
+  kind.erase(0, kind.rfind('.') + 1);
+  if (const std::size_t norm = kind.find("Norm"); norm != std::string::npos) kind.erase(norm);
+  config::Node layer = config::Node::make_map();
+  if (const config::Node* given = arguments.find_direct(key + "_kwargs"); given && given->is_map())
+    layer = *given;
+  layer.origin = name->origin;
+  layer.set("name", config::Node::make_string(kind));
+  return layer;
+}
+
+/// plans.json's description of the network of one configuration.
+config::Node architecture_of(const std::string& path, const std::string& configuration) {
+  const config::Node plans = config::load_yaml(path);
+  const config::Node* found = plans.at("configurations").find_direct(configuration);
+  for (int depth = 0; found != nullptr && found->find_direct("architecture") == nullptr; ++depth) {
+    const config::Node* parent = found->find_direct("inherits_from");
+    if (parent == nullptr || depth > 9) {
+      throw ConfigError(path + ": no architecture in '" + configuration +
+                        "'; expected plans of nnU-Net 2.5 or later");
+    }
+    found = plans.at("configurations").find_direct(parent->as<std::string>());
+  }
+  if (found == nullptr) {
+    const std::vector<std::string> known = plans.at("configurations").keys();
+    throw ConfigError(fmt::format("{}: no configuration '{}'; there are {}.{}",
+                                  path,
+                                  printable(configuration),
+                                  join(known, ", "),
+                                  suggestion(configuration, known)));
+  }
+  return found->at("architecture");
+}
+
+template <bool kResidual>
+class PlannedUNet final : public ImageModel {
+  static constexpr const char* kName = kResidual ? "ResidualEncoderUNet" : "PlainConvUNet";
+  static constexpr const char* kBlocks = kResidual ? "n_blocks_per_stage" : "n_conv_per_stage";
+
+ public:
+  struct Options : ImageModelOptions {
+    std::optional<std::string> plans;
+    std::string configuration = "3d_fullres";
+    int64_t n_stages = 6;
+    std::optional<Sizes> features_per_stage, blocks_per_stage;
+    std::vector<Sizes> kernel_sizes{{3}};
+    std::optional<std::vector<Sizes>> strides;
+    Sizes n_conv_per_stage_decoder{kResidual ? 1 : 2};
+    bool conv_bias = true, deep_supervision = false;
+    config::Node norm_op = config::parse_yaml("[instance, {affine: true}]", "default"),
+                 nonlin = config::Node::make_string("leakyrelu");
+    double dropout = 0;
+    std::optional<int64_t> stem_channels;
+    template <class V>
+    void visit(V& v) {
+      ImageModelOptions::visit(v);
+      v("plans", plans, "nnU-Net's plans.json, which then says all of the following up to dropout");
+      v("configuration", configuration, "of the plans: 2d, 3d_fullres, 3d_lowres ...");
+      v("n_stages", n_stages, "levels", 2, 20);
+      v("features_per_stage", features_per_stage, "null: 32, 64, ... up to 512 (3D: 320)");
+      v("kernel_sizes",
+        kernel_sizes,
+        "for all stages, or per stage: one number or one per dimension");
+      v("strides", strides, "into each stage, likewise; null: 1, 2, 2 ...");
+      v(kBlocks,
+        blocks_per_stage,
+        kResidual ? "of the encoder; null: 1, 3, 4, 6, 6 ..., as nnU-Net's M and L"
+                  : "of the encoder; null: 2");
+      v("n_conv_per_stage_decoder",
+        n_conv_per_stage_decoder,
+        "for all, or per stage from below",
+        1,
+        100);
+      v("conv_bias", conv_bias, "biases in the convolutions");
+      v("norm_op", norm_op, "[instance, {affine: true}], batch, [group, {num_groups: 8}] ...");
+      v("nonlin", nonlin, "leakyrelu, relu, gelu ..., with arguments as norm_op");
+      v("dropout", dropout, "share of channels dropped after convolutions in training", 0, 1);
+      v("deep_supervision", deep_supervision, "outputs of every coarser stage, too, in training");
+      if constexpr (kResidual)
+        v("stem_channels",
+          stem_channels,
+          "features of the first convolution; null: of stage 0",
+          1,
+          1e5);
+    }
+    /// Also gives every stage its own.
+    void check() {
+      if (plans) take_plans();
+      const auto stages = static_cast<std::size_t>(n_stages);
+      if (!features_per_stage) {
+        features_per_stage.emplace();
+        for (std::size_t s = 0; s < stages; ++s)
+          features_per_stage->push_back(
+              std::min<int64_t>(int64_t{32} << s, spatial_dims == 3 ? 320 : 512));
+      }
+      if (!blocks_per_stage) {
+        blocks_per_stage = Sizes(stages, kResidual ? 6 : 2);
+        if (kResidual)
+          std::copy_n(Sizes{1, 3, 4, 6}.begin(),
+                      std::min<std::size_t>(stages, 4),
+                      blocks_per_stage->begin());
+      }
+      if (!strides) {
+        strides.emplace(stages, each(2));
+        strides->front() = each(1);
+      }
+      spread(*features_per_stage, stages, "features_per_stage");
+      spread(*blocks_per_stage, stages, kBlocks);
+      spread(n_conv_per_stage_decoder, stages - 1, "n_conv_per_stage_decoder");
+      spread(kernel_sizes, stages, "kernel_sizes");
+      spread(*strides, stages, "strides");
+      for (Sizes& kernel : kernel_sizes)
+        kernel = odd_per_dimension(kernel, spatial_dims, "kernel_sizes");
+      for (Sizes& stride : *strides) stride = per_dimension(stride, spatial_dims, "strides");
+    }
+
+   private:
+    template <class T>
+    static void spread(std::vector<T>& values, std::size_t count, const char* option) {
+      if (values.size() == 1) values.resize(count, T(values.front()));
+      if (values.size() != count) {
+        throw ConfigError(fmt::format(
+            "{}: {} needs one entry, or {}; got {}", kName, option, count, values.size()));
+      }
+    }
+    void take_plans() {
+      const config::Node architecture = architecture_of(*plans, configuration);
+      std::string name = architecture.get<std::string>("network_class_name");
+      name.erase(0, name.rfind('.') + 1);
+      if (name != kName) {
+        throw ConfigError(fmt::format("{}: '{}' is a {}; set model._target_ to it, not {}",
+                                      *plans,
+                                      configuration,
+                                      printable(name),
+                                      kName));
+      }
+      const config::Node& arguments = architecture.at("arch_kwargs");
+      const std::string conv = arguments.get<std::string>("conv_op");
+      const int64_t dims = conv.find("3d") != std::string::npos ? 3 : 2;
+      if (dims != spatial_dims) {
+        throw ConfigError(fmt::format(
+            "{}: '{}' is {}D, spatial_dims is {}", *plans, configuration, dims, spatial_dims));
+      }
+      n_stages = arguments.get<int64_t>("n_stages");
+      features_per_stage = arguments.get<Sizes>("features_per_stage");
+      blocks_per_stage = arguments.get<Sizes>(kBlocks);
+      n_conv_per_stage_decoder = arguments.get<Sizes>("n_conv_per_stage_decoder");
+      conv_bias = arguments.get<bool>("conv_bias", false);
+      kernel_sizes = rows(arguments.at("kernel_sizes"));
+      strides = rows(arguments.at("strides"));
+      norm_op = layer_of_plans(arguments, "norm_op");
+      nonlin = layer_of_plans(arguments, "nonlin");
+      const config::Node* drop = arguments.find_direct("dropout_op_kwargs");
+      dropout = drop != nullptr && drop->is_map() ? drop->get<double>("p", 0.5) : 0;
+    }
+    static std::vector<Sizes> rows(const config::Node& list) {
+      std::vector<Sizes> rows;
+      for (const config::Node& row : list.list)
+        rows.push_back(row.is_container() ? row.as<Sizes>() : Sizes{row.as<int64_t>()});
+      return rows;
+    }
+  };
+
+  explicit PlannedUNet(const Options& options) : ImageModel(options), strides_(*options.strides) {
+    const StackStyle style{norm_options(options.norm_op),
+                           activation_options(options.nonlin),
+                           options.conv_bias,
+                           options.dropout};
+    const Sizes &features = *options.features_per_stage, one = options.each(1);
+    const std::vector<Sizes>& kernels = options.kernel_sizes;
+    int64_t in = options.in_channels;
+    if (kResidual) {
+      const int64_t stem = options.stem_channels.value_or(features[0]);
+      stem_ = put(*this, "encoder.stem.convs.0", conv_unit(in, stem, kernels[0], one, style));
+      in = stem;
+    }
+    const std::size_t stages = features.size();
+    for (std::size_t s = 0; s < stages; ++s) {
+      auto& blocks = encoder_.emplace_back();
+      for (int64_t b = 0; b < (*options.blocks_per_stage)[s]; ++b) {
+        const Sizes& stride = b == 0 ? strides_[s] : one;
+        const std::string name = fmt::format(
+            kResidual ? "encoder.stages.{}.blocks.{}" : "encoder.stages.{}.0.convs.{}", s, b);
+        std::shared_ptr<Layer> block;
+        if (kResidual) {
+          block = std::make_shared<ResidualBlock>(in, features[s], kernels[s], stride, style);
+        } else {
+          block = conv_unit(in, features[s], kernels[s], stride, style);
+        }
+        blocks.push_back(put(*this, name, block));
+        in = features[s];
+      }
+    }
+    for (std::size_t i = 0; i + 1 < stages; ++i) {
+      const std::size_t s = stages - 2 - i;
+      const Sizes& scale = strides_[s + 1];
+      ups_.push_back(
+          put(*this,
+              fmt::format("decoder.transpconvs.{}", i),
+              std::make_shared<Conv>(
+                  features[s + 1],
+                  features[s],
+                  ConvOptions{scale, scale, style.bias, true, options.each(0), 1, kHeSlope})));
+      auto& blocks = decoder_.emplace_back();
+      for (int64_t b = 0; b < options.n_conv_per_stage_decoder[i]; ++b) {
+        blocks.push_back(
+            put(*this,
+                fmt::format("decoder.stages.{}.convs.{}", i, b),
+                std::shared_ptr<Layer>(conv_unit(
+                    b == 0 ? 2 * features[s] : features[s], features[s], kernels[s], one, style))));
+      }
+      heads_.push_back(
+          put(*this,
+              fmt::format("decoder.seg_layers.{}", i),
+              std::make_shared<Conv>(features[s],
+                                     options.out_channels,
+                                     ConvOptions{one, one, true, false, {}, 1, kHeSlope})));
+    }
+    deep_supervision_ = options.deep_supervision;
+  }
+
+  at::Tensor forward(const at::Tensor& image) override { return outputs(image, false)[0]; }
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    return outputs(image, is_training() && deep_supervision_);
+  }
+  std::vector<int64_t> divisor() const override { return product_of(strides_); }
+
+ private:
+  /// The finest output, and, with `all`, then the coarser ones.
+  std::vector<at::Tensor> outputs(const at::Tensor& image, bool all) {
+    std::vector<at::Tensor> skips, found;
+    at::Tensor x = stem_ ? run(stem_, image) : image;
+    for (const auto& stage : encoder_) {
+      for (const auto& block : stage) x = run(block, x);
+      skips.push_back(x);
+    }
+    for (std::size_t i = 0; i < decoder_.size(); ++i) {
+      x = at::cat({call(*ups_[i], x), skips[decoder_.size() - 1 - i]}, 1);
+      for (const auto& block : decoder_[i]) x = run(block, x);
+      if (all || i + 1 == decoder_.size()) found.insert(found.begin(), call(*heads_[i], x));
+    }
+    return found;
+  }
+
+  std::vector<Sizes> strides_;
+  bool deep_supervision_;
+  std::shared_ptr<Sequence> stem_;
+  std::vector<std::vector<std::shared_ptr<Layer>>> encoder_, decoder_;  // stages of blocks
+  std::vector<std::shared_ptr<Conv>> ups_, heads_;                      // from below
+};
+CYTRA_REGISTER(Model, PlannedUNet<true>, "ResidualEncoderUNet");
+CYTRA_REGISTER(Model, PlannedUNet<false>, "PlainConvUNet");
+
+}  // namespace
+}  // namespace cytra::nn
