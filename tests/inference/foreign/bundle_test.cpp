@@ -116,7 +116,8 @@ TEST_F(Bundle, NetworksOfOursTakeItsWeights) {
   const std::string file = path_ + "/configs/inference.json";
   fs::remove(file);
   write_file(path_ + "/configs/inference.yaml",
-             "network_def: {_target_: DynUNet, norm_name: instance, deep_supervision: false, " +
+             "network_def: {_target_: DynUNet, norm_name: [instance, {affine: true}], "
+             "deep_supervision: false, " +
                  options + "}\n");
   const LoadedModel model = load();
   EXPECT_EQ(model.divisor, (std::vector<int64_t>{2, 1, 2}));
