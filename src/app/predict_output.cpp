@@ -88,7 +88,8 @@ io::Dtype label_dtype(const at::Tensor& labels) {
 }  // namespace
 
 void PredictOptions::check() const {
-  if (format == "png" && save != "auto" && save != "mask" && postprocess.list.empty()) {
+  if (format == "png" && save != "auto" && save != "mask" && save != "labels" &&
+      postprocess.list.empty()) {
     throw ConfigError(fmt::format(
         "predict.format=png holds no float32 values as predict.save={} has; use ome_tiff, nifti, "
         "ome_zarr or npy",
@@ -208,7 +209,7 @@ void PredictionFiles::take(const at::Tensor& rows) {
 
 void PredictionFiles::draw(const at::Tensor& values) {
   const inference::Decoder& decoder = common_.predictor.decoder();
-  if (!common_.options.overlay || !decoder.gives_labels()) return;
+  if (!common_.options.overlay || !(result_.is_labels || decoder.gives_labels())) return;
   if (!overlay_) overlay_ = std::make_unique<inference::OverlayRows>(*input_);
   const bool is_labels = result_.values.defined()
                              ? result_.is_labels
@@ -241,7 +242,8 @@ void PredictionFiles::finish_whole() {
   result_.values = at::cat(rows_, 1);
   rows_.clear();
   result_.geometry = input_->sample.geometry;
-  result_.is_labels = common_.predictor.decoder().is_labels(common_.predictor.form());
+  result_.is_labels = common_.predictor.steps().empty() &&
+                      common_.predictor.decoder().is_labels(common_.predictor.form());
   io::Dtype dtype = inference::dtype_of(common_.predictor.finish());
   if (!common_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);

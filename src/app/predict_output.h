@@ -28,8 +28,9 @@ struct PredictOptions {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
-      "channel per class or mask; auto: mask, of a regression its value",
-      {"auto", "mask", "probability", "logits", "value"});
+      "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of a "
+      "regression its value, of instances labels",
+      {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",

@@ -59,6 +59,14 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
                      config.model.engine.compile_model);
 }
 
+/// The decoder's own steps, then the user's.
+inference::PostprocessSteps steps_of(const PredictConfig& config,
+                                     const inference::Predictor& predictor) {
+  inference::PostprocessSteps steps = predictor.steps();
+  for (auto& step : inference::make_postprocess(config.predict.postprocess)) steps.push_back(step);
+  return steps;
+}
+
 }  // namespace
 
 PredictPipeline::PredictPipeline(const PredictConfig& config,
@@ -77,7 +85,7 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
       processes_(processes),
       common_{predictor,
               config.predict,
-              inference::make_postprocess(config.predict.postprocess),
+              steps_of(config, predictor),
               labels != nullptr},
       settings_(settings_of(config, predictor)),
       ready_(kReadAhead, quarter_of_memory()),

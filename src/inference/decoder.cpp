@@ -21,14 +21,19 @@ at::Tensor Decoder::decode(const at::Tensor& logits,
 
 bool Decoder::gives_labels() const {
   const std::vector<std::string> known = forms();
-  return std::any_of(
-      known.begin(), known.end(), [this](const std::string& form) { return is_labels(form); });
+  return std::any_of(known.begin(), known.end(), [this](const std::string& form) {
+    return is_labels(form) && steps(form).empty();
+  });
 }
 
 at::Tensor Decoder::labels_of(const at::Tensor& values,
                               const std::string& form,
                               double threshold) const {
   if (is_labels(form)) return values;
+  if (!steps(forms().front()).empty()) {
+    throw ConfigError(
+        fmt::format("'{}' holds no labels, expected predict.save={}", form, forms().front()));
+  }
   // The order of probabilities is that of their logits.
   const at::Tensor logits = form == "probability" ? values.logit(1e-7) : values;
   return decode(logits.unsqueeze(0), "mask", threshold)[0];

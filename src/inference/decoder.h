@@ -38,9 +38,12 @@ class Decoder {
   at::Tensor decode(const at::Tensor& logits,
                     const std::string& form,
                     double threshold = 0.5) const;
-  /// Whether its forms include labels.
+  /// Whether a test-time augmentation may turn its values back with the image: not flows.
+  virtual bool turns_with_image() const { return true; }
+  /// Whether labels_of() makes labels of a voxel's values: its forms include labels without steps.
   bool gives_labels() const;
-  /// Values of a form, (C,...), as labels: for overlays and scores.
+  /// Values of a form, (C,...), as labels: for overlays and scores. Throws: ConfigError where only
+  /// steps make them.
   at::Tensor labels_of(const at::Tensor& values, const std::string& form, double threshold) const;
   /// `form`, or the usual one for "". Throws: ConfigError naming `key` and the forms.
   std::string form_of(const std::string& form, const std::string& key) const;

@@ -112,10 +112,12 @@ struct Predictor::State {
         decoder(decoder_of(model.config.at("task"))),
         form(decoder->form_of(options.form, "predict.save")),
         finish(decoder->finish(form, options.threshold)),
+        steps(decoder->steps(form)),
         x_key(model.config.get<std::string>("task.x_key")),
         y_key(model.config.get<std::string>("task.y_key")),
         transforms(transforms_of(model.config, options.inference_args),
                    options.with_target ? "" : y_key) {
+    expect_no_turns(options.tta);
     if (options.tracks_places) transforms.track_places();
     model.place(device);
     std::vector<Forward> runs;
@@ -141,6 +143,21 @@ struct Predictor::State {
     expect_device("device", planner.options.device);
   }
 
+  void expect_no_turns(const TtaOptions& tta) const {
+    const bool is_plain =
+        tta.mirror_axes.empty() && !tta.rotate90 && tta.scales == TtaOptions().scales;
+    if (is_plain || decoder->turns_with_image()) return;
+    throw ConfigError(
+        "tta: this model's values are directions and distances, which have no mean over turned "
+        "images; expected no mirror_axes, rotate90 and scales");
+  }
+  /// All rows of an image as what is written of them.
+  at::Tensor stepped(const at::Tensor& values, const io::Geometry& geometry) const {
+    if (steps.empty()) return values;
+    Result result{values, false, geometry};
+    apply_all(steps, result);
+    return result.values;
+  }
   void expect_device(const char* key, const std::optional<std::string>& asked) const {
     if (!asked || device.is_cuda() || !c10::Device(*asked).is_cuda()) return;
     throw ConfigError(
@@ -174,6 +191,7 @@ struct Predictor::State {
   std::shared_ptr<Decoder> decoder;
   std::string form;
   ops::Finish finish;
+  PostprocessSteps steps;
   std::string x_key, y_key;
   InputTransforms transforms;
   WindowPlanner planner;
@@ -211,7 +229,7 @@ Tensor Predictor::predict(const Tensor& image) const {
   run(input, chosen, [&](int64_t, const std::vector<at::Tensor>& rows) {
     parts.push_back(rows[0].cpu().clone());
   });
-  return at::cat(parts, 1);
+  return state_->stepped(at::cat(parts, 1), {});
 }
 
 void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) const {
@@ -229,18 +247,23 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
       state_->transforms.apply(std::move(sample), state_->x_key, {}, by_rows_from());
   check(input);
   const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
-  run(input,
-      windows(id, size),
-      [&](int64_t, const std::vector<at::Tensor>& rows) {
-        output.write(data::to_image(rows[0], output.info().dtype, {}));
-      });
+  const auto write = [&](const at::Tensor& rows) {
+    output.write(data::to_image(rows, output.info().dtype, {}));
+  };
+  std::vector<at::Tensor> all;  // where steps need them
+  run(input, windows(id, size), [&](int64_t, const std::vector<at::Tensor>& rows) {
+    if (state_->steps.empty()) return write(rows[0]);
+    all.push_back(rows[0].cpu().clone());
+  });
+  if (!all.empty()) write(state_->stepped(at::cat(all, 1), image.info().geometry));
   output.finish();
 }
 
 io::ImageInfo Predictor::describe(const io::ImageInfo& image) const {
   io::ImageInfo info = image;
-  info.dtype = dtype_of(state_->finish);
-  info.shape[0] = state_->finish.channels(state_->model.out_channels);
+  const bool are_objects = !state_->steps.empty();
+  info.dtype = are_objects ? io::Dtype::u32 : dtype_of(state_->finish);
+  info.shape[0] = are_objects ? 1 : state_->finish.channels(state_->model.out_channels);
   info.scenes = info.levels = info.timepoints = 1;
   info.channel_names.clear();
   for (int64_t k = 0; k < info.shape[0]; ++k) {
@@ -335,6 +358,9 @@ const LoadedModel& Predictor::model() const {
 }
 const Decoder& Predictor::decoder() const {
   return *state_->decoder;
+}
+const PostprocessSteps& Predictor::steps() const {
+  return state_->steps;
 }
 const ops::Finish& Predictor::finish() const {
   return state_->finish;

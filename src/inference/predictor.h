@@ -10,6 +10,7 @@
 #include "inference/decoder.h"
 #include "inference/engine.h"
 #include "inference/input.h"
+#include "inference/postprocess.h"
 #include "inference/slabs.h"
 #include "inference/trained_model.h"
 #include "inference/window_plan.h"
@@ -53,7 +54,8 @@ class Predictor {
   Predictor(std::vector<LoadedModel> models, const PredictorOptions& options);
 
   /// Shape: (C,[D,]H,W) or (N,C,[D,]H,W), intensities as the transforms leave them -> (K,[D,]H,W)
-  /// or (N,K,[D,]H,W), decoded: uint8 or uint16 class numbers (K = 1) or masks, or float32.
+  /// or (N,K,[D,]H,W), decoded: uint8 or uint16 class numbers (K = 1) or masks, int32 objects
+  /// (K = 1), or float32.
   /// Throws: DataError (channels, dimensions, values that are not finite), MemoryError.
   Tensor predict(const Tensor& image) const;
   /// The whole road: the checkpoint's transforms, windows, result; by rows where the image is large.
@@ -66,6 +68,8 @@ class Predictor {
   const LoadedModel& model() const;
   const Decoder& decoder() const;
   const ops::Finish& finish() const;
+  /// What makes the form of all rows of an image, once they are there; often nothing.
+  const PostprocessSteps& steps() const;
   const std::string& form() const;
   c10::Device device() const;
   std::string x_key() const;

@@ -35,6 +35,22 @@ void for_channels(Result& result, const Change& change) {
   result.values = at::stack(channels);
 }
 
+/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output.
+template <class Operation>
+class ToLabels final : public Postprocess {
+ public:
+  using Options = Operation;
+  explicit ToLabels(const Options& options) : options_(options) {}
+  void apply(Result& result) const override {
+    expect_scores(result);
+    result.values = options_(result.values).unsqueeze(0);
+    result.is_labels = true;
+  }
+
+ private:
+  Options options_;
+};
+
 /// An operation of ops/labels.h on labels.
 template <class Operation>
 class OnLabels final : public Postprocess {

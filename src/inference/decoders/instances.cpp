@@ -1,0 +1,49 @@
+// InstanceDecoder: flows or stars, and the labels that they become (ops/flows.h, ops/stars.h).
+#include "config/registry.h"
+#include "inference/decoder.h"
+#include "inference/postprocess/step.h"
+#include "ops/flows.h"
+#include "ops/stars.h"
+#include "ops/window_sums.h"
+
+namespace cytra::inference {
+namespace {
+
+class InstanceDecoder final : public Decoder {
+ public:
+  struct Options {
+    std::string method = "flows";
+    ops::FlowsToLabels flows;
+    ops::StarsToLabels stars;
+    template <class V>
+    void visit(V& v) {
+      v("method", method, "what the channels are", {"flows", "stars"});
+      v("flows", flows, "how flows become labels");
+      v("stars", stars, "how distances along rays become labels");
+    }
+  };
+  explicit InstanceDecoder(const Options& options) {
+    if (options.method == "flows") {
+      step_ = std::make_shared<ToLabels<ops::FlowsToLabels>>(options.flows);
+      step_->name = "FlowsToLabels";
+    } else {
+      step_ = std::make_shared<ToLabels<ops::StarsToLabels>>(options.stars);
+      step_->name = "StarsToLabels";
+    }
+  }
+  std::vector<std::string> forms() const override { return {"labels", "raw"}; }
+  bool is_labels(const std::string& form) const override { return form == "labels"; }
+  ops::Finish finish(const std::string&, double) const override { return {}; }
+  bool turns_with_image() const override { return false; }
+  std::vector<std::shared_ptr<Postprocess>> steps(const std::string& form) const override {
+    if (form != "labels") return {};
+    return {step_};
+  }
+
+ private:
+  std::shared_ptr<Postprocess> step_;
+};
+CYTRA_REGISTER(Decoder, InstanceDecoder, "InstanceDecoder");
+
+}  // namespace
+}  // namespace cytra::inference

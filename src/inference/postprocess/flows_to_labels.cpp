@@ -1,0 +1,9 @@
+// FlowsToLabels: objects out of flows. Source: cellpose/dynamics.py.
+#include "inference/postprocess/step.h"
+#include "ops/flows.h"
+
+namespace cytra::inference {
+
+CYTRA_REGISTER(Postprocess, ToLabels<ops::FlowsToLabels>, "FlowsToLabels");
+
+}  // namespace cytra::inference

@@ -1,0 +1,9 @@
+// StarsToLabels: objects out of distances along rays. Source: stardist/nms.py.
+#include "inference/postprocess/step.h"
+#include "ops/stars.h"
+
+namespace cytra::inference {
+
+CYTRA_REGISTER(Postprocess, ToLabels<ops::StarsToLabels>, "StarsToLabels");
+
+}  // namespace cytra::inference

@@ -1,0 +1,39 @@
+#pragma once
+// Objects as flows: at each of its voxels a unit vector that leads to the object's centre. What a
+// network learns instead of the objects' numbers, and how labels come out of it.
+// Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal flows and labels).
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// Heat diffuses from each object's centre through the object; its gradient gives the flows, 0 in
+/// the background.
+/// Shape: labels ([Z,]Y,X), 0: none -> (D,[Z,]Y,X) float32.
+at::Tensor masks_to_flows(const at::Tensor& labels);
+
+/// Labels of a network's flows: voxels follow them, and where many meet is an object. Arguments and
+/// defaults as cellpose's eval(). The whole image at once: beyond its values 4 bytes for a voxel,
+/// and 12 (2D) or 16 for one of the foreground.
+struct FlowsToLabels {
+  int64_t niter = 200, min_size = 15;
+  double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;
+  template <class V>
+  void visit(V& v) {
+    v("niter", niter, "steps that a voxel follows the flow", 1, 100000);
+    v("cellprob_threshold", cellprob_threshold, "logit from which on a voxel is an object's");
+    v("flow_threshold",
+      flow_threshold,
+      "2D: objects whose own flows differ more than this from the predicted are dropped; 0: none",
+      0,
+      100);
+    v("min_size", min_size, "voxels; smaller objects are dropped", 0, 1e15);
+    v("max_size_fraction", max_size_fraction, "of the image; larger objects are dropped", 0, 1);
+  }
+  /// Shape: (D+1,[Z,]Y,X): flows times 5 and the logit of being an object's -> int32 ([Z,]Y,X),
+  /// numbered by their first voxels. Throws: DataError for another number of channels.
+  at::Tensor operator()(const at::Tensor& output) const;
+};
+
+}  // namespace cytra::ops

@@ -1,0 +1,64 @@
+#pragma once
+// Objects as stars: at each of its voxels the distances to the object's border along rays, and how
+// deep in the object the voxel is. What a network learns instead of the objects' numbers, and how
+// labels come out of it. Source: Schmidt 2018, Weigert 2020, StarDist; stardist/geometry, nms.py.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// Directions that distances are measured along, and in 3D the triangles between them.
+struct Rays {
+  std::vector<std::array<float, 3>> directions;  // Z, Y, X of length 1; 2D: Z = 0
+  std::vector<std::array<int32_t, 3>> faces;     // of the polyhedron; 2D: none, neighbours join
+};
+/// 2D: evenly round the circle; 3D: a golden spiral over the sphere, denser along an axis whose
+/// voxels are longer. anisotropy: voxel sizes Z, Y, X; empty: equal.
+/// Source: stardist.rays3d.Rays_GoldenSpiral.
+Rays make_rays(int64_t count, int64_t dims, const std::vector<double>& anisotropy = {});
+
+/// Distances, in voxels, from each voxel to where its object ends along each ray; 0 in the
+/// background. Shape: labels ([Z,]Y,X) -> (rays,[Z,]Y,X) float32. Source:
+/// stardist.geometry.star_dist.
+at::Tensor star_distances(const at::Tensor& labels, const Rays& rays);
+
+/// Each voxel's distance to what is not its object, over the object's largest; 0 in the background.
+/// Shape: labels ([Z,]Y,X) -> the same in float32. Source: stardist.utils.edt_prob.
+at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& anisotropy = {});
+
+/// Labels of a network's stars: from the most probable on, each that is not taken yet is an object.
+/// Arguments and defaults as StarDist's predict_instances(); overlaps are counted in voxels that
+/// are painted, with the objects that cover them. The whole image at once.
+struct StarsToLabels {
+  double prob_thresh = 0.5, nms_thresh = 0.4;
+  int64_t border = 2;
+  std::vector<double> anisotropy;
+  template <class V>
+  void visit(V& v) {
+    v("prob_thresh",
+      prob_thresh,
+      "probability from which on a voxel may be an object's centre",
+      0,
+      1);
+    v("nms_thresh",
+      nms_thresh,
+      "an object that overlaps a more probable one by more than this is dropped; of the smaller's "
+      "voxels",
+      0,
+      1);
+    v("border", border, "voxels along the image's sides that are no centres", 0, 1e6);
+    v("anisotropy",
+      anisotropy,
+      "3D: voxel sizes Z, Y, X that the rays were made for; null: equal",
+      1e-12,
+      1e12);
+  }
+  /// Shape: (1+rays,[Z,]Y,X): the probability's logit, distances -> int32 ([Z,]Y,X), numbered from
+  /// the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4.
+  at::Tensor operator()(const at::Tensor& output) const;
+};
+
+}  // namespace cytra::ops
