@@ -63,7 +63,9 @@ data::LoaderOptions options_of(const Setup& setup,
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
-  if (const auto last = setup.task->sample_transform()) spec.transforms.push_back(last);
+  const auto last = split == Split::train ? setup.task->sample_transform()
+                                          : setup.task->validation_transform();
+  if (last) spec.transforms.push_back(last);
   spec.seed = setup.seed;
   spec.pin = setup.device.is_cuda() && spec.options.pin_memory;
   spec.channels_last = setup.task->model().channels_last;

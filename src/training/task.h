@@ -25,6 +25,8 @@ struct Task {
   /// What a loader does last with every sample, in its threads: the task's targets are made and
   /// checked there. Null: nothing.
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
+  /// The same for whole images, of validation and test. By default, sample_transform().
+  virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.

@@ -43,7 +43,7 @@ Options options_of(const test::GoldenCase& entry) {
 
 TEST(Flows, TargetsEqualCellpose) {
   const test::Golden golden("instances");
-  for (const test::GoldenCase& entry : golden.cases(40)) {
+  for (const test::GoldenCase& entry : golden.cases(35)) {
     if (entry.node.get<std::string>("what") != "flows") continue;
     const at::Tensor flows = masks_to_flows(entry.tensor("labels"));
     EXPECT_LT(test::max_difference(some_of(flows), entry.tensor("out")), 1e-5) << entry.name;
@@ -52,7 +52,7 @@ TEST(Flows, TargetsEqualCellpose) {
 
 TEST(Flows, LabelsEqualCellpose) {
   const test::Golden golden("instances");
-  for (const test::GoldenCase& entry : golden.cases(40)) {
+  for (const test::GoldenCase& entry : golden.cases(35)) {
     if (entry.node.get<std::string>("what") != "flow_labels") continue;
     const at::Tensor labels = entry.tensor("labels");
     const auto scale = entry.options().get<double>("scale");
@@ -66,7 +66,7 @@ TEST(Flows, LabelsEqualCellpose) {
 
 TEST(Stars, TargetsEqualStarDist) {
   const test::Golden golden("instances");
-  for (const test::GoldenCase& entry : golden.cases(40)) {
+  for (const test::GoldenCase& entry : golden.cases(35)) {
     if (entry.node.get<std::string>("what") != "stars") continue;
     const at::Tensor labels = entry.tensor("labels");
     const auto anisotropy = options_of<StarsToLabels>(entry).anisotropy;
@@ -83,7 +83,7 @@ TEST(Stars, TargetsEqualStarDist) {
 
 TEST(Stars, LabelsEqualStarDist) {
   const test::Golden golden("instances");
-  for (const test::GoldenCase& entry : golden.cases(40)) {
+  for (const test::GoldenCase& entry : golden.cases(35)) {
     if (entry.node.get<std::string>("what") != "star_labels") continue;
     const at::Tensor labels = entry.tensor("labels");
     const auto scale = entry.options().get<double>("scale");
