@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "ops/dice_ce.h"
 
 namespace cytra::nn {
 
@@ -11,18 +12,32 @@ Overlap OverlapOptions::overlap(const at::Tensor& logits,
                                 const at::Tensor& target,
                                 const at::Tensor& mask,
                                 bool squared) const {
-  const auto [p, t] = channels(logits, target, mask);
-  std::vector<int64_t> dims;
-  for (int64_t d = 2; d < p.dim(); ++d) dims.push_back(d);
-  const auto sum = [&](const at::Tensor& values) {
-    const at::Tensor of_images = values.sum(dims);
+  const auto of_images_or_batch = [this](const at::Tensor& of_images) {
     return batch ? of_images.sum(0, /*keepdim=*/true) : of_images;
   };
-  Overlap sums{{}, sum(squared ? p.square() : p), sum(squared ? t.square() : t)};
   // Of products a fraction that is met overlaps by less than itself.
   const bool is_difference = soft_label && !squared;
+  const bool exclusive = is_exclusive(logits);
+  const bool fits = exclusive ? to_onehot_y.value_or(false) && target.size(1) == 1
+                              : sigmoid.value_or(false) && target.sizes() == logits.sizes();
+  if (fits && !is_difference && ops::has_class_sums(logits, target, mask)) {
+    const ops::ClassSums sums = ops::class_sums(logits, target, mask, exclusive, squared);
+    const auto counted = [&](const at::Tensor& of_images) {
+      return of_images_or_batch(counted_channels(of_images, include_background));
+    };
+    return {counted(sums.both), counted(sums.prediction), counted(sums.truth), sums.cross_entropy};
+  }
+  const auto [p, t] = channels(logits, target, mask);
+  const auto sum = [&](const at::Tensor& values) {
+    return of_images_or_batch(values.flatten(2).sum(2));
+  };
+  Overlap sums{{}, sum(squared ? p.square() : p), sum(squared ? t.square() : t), {}};
   sums.both = is_difference ? (sums.prediction + sums.truth - sum((p - t).abs())) / 2 : sum(p * t);
   return sums;
+}
+
+bool OverlapOptions::is_exclusive(const at::Tensor& logits) const {
+  return softmax.value_or(false) && logits.size(1) > 1;
 }
 
 at::Tensor DiceLoss::compute(const at::Tensor& logits,

@@ -8,6 +8,8 @@ namespace cytra::nn {
 struct Overlap {
   at::Tensor both;               // of the product: true positives
   at::Tensor prediction, truth;  // of each
+  /// (N), of all channels, masks too, before weights; undefined where the sums have no kernel.
+  at::Tensor cross_entropy;
 };
 
 struct OverlapOptions : ChannelOptions {
@@ -21,6 +23,8 @@ struct OverlapOptions : ChannelOptions {
     v("smooth_nr", smooth_nr, "added to the numerator", 0, 1e9);
     v("smooth_dr", smooth_dr, "added to the denominator", 0, 1e9);
   }
+  /// Channels are classes that exclude each other.
+  bool is_exclusive(const at::Tensor& logits) const;
   /// Of the channels that count, and the voxels. `squared`: sums of squares of each.
   Overlap overlap(const at::Tensor& logits,
                   const at::Tensor& target,

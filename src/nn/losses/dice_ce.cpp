@@ -32,16 +32,35 @@ struct DiceCELoss : DiceLoss {
   at::Tensor compute(const at::Tensor& logits,
                      const at::Tensor& target,
                      const at::Tensor& mask) const {
-    CrossEntropyLoss ce;
-    ce.reduction = reduction;
-    ce.weight = weight;
-    ce.multilabel = multilabel;
-    ce.label_smoothing = label_smoothing;
     DiceLoss dice = *this;
     // The weights are of all classes here, of those that count there.
     if (!include_background && weight.size() > 1) dice.weight.erase(dice.weight.begin());
-    return lambda_dice * dice.compute(logits, target, mask) +
-           lambda_ce * ce.compute(logits, target, mask);
+    const Overlap sums = overlap(logits, target, mask, squared_pred);
+    return lambda_dice * dice.of_overlap(sums) +
+           lambda_ce * cross_entropy(sums, logits, target, mask);
+  }
+
+ private:
+  at::Tensor cross_entropy(const Overlap& sums,
+                           const at::Tensor& logits,
+                           const at::Tensor& target,
+                           const at::Tensor& mask) const {
+    const int64_t channels = logits.size(1);
+    const bool is_masks = multilabel.value_or(false) || channels == 1;
+    const bool is_summed = sums.cross_entropy.defined() && is_masks != is_exclusive(logits);
+    if (!is_summed || !weight.empty() || label_smoothing > 0) {
+      CrossEntropyLoss loss;
+      loss.reduction = reduction;
+      loss.weight = weight;
+      loss.multilabel = multilabel;
+      loss.label_smoothing = label_smoothing;
+      return loss.compute(logits, target, mask);
+    }
+    const at::Tensor sum = sums.cross_entropy.sum();
+    if (reduction == "sum") return sum;
+    const int64_t values = is_masks ? channels : 1;  // of a voxel
+    return mask.defined() ? sum / (mask.sum() * values).clamp_min(1)
+                          : sum * channels / (logits.numel() * values);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<DiceCELoss>, "DiceCELoss");
