@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/folds.h"
 #include "data/manifest.h"
 
 namespace cytra::data {
@@ -64,7 +65,7 @@ bool split_of(const std::string& name, Split& split) {
 
 class DataframeDatamodule final : public DataModule {
  public:
-  struct Options : LoaderOptions {
+  struct Options : LoaderOptions, FoldOptions {
     std::string path;
     std::vector<std::string> columns;
     std::optional<std::string> split_column, weight_column;
@@ -87,10 +88,12 @@ class DataframeDatamodule final : public DataModule {
       v("refresh_subsample", refresh_subsample, "of CytoDL; must be false");
       v("just_inference", just_inference, "test with every row, whatever its split");
       v("seed", seed, "of subsample", 0, 1e15);
+      FoldOptions::visit(v);
       LoaderOptions::visit(v);
     }
     void check() const {
       LoaderOptions::check();
+      FoldOptions::check();
       if (refresh_subsample) {
         throw ConfigError(
             "refresh_subsample: true is not supported; trainer.limit_train_batches takes other "
@@ -124,12 +127,16 @@ class DataframeDatamodule final : public DataModule {
     }
     std::vector<Sample> samples =
         fs::is_directory(options_.path) ? of_folder(split) : of_file(split);
+    if (is_of_fold(split)) samples = of_fold(options_, split, std::move(samples));
     subsample(split, samples);
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
 
  private:
+  bool is_of_fold(Split split) const {
+    return options_.folds && (split == Split::train || split == Split::valid);
+  }
   Manifest open(const std::string& path) const {
     return {path,
             options_.columns,
@@ -138,25 +145,33 @@ class DataframeDatamodule final : public DataModule {
             options_.axes.value_or("")};
   }
 
-  /// DIR/train.csv and the like. All of them to predict, where there is no predict.csv.
+  /// The samples of DIR/train.csv and the like; false where there is no such file.
+  bool add(Split split, std::vector<Sample>& samples) const {
+    for (const char* extension : {".csv", ".tsv"}) {
+      const std::string file =
+          (fs::path(options_.path) / (std::string(name_of(split)) + extension)).string();
+      if (!is_there(file)) continue;
+      std::vector<Sample> more = open(file).samples();
+      std::move(more.begin(), more.end(), std::back_inserter(samples));
+      return true;
+    }
+    return false;
+  }
+  bool add(std::initializer_list<Split> splits, std::vector<Sample>& samples) const {
+    bool is_found = false;
+    for (const Split one : splits) is_found |= add(one, samples);
+    return is_found;
+  }
+
+  /// Of folds, train and valid together. All of them to predict, where there is no predict.csv.
   std::vector<Sample> of_folder(Split split) const {
     if (options_.just_inference) split = Split::predict;
     std::vector<Sample> samples;
-    const auto add = [&](Split one) {
-      for (const char* extension : {".csv", ".tsv"}) {
-        const std::string file =
-            (fs::path(options_.path) / (std::string(name_of(one)) + extension)).string();
-        if (!is_there(file)) continue;
-        std::vector<Sample> more = open(file).samples();
-        std::move(more.begin(), more.end(), std::back_inserter(samples));
-        return true;
-      }
-      return false;
-    };
-    bool is_found = add(split);
-    if (!is_found && split == Split::predict) {
-      for (const Split one : {Split::train, Split::valid, Split::test}) is_found |= add(one);
-    }
+    const bool is_found =
+        is_of_fold(split)
+            ? add({Split::train, Split::valid}, samples)
+            : add(split, samples) || (split == Split::predict &&
+                                      add({Split::train, Split::valid, Split::test}, samples));
     if (!is_found) {
       throw ConfigError(
           fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
@@ -164,10 +179,12 @@ class DataframeDatamodule final : public DataModule {
     return samples;
   }
 
-  /// The rows of one file whose split_column says so; all to predict.
+  /// The rows of one file whose split_column says so; all to predict; of folds, all but those of
+  /// test.
   std::vector<Sample> of_file(Split split) const {
     const Manifest manifest = open(options_.path);
-    if (split == Split::predict || options_.just_inference) return manifest.samples();
+    const bool is_whole = is_of_fold(split) && !options_.split_column;
+    if (split == Split::predict || options_.just_inference || is_whole) return manifest.samples();
     if (!options_.split_column) {
       throw ConfigError(fmt::format(
           "data.path: {} is one file for all splits: set data.split_column to its column that says "
@@ -177,7 +194,8 @@ class DataframeDatamodule final : public DataModule {
     const std::size_t column = manifest.column(*options_.split_column);
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < manifest.rows(); ++row) {
-      if (split_of_row(manifest, row, column) == split) rows.push_back(row);
+      const Split said = split_of_row(manifest, row, column);
+      if (is_of_fold(split) ? said != Split::test : said == split) rows.push_back(row);
     }
     if (rows.empty()) {
       throw ConfigError(fmt::format("{}: no row whose column '{}' says {}",

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/folds.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -34,7 +35,7 @@ std::string stem(std::string name) {
 
 class FolderDatamodule final : public DataModule {
  public:
-  struct Options : LoaderOptions {
+  struct Options : LoaderOptions, FoldOptions {
     std::string path;
     std::vector<std::string> columns, folders;
     std::vector<std::string> regex, startswith, endswith, contains, excludes;
@@ -64,10 +65,12 @@ class FolderDatamodule final : public DataModule {
         "share held out for validation when there is no train/",
         0,
         1);
+      FoldOptions::visit(v);
       LoaderOptions::visit(v);
     }
     void check() {
       LoaderOptions::check();
+      FoldOptions::check();
       if (folders.empty()) folders = columns;
       if (folders.size() != columns.size()) {
         throw ConfigError(fmt::format(
@@ -103,7 +106,18 @@ class FolderDatamodule final : public DataModule {
     std::error_code ignored;  // a name too long
     if (!fs::is_directory(root, ignored))
       throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
-    if (fs::is_directory(root / "train", ignored)) return pair_up(root / name_of(split));
+    const bool is_parted = fs::is_directory(root / "train", ignored);
+    const bool is_of_fold =
+        split == Split::train || split == Split::valid || (split == Split::test && !is_parted);
+    if (options_.folds && is_of_fold) {
+      std::vector<Sample> all = pair_up(is_parted ? root / "train" : root);
+      if (is_parted && fs::is_directory(root / "valid", ignored)) {
+        std::vector<Sample> more = pair_up(root / "valid");
+        std::move(more.begin(), more.end(), std::back_inserter(all));
+      }
+      return of_fold(options_, split, std::move(all));
+    }
+    if (is_parted) return pair_up(root / name_of(split));
     std::vector<Sample> all = pair_up(root);
     const auto held_out = static_cast<std::ptrdiff_t>(
         std::lround(static_cast<double>(all.size()) * options_.valid_fraction));

@@ -3,8 +3,6 @@
 // nnunetv2.utilities.{utils, crossval_split}; version 1's dataset.json by its own documentation.
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -13,6 +11,7 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/json_list.h"
+#include "data/folds.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -23,30 +22,6 @@ struct Case {
   std::string label;                // "": none
 };
 using Cases = std::map<std::string, Case>;  // by identifier, sorted as nnU-Net sorts them
-
-/// Validation cases of each of 5 folds: sklearn's KFold(5, shuffle=True, random_state=12345), whose
-/// shuffle is that of numpy's RandomState.
-std::vector<std::vector<std::size_t>> five_folds(std::size_t count) {
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::mt19937 random(12345);
-  for (std::size_t i = count - 1; i > 0; --i) {
-    std::size_t mask = i, drawn;
-    for (const int shift : {1, 2, 4, 8, 16}) mask |= mask >> shift;
-    do drawn = random() & mask;
-    while (drawn > i);
-    std::swap(order[i], order[drawn]);
-  }
-  std::vector<std::vector<std::size_t>> folds(5);
-  auto from = order.begin();
-  for (std::size_t fold = 0; fold < 5; ++fold) {
-    const auto to = from + static_cast<std::ptrdiff_t>(count / 5 + (fold < count % 5 ? 1 : 0));
-    folds[fold].assign(from, to);
-    std::sort(folds[fold].begin(), folds[fold].end());
-    from = to;
-  }
-  return folds;
-}
 
 class NnUnetDatamodule final : public DataModule {
  public:
@@ -278,7 +253,7 @@ class NnUnetDatamodule final : public DataModule {
           all.size()));
     }
     check_fold(5, set.place);
-    const auto held_out = five_folds(all.size())[static_cast<std::size_t>(options_.fold)];
+    const auto held_out = shuffled_folds(all.size(), 5)[static_cast<std::size_t>(options_.fold)];
     std::size_t index = 0;
     for (const auto& entry : all) {
       if (std::binary_search(held_out.begin(), held_out.end(), index++) == is_valid)
