@@ -48,7 +48,9 @@ class Spacingd final : public Transform {
 
   void apply(Sample& sample, Rng&) const override {
     const std::vector<int64_t> first = options_.first_size(sample);
-    if (first.empty()) return;
+    const auto& pixdim = options_.pixdim;
+    const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
+    if (first.empty() || stays) return;  // whatever the spacing is, or if it is known
     const std::size_t dims = first.size();
     std::vector<double> spacing;  // of the result, in mm
     for (std::size_t d = 0; d < dims; ++d) {

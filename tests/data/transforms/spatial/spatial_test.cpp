@@ -617,6 +617,8 @@ TEST(Spacingd, ResamplesMicroscopesImagesAndKeepsTheGeometry) {
   sample.geometry.spacing_um = {0, 0, 0};
   EXPECT_THROW(make_transform("{_target_: Spacingd, keys: image, pixdim: 1}")->apply(sample, rng),
                DataError);
+  make_transform("{_target_: Spacingd, keys: image, pixdim: 0}")->apply(sample, rng);
+  EXPECT_EQ(sample.at("image").sizes(), (std::vector<int64_t>{1, 4, 19, 6}));  // as it is
   EXPECT_THROW(make_transform("{_target_: Spacingd, keys: image, pixdim: 1, diagonal: true}"),
                ConfigError);
 }
