@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/entry.h"
+#include "app/plan_options.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "metrics/metric.h"
@@ -43,6 +44,7 @@ struct TrainConfig : CommonConfig {
   bool test = false;
   training::LrFinderOptions lr_find;
   config::Node data, model, loss, metrics, task, optimizer, scheduler, callbacks, logger;
+  PlanOptions plan;
   template <class V>
   void visit(V& v) {
     v("data", data, "where images come from", config::component<data::DataModule>());
@@ -60,6 +62,7 @@ struct TrainConfig : CommonConfig {
     v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
     v("checkpoint", checkpoint, "what to begin with");
     v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
+    v("plan", plan, "of --plan");
     v("seed", seed, "of weights, shuffling and random transforms; null: 0");
     CommonConfig::visit(v);
     using config::Unused;

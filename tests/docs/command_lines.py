@@ -64,11 +64,12 @@ def places(best, folder):
 def small(line):
     """The line with limits appended, where it would train or measure for long."""
     command = re.sub(r"\s+#\s.*", "", line)
-    if re.search(r" (--cfg|--explain|--check|--describe|--schema|--help|-sc)\b(?!-)", command):
+    if re.search(r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)", command):
         return command
     if command.startswith("train "):
         patch = "[8,16,16]" if "_3d" in command else "[16,16]"
-        command += f" trainer.accelerator=cpu 'model.filters=[4,4,8]' 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels
+        command += f" trainer.accelerator=cpu 'model.filters={filters}' 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ")):
         command += " trainer.accelerator=cpu"

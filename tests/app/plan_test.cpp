@@ -1,0 +1,91 @@
+// `train --plan` on generated images: what it writes composes, and says why.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "app/setup.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/program.h"
+#include "config/composer.h"
+#include "config/run_config.h"
+#include "config/variables.h"
+#include "samples/generate.h"
+#include "tests/support/tmp_dir.h"
+
+extern "C" int cytra_plan(const cytra::cli::Run& run);
+
+namespace cytra {
+namespace {
+
+cli::Run plan_run(const test::TmpDir& dir, std::vector<std::string> overrides) {
+  overrides.insert(overrides.begin(),
+                   {"paths.output_dir=unused",
+                    "trainer.accelerator=cpu",
+                    "data.path=\"" + dir.path() + "\"",
+                    "plan.output=\"" + (dir / "mine/experiment/planned.yaml") + "\"",
+                    "plan.memory_gb=0.5"});
+  cli::Run run;
+  run.composed =
+      config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"}).load("train", overrides).root;
+  run.config = config::job_config(run.composed);
+  run.variables = config::variables_of(run.composed, overrides);
+  run.overrides = overrides;
+  run.program = "train";
+  run.command_line = "train --plan";
+  return run;
+}
+
+/// The configuration that the planned experiment gives.
+app::TrainConfig planned(const test::TmpDir& dir) {
+  const config::Node tree =
+      config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs", dir / "mine"})
+          .load("train", {"experiment=planned", "paths.output_dir=unused"})
+          .root;
+  config::Problems problems;
+  app::TrainConfig config = config::read_options<app::TrainConfig>(
+      config::job_config(tree), problems, config::variables_of(tree, {}));
+  problems.throw_if_any();
+  return config;
+}
+
+TEST(Plan, WritesAnExperimentForPlanes) {
+  const test::TmpDir dir;
+  samples::NucleiOptions options;
+  options.size = 96;
+  samples::write_dataset(dir.path(), options, 3, 1, 0, 7);
+  ASSERT_EQ(cytra_plan(plan_run(dir, {"source_col=raw"})), 0);
+  const app::TrainConfig config = planned(dir);
+  EXPECT_EQ(config.data.get<std::string>("path"), dir.path());
+  EXPECT_EQ(config.data.get<int64_t>("batch_size"), 2);
+  EXPECT_EQ(config.task.get<int64_t>("num_classes"), 1);
+  EXPECT_EQ(config.task.get<std::vector<int64_t>>("inference_args.roi_size"),
+            (std::vector<int64_t>{96, 96}));
+  EXPECT_EQ(config.model.get<std::vector<int64_t>>("filters"),
+            (std::vector<int64_t>{32, 64, 128, 256, 512}));
+  EXPECT_EQ(config.optimizer.get<std::string>("_target_"), "SGD");
+  const std::string text = read_file(dir / "mine/experiment/planned.yaml");
+  for (const char* reason :
+       {"4 images", "96 x 96 voxels", "0.25 x 0.25 um", "labels 0, 1", "5 levels"})
+    EXPECT_NE(text.find(reason), std::string::npos) << reason << " is not in\n" << text;
+  EXPECT_THROW(cytra_plan(plan_run(dir, {})), ConfigError) << "over a plan that is there";
+}
+
+TEST(Plan, StacksKeepTheirCoarseAxisLonger) {
+  const test::TmpDir dir;
+  samples::NucleiOptions options;
+  options.spatial_dims = 3;
+  options.size = 64;
+  options.depth = 16;
+  samples::write_dataset(dir.path(), options, 2, 1, 0, 7);
+  ASSERT_EQ(cytra_plan(plan_run(dir, {"spatial_dims=3", "num_classes=3"})), 0);
+  const app::TrainConfig config = planned(dir);
+  EXPECT_EQ(config.task.get<int64_t>("num_classes"), 3);
+  const config::Node& strides = config.model.at("strides");  // planes are 4 pixels apart
+  EXPECT_EQ(strides.list.at(1).as<std::vector<int64_t>>(), (std::vector<int64_t>{1, 2, 2}));
+  EXPECT_EQ(strides.list.at(2).as<std::vector<int64_t>>(), (std::vector<int64_t>{1, 2, 2}));
+  EXPECT_EQ(strides.list.at(3).as<std::vector<int64_t>>(), (std::vector<int64_t>{2, 2, 2}));
+}
+
+}  // namespace
+}  // namespace cytra
