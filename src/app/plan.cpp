@@ -360,12 +360,13 @@ int plan_data(cli::Run run, const TrainConfig& config) {
 
   std::string text = fmt::format(
       "# @package _global_\n"
-      "# {} images, {} channels, planned by nnU-Net's rules (Isensee et al. 2021):\n#   {}\n"
+      "# {} images with {} channel{}, planned by nnU-Net's rules (Isensee et al. 2021):\n#   {}\n"
       "# Train:             train --config-dir {} experiment={}\n"
       "# Cross-validation:  the same with -m data.folds=5 data.fold=0,1,2,3,4\n"
       "defaults:\n  - im2im/nnunet\n",
       print.data.shapes.size(),
       print.channels,
+      print.channels == 1 ? "" : "s",
       run.command_line,
       cli::shell_quote(target.folder),
       target.name);

@@ -64,7 +64,7 @@ int64_t Amount::of(int64_t all, const std::string& key) const {
 
 void TrainerOptions::check() {
   if (gradient_clip_norm_type == 0)
-    throw ConfigError("gradient_clip_norm_type: 0, expected a number above 0, or .inf");
+    throw ConfigError("gradient_clip_norm_type: 0, expected a number above 0, or inf");
   limit_train_batches = amount_of(given_.limit_train_batches, limit_train_batches);
   limit_val_batches = amount_of(given_.limit_val_batches, limit_val_batches);
   limit_test_batches = amount_of(given_.limit_test_batches, limit_test_batches);

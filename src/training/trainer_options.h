@@ -114,7 +114,7 @@ void TrainerOptions::visit(V& v) {
     {"norm", "value"});
   v("gradient_clip_norm_type",
     gradient_clip_norm_type,
-    "which norm that is: 2, 1, .inf (the largest value); torch's norm_type",
+    "which norm that is: 2, 1, inf (the largest value; .inf in a file); torch's norm_type",
     0,
     std::numeric_limits<double>::infinity());
   v("log_every_n_steps", log_every_n_steps, "steps between two rows of the log", 1, 1e9);
