@@ -1,6 +1,5 @@
 // The work of `benchmark_performance`: a model under each option, on this machine.
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/benchmark_step.h"
 #include "app/entry.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -19,25 +19,15 @@
 #include "config/composer.h"
 #include "config/registry.h"
 #include "config/run_config.h"
-#include "data/batch.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
 #include "perf/device.h"
-#include "training/optimizer.h"
-#include "training/task.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
-
-Node real(double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = value;
-  return node;
-}
 
 /// All that `benchmark_performance` takes.
 struct BenchmarkConfig : CommonConfig {
@@ -73,32 +63,6 @@ struct BenchmarkConfig : CommonConfig {
 };
 const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performance");
 
-struct Times {
-  std::vector<double> ms;  // sorted
-  double at_share(double share) const {
-    return ms[static_cast<std::size_t>(share * static_cast<double>(ms.size() - 1) + 0.5)];
-  }
-  double median() const { return at_share(0.5); }
-};
-
-Times measure(const std::function<void()>& work,
-              int64_t warmup,
-              int64_t repeats,
-              c10::Device device) {
-  Times times;
-  for (int64_t i = -warmup; i < repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    perf::synchronize(device);
-    if (i >= 0)
-      times.ms.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count());
-  }
-  std::sort(times.ms.begin(), times.ms.end());
-  return times;
-}
-
 struct Variant {
   const char* name;
   bool channels_last, bf16, compiled;
@@ -109,15 +73,6 @@ constexpr Variant kVariants[] = {{"eager", false, false, false},
                                  {"channels_last+bf16", true, true, false},
                                  {"compile", false, false, true},
                                  {"channels_last+compile", true, false, true}};
-
-/// What is measured, and how often.
-struct Subject {
-  Node config;  // of the model: a run's, or an experiment's
-  std::string checkpoint;
-  c10::Device device = c10::kCPU;
-  std::vector<int64_t> shape;
-  int64_t warmup = 3, repeats = 10;
-};
 
 std::shared_ptr<nn::Model> make_variant_model(const Subject& subject, bool channels_last) {
   Node node = subject.config.at("model");
@@ -220,37 +175,6 @@ Node measure_inference(const Subject& subject, int64_t batch, bool compare, std:
     rows.set(variant.name, row);
   }
   return rows;
-}
-
-/// One training step: forward, loss, backward, update; on random images and a random mask.
-Node measure_train_step(const Subject& subject) {
-  const auto task = make<training::Task>(subject.config.at("task"));
-  const auto optimizer = make<training::Optimizer>(subject.config.at("optimizer"));
-  nn::Model& model = task->model();
-  nn::place(model, subject.device);
-  model.train();
-  optimizer->attach(model.named_parameters().pairs());
-  std::vector<int64_t> target = subject.shape;
-  target[1] = 1;
-  data::Batch batch;
-  batch.tensors[subject.config.get<std::string>("task.x_key")] =
-      at::randn(subject.shape).to(subject.device);
-  batch.tensors[subject.config.get<std::string>("task.y_key")] =
-      at::randint(2, target).to(at::kFloat).to(subject.device);
-  const Times times = measure(
-      [&] {
-        task->training_step(batch).backward();
-        optimizer->step({optimizer->base_lr()});
-        optimizer->zero_grad();
-      },
-      subject.warmup,
-      subject.repeats,
-      subject.device);
-  Node node = Node::make_map();
-  node.set("median_ms", real(times.median()));
-  node.set("p95_ms", real(times.at_share(0.95)));
-  node.set("min_ms", real(times.ms.front()));
-  return node;
 }
 
 /// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" for the path of a run.
@@ -374,8 +298,9 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   }
   if (config.train_step) {
     const Node step = report.set("train_step", measure_train_step(subject));
-    table += fmt::format("training step of ({}): median {:.2f} ms, p95 {:.2f} ms\n",
+    table += fmt::format("training step of ({}), {}: median {:.2f} ms, p95 {:.2f} ms\n",
                          fmt::join(subject.shape, ","),
+                         step.get<std::string>("precision"),
                          step.get<double>("median_ms"),
                          step.get<double>("p95_ms"));
   }
