@@ -1,26 +1,45 @@
 from run import Comparison
 
 TITLE = (
-    "One training step: DynUNet (16, 32, 64) forward, Dice + cross entropy, backward, fused AdamW; "
-    "a batch of 4x1x128x128 float32, PyTorch eager against Cytra. Each run is a process that warms up and then times "
-    "20 steps."
+    "One training step: forward, loss, backward, fused AdamW; PyTorch eager with the peers' networks (channels first, their "
+    "default) against Cytra, float32 and bf16-mixed. DynUNet, SegResNet and SwinUNETR learn from Dice + cross entropy, the masked "
+    "autoencoder (CytoDL's) from the squared error of what is hidden. CPU time is that of all threads per step, without the start; "
+    "peak memory is that of the process. Each run is a process that warms up and then times its steps."
 )
+WIDE = [32, 64, 128, 256]
+# name -> shape, repeats, experiment, overrides
+MODELS = {
+    "dynunet": ([4, 1, 128, 128], 20, "im2im/benchmark", []),
+    "dynunet_wide": (
+        [4, 1, 256, 256],
+        3,
+        "im2im/benchmark",
+        [f"model.filters={WIDE}", f"model.kernel_size={[3] * 4}", "model.strides=[1,2,2,2]", f"model.upsample_kernel_size={[2] * 3}"],
+    ),
+    "segresnet": ([1, 1, 64, 64, 64], 3, "im2im/benchmark", ["model=seg_resnet", "spatial_dims=3", "model.init_filters=16"]),
+    "swinunetr": ([1, 1, 64, 64, 64], 3, "im2im/benchmark", ["model=swin_unetr", "spatial_dims=3", "patch_shape=[64,64,64]"]),
+    "mae": ([8, 1, 128, 128], 5, "im2im/mae", ["spatial_dims=2", "patch_shape=[128,128]", "trainer.accelerator=cpu"]),
+}
 
 
 def comparisons(env):
-    same = ["--input-shape", 4, 1, 128, 128, "--batch-sizes", 4, "--train-step", "--repeats", 20, "--json"]
     figures = {
+        "CPU": "json:train_step.cpu_ms ms",
         "median": "json:train_step.median_ms ms",
-        "min": "json:train_step.min_ms ms",
-        "p95": "json:train_step.p95_ms ms",
         "peak memory": "rss",
     }
-    return [
-        Comparison(
-            "step",
-            [env.bin / "benchmark_performance", "--config", "im2im/benchmark", *same],
-            [env.python, env.here / "train_step_peer.py", *same[:5], "--repeats", 20],
+
+    def step(name, precision):
+        shape, repeats, experiment, overrides = MODELS[name]
+        same = ["--input-shape", *shape, "--repeats", repeats]
+        ours = [env.bin / "benchmark_performance", "--config", experiment, *overrides, f"trainer.precision={precision}"]
+        peer = [env.python, env.here / "train_step_peer.py", "--model", name, "--precision", precision]
+        return Comparison(
+            f"{name} {precision}",
+            [*ours, *same, "--batch-sizes", shape[0], "--train-step", "--json"],
+            [*peer, *same],
             figures,
-            "PyTorch + MONAI",
+            "PyTorch eager",
         )
-    ]
+
+    return [step(name, precision) for name in MODELS for precision in ("32", "bf16-mixed")]

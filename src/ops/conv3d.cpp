@@ -15,7 +15,8 @@ bool are_all(at::IntArrayRef values, int64_t value) {
 
 bool is_product(const at::Tensor& x, const at::Tensor& weight) {
   return x.dim() == 5 && weight.dim() == 5 && are_all(weight.sizes().slice(2), 1) &&
-         x.device().is_cpu() && x.is_contiguous(at::MemoryFormat::ChannelsLast3d) &&
+         x.device().is_cpu() && !x.is_contiguous() &&
+         x.is_contiguous(at::MemoryFormat::ChannelsLast3d) &&
          !torch::jit::tracer::isTracing();
 }
 
