@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes intensity.safetensors: what MONAI's intensity and utility transforms compute on small, fixed inputs.
+"""Writes intensity.safetensors and labels.safetensors: what MONAI's intensity and utility transforms compute on small, fixed inputs.
 
     python tests/golden/make_intensity.py [--output FOLDER]   (needs benchmarks/requirements.txt)
 
@@ -123,8 +123,8 @@ def inputs():
 
 
 class Cases:
-    def __init__(self):
-        self.golden = Golden("intensity")
+    def __init__(self, topic):
+        self.golden = Golden(topic)
         self.sources = {name: self.golden.put(name, value) for name, value in inputs().items()}
 
     def add(self, transform, sources, seed=None, expect=None, **options):
@@ -328,6 +328,28 @@ def utilities(add):
         add("RemoveSmallObjectsd", ("ring", "shell", "cells", "cells3", "zeros", "binary", "binary3"), **options)
 
 
+def labels_and_ensembles(add):
+    add("LabelFilterd", ("cells", "cells3"), applied_labels=[1, 3])
+    add("MapLabelValued", ("cells", "cells3"), orig_labels=[0, 1, 2], target_labels=[3, 0, 7])
+    add("Activationsd", ("flat", "volume"), sigmoid=True)
+    add("Activationsd", ("flat", "stack2"), softmax=True)
+    add("DistanceTransformEDTd", ("mask", "binary3"))
+    add("DistanceTransformEDTd", ("binary3",), sampling=[2.0, 0.5, 0.7])
+    for options in ({}, {"kernel_size": 5, "padding_mode": "replicate"}, {"spatial_axes": -1, "normalize_kernels": False},
+                    {"normalize_gradients": True, "padding_mode": "zeros"}):
+        add("SobelGradientsd", ("flat", "volume"), **options)
+    three = (("flat", "mask", "flat"),)
+    add("MeanEnsembled", three, output_key="c")
+    add("MeanEnsembled", three, weights=[1.0, 2.0, 0.5], output_key="a")
+    add("MeanEnsembled", three, weights=[[1.0, 2.0], [3.0, 1.0], [0.5, 0.25]], output_key="m")
+    add("VoteEnsembled", (("cells", "binary", "ring"),), num_classes=4, output_key="c")
+    add("VoteEnsembled", (("onehot", "onehot", "onehot"),), output_key="b")
+    add("AsDiscreted", ("flat",), argmax=True, keepdim=True)
+    add("SpatialCropd", ("flat",), roi_center=[4, 5], roi_size=[5, 4])
+    add("SpatialCropd", ("flat", ("mask", "flat")), roi_center=[1, 9], roi_size=[6, 7])
+    add("SpatialCropd", ("volume",), roi_center=[3, 4, 4], roi_size=[4, 9, 2])
+
+
 def percentiles_of_many(golden):
     """Beyond a million values MONAI leaves torch.quantile for numpy.percentile. The input is made by the test too."""
     image = ((torch.arange(1_000_100, dtype=torch.int64) * 7919) % 1_000_003).float().reshape(1, 100, 10_001) / 1000
@@ -346,11 +368,14 @@ def main():
     np.argsort = functools.partial(np.argsort, kind="stable")
     torch.set_num_threads(1)
     torch.manual_seed(2000)
-    cases = Cases()
+    cases = Cases("intensity")
     for family in (scaling, curves, random_ones, utilities):
         family(cases.add)
     percentiles_of_many(cases.golden)
     cases.golden.save(args.output)
+    more = Cases("labels")
+    labels_and_ensembles(more.add)
+    more.golden.save(args.output)
 
 
 if __name__ == "__main__":

@@ -39,12 +39,27 @@ void crop_all(const KeyOptions& options,
 class SpatialCropd final : public Transform {
  public:
   struct Options : KeyOptions {
-    std::vector<int64_t> roi_start, roi_end;
+    std::vector<int64_t> roi_start, roi_end, roi_center, roi_size;
     template <class V>
     void visit(V& v) {
       KeyOptions::visit(v);
-      v("roi_start", roi_start, "first voxel, per spatial dimension", config::required);
-      v("roi_end", roi_end, "one past the last voxel; clipped to the image", config::required);
+      v("roi_start", roi_start, "first voxel, per spatial dimension");
+      v("roi_end", roi_end, "one past the last voxel; clipped to the image");
+      v("roi_center", roi_center, "in place of these, voxel in the middle, and roi_size");
+      v("roi_size", roi_size, "voxels around roi_center; beyond the image: moved into its start");
+    }
+    void check() {
+      const bool has_bounds = !roi_start.empty() || !roi_end.empty();
+      const bool has_center = !roi_center.empty() || !roi_size.empty();
+      if (has_bounds == has_center)
+        throw ConfigError("expected roi_start and roi_end, or roi_center and roi_size");
+      if (!has_center) return;
+      if (roi_center.size() != roi_size.size())
+        throw ConfigError("roi_center and roi_size: expected a number per spatial dimension");
+      for (std::size_t d = 0; d < roi_size.size(); ++d) {
+        roi_start.push_back(std::max<int64_t>(roi_center[d] - roi_size[d] / 2, 0));
+        roi_end.push_back(roi_start[d] + std::max<int64_t>(roi_size[d], 0));
+      }
     }
   };
   explicit SpatialCropd(const Options& options) : options_(options) {}

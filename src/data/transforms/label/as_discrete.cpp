@@ -24,6 +24,7 @@ class AsDiscreted final : public Transform {
         "values from here on become 1, others 0; 0.5 makes a mask of instance labels; or one per "
         "key");
       v("rounding", rounding, "torchrounding: to whole numbers; or one per key");
+      v("keepdim", config::Unused{{"true"}}, "images have a channel");
     }
     void check() {
       if (to_onehot.empty()) to_onehot.emplace_back();  // null

@@ -1,4 +1,5 @@
-// Resized, Zoomd and RandZoomd. Source: monai.transforms, the same names.
+// Resized, SmallestMaxSized, Zoomd and RandZoomd. Source: monai.transforms, the same names;
+// albumentations.SmallestMaxSize.
 #include <algorithm>
 #include <cmath>
 
@@ -59,6 +60,14 @@ struct InterpolationOptions : KeyOptions {
   }
 };
 
+/// In proportion, so that `extreme` voxels become `wanted`.
+Sizes scaled(at::IntArrayRef now, int64_t wanted, int64_t extreme) {
+  const double scale = static_cast<double>(wanted) / static_cast<double>(extreme);
+  Sizes size = now.vec();
+  for (int64_t& n : size) n = std::max<int64_t>(std::llrint(static_cast<double>(n) * scale), 1);
+  return size;
+}
+
 class Resized final : public Transform {
  public:
   struct Options : InterpolationOptions {
@@ -111,11 +120,7 @@ class Resized final : public Transform {
   Sizes target(at::IntArrayRef now) const {
     if (options_.size_mode == "all")
       return size_or("Resized: spatial_size", options_.spatial_size, now);
-    Sizes size = now.vec();
-    const double scale = static_cast<double>(options_.spatial_size[0]) /
-                         static_cast<double>(*std::max_element(now.begin(), now.end()));
-    for (int64_t& n : size) n = std::max<int64_t>(std::llrint(static_cast<double>(n) * scale), 1);
-    return size;
+    return scaled(now, options_.spatial_size[0], *std::max_element(now.begin(), now.end()));
   }
   at::Tensor smooth(const at::Tensor& image, const Sizes& size, std::size_t key) const {
     if (!of_key(options_.anti_aliasing, key)) return image;
@@ -133,6 +138,36 @@ class Resized final : public Transform {
   Options options_;
 };
 CYTRA_REGISTER(Transform, Resized, "Resized");
+
+class SmallestMaxSized final : public Transform {
+ public:
+  struct Options : InterpolationOptions {
+    int64_t max_size = 1024;
+    template <class V>
+    void visit(V& v) {
+      InterpolationOptions::visit(v);
+      v("max_size", max_size, "voxels of the shortest dimension, the others follow", 1, 1e9);
+    }
+  };
+  explicit SmallestMaxSized(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    const Sizes before = options_.first_size(sample);
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+      const at::IntArrayRef now = image.sizes().slice(1);
+      return options_.to_size(
+          image, scaled(now, options_.max_size, *std::min_element(now.begin(), now.end())), key);
+    });
+    follow_resize(sample.geometry,
+                  before,
+                  options_.first_size(sample),
+                  options_.align_corners.front().value_or(false));
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(Transform, SmallestMaxSized, "SmallestMaxSized", "SmallestMaxSize");
 
 struct ZoomOptions : InterpolationOptions {
   bool keep_size = true;

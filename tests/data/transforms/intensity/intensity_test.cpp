@@ -36,10 +36,11 @@ double tolerance(const std::string& transform) {
                                          : 1e-5;
 }
 
-TEST(IntensityTransforms, EqualMonai) {
-  const test::Golden golden("intensity");
+/// Compares a file's cases; how many transforms there were.
+std::size_t compare_with_monai(const std::string& topic, std::size_t least) {
+  const test::Golden golden(topic);
   std::map<std::string, int> compared;
-  for (const test::GoldenCase& entry : golden.cases(461)) {
+  for (const test::GoldenCase& entry : golden.cases(least)) {
     const auto name = entry.node.get<std::string>("transform");
     if (name == "many") continue;
     SCOPED_TRACE(entry.name);
@@ -72,7 +73,28 @@ TEST(IntensityTransforms, EqualMonai) {
       EXPECT_TRUE(image.equal(entry.tensor(key))) << "the input " << key << " was written to";
     ++compared[name];
   }
-  EXPECT_EQ(compared.size(), 40U);
+  return compared.size();
+}
+
+TEST(IntensityTransforms, EqualMonai) {
+  EXPECT_EQ(compare_with_monai("intensity", 461), 40U);
+  EXPECT_EQ(compare_with_monai("labels", 29), 9U);
+}
+
+TEST(SmallestMaxSized, KeepsProportions) {
+  const at::Tensor image = ramp({1, 30, 45});
+  const std::string text = "{_target_: SmallestMaxSize, keys: x, max_size: 10, mode: nearest}";
+  EXPECT_EQ(run(text, image).sizes(), (at::IntArrayRef{1, 10, 15}));
+  EXPECT_EQ(run(text, image.transpose(1, 2)).sizes(), (at::IntArrayRef{1, 15, 10}));
+}
+
+TEST(SpatialCropd, TakesBoundsOrACentre) {
+  const auto message = [](const std::string& options) {
+    return message_of<ConfigError>(
+        [&] { make_transform("{_target_: SpatialCropd, keys: x, " + options + "}"); });
+  };
+  EXPECT_NE(message("roi_size: [3, 3]").find("roi_center"), std::string::npos);
+  EXPECT_NE(message("roi_start: [0, 0], roi_center: [1, 1]").find("expected"), std::string::npos);
 }
 
 TEST(IntensityTransforms, PercentilesBeyondAMillionValuesEqualMonai) {

@@ -1,0 +1,118 @@
+// MeanEnsembled, VoteEnsembled: what several predictions say together. Source: monai.transforms,
+// the same names.
+#include <fmt/format.h>
+
+#include "data/transforms/per_key.h"
+
+namespace cytra::data {
+namespace {
+
+struct EnsembleOptions : KeyOptions {
+  std::string output_key;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("output_key", output_key, "key of the result", config::required);
+  }
+  /// (E,C,...). Throws: DataError for images of several sizes.
+  at::Tensor stacked(Sample& sample) const {
+    std::vector<at::Tensor> images;
+    for_each(sample, [&](const at::Tensor& image) {
+      if (!images.empty() && images[0].sizes() != image.sizes())
+        throw DataError("another size than the first key, expected the same");
+      images.push_back(image);
+      return image;
+    });
+    if (images.empty()) sample.at(keys.front());  // tells
+    return at::stack(images);
+  }
+  void put(Sample& sample, const at::Tensor& image) const { sample.tensors[output_key] = image; }
+};
+
+class MeanEnsembled final : public Transform {
+ public:
+  struct Options : EnsembleOptions {
+    std::vector<std::vector<double>> weights;
+    template <class V>
+    void visit(V& v) {
+      EnsembleOptions::visit(v);
+      v("weights",
+        weights,
+        "of each key, or of each key's channels: [[1, 2], [2, 1]]; null: equal");
+    }
+    void check() const {
+      for (const std::vector<double>& one : weights) {
+        if (one.empty() || one.size() != weights[0].size() || weights.size() != keys.size())
+          throw ConfigError("weights: expected one for each key, or equally many for its channels");
+      }
+    }
+  };
+  explicit MeanEnsembled(const Options& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override {
+    at::Tensor images = options_.stacked(sample);
+    if (!options_.weights.empty()) images = images * weights_for(images, sample.id);
+    options_.put(sample, images.mean(0));
+  }
+
+ private:
+  /// (E,1 or C,1,...), of mean 1.
+  at::Tensor weights_for(const at::Tensor& images, const std::string& id) const {
+    std::vector<at::Tensor> rows;
+    for (const std::vector<double>& one : options_.weights) rows.push_back(at::tensor(one));
+    at::Tensor weights = at::stack(rows).to(images.scalar_type());
+    if (weights.size(0) != images.size(0) ||
+        (weights.size(1) != 1 && weights.size(1) != images.size(1))) {
+      throw DataError(fmt::format("{}: {} images of {} channels, expected weights for each",
+                                  id,
+                                  images.size(0),
+                                  images.size(1)));
+    }
+    weights = weights / weights.mean(0, /*keepdim=*/true);
+    while (weights.dim() < images.dim()) weights = weights.unsqueeze(-1);
+    return weights;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, MeanEnsembled, "MeanEnsembled");
+
+class VoteEnsembled final : public Transform {
+ public:
+  struct Options : EnsembleOptions {
+    std::optional<int64_t> num_classes;
+    template <class V>
+    void visit(V& v) {
+      EnsembleOptions::visit(v);
+      v("num_classes",
+        num_classes,
+        "of class numbers, of which the most frequent, of equal ones the least, wins; null: the "
+        "images are masks",
+        1,
+        65536);
+    }
+  };
+  explicit VoteEnsembled(const Options& options) : options_(options) {}
+  void apply(Sample& sample, Rng&) const override {
+    const at::Tensor images = options_.stacked(sample);
+    options_.put(sample, options_.num_classes ? most_frequent(images) : images.mean(0).round());
+  }
+
+ private:
+  at::Tensor most_frequent(const at::Tensor& images) const {
+    if (images.size(1) > 1)
+      throw DataError(
+          "VoteEnsembled: several channels, expected one of class numbers, or masks "
+          "and no num_classes");
+    at::Tensor winner = at::zeros_like(images[0]), most = at::zeros_like(images[0]);
+    for (int64_t k = 0; k < *options_.num_classes; ++k) {
+      const at::Tensor votes = images.eq(k).sum(0).to(most.scalar_type());
+      winner.masked_fill_(votes.gt(most), static_cast<double>(k));
+      most = at::maximum(most, votes);
+    }
+    return winner;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, VoteEnsembled, "VoteEnsembled");
+
+}  // namespace
+}  // namespace cytra::data
