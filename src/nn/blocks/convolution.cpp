@@ -10,17 +10,17 @@ namespace cytra::nn {
 namespace {
 
 struct LinearUpsampling final : Layer {
-  LinearUpsampling(Sizes scale, bool align_corners)
-      : scale_(std::move(scale)), align_corners_(align_corners) {}
+  LinearUpsampling(const Sizes& scale, bool align_corners)
+      : scale_(scale.begin(), scale.end()), align_corners_(align_corners) {}
   at::Tensor forward(const at::Tensor& x) override {
-    Sizes size = scale_;
-    for (std::size_t d = 0; d < size.size(); ++d) size[d] *= x.size(static_cast<int64_t>(d) + 2);
-    return size.size() == 2 ? at::upsample_bilinear2d(x, size, align_corners_)
-                            : at::upsample_trilinear3d(x, size, align_corners_);
+    const at::ArrayRef<double> scale(scale_);  // not a size: a trace takes other images
+    return scale_.size() == 2
+               ? at::upsample_bilinear2d(x, at::OptionalIntArrayRef(), align_corners_, scale)
+               : at::upsample_trilinear3d(x, at::OptionalIntArrayRef(), align_corners_, scale);
   }
 
  private:
-  Sizes scale_;
+  std::vector<double> scale_;
   bool align_corners_;
 };
 
