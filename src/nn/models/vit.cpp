@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "config/registry.h"
 #include "nn/model.h"
 

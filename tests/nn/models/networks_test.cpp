@@ -21,6 +21,7 @@ class Networks : public ::testing::TestWithParam<std::string> {
     model = make<nn::Model>(golden.at("model"));
     model->train(golden.get<std::string>("mode") == "train");
     image = test::pattern(golden.get<std::vector<int64_t>>("image"), kImage).to(at::kFloat);
+    at::manual_seed(0);  // of random masks
   }
   void expect_equal(const at::Tensor& output, const config::Node& expected) const {
     ASSERT_EQ(output.sizes().vec(), expected.get<std::vector<int64_t>>("shape"));

@@ -1,0 +1,95 @@
+// MAE (arXiv:2111.06377): a transformer that sees some patches of an image and makes the others.
+// Arguments, parameter names and outputs follow cyto_dl.nn.vits.MAE.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/blocks/masked_autoencoder.h"
+#include "nn/model.h"
+
+namespace cytra::nn {
+namespace {
+
+class MAE final : public Model {
+ public:
+  struct Options : ModelOptions, MaeOptions, MaeDecoderOptions {
+    int64_t emb_dim = 768, encoder_layer = 12, encoder_head = 8;
+    double mask_ratio = 0.75;
+    bool learnable_pos_embedding = true;
+    template <class V>
+    void visit(V& v) {
+      MaeOptions::visit(v);
+      v("emb_dim", emb_dim, "features of a token in the encoder", 1, 1e5);
+      v("encoder_layer", encoder_layer, "transformer blocks of the encoder", 1, 1000);
+      v("encoder_head", encoder_head, "heads of its attention; they share emb_dim", 1, 1e4);
+      MaeDecoderOptions::visit(v);
+      v("mask_ratio", mask_ratio, "share of patches that are hidden", 0, 1);
+      v("learnable_pos_embedding",
+        learnable_pos_embedding,
+        "the decoder learns what tells a token its place; false: sines and cosines");
+      ModelOptions::visit(v);
+    }
+    void check() {
+      MaeOptions::check();
+      MaeDecoderOptions::check();
+      const int64_t patches = product(*num_patches);
+      const int64_t visible = UnitMask::draw(1, patches, mask_ratio, false, at::kCPU).visible;
+      if (visible < 1 || visible + 1 >= patches) {
+        throw ConfigError(fmt::format(
+            "mask_ratio={}: {} of {} patches are visible, expected at least one of each",
+            mask_ratio,
+            visible,
+            patches));
+      }
+    }
+  };
+  explicit MAE(const Options& options)
+      : Model(options),
+        options_(options),
+        encoder_(register_module(
+            "_encoder",
+            std::make_shared<MaeEncoder>(options,
+                                         options.emb_dim,
+                                         options.encoder_layer,
+                                         options.encoder_head,
+                                         options.use_crossmae ? options.decoder_layer : 0))),
+        decoder_(register_module("_decoder",
+                                 std::make_shared<MaeDecoder>(options,
+                                                              *options.num_patches,
+                                                              options.patch_size,
+                                                              options.emb_dim,
+                                                              options.input_channels,
+                                                              options.use_crossmae,
+                                                              options.learnable_pos_embedding))) {}
+
+  /// (N,C,[D,]H,W) -> the reconstruction
+  at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
+  /// The reconstruction, and the mask (N,1,[D,]H,W): 1 for what was hidden. In evaluation the mask
+  /// is always the same, and what was seen is the image's own.
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    const Sizes& grid = *options_.num_patches;
+    const UnitMask mask = UnitMask::draw(
+        image.size(0), product(grid), options_.mask_ratio, is_training(), image.device());
+    const bool recompute = settings.gradient_checkpointing;
+    at::Tensor tokens = call(*encoder_, image, &mask, recompute);
+    if (tokens.dim() == 4) tokens = tokens[0];  // as the original: its decoder takes the first sum
+    const at::Tensor made = call(*decoder_, tokens, mask, recompute);
+    const at::Tensor hidden = mask.hidden(grid, options_.patch_size);
+    return {is_training() ? made : at::where(hidden, made, image), hidden.to(made.scalar_type())};
+  }
+  std::vector<int64_t> divisor() const override { return Sizes(options_.patch_size.size(), 1); }
+  std::vector<int64_t> fixed_size() const override { return *options_.img_size; }
+  int64_t in_channels() const override { return options_.input_channels; }
+  int64_t out_channels() const override { return options_.input_channels; }
+  int64_t spatial_dims() const override { return options_.spatial_dims; }
+
+ private:
+  Options options_;
+  std::shared_ptr<MaeEncoder> encoder_;
+  std::shared_ptr<MaeDecoder> decoder_;
+};
+CYTRA_REGISTER(Model, MAE, "MAE");
+
+}  // namespace
+}  // namespace cytra::nn
