@@ -33,7 +33,9 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   LoadedModel loaded;
   loaded.path = path;
   loaded.config = config ? config::load_run_config(*config, true) : nn::checkpoint_config(path);
-  const config::Node& model = loaded.config.at("task.model");
+  config::Node model = loaded.config.at("task.model");
+  // What the training began with need not be there any more: its weights are in the checkpoint.
+  if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
   loaded.network = make<nn::Model>(model);
   nn::load_weights(path, *loaded.network, true);
   expect_finite_weights(*loaded.network, path);

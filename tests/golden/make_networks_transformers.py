@@ -7,7 +7,7 @@ import types
 import unittest.mock
 
 import torch
-from monai.networks.nets import ViT
+from monai.networks.nets import UNETR, SwinUNETR, ViT
 from network_golden import write
 
 
@@ -80,3 +80,56 @@ mae("mae_2d", 2, context_pixels=1)
 mae("mae_3d", 3)
 mae("mae_cross_2d", 2, use_crossmae=True)
 mae("mae_cross_3d", 3, use_crossmae=True, mask_ratio=0.5, context_pixels=2)
+
+
+def unetr(name, shape, **more):
+    options = dict(spatial_dims=len(shape), in_channels=1, out_channels=2, img_size=shape, feature_size=2, hidden_size=6,
+                   mlp_dim=8, num_heads=2, **more)
+    write(name, UNETR(**options), {"_target_": "UNETR", **options}, [2, 1] + shape, "monai.networks.nets.UNETR")
+
+
+unetr("unetr_2d", [32, 48])
+unetr("unetr_3d", [16, 16, 32], conv_block=False, res_block=False, norm_name="batch", proj_type="perceptron")
+
+
+def swin_unetr(name, shape, **more):
+    options = dict(spatial_dims=len(shape), in_channels=1, out_channels=2, feature_size=12, num_heads=[2, 3, 4, 6], **more)
+    write(name, SwinUNETR(**options), {"_target_": "SwinUNETR", **options}, [2, 1] + shape, "monai.networks.nets.SwinUNETR")
+
+
+GROUPS = ["group", {"num_groups": 3}]  # an instance norm of a few voxels is noise
+swin_unetr("swin_unetr_2d", [64, 64], depths=[2, 2, 1, 1], window_size=5, patch_norm=True)
+swin_unetr("swin_unetr_v2_2d", [32, 64], depths=[2, 1, 1, 1], window_size=[4, 7], use_v2=True, normalize=False, qkv_bias=False,
+           norm_name=GROUPS)
+swin_unetr("swin_unetr_3d", [32, 32, 32], depths=[2, 1, 1, 1], window_size=[3, 4, 5], mlp_ratio=1.0, norm_name=GROUPS)
+swin_unetr("swin_unetr_mergingv2_3d", [32, 32, 32], depths=[1, 1, 1, 1], window_size=3, mlp_ratio=1.0, downsample="mergingv2",
+           norm_name=GROUPS)
+
+
+def seg_vit(name, dims, patch, layers, weights):
+    """Its encoder's options have other names."""
+    options = dict(spatial_dims=dims, num_patches=[3, 2, 2][:dims], patch_size=[patch] * dims, emb_dim=8, out_channels=2,
+                   n_decoder_filters=64, freeze_encoder=False)
+    encoder = dict(num_layer=layers, num_head=2, input_channels=2, n_intermediate_weights=weights)
+    ours = dict(encoder_layer=layers, encoder_head=2, input_channels=2, n_intermediate_weights=weights)
+    write(name, vits.Seg_ViT(**options, **encoder, upsample_factor=[1.0] * dims), {"_target_": "Seg_ViT", **options, **ours},
+          [2, 2] + [n * patch for n in options["num_patches"]], "cyto_dl.nn.vits.Seg_ViT")
+
+
+seg_vit("seg_vit_2d", 2, 8, 2, 3)
+seg_vit("seg_vit_3d", 3, 4, 1, -1)
+
+
+def hiera_mae(name, dims, **more):
+    options = dict(spatial_dims=dims, num_patches=[8, 4, 4][:dims], num_mask_units=[2, 2, 2][:dims], patch_size=[1, 2, 2][:dims],
+                   emb_dim=4, decoder_layer=1, decoder_head=2, decoder_dim=6, mask_ratio=0.5, **more)
+    shape = [2, 1] + [n * p for n, p in zip(options["num_patches"], options["patch_size"])]
+    stages = [dict(repeat=1, q_stride=[2, 1, 1][:dims], num_heads=1), dict(repeat=2, q_stride=[1, 2, 1][:dims], num_heads=2),
+              dict(repeat=1, num_heads=4, self_attention=True)]
+    network = vits.HieraMAE(architecture=[dict(stage) for stage in stages], **options)
+    write(name, network, {"_target_": "HieraMAE", "architecture": stages, **options}, shape, "cyto_dl.nn.vits.mae.HieraMAE",
+          run=masked)
+
+
+hiera_mae("hiera_mae_2d", 2, context_pixels=1)
+hiera_mae("hiera_mae_3d", 3, use_crossmae=True)

@@ -92,13 +92,10 @@ at::Tensor wave_positions(const Sizes& grid, int64_t features) {
 }
 
 void MaeOptions::check() {
-  const auto complete = [this](Sizes& sizes, const char* key, int64_t least) {
-    sizes = per_dimension(sizes, spatial_dims, key, least);
-  };
-  complete(patch_size, "patch_size", 1);
-  complete(context_pixels, "context_pixels", 0);
-  if (num_patches) complete(*num_patches, "num_patches", 1);
-  if (img_size) complete(*img_size, "img_size", 1);
+  patch_size = per_dimension(patch_size, spatial_dims, "patch_size");
+  if (num_patches) num_patches = per_dimension(*num_patches, spatial_dims, "num_patches");
+  if (img_size) img_size = per_dimension(*img_size, spatial_dims, "img_size");
+  context_pixels.resize(patch_size.size(), context_pixels.at(0));
   if (!img_size && !num_patches)
     throw ConfigError("img_size: expected the image's sides, or num_patches");
   Sizes sides, patches;
@@ -122,14 +119,11 @@ struct MaeEncoder::Patchify : torch::nn::Module {
   Patchify(const MaeOptions& options, int64_t features)
       : grid_(*options.num_patches),
         patch_size_(options.patch_size),
-        has_context_(product(options.context_pixels) > 0),
+        has_context_(Sizes(patch_size_.size(), 0) != options.context_pixels),
         positions_(register_embedding(*this, "pos_embedding", {product(grid_), 1, features})) {
-    Sizes kernel = patch_size_;
-    for (std::size_t d = 0; d < kernel.size(); ++d) kernel[d] += 2 * options.context_pixels[d];
     conv_ = register_module(
         "conv",
-        std::make_shared<PatchConvolution>(
-            options.input_channels, features, kernel, patch_size_, options.context_pixels));
+        patch_convolution(options.input_channels, features, patch_size_, options.context_pixels));
   }
   at::Tensor forward(const at::Tensor& image, const UnitMask* mask) {
     // A patch without context sees nothing of hidden ones.
@@ -145,7 +139,7 @@ struct MaeEncoder::Patchify : torch::nn::Module {
   Sizes grid_, patch_size_;
   bool has_context_;
   at::Tensor positions_;
-  std::shared_ptr<PatchConvolution> conv_;
+  std::shared_ptr<Conv> conv_;
 };
 
 /// Weighted sums of normalised tokens, as many as `sums`: L times (N,T,E) -> (S,N,T,E).

@@ -38,7 +38,11 @@ struct MaeOptions {
     v("img_size", img_size, "sides of the image, the only ones it takes; null: by num_patches");
     v("num_patches", num_patches, "patches per dimension; null: img_size / patch_size");
     v("patch_size", patch_size, "sides of a patch, each a token; one number or one each");
-    v("context_pixels", context_pixels, "voxels around a patch that its embedding sees, too");
+    v("context_pixels",
+      context_pixels,
+      "voxels around a patch that its embedding sees, too",
+      0,
+      1000);
     v("input_channels", input_channels, "image channels C", 1, 1e5);
   }
   /// Gives all of them one number per dimension. Throws: ConfigError for sizes that do not fit.

@@ -2,26 +2,13 @@
 // those of monai.networks.blocks.TransformerBlock and timm's Block.
 #include "nn/blocks/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/nn/init.h>
-
-#include "base/error.h"
 
 namespace cytra::nn {
 namespace {
-
-/// As torch.nn.Linear and torch.nn.Conv begin.
-void begin_uniform(at::Tensor& weight, at::Tensor& bias) {
-  const double bound =
-      1 / std::sqrt(static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0)));
-  torch::nn::init::uniform_(weight, -bound, bound);
-  if (bias.defined()) torch::nn::init::uniform_(bias, -bound, bound);
-}
 
 at::Tensor dropped(const at::Tensor& x, double share, bool is_training) {
   return share > 0 ? at::dropout(x, share, is_training) : x;
@@ -32,7 +19,9 @@ at::Tensor dropped(const at::Tensor& x, double share, bool is_training) {
 Linear::Linear(int64_t in, int64_t out, bool has_bias)
     : weight(register_parameter("weight", at::empty({out, in}))) {
   if (has_bias) bias = register_parameter("bias", at::empty({out}));
-  begin_uniform(weight, bias);
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  torch::nn::init::uniform_(weight, -bound, bound);
+  if (has_bias) torch::nn::init::uniform_(bias, -bound, bound);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
@@ -48,23 +37,11 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, epsilon_);
 }
 
-PatchConvolution::PatchConvolution(int64_t in,
-                                   int64_t out,
-                                   const Sizes& kernel,
-                                   const Sizes& stride,
-                                   const Sizes& padding,
-                                   bool has_bias)
-    : stride_(stride), padding_(padding) {
-  Sizes shape{out, in};
-  shape.insert(shape.end(), kernel.begin(), kernel.end());
-  weight = register_parameter("weight", at::empty(shape));
-  if (has_bias) bias = register_parameter("bias", at::empty({out}));
-  begin_uniform(weight, bias);
-}
-
-at::Tensor PatchConvolution::forward(const at::Tensor& x) const {
-  return stride_.size() == 2 ? at::conv2d(x, weight, bias, stride_, padding_)
-                             : at::conv3d(x, weight, bias, stride_, padding_);
+std::shared_ptr<Conv> patch_convolution(
+    int64_t in, int64_t out, const Sizes& patch, const Sizes& context, bool has_bias) {
+  ConvOptions options{patch, patch, has_bias, false, context};
+  for (std::size_t d = 0; d < patch.size(); ++d) options.kernel[d] += 2 * context[d];
+  return std::make_shared<Conv>(in, out, options);
 }
 
 at::Tensor split_heads(const at::Tensor& tokens, int64_t heads) {
@@ -129,21 +106,6 @@ at::Tensor register_embedding(torch::nn::Module& owner, const char* name, const 
   at::Tensor values = owner.register_parameter(name, at::empty(shape));
   torch::nn::init::normal_(values, 0, 0.02);
   return values;
-}
-
-Sizes per_dimension(const Sizes& given, int64_t dims, const std::string& key, int64_t least) {
-  Sizes sizes = given;
-  if (sizes.size() == 1) sizes.resize(static_cast<std::size_t>(dims), sizes[0]);
-  if (static_cast<int64_t>(sizes.size()) == dims &&
-      *std::min_element(sizes.begin(), sizes.end()) >= least)
-    return sizes;
-  throw ConfigError(
-      fmt::format("{}: [{}]: expected one number for all of {} dimensions or one for "
-                  "each, from {} on",
-                  key,
-                  fmt::join(given, ", "),
-                  dims,
-                  least));
 }
 
 }  // namespace cytra::nn

@@ -1,11 +1,10 @@
 #pragma once
 // What transformers are made of. Tokens are (N,T,E): images, tokens, features. Parameters are named
 // and begin as in torch.nn, MONAI's TransformerBlock and timm's Block.
+#include "nn/blocks/layers.h"
 #include "nn/recompute.h"
 
 namespace cytra::nn {
-
-using Sizes = std::vector<int64_t>;
 
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out, bool has_bias = true);
@@ -22,20 +21,10 @@ struct LayerNorm : torch::nn::Module {
   double epsilon_;
 };
 
-/// A convolution by windows of `kernel` that lie `stride` apart: (N,C,[D,]H,W) -> (N,E,...).
-struct PatchConvolution : torch::nn::Module {
-  PatchConvolution(int64_t in,
-                   int64_t out,
-                   const Sizes& kernel,
-                   const Sizes& stride,
-                   const Sizes& padding,
-                   bool has_bias = true);
-  at::Tensor forward(const at::Tensor& x) const;
-  at::Tensor weight, bias;
-
- private:
-  Sizes stride_, padding_;
-};
+/// A convolution by windows that lie side by side, patches: (N,C,[D,]H,W) -> (N,E,...). They may
+/// reach over their neighbours by `context`.
+std::shared_ptr<Conv> patch_convolution(
+    int64_t in, int64_t out, const Sizes& patch, const Sizes& context, bool has_bias = true);
 
 /// How a library calls a block's parts, and the epsilon of its norms.
 struct BlockStyle {
@@ -101,9 +90,5 @@ auto register_list(torch::nn::Module& owner, const char* name, int64_t count, co
 
 /// A parameter whose values begin normal, with deviation 0.02.
 at::Tensor register_embedding(torch::nn::Module& owner, const char* name, const Sizes& shape);
-
-/// One number for all dimensions, or one for each. Throws: ConfigError naming `key` for others, and
-/// for numbers below `least`.
-Sizes per_dimension(const Sizes& given, int64_t dims, const std::string& key, int64_t least = 1);
 
 }  // namespace cytra::nn

@@ -66,10 +66,9 @@ struct VitEncoder::PatchEmbedding : torch::nn::Module {
     for (std::size_t d = 0; d < patch.size(); ++d) grid.push_back(options.img_size[d] / patch[d]);
     const int64_t features = options.hidden_size;
     if (options.proj_type == "conv") {
-      conv_ =
-          register_module("patch_embeddings",
-                          std::make_shared<PatchConvolution>(
-                              options.in_channels, features, patch, patch, Sizes(patch.size(), 0)));
+      conv_ = register_module(
+          "patch_embeddings",
+          patch_convolution(options.in_channels, features, patch, Sizes(patch.size(), 0)));
     } else {
       const int64_t values =
           std::accumulate(patch.begin(), patch.end(), options.in_channels, std::multiplies<>());
@@ -106,7 +105,7 @@ struct VitEncoder::PatchEmbedding : torch::nn::Module {
   }
   Sizes patch_;
   double dropout_;
-  std::shared_ptr<PatchConvolution> conv_;
+  std::shared_ptr<Conv> conv_;
   std::shared_ptr<Linear> linear_;
   at::Tensor positions_;
 };
