@@ -14,8 +14,8 @@ namespace cytra::ops {
 at::Tensor masks_to_flows(const at::Tensor& labels);
 
 /// Labels of a network's flows: voxels follow them, and where many meet is an object. Arguments and
-/// defaults as cellpose's eval(). The whole image at once: beyond its values 4 bytes for a voxel,
-/// and 12 (2D) or 16 for one of the foreground.
+/// defaults as cellpose's eval(). The whole image at once: beyond its values some 60 bytes for a
+/// voxel.
 struct FlowsToLabels {
   int64_t niter = 200, min_size = 15;
   double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;

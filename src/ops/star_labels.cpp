@@ -29,7 +29,7 @@ class Canvas {
  public:
   Canvas(const std::array<int64_t, 3>& size, const Rays& rays) : size_(size), rays_(rays) {}
 
-  /// The shape's voxels whose centres are inside. `scratch` is reused.
+  /// The shape's voxels: those whose centres are inside.
   std::vector<Span> draw(int64_t voxel, const float* distances, int64_t stride) const {
     const Corner centre{static_cast<double>(voxel / (size_[1] * size_[2])),
                         static_cast<double>(voxel / size_[2] % size_[1]),
