@@ -23,10 +23,10 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kChunk = 64 * cpu::kClassTile;  // voxels of one task: their sums are one number
 
-/// Rows of images (N,C,[D,]H,W), read and written a tile of voxels at a time, whatever their
+/// ClassRows of images (N,C,[D,]H,W), read and written a tile of voxels at a time, whatever their
 /// layout.
-struct Rows {
-  explicit Rows(const at::Tensor& images)
+struct ClassRows {
+  explicit ClassRows(const at::Tensor& images)
       : channels(images.size(1)),
         voxels(images.numel() / std::max<int64_t>(images.size(0) * channels, 1)),
         is_last(!images.is_contiguous()) {}
@@ -54,7 +54,7 @@ struct Rows {
   }
 };
 
-struct Inputs {
+struct ClassInputs {
   at::Tensor logits, target, mask;
   bool is_exclusive, squared;
 };
@@ -62,8 +62,8 @@ struct Inputs {
 /// f(image, chunk, voxel, count, tile) for each tile; the chunks of an image in any order, the
 /// tiles of one after each other.
 template <class F>
-void for_each_class_tile(const Inputs& in, F f) {
-  const Rows logits(in.logits), target(in.target);
+void for_each_class_tile(const ClassInputs& in, F f) {
+  const ClassRows logits(in.logits), target(in.target);
   const float* const z = in.logits.const_data_ptr<float>();
   const float* const t = in.target.const_data_ptr<float>();
   const float* const m = in.mask.defined() ? in.mask.const_data_ptr<float>() : nullptr;
@@ -91,7 +91,7 @@ void for_each_class_tile(const Inputs& in, F f) {
 }
 
 /// (N,3K+1): both, prediction, truth, cross-entropy.
-at::Tensor sums_of(const Inputs& in) {
+at::Tensor sums_of(const ClassInputs& in) {
   const int64_t images = in.logits.size(0), classes = in.logits.size(1), width = 3 * classes + 1;
   const int64_t voxels = in.logits.numel() / std::max<int64_t>(images * classes, 1);
   const int64_t chunks = (voxels + kChunk - 1) / kChunk;
@@ -104,7 +104,7 @@ at::Tensor sums_of(const Inputs& in) {
   return of_chunks.sum(1);
 }
 
-void check_numbers(const Inputs& in, const at::Tensor& truth) {
+void check_numbers(const ClassInputs& in, const at::Tensor& truth) {
   const double found = truth.sum().item<double>();
   const double expected = in.mask.defined() ? in.mask.sum(at::kDouble).item<double>()
                                             : static_cast<double>(in.target.numel());
@@ -121,7 +121,7 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
                                const std::optional<at::Tensor>& mask,
                                bool is_exclusive,
                                bool squared) {
-    const Inputs in{logits, target, mask.value_or(at::Tensor()), is_exclusive, squared};
+    const ClassInputs in{logits, target, mask.value_or(at::Tensor()), is_exclusive, squared};
     const int64_t classes = logits.size(1);
     const std::vector<at::Tensor> sums =
         sums_of(in).split_with_sizes({classes, classes, classes, 1}, 1);
@@ -139,15 +139,15 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     if (at::GradMode::is_enabled()) throw std::logic_error("class_sums has no second derivative");
     const variable_list saved = context->get_saved_variables();
-    const Inputs in{saved[0],
-                    saved[1],
-                    saved[2],
-                    context->saved_data["is_exclusive"].toBool(),
-                    context->saved_data["squared"].toBool()};
+    const ClassInputs in{saved[0],
+                         saved[1],
+                         saved[2],
+                         context->saved_data["is_exclusive"].toBool(),
+                         context->saved_data["squared"].toBool()};
     const at::Tensor both = grads[0].contiguous(), prediction = grads[1].contiguous(),
                      cross_entropy = grads[3].contiguous();
     at::Tensor result = at::empty_like(in.logits);
-    const Rows rows(result);
+    const ClassRows rows(result);
     float* const to = result.mutable_data_ptr<float>();
     const int64_t classes = rows.channels;
     for_each_class_tile(
@@ -162,7 +162,7 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
   }
 };
 
-bool is_dense(const at::Tensor& images) {
+bool is_dense_image(const at::Tensor& images) {
   return images.is_contiguous() ||
          images.is_contiguous(images.dim() == 4 ? at::MemoryFormat::ChannelsLast
                                                 : at::MemoryFormat::ChannelsLast3d);
@@ -178,7 +178,7 @@ bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at
     return fits(t) && t.size(0) == logits.size(0) && t.sizes().slice(2) == logits.sizes().slice(2);
   };
   return (logits.dim() == 4 || logits.dim() == 5) && logits.numel() > 0 && fits(logits) &&
-         is_dense(logits) && matches(target) && !target.requires_grad() &&
+         is_dense_image(logits) && matches(target) && !target.requires_grad() &&
          (!mask.defined() || matches(mask)) && !torch::jit::tracer::isTracing();
 }
 

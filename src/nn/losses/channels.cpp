@@ -8,14 +8,10 @@
 
 namespace cytra::nn {
 
-at::Tensor ReducedOptions::reduced(const at::Tensor& values) const {
-  return reduction == "mean" ? values.mean() : values.sum();
-}
-
 at::Tensor ReducedOptions::reduced(const at::Tensor& values, const at::Tensor& mask) const {
-  if (!mask.defined()) return reduced(values);
-  const at::Tensor sum = (values * mask).sum();
-  return reduction == "mean" ? sum / mask.expand_as(values).sum().clamp_min(1) : sum;
+  const at::Tensor counted = mask.defined() ? values * mask : values;
+  if (reduction == "sum") return counted.sum();
+  return mask.defined() ? counted.sum() / mask.expand_as(values).sum().clamp_min(1) : values.mean();
 }
 
 void ChannelOptions::check() const {

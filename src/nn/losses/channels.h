@@ -15,10 +15,9 @@ struct ReducedOptions : LossOptions {
     v("reduction", reduction, "of all values to one", {"mean", "sum"});
     LossOptions::visit(v);
   }
-  /// The mean or the sum of values that all count.
-  at::Tensor reduced(const at::Tensor& values) const;
-  /// The same where `mask` is not 0; its channels and images repeat. The mean of none is 0.
-  at::Tensor reduced(const at::Tensor& values, const at::Tensor& mask) const;
+  /// The mean or the sum of the values where `mask` is not 0; its channels and images repeat. The
+  /// mean of none is 0. Without a mask all count.
+  at::Tensor reduced(const at::Tensor& values, const at::Tensor& mask = {}) const;
 };
 
 /// (N,K,[D,]H,W) both, in the type of the logits.
