@@ -114,7 +114,7 @@ struct Predictor::State {
         finish(decoder->finish(form, options.threshold)),
         steps(decoder->steps(form)),
         x_key(model.config.get<std::string>("task.x_key")),
-        y_key(model.config.get<std::string>("task.y_key")),
+        y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
         transforms(transforms_of(model.config, options.inference_args),
                    options.with_target ? "" : y_key) {
     expect_no_turns(options.tta);

