@@ -6,6 +6,7 @@
 #include "config/registry.h"
 #include "metrics/metric.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -122,6 +123,39 @@ TEST_P(EveryMetric, HonoursTheMask) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Inputs, EveryMetric, testing::Values("masks", "objects", "values"));
+
+TEST(Metrics, MeasureInMicrometresWhereTheyAreKnown) {
+  at::Tensor truth = at::zeros({1, 1, 8, 8}, at::kBool), prediction = truth.clone();
+  truth[0][0][2][2] = true;
+  prediction[0][0][2][5] = true;
+  const auto hd = make<Metric>("{_target_: HausdorffDistanceMetric}");
+  const auto distance = [&](const std::vector<std::vector<double>>& spacing_um) {
+    hd->reset();
+    hd->update({prediction, truth, {}, spacing_um});
+    return hd->compute().at("hd100");
+  };
+  EXPECT_DOUBLE_EQ(distance({}), 3);
+  EXPECT_DOUBLE_EQ(distance({{2, 0.5}}), 1.5);
+  EXPECT_DOUBLE_EQ(distance({{0, 0.5}}), 3);
+}
+
+TEST(Metrics, SayWhatDoesNotFit) {
+  const auto made = [](const std::string& text) {
+    return message_of<ConfigError>([&] { make<Metric>(text); });
+  };
+  EXPECT_NE(
+      made("{_target_: ConfusionMatrixMetric, metric_name: sensitivty}").find("'sensitivity'"),
+      std::string::npos);
+  EXPECT_NE(made("{_target_: SurfaceDiceMetric}").find("class_thresholds"), std::string::npos);
+  const at::Tensor small = at::rand({1, 1, 4, 20}), objects = at::ones({1, 2, 4, 4});
+  const auto updated = [](const std::string& name, const at::Tensor& image) {
+    return message_of<DataError>([&] {
+      make<Metric>("{_target_: " + name + "}")->update({image, image});
+    });
+  };
+  EXPECT_NE(updated("SSIMMetric", small).find("win_size"), std::string::npos);
+  EXPECT_NE(updated("ObjectF1", objects).find("(N,1,[D,]H,W)"), std::string::npos);
+}
 
 TEST(Metrics, CountsNothingBeforeTheFirstImage) {
   for (const std::string& name : Registry<Metric>::instance().names()) {

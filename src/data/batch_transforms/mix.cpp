@@ -1,7 +1,7 @@
-// MixUpd and CutMixd: samples of a batch mixed with each other. Source:
-// monai.transforms.{MixUpd, CutMixd}; Zhang et al. 2018, Yun et al. 2019. Each sample draws its own
-// weight and box (MONAI: one corner for the whole batch), and never meets itself in a batch of two
-// or more.
+// MixUpd and CutMixd: samples of a batch mixed with each other; CutOutd: boxes of 0. Source:
+// monai.transforms, the same names; Zhang et al. 2018, Yun et al. 2019, DeVries & Taylor 2017. Each
+// sample draws its own weight and box (MONAI: one corner for the whole batch), and never meets
+// itself in a batch of two or more.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -59,18 +59,19 @@ struct MixOptions {
     v("allow_missing_keys", allow_missing_keys, "skip a key the batch does not have");
     v("batch_size", config::Unused{}, "the batch has its size");
   }
-  /// image = mixed(image, partner's image) for each key.
+  /// images = changed(images) for each key.
   template <class F>
-  void for_each(Batch& batch, const std::vector<int64_t>& partners, const F& mixed) const {
-    const at::Tensor host = at::tensor(partners, at::kLong);
+  void for_each(Batch& batch, const F& changed) const {
     for (const std::string& key : keys) {
       if (allow_missing_keys && batch.tensors.count(key) == 0) continue;
-      const at::Tensor images = batch.at(key).to(at::kFloat);
-      const at::Tensor index = to_device(host, images.device());
-      batch.tensors[key] = mixed(images, images.index_select(0, index));
+      batch.tensors[key] = changed(batch.at(key).to(at::kFloat));
     }
   }
 };
+
+at::Tensor of_partners(const at::Tensor& images, const std::vector<int64_t>& partners) {
+  return images.index_select(0, to_device(at::tensor(partners, at::kLong), images.device()));
+}
 
 class MixUpd final : public BatchTransform {
  public:
@@ -79,16 +80,51 @@ class MixUpd final : public BatchTransform {
   void apply(Batch& batch, std::vector<Rng>& rngs) const override {
     std::vector<double> weights;
     for (Rng& rng : rngs) weights.push_back(draw_beta(rng, options_.alpha));
-    options_.for_each(
-        batch, draw_partners(rngs), [&](const at::Tensor& images, const at::Tensor& others) {
-          return at::lerp(others, images, per_sample(weights, images).expand_as(images));
-        });
+    const std::vector<int64_t> partners = draw_partners(rngs);
+    options_.for_each(batch, [&](const at::Tensor& images) {
+      return at::lerp(
+          of_partners(images, partners), images, per_sample(weights, images).expand_as(images));
+    });
   }
 
  private:
   Options options_;
 };
 CYTRA_REGISTER(BatchTransform, MixUpd, "MixUpd");
+
+/// A box in each image, as parts of its size; what reaches beyond the image is cut off.
+class RandomBoxes {
+ public:
+  RandomBoxes(std::vector<Rng>& rngs, double alpha) {
+    for (Rng& rng : rngs) {
+      sides_.push_back(std::sqrt(1 - draw_beta(rng, alpha)));
+      corners_.push_back({rng.uniform(), rng.uniform(), rng.uniform()});
+    }
+  }
+  /// Which voxels are inside, to be broadcast with the images (N,C,[D,]H,W).
+  at::Tensor inside(const at::Tensor& images) const {
+    at::Tensor inside;
+    for (int64_t d = 2; d < images.dim(); ++d) {
+      const auto n = static_cast<double>(images.size(d));
+      std::vector<double> first, end;
+      for (std::size_t i = 0; i < sides_.size(); ++i) {
+        first.push_back(std::floor(corners_[i][static_cast<std::size_t>(d - 2)] * n));
+        end.push_back(std::ceil(first.back() + n * sides_[i]));
+      }
+      std::vector<int64_t> shape(static_cast<std::size_t>(images.dim()), 1);
+      shape[static_cast<std::size_t>(d)] = images.size(d);
+      const at::Tensor voxel = at::arange(images.size(d), images.options()).reshape(shape);
+      const at::Tensor here =
+          voxel.ge(per_sample(first, images)).logical_and_(voxel.lt(per_sample(end, images)));
+      inside = inside.defined() ? inside.logical_and(here) : here;
+    }
+    return inside;
+  }
+
+ private:
+  std::vector<double> sides_;
+  std::vector<std::array<double, 3>> corners_;
+};
 
 class CutMixd final : public BatchTransform {
  public:
@@ -104,38 +140,34 @@ class CutMixd final : public BatchTransform {
   explicit CutMixd(const Options& options) : options_(options) {}
 
   void apply(Batch& batch, std::vector<Rng>& rngs) const override {
-    // A corner and sides, as parts of the image's.
-    std::vector<double> sides;
-    std::vector<std::array<double, 3>> corners;
-    for (Rng& rng : rngs) {
-      sides.push_back(std::sqrt(1 - draw_beta(rng, options_.alpha)));
-      corners.push_back({rng.uniform(), rng.uniform(), rng.uniform()});
-    }
-    options_.for_each(
-        batch, draw_partners(rngs), [&](const at::Tensor& images, const at::Tensor& others) {
-          at::Tensor inside;
-          for (int64_t d = 2; d < images.dim(); ++d) {
-            const auto n = static_cast<double>(images.size(d));
-            std::vector<double> first, end;
-            for (std::size_t i = 0; i < sides.size(); ++i) {
-              first.push_back(std::floor(corners[i][static_cast<std::size_t>(d - 2)] * n));
-              end.push_back(std::ceil(first.back() + n * sides[i]));
-            }
-            std::vector<int64_t> shape(static_cast<std::size_t>(images.dim()), 1);
-            shape[static_cast<std::size_t>(d)] = images.size(d);
-            const at::Tensor voxel = at::arange(images.size(d), images.options()).reshape(shape);
-            const at::Tensor here =
-                voxel.ge(per_sample(first, images)).logical_and_(voxel.lt(per_sample(end, images)));
-            inside = inside.defined() ? inside.logical_and(here) : here;
-          }
-          return at::where(inside, others, images);
-        });
+    const RandomBoxes boxes(rngs, options_.alpha);
+    const std::vector<int64_t> partners = draw_partners(rngs);
+    options_.for_each(batch, [&](const at::Tensor& images) {
+      return at::where(boxes.inside(images), of_partners(images, partners), images);
+    });
   }
 
  private:
   Options options_;
 };
 CYTRA_REGISTER(BatchTransform, CutMixd, "CutMixd");
+
+/// 0 inside of a box.
+class CutOutd final : public BatchTransform {
+ public:
+  using Options = MixOptions;
+  explicit CutOutd(const Options& options) : options_(options) {}
+  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
+    const RandomBoxes boxes(rngs, options_.alpha);
+    options_.for_each(batch, [&](const at::Tensor& images) {
+      return images.masked_fill(boxes.inside(images), 0);
+    });
+  }
+
+ private:
+  Options options_;
+};
+CYTRA_REGISTER(BatchTransform, CutOutd, "CutOutd");
 
 }  // namespace
 }  // namespace cytra::data

@@ -230,6 +230,26 @@ TEST(CutMixd, CutsOneBoxOutOfAllKeys) {
   EXPECT_GT(sizes.size(), 20U);
 }
 
+TEST(CutOutd, ClearsOneBoxInEachImage) {
+  const auto transform = make_in_braces<data::BatchTransform>("_target_: CutOutd, keys: image");
+  data::Batch batch = batch_of(kPlane);
+  std::set<int64_t> sizes;
+  for (uint64_t b = 0; b < 20; ++b) {
+    batch.tensors["image"] = at::ones({kSamples, 2, 13, 11});
+    std::vector<Rng> rngs;
+    for (uint64_t i = 0; i < kSamples; ++i) rngs.emplace_back(5, b, i);
+    transform->apply(batch, rngs);
+    for (const at::Tensor& image : batch.at("image").unbind(0)) {
+      EXPECT_TRUE(image[0].equal(image[1]));
+      const at::Tensor cleared = image[0].eq(0).nonzero();
+      if (cleared.size(0) == 0) continue;  // sides below a voxel
+      EXPECT_EQ(cleared.size(0), (cleared.amax(0) - cleared.amin(0) + 1).prod().item<int64_t>());
+      sizes.insert(cleared.size(0));
+    }
+  }
+  EXPECT_GT(sizes.size(), 10U);
+}
+
 TEST(BatchTransforms, SayWhatIsWrong) {
   EXPECT_THROW(
       make_in_braces<data::BatchTransform>("_target_: RandAffined, keys: image, spatial_size: 8"),
