@@ -134,7 +134,7 @@ struct Predictor::State {
     const c10::InferenceMode inference_mode;
     const auto first = [&](const at::Tensor& windows) { return model.forward(windows).at(0); };
     planner = {window_options(model.config, options.inference_args),
-               windows_grow(options.inference_args, model.config),
+               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
                measure_cost(first, at::zeros(shape, at::device(device))),
                model.divisor,
                &finish,
