@@ -1,5 +1,5 @@
 // InstanceTask: a number for each object, 2D and 3D. The network learns flows or stars
-// (instance_targets.h), which the decoder turns into labels.
+// (instances/targets.h), which the decoder turns into labels.
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@
 #include "metrics/metric.h"
 #include "nn/loss.h"
 #include "nn/model.h"
-#include "tasks/instance_targets.h"
+#include "tasks/instances/targets.h"
 #include "training/task.h"
 
 namespace cytra::tasks {

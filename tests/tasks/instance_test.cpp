@@ -12,7 +12,7 @@
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "ops/flows.h"
-#include "tasks/instance_targets.h"
+#include "tasks/instances/targets.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"
 

@@ -1,4 +1,5 @@
-#include "tasks/instance_targets.h"
+// The targets, and the transform that makes them in the loader.
+#include "tasks/instances/targets.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
