@@ -21,6 +21,7 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "config/run_config.h"
+#include "inference/trained_head.h"
 #include "perf/device.h"
 
 namespace cytra::app {
@@ -153,7 +154,7 @@ int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Com
 
 /// Scores, error codes and counts of all processes.
 void gather(training::Processes& processes,
-            const PredictPipeline& pipeline,
+            const std::optional<tasks::ResultScores>& scores,
             Books& books) {
   if (processes.is_alone()) return;
   const training::Place& place = processes.place();
@@ -162,11 +163,14 @@ void gather(training::Processes& processes,
   const at::Tensor resumed =
       at::tensor({static_cast<double>(books.resumed)}, at::TensorOptions(at::kDouble));
   std::vector<at::Tensor> sums{codes, resumed};
-  if (pipeline.dice()) sums.push_back(pipeline.dice()->sums());
+  if (scores) {
+    for (const at::Tensor& own : scores->sums()) sums.push_back(own);
+  }
   processes.sum(sums);
   for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
     books.code = static_cast<int>(codes[rank].item<double>());
-  books.resumed = static_cast<int64_t>(resumed.item<double>());
+  // Counted once: there may be further heads.
+  books.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
 }
 
 /// What the other processes have written, for the first one to tell.
@@ -177,19 +181,77 @@ void add_others(PredictRecord& record, Books& books) {
   books.done += others.done;
 }
 
+/// What predicts an output of the model.
+struct HeadPredictor {
+  std::string head;  // "": the model's only output
+  inference::Predictor predictor;
+};
+
+/// One for each head that is wanted.
+std::vector<HeadPredictor> predictors_of(const PredictConfig& config) {
+  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
+  const std::vector<std::string>& wanted = config.predict.heads.empty() ? all : config.predict.heads;
+  std::vector<HeadPredictor> heads;
+  for (const std::string& head : wanted) {
+    std::vector<inference::LoadedModel> parts;
+    for (const inference::LoadedModel& model : models)
+      parts.push_back(inference::head_of(model, head));
+    heads.push_back({head, {std::move(parts), config.predictor()}});
+  }
+  if (heads.empty()) heads.push_back({"", {std::move(models), config.predictor()}});
+  return heads;
+}
+
+/// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
+/// a signal ends the program.
+void predict_head(PredictProcess& self,
+                  const PredictConfig& config,
+                  const HeadPredictor& by,
+                  const std::vector<data::Sample>& inputs,
+                  const std::string& folder,
+                  Books& books,
+                  const std::function<void(int signal)>& conclude) {
+  const inference::LoadedModel& model = by.predictor.model();
+  std::optional<tasks::ResultScores> scores;
+  if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
+  PredictRecord record(folder, self.processes.place().rank);
+  PredictPipeline pipeline(
+      config, by.predictor, folder, books, record, scores ? &*scores : nullptr, self.processes);
+  const auto tell = [&] {
+    if (!self.processes.is_first()) return;
+    if (!self.processes.is_alone()) add_others(record, books);
+    if (!scores) return;
+    const std::string end = by.head.empty() ? "" : "/" + by.head;
+    for (const auto& [name, value] : scores->compute()) books.results.add(name + end, value);
+    const std::string missing = scores->what_is_missing();
+    if (!missing.empty()) log::warn("{}", missing);
+  };
+  {
+    const EndOnSignal end_on_signal(books, [&](int signal) {
+      tell();
+      conclude(signal);
+    });
+    Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+    pipeline.run(inputs, progress);
+  }
+  gather(self.processes, scores, books);
+  tell();
+}
+
 int predict_with(PredictProcess& self,
                  cli::Run run,
                  const PredictConfig& config,
-                 const inference::Predictor& predictor) {
+                 const std::vector<HeadPredictor>& heads) {
   const auto begin = std::chrono::steady_clock::now();
   Books books(run.json);
-  const std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
+  const inference::Predictor& predictor = heads.front().predictor;
+  std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
   if (config.predict.dry_run) {
     perf::apply(config.performance, predictor.device());
+    if (heads.size() > 1) log::info("of each of {} heads:", heads.size());
     return tell_plan(predictor, inputs, books);
   }
-  std::optional<tasks::ClassLabels> labels;
-  if (config.data.scores()) labels = tasks::class_labels_of(predictor.model().config.at("task"));
   Common common;
   if (const int code = meet(self, run, config.predict, common); code != 0) return code;
   const std::string& folder = common.folder;
@@ -199,24 +261,14 @@ int predict_with(PredictProcess& self,
     lock.emplace(folder);
     remove_stale_temporaries(folder);
   }
-  PredictRecord record(folder, self.processes.place().rank);
   perf::apply(config.performance, predictor.device());
   log::info("{}: {} images on {}",
             predictor.model().path,
             books.images,
             perf::describe(predictor.device()));
 
-  PredictPipeline pipeline(
-      config, predictor, folder, books, record, labels ? &*labels : nullptr, self.processes);
   const auto conclude = [&](int signal) {
     if (!is_first) return;
-    if (!self.processes.is_alone()) add_others(record, books);
-    if (labels) {
-      for (const auto& [name, value] : labels->scores(*pipeline.dice()))
-        books.results.add(name, value);
-      const std::string missing = labels->what_is_missing(*pipeline.dice());
-      if (!missing.empty()) log::warn("{}", missing);
-    }
     books.results.add("output_dir", folder);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     log::write(
@@ -229,12 +281,12 @@ int predict_with(PredictProcess& self,
                     books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
     books.results.print();
   };
-  {
-    const EndOnSignal end_on_signal(books, conclude);
-    Progress progress("predicting", static_cast<int64_t>(inputs.size()));
-    pipeline.run(inputs, progress);
+  for (const HeadPredictor& by : heads) {
+    if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets
+    const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
+    make_folders(own);
+    predict_head(self, config, by, inputs, own, books, conclude);
   }
-  gather(self.processes, pipeline, books);
   self.processes.finish();
   conclude(0);
   return books.code;
@@ -251,8 +303,7 @@ int predict(cli::Run run, const PredictConfig& config) {
     c10::impl::VirtualGuardImpl(c10::kCUDA)
         .setDevice({c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus()))});
   }
-  const inference::Predictor predictor(inference::load_models(config.checkpoint),
-                                       config.predictor());
+  const std::vector<HeadPredictor> heads = predictors_of(config);
   OwnLog own_log;
   Children children;
   training::Processes processes(
@@ -268,7 +319,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   PredictProcess self{processes, children, own_log};
   int code = 0;
   try {
-    processes.guard([&] { code = predict_with(self, std::move(run), config, predictor); });
+    processes.guard([&] { code = predict_with(self, std::move(run), config, heads); });
   } catch (...) {
     if (processes.is_speaker()) own_log.restore();
     throw;

@@ -261,7 +261,7 @@ void PredictionFiles::finish_whole() {
 
 /// Of the labels; where there are none, of the mask that they are cut from.
 void PredictionFiles::write_objects() {
-  const at::Tensor objects = labels();
+  const at::Tensor objects = result();
   if (objects.size(0) != 1) {
     throw ConfigError(
         fmt::format("predict.measurements, predict.contours: {} masks that may overlap, expected "
@@ -294,8 +294,8 @@ void PredictionFiles::write_objects() {
   }
 }
 
-at::Tensor PredictionFiles::labels() const {
-  if (result_.is_labels) return result_.values;
+at::Tensor PredictionFiles::result() const {
+  if (result_.is_labels || !common_.predictor.decoder().gives_labels()) return result_.values;
   return common_.predictor.decoder().labels_of(
       result_.values, common_.predictor.form(), common_.options.threshold);
 }

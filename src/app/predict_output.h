@@ -22,6 +22,7 @@ struct PredictOptions {
   double threshold = 0.5;
   bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false;
   config::Node postprocess;
+  std::vector<std::string> heads;
   std::string contours = "none";
   template <class V>
   void visit(V& v) {
@@ -31,6 +32,7 @@ struct PredictOptions {
       "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of a "
       "regression its value, of instances labels",
       {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
+    v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
@@ -87,7 +89,7 @@ class PredictionFiles {
     const inference::Predictor& predictor;
     const PredictOptions& options;
     inference::PostprocessSteps steps;
-    bool scores = false;  // labels() is asked for
+    bool scores = false;  // result() is asked for
   };
   /// `stem`: with the folder. `source`: the image's path.
   PredictionFiles(const Common& common,
@@ -100,8 +102,8 @@ class PredictionFiles {
   void finish();
   /// Kind ("prediction", "overlay") and path of what was written.
   const std::vector<std::pair<std::string, std::string>>& files() const { return files_; }
-  /// The whole result as labels, (C,[D,]H,W), where that is asked for.
-  at::Tensor labels() const;
+  /// The whole result, (C,[D,]H,W), where that is asked for: labels, of a model that makes any.
+  at::Tensor result() const;
 
  private:
   bool takes_objects() const;

@@ -37,12 +37,12 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
                      predictor.model().fingerprint,
                      config::to_json(trained.at("data.transforms")),
-                     config::to_json(trained.at("task.inference_args")),
                      config::to_json(config.inference_args),
                      predictor.form(),
                      config.predict.threshold,
                      config.predict.format,
                      config.predict.overlay,
+                     config::to_json(trained.at("task")),
                      config::to_json(config.predict.postprocess),
                      engine.backend,
                      engine.quantization,
@@ -59,11 +59,15 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
                      config.model.engine.compile_model);
 }
 
-/// The decoder's own steps, then the user's.
+/// The decoder's own steps, the task's, then those of `predict`.
 inference::PostprocessSteps steps_of(const PredictConfig& config,
                                      const inference::Predictor& predictor) {
   inference::PostprocessSteps steps = predictor.steps();
-  for (auto& step : inference::make_postprocess(config.predict.postprocess)) steps.push_back(step);
+  const auto add = [&](const config::Node& list) {
+    for (auto& step : inference::make_postprocess(list)) steps.push_back(step);
+  };
+  if (const config::Node* own = predictor.model().config.find("task.postprocess")) add(*own);
+  add(config.predict.postprocess);
   return steps;
 }
 
@@ -74,24 +78,22 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
                                  std::string folder,
                                  Books& books,
                                  PredictRecord& record,
-                                 const tasks::ClassLabels* labels,
+                                 tasks::ResultScores* scores,
                                  training::Processes& processes)
     : config_(config),
       predictor_(predictor),
       folder_(std::move(folder)),
       books_(books),
       record_(record),
-      labels_(labels),
+      scores_(scores),
       processes_(processes),
       common_{predictor,
               config.predict,
               steps_of(config, predictor),
-              labels != nullptr},
+              scores != nullptr},
       settings_(settings_of(config, predictor)),
       ready_(kReadAhead, quarter_of_memory()),
-      rows_(kRowsAhead, quarter_of_memory()) {
-  if (labels != nullptr) dice_ = labels->dice();
-}
+      rows_(kRowsAhead, quarter_of_memory()) {}
 
 void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& progress) {
   shares_rows_ = static_cast<int64_t>(inputs.size()) < processes_.place().size;
@@ -210,12 +212,12 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
                 frame,
                 key,
                 config_.data.spacing_um,
-                labels_ != nullptr ? INT64_MAX
+                scores_ != nullptr ? INT64_MAX
                 : shares_rows_     ? -1
                                    : inference::by_rows_from()));
         predictor_.check(*input);
-        if (labels_ != nullptr)
-          job->truth = labels_->target_of(input->sample, predictor_.y_key(), key).unsqueeze(0);
+        if (scores_ != nullptr)
+          job->truth = scores_->target_of(input->sample, predictor_.y_key(), key);
         job->input = std::move(input);
       }))
     return true;
@@ -226,7 +228,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
 }
 
 bool PredictPipeline::is_done(const Job& job) {
-  if (!config_.predict.resume || labels_ != nullptr) return false;
+  if (!config_.predict.resume || scores_ != nullptr) return false;
   const auto files = record_.find(job.name(), job.stamp);
   if (!files) return false;
   const std::lock_guard lock(books_.mutex);
@@ -285,10 +287,8 @@ void PredictPipeline::conclude(Job& job) {
   } finishing(books_.is_finishing);
   job.files->finish();
   const std::lock_guard lock(books_.mutex);
-  if (labels_ != nullptr) {
-    const at::Tensor mask = job.files->labels().to(at::kInt).unsqueeze(0);
-    dice_->update(labels_->one_hot(mask), labels_->one_hot(job.truth));
-  }
+  if (scores_ != nullptr)
+    scores_->update(job.files->result(), job.truth, job.input->sample.geometry);
   for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
   for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
     std::error_code ignored;

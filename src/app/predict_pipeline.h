@@ -13,27 +13,26 @@
 #include "app/predict_record.h"
 #include "base/progress.h"
 #include "base/queue.h"
-#include "tasks/class_labels.h"
+#include "tasks/result_scores.h"
 #include "training/processes/processes.h"
 
 namespace cytra::app {
 
 class PredictPipeline {
  public:
-  /// `labels`: to score by; null: nothing is scored. `processes` share the inputs out among them,
+  /// `scores`: null: nothing is scored. `processes` share the inputs out among them,
   /// or the rows of each where there are fewer inputs than processes. All outlive this.
   PredictPipeline(const PredictConfig& config,
                   const inference::Predictor& predictor,
                   std::string folder,
                   Books& books,
                   PredictRecord& record,
-                  const tasks::ClassLabels* labels,
+                  tasks::ResultScores* scores,
                   training::Processes& processes);
   /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
   /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
   /// full).
   void run(const std::vector<data::Sample>& inputs, Progress& progress);
-  const std::optional<metrics::Dice>& dice() const { return dice_; }
 
  private:
   using Job = PredictJob;
@@ -70,12 +69,11 @@ class PredictPipeline {
   const std::string folder_;
   Books& books_;
   PredictRecord& record_;
-  const tasks::ClassLabels* labels_;
+  tasks::ResultScores* scores_;
   training::Processes& processes_;
   bool shares_rows_ = false;
   const PredictionFiles::Common common_;
   const std::string settings_;  // all that results depend on but the images
-  std::optional<metrics::Dice> dice_;
   OutputNames names_;
   bool told_ = false;
   Queue<JobPointer> ready_;  // read, to be computed

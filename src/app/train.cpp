@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/run_config.h"
+#include "nn/weights.h"
 #include "perf/device.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
@@ -64,11 +65,36 @@ int take_over(ThisProcess& self, cli::Run& run, TrainConfig& config, Common& com
   return 0;
 }
 
+/// Sets what `changes` has in a map, and in the maps below.
+void merge(Node& into, const Node& changes) {
+  for (const auto& [key, value] : changes.map) {
+    Node* own = into.find_direct(key);
+    if (own != nullptr && own->is_map() && value.is_map()) {
+      merge(*own, value);
+    } else {
+      into.set(key, value);
+    }
+  }
+}
+
+/// What the task had settled for the training that goes on: decoders that are open now.
+void keep_settled(Node& task, const Node& before) {
+  const Node *own = task.find_direct("decoder"), *was = before.find_direct("decoder");
+  if (was != nullptr && (own == nullptr || own->is_null())) task.set("decoder", *was);
+  Node* heads = task.find_direct("heads");
+  if (heads == nullptr) return;
+  for (auto& [name, head] : heads->map) {
+    const Node* head_before = before.find("heads." + name);
+    if (head.is_map() && head_before != nullptr) keep_settled(head, *head_before);
+  }
+}
+
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
-/// batch size was chosen.
+/// batch size was chosen, and what the task has settled.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
   if (setup.data->loader().batch_size == 0)  // AUTO
     run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));
+  merge(*run.config.find("task"), loaders.settled);
   return read_config(run);
 }
 
@@ -174,6 +200,10 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   }
   const std::string &folder = common.folder, &checkpoint = common.checkpoint;
   const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
+  if (is_first && is_resumed) {
+    keep_settled(*run.config.find("task"), nn::checkpoint_config(checkpoint).at("task"));
+    config = read_config(run);
+  }
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;

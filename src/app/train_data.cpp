@@ -59,6 +59,28 @@ data::LoaderOptions options_of(const Setup& setup,
   return options;
 }
 
+/// What the task takes of the training's images before it begins, from some of its batches.
+config::Node settle(const Setup& setup,
+                    const data::LoaderOptions& options,
+                    const std::shared_ptr<data::CacheManager>& cache) {
+  constexpr int kMostBatches = 64;
+  const config::Node settled =
+      setup.task->settle([&](const std::function<void(const data::Batch&)>& look) {
+        data::DataLoaderSpec spec = train_spec(setup, options);
+        spec.cache = cache;
+        spec.rank = 0;  // the first process decides for all
+        data::DataLoader loader(std::move(spec));
+        loader.start_epoch(0);
+        for (int count = 0; count < kMostBatches; ++count) {
+          const std::optional<data::Batch> batch = loader.next();
+          if (!batch) break;
+          look(*batch);
+        }
+      });
+  if (!settled.is_null()) log::info("task: {}", config::to_json(settled));
+  return settled;
+}
+
 }  // namespace
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
@@ -79,6 +101,7 @@ data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
 Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::string& checkpoint)
     : cache(data::make_cache(setup.data->loader())),
       options(options_of(setup, cache, checkpoint)),
+      settled(settle(setup, options, cache)),
       train(make_loader(
           train_spec(setup, options, /*overfits=*/!config.trainer.overfit_batches.is_none()),
           Split::train,

@@ -20,6 +20,7 @@ struct Loaders {
 
   std::shared_ptr<data::CacheManager> cache;  // may be null
   data::LoaderOptions options;                // of training batches, with their size
+  config::Node settled;                       // by Task::settle()
   data::DataLoader train, valid, test;
 };
 

@@ -16,7 +16,7 @@ namespace cytra::inference {
 at::Tensor Decoder::decode(const at::Tensor& logits,
                            const std::string& form,
                            double threshold) const {
-  return ops::finish(logits, {}, finish(form, threshold));
+  return ops::finish(in_units(logits), {}, finish(form, threshold));
 }
 
 bool Decoder::gives_labels() const {

@@ -24,6 +24,9 @@ class Decoder {
   virtual ~Decoder() = default;
   /// The results that it makes of an output, the usual one first: "mask", "probability", "logits".
   virtual std::vector<std::string> forms() const = 0;
+  /// A model's output (N,K,...) in the units of the result, where it was trained in others: linear
+  /// in each channel, so that it may come before or after any mean.
+  virtual at::Tensor in_units(const at::Tensor& output) const { return output; }
   /// What becomes of the channels of a voxel. `threshold`: of a mask's probability, in (0, 1).
   virtual ops::Finish finish(const std::string& form, double threshold) const = 0;
   /// What makes the form of the whole image's finished values, ahead of the user's own steps: as
@@ -34,7 +37,7 @@ class Decoder {
   /// Whether a form is labels: whole numbers without a mean, 0 for the background.
   virtual bool is_labels(const std::string& form) const = 0;
 
-  /// logits (N,K,...) -> that form of it, (N,C,...).
+  /// A model's output (N,K,...) -> that form of it, (N,C,...).
   at::Tensor decode(const at::Tensor& logits,
                     const std::string& form,
                     double threshold = 0.5) const;

@@ -69,9 +69,13 @@ Node transforms_of(const Node& config, const Node& changes) {
 /// A model and its engine, which is made of the first windows that come.
 class Member {
  public:
-  Member(EngineModel model, const EngineOptions& options)
-      : model_(std::move(model)), options_(options) {}
-  std::vector<Tensor> run(const Tensor& windows) { return engine_for(windows).run(windows); }
+  Member(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
+      : model_(std::move(model)), options_(options), decoder_(std::move(decoder)) {}
+  std::vector<Tensor> run(const Tensor& windows) {
+    std::vector<Tensor> outputs = engine_for(windows).run(windows);
+    outputs.at(0) = decoder_->in_units(outputs[0]);
+    return outputs;
+  }
   std::string text() {
     const std::lock_guard lock(mutex_);
     return engine_ ? engine_->text() : "";
@@ -85,6 +89,7 @@ class Member {
   }
   const EngineModel model_;
   const EngineOptions options_;
+  const std::shared_ptr<Decoder> decoder_;  // each model has units of its own
   std::mutex mutex_;
   std::unique_ptr<Engine> engine_;
 };
@@ -179,7 +184,9 @@ struct Predictor::State {
     Members members;
     for (const LoadedModel& one : models) {
       members.push_back(std::make_shared<Member>(
-          EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript}, options));
+          EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript},
+          options,
+          decoder_of(one.config.at("task"))));
     }
     return members;
   }

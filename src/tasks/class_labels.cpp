@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "data/sample.h"
+#include "ops/components.h"
+#include "tasks/head.h"
 
 namespace cytra::tasks {
 namespace {
@@ -49,6 +51,32 @@ std::string some_of(const float* values, int64_t count, float largest) {
 
 }  // namespace
 
+/// target_values as class numbers; of a mask the second one is what it is.
+at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ignored) const {
+  at::Tensor labels = at::full_like(values, std::nan(""));
+  for (std::size_t k = 0; k < target_values.size(); ++k)
+    labels.masked_fill_(values.eq(target_values[k]), static_cast<double>(k));
+  if (ignored.defined()) labels.masked_fill_(ignored, 0);
+  const at::Tensor others = labels.isnan();
+  if (!others.any().item<bool>()) return labels;
+  throw DataError(fmt::format("{} of {} values are none of target_values=[{}]{} ({:g} is one)",
+                              others.sum().item<int64_t>(),
+                              values.numel(),
+                              fmt::join(target_values, ", "),
+                              ignore_index ? " nor ignore_index" : "",
+                              values.masked_select(others)[0].item<double>()));
+}
+
+void ClassLabels::check() const {
+  const std::size_t expected = are_exclusive() ? static_cast<std::size_t>(num_classes) : 2;
+  if (target_values.empty() || target_values.size() == expected) return;
+  throw ConfigError(fmt::format("target_values: {} values, num_classes={} ({}) takes {}",
+                                target_values.size(),
+                                num_classes,
+                                text(),
+                                expected));
+}
+
 std::string ClassLabels::text() const {
   if (num_classes == 1 && !multilabel) return "one mask";
   return fmt::format(
@@ -69,22 +97,27 @@ at::Tensor ClassLabels::target(const at::Tensor& values) const {
                                       values.size(0))
                         : ""));
   }
-  const at::Tensor labels = values.to(at::kFloat).contiguous();
+  at::Tensor labels = values.to(at::kFloat).contiguous();
+  at::Tensor ignored;
+  if (ignore_index) labels = labels.masked_fill(ignored = labels.eq(*ignore_index), 0);
+  if (!target_values.empty()) labels = numbered(labels, ignored);
   const float* data = labels.const_data_ptr<float>();
   const float largest =
       are_exclusive() ? static_cast<float>(num_classes - 1) : std::numeric_limits<float>::max();
   const Scan found = scan(data, labels.numel(), largest);
   if (found.wrong > 0) {
-    throw DataError(
-        fmt::format("{} of {} values are no label ({}); num_classes={} ({}) takes whole numbers {}",
-                    found.wrong,
-                    labels.numel(),
-                    some_of(data, labels.numel(), largest),
-                    num_classes,
-                    text(),
-                    are_exclusive() ? fmt::format("0..{}", num_classes - 1) : "from 0 on"));
+    throw DataError(fmt::format(
+        "{} of {} values are no label ({}); num_classes={} ({}) takes whole numbers {}{}",
+        found.wrong,
+        labels.numel(),
+        some_of(data, labels.numel(), largest),
+        num_classes,
+        text(),
+        are_exclusive() ? fmt::format("0..{}", num_classes - 1) : "from 0 on",
+        ignore_index ? "" : "; a value that does not count: ignore_index"));
   }
-  return are_exclusive() || found.beyond_one == 0 ? labels : labels.ne(0).to(at::kFloat);
+  if (!are_exclusive() && found.beyond_one > 0) labels = labels.ne(0).to(at::kFloat);
+  return ignore_index ? labels.masked_fill(ignored, static_cast<double>(kIgnored)) : labels;
 }
 
 at::Tensor ClassLabels::target_of(data::Sample& sample,
@@ -105,59 +138,85 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
   }
 }
 
-std::shared_ptr<inference::Decoder> ClassLabels::decoder() const {
-  const std::string task =
-      fmt::format("{{num_classes: {}, multilabel: {}}}", num_classes, multilabel);
-  return inference::decoder_of(config::parse_yaml(task, "ClassLabels"));
+config::Node ClassLabels::metrics(config::Node given) const {
+  if (given.is_null())
+    given = config::parse_yaml("{dice: {_target_: DiceMetric}}", "ClassLabels::metrics()");
+  config::Node background;  // of masks that overlap, the first is as good as any other
+  background.kind = config::Kind::boolean;
+  background.boolean = !are_exclusive();
+  for (auto& [name, metric] : given.map)
+    fit_options(metric, metrics::Metric::kKind, {{"include_background", background}});
+  return given;
+}
+
+config::Node ClassLabels::decoder() const {
+  return config::parse_yaml(
+      fmt::format("{{_target_: ClassDecoder, num_classes: {}, multilabel: {}}}",
+                  num_classes,
+                  multilabel),
+      "ClassLabels");
+}
+
+at::Tensor ClassLabels::known(const at::Tensor& labels) const {
+  return ignore_index ? labels.ne(kIgnored).all(1, /*keepdim=*/true) : at::Tensor();
 }
 
 at::Tensor ClassLabels::one_hot(const at::Tensor& labels) const {
-  if (!are_exclusive()) return labels;
+  if (!are_exclusive()) return ignore_index ? labels.clamp_min(0) : labels;
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
   shape[1] = num_classes;
   return labels.eq(at::arange(num_classes, labels.options()).view(shape));
 }
 
 at::Tensor ClassLabels::flattened(const at::Tensor& labels) const {
-  if (are_exclusive() || num_classes == 1) return labels;
+  if (are_exclusive() || num_classes == 1) return labels.clamp_min(0);
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
   shape[1] = num_classes;
   const at::Tensor numbers =
       at::arange(1, num_classes + 1, labels.options().dtype(at::kLong)).view(shape);
-  return (numbers * labels.ne(0)).amax(1, /*keepdim=*/true);
+  return (numbers * labels.gt(0)).amax(1, /*keepdim=*/true);
 }
 
-metrics::Dice ClassLabels::dice() const {
-  return metrics::Dice(num_classes, /*include_background=*/!are_exclusive());
+metrics::Compared ClassLabels::compared(const at::Tensor& prediction,
+                                        const at::Tensor& truth,
+                                        metrics::Metric::Input input) const {
+  if (input == metrics::Metric::Input::masks)
+    return {one_hot(prediction), one_hot(truth), known(truth)};
+  const auto objects = [this](const at::Tensor& labels) {
+    std::vector<at::Tensor> images;
+    for (const at::Tensor& one : flattened(labels).select(1, 0).cpu().unbind(0))
+      images.push_back(ops::connected_components(one, 0).labels);
+    return at::stack(images).unsqueeze(1);
+  };
+  return {objects(prediction), objects(truth), known(truth)};
 }
 
-std::map<std::string, double> ClassLabels::scores(const metrics::Dice& dice) const {
-  std::map<std::string, double> scores{{"dice", dice.compute()}};
-  if (num_classes == 1) return scores;
-  const std::vector<double> classes = dice.per_class();
-  for (std::size_t k = are_exclusive() ? 1 : 0; k < classes.size(); ++k)
-    scores[fmt::format("dice_class_{}", k)] = classes[k];
-  return scores;
+at::Tensor ClassLabels::count(const at::Tensor& truth) const {
+  const at::Tensor classes = one_hot(truth).ne(0).flatten(2).any(2);  // (N,K)
+  const at::Tensor foreground = classes.slice(1, are_exclusive() ? 1 : 0).any(1);
+  const at::Tensor images = at::full({1}, truth.size(0), classes.options().dtype(at::kDouble));
+  return at::cat({images, foreground.sum().view({1}), classes.sum(0)});
 }
 
-std::string ClassLabels::what_is_missing(const metrics::Dice& dice) const {
-  const metrics::Dice::Counts counts = dice.counts();
-  if (counts.images == 0) return "";
+std::string ClassLabels::what_is_missing(const at::Tensor& counts) const {
+  const at::Tensor host = counts.to(at::kCPU, at::kDouble).contiguous();
+  const double *numbers = host.const_data_ptr<double>(), *classes = numbers + 2;
+  const auto images = static_cast<int64_t>(numbers[0]);
+  if (images == 0) return "";
   std::string text;
-  if (counts.with_foreground < counts.images) {
+  if (numbers[1] < numbers[0]) {
     text = fmt::format("{} of {} images have a target without foreground and do not count in dice",
-                       counts.images - counts.with_foreground,
-                       counts.images);
+                       images - static_cast<int64_t>(numbers[1]),
+                       images);
   }
-  std::vector<std::size_t> unseen;
-  for (std::size_t k = are_exclusive() ? 1 : 0; num_classes > 1 && k < counts.with_class.size();
-       ++k) {
-    if (counts.with_class[k] == 0) unseen.push_back(k);
+  std::vector<int64_t> unseen;
+  for (int64_t k = are_exclusive() ? 1 : 0; num_classes > 1 && k < num_classes; ++k) {
+    if (classes[k] == 0) unseen.push_back(k);
   }
   if (!unseen.empty()) {
     text += fmt::format("{}no target of {} images has class {}",
                         text.empty() ? "" : "; ",
-                        counts.images,
+                        images,
                         fmt::join(unseen, ", "));
   }
   return text;
@@ -167,8 +226,12 @@ ClassLabels class_labels_of(const config::Node& task) {
   const config::Node* channels = task.find("model.out_channels");
   const bool is_known = channels != nullptr && !channels->is_null();
   const int64_t outputs = is_known ? channels->as<int64_t>() : 1;
-  const ClassLabels labels{task.get<int64_t>("num_classes", outputs),
-                           task.get<bool>("multilabel", false)};
+  ClassLabels labels{task.get<int64_t>("num_classes", outputs),
+                     task.get<bool>("multilabel", false)};
+  const config::Node* ignored = task.find("ignore_index");
+  if (ignored != nullptr && !ignored->is_null()) labels.ignore_index = ignored->as<int64_t>();
+  labels.target_values = task.get<std::vector<int64_t>>("target_values", {});
+  labels.check();
   if (is_known && outputs != labels.num_classes) {
     throw ConfigError(fmt::format(
         "{}: out_channels={}, but num_classes={} ({}): set num_classes={}, for masks that may "

@@ -1,15 +1,15 @@
 #pragma once
 // What a model's channels stand for: decided once, for targets, losses, metrics and predictions.
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "config/node.h"
-#include "inference/decoder.h"
-#include "metrics/dice.h"
+#include "metrics/metric.h"
 
 namespace cytra::data {
 struct Sample;
@@ -19,12 +19,18 @@ namespace cytra::tasks {
 
 /// One mask (num_classes 1), classes that exclude each other, numbered from 0 (background), or,
 /// with `multilabel`, masks that may overlap, a channel each. Labels, here: (N,K,...) of 0 and 1
-/// for masks, (N,1,...) class numbers for classes.
+/// for masks, (N,1,...) class numbers for classes; kIgnored where nothing is known.
 struct ClassLabels {
+  static constexpr int64_t kIgnored = -1;
+
   int64_t num_classes = 1;
   bool multilabel = false;
+  std::optional<int64_t> ignore_index;  // the value in files that stands for kIgnored
+  std::vector<int64_t> target_values;   // in files, of the classes 0, 1, ...; empty: their numbers
 
   bool are_exclusive() const { return num_classes > 1 && !multilabel; }
+  /// Throws: ConfigError for another number of target_values than there are classes.
+  void check() const;
   /// "2 classes that exclude each other", for messages.
   std::string text() const;
   /// A target as it was read, (C,[D,]H,W), as labels: of a mask, what is not 0 becomes 1. Throws:
@@ -36,21 +42,31 @@ struct ClassLabels {
   at::Tensor target_of(data::Sample& sample,
                        const std::string& y_key,
                        const std::string& x_key) const;
+  /// `metrics` of a task, complete: Dice where there are none, and what follows from the classes.
+  config::Node metrics(config::Node given) const;
   /// What makes labels ("mask") and probabilities of logits, here and in predictions.
-  std::shared_ptr<inference::Decoder> decoder() const;
-  /// Labels as the metrics take them: (N,K,...), each 0 or 1.
+  config::Node decoder() const;
+  /// Labels as metrics take them: (N,K,...), each 0 or 1, also where they are ignored.
   at::Tensor one_hot(const at::Tensor& labels) const;
-  /// The metric that counts them: every mask, or every class but the background.
-  metrics::Dice dice() const;
-  /// What it says by name: "dice", and of several classes "dice_class_1" and so on, by the number
-  /// of the channel. Throws: as Dice::compute().
-  std::map<std::string, double> scores(const metrics::Dice& dice) const;
-  /// A line on images without foreground and classes without images, which the scores leave out;
-  /// "": none.
-  std::string what_is_missing(const metrics::Dice& dice) const;
+  /// (N,1,...) bool: where labels are known; undefined: everywhere, as nothing is ignored.
+  at::Tensor known(const at::Tensor& labels) const;
+  /// Labels and true labels as metrics of masks take them, or of objects: those are what touches of
+  /// one class, on the CPU.
+  metrics::Compared compared(const at::Tensor& prediction,
+                             const at::Tensor& truth,
+                             metrics::Metric::Input input) const;
+  /// Counts images by their true labels, (K + 2) double: all, those with any foreground, those with
+  /// each class.
+  at::Tensor count(const at::Tensor& truth) const;
+  /// A line on images without foreground and classes without images, which means of scores leave
+  /// out; "": none.
+  std::string what_is_missing(const at::Tensor& counts) const;
   /// Labels to look at, (N,1,...): class numbers; of masks that overlap the last one's number, from
   /// 1.
   at::Tensor flattened(const at::Tensor& labels) const;
+
+ private:
+  at::Tensor numbered(const at::Tensor& values, const at::Tensor& ignored) const;
 };
 
 /// Of a task's configuration; without num_classes (null, or before it was there) as many as the

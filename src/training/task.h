@@ -1,10 +1,12 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/tensor_fwd.h"
+#include "config/node.h"
 #include "training/logger.h"
 
 namespace cytra::data {
@@ -17,6 +19,9 @@ struct Model;
 
 namespace cytra::training {
 
+/// Calls `look` with training batches, on the host, each as a loader gives it.
+using EachBatch = std::function<void(const std::function<void(const data::Batch&)>& look)>;
+
 /// What to learn, never how it is run: a model, a loss and metrics. Registered by class name.
 struct Task {
   static constexpr const char* kKind = "task";
@@ -27,6 +32,9 @@ struct Task {
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// The same for whole images, of validation and test. By default, sample_transform().
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
+  /// Before a training: options that were left open and follow from its images. What it gives is
+  /// kept with the configuration, in the task's section; null: nothing.
+  virtual config::Node settle(const EachBatch& /*each*/) { return {}; }
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.

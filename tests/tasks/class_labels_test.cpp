@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/sample.h"
+#include "tasks/metric_set.h"
 #include "tests/support/message_of.h"
 
 namespace cytra {
@@ -83,22 +84,56 @@ TEST(ClassLabels, OneHotAndFlattened) {
 }
 
 TEST(ClassLabels, ScoresByClassWithoutTheBackground) {
-  metrics::Dice dice = kClasses.dice();
+  using Input = metrics::Metric::Input;
+  tasks::MetricSet metrics(kClasses.metrics({}), {Input::masks}, 3);
   const at::Tensor truth = at::tensor({0.0, 1.0, 1.0, 0.0}).view({1, 1, 2, 2}),
                    guess = at::tensor({0.0, 1.0, 0.0, 0.0}).view({1, 1, 2, 2});
-  dice.update(kClasses.one_hot(guess), kClasses.one_hot(truth));
-  const auto scores = kClasses.scores(dice);
+  metrics.update([&](Input input) { return kClasses.compared(guess, truth, input); });
+  const auto scores = metrics.compute();
   ASSERT_EQ(scores.size(), 3U);
   EXPECT_DOUBLE_EQ(scores.at("dice"), 2.0 / 3);
   EXPECT_DOUBLE_EQ(scores.at("dice_class_1"), 2.0 / 3);
   EXPECT_TRUE(std::isnan(scores.at("dice_class_2")));
-  EXPECT_EQ(kClasses.what_is_missing(dice), "no target of 1 images has class 2");
-  dice.update(kClasses.one_hot(guess), kClasses.one_hot(at::zeros_like(truth)));
-  EXPECT_EQ(kClasses.what_is_missing(dice),
+  const at::Tensor one = kClasses.count(truth), other = kClasses.count(at::zeros_like(truth));
+  EXPECT_EQ(kClasses.what_is_missing(one), "no target of 1 images has class 2");
+  EXPECT_EQ(kClasses.what_is_missing(one + other),
             "1 of 2 images have a target without foreground and do not count in dice; no target of "
             "2 images has class 2");
-  EXPECT_EQ(kMask.scores(kMask.dice()).size(), 1U);
-  EXPECT_EQ(kMasks.scores(kMasks.dice()).count("dice_class_0"), 1U);
+}
+
+TEST(ClassLabels, ObjectsAreWhatTouches) {
+  const at::Tensor guess = image({1, 1, 0, 1, 0, 2, 2, 1}).unsqueeze(0);
+  const auto compared = kClasses.compared(guess, guess, metrics::Metric::Input::objects);
+  EXPECT_EQ(compared.prediction.max().item<int64_t>(), 4);
+  EXPECT_EQ(compared.truth.sizes(), guess.sizes());
+}
+
+TEST(ClassLabels, WhatIsIgnoredDoesNotCount) {
+  ClassLabels labels = kClasses;
+  labels.ignore_index = 255;
+  const at::Tensor target = labels.target(image({0, 255, 2, 1})).unsqueeze(0);
+  EXPECT_TRUE(target.equal(image({0, -1, 2, 1}).unsqueeze(0)));
+  EXPECT_TRUE(labels.known(target).equal(image({1, 0, 1, 1}).ne(0).unsqueeze(0)));
+  EXPECT_EQ(labels.one_hot(target).sum().item<int64_t>(), 3);
+  EXPECT_TRUE(labels.flattened(target).equal(image({0, 0, 2, 1}).unsqueeze(0)));
+  expect_target_refused(kClasses, image({0, 255}), {"ignore_index"});
+
+  ClassLabels masks = kMasks;
+  masks.ignore_index = 2;
+  const at::Tensor overlapping = masks.target(image({0, 1, 2, 1, 1, 0}, 3)).unsqueeze(0);
+  EXPECT_TRUE(overlapping.equal(image({0, 1, -1, 1, 1, 0}, 3).unsqueeze(0)));
+  EXPECT_TRUE(masks.known(overlapping).equal(image({0, 1}).ne(0).unsqueeze(0)));
+  EXPECT_EQ(masks.one_hot(overlapping).min().item<double>(), 0);
+}
+
+TEST(ClassLabels, ScribblesAreAMask) {  // 0 unlabelled, 1 background, 2 nuclei
+  ClassLabels scribbles;
+  scribbles.ignore_index = 0;
+  scribbles.target_values = {1, 2};
+  EXPECT_TRUE(scribbles.target(image({0, 1, 2, 1})).equal(image({-1, 0, 1, 0})));
+  expect_target_refused(scribbles, image({0, 1, 7}), {"1 of 3 values", "[1, 2]", "7"});
+  scribbles.target_values = {1, 2, 3};
+  EXPECT_THROW(scribbles.check(), ConfigError);
 }
 
 TEST(ClassLabels, OfAConfiguration) {

@@ -1,0 +1,114 @@
+#pragma once
+// One thing that a task learns: what an output of its model is compared with, and how.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "config/registry.h"
+#include "inference/decoder.h"
+#include "inference/postprocess.h"
+#include "nn/loss.h"
+#include "tasks/metric_set.h"
+#include "training/task.h"
+
+namespace cytra::data {
+struct Sample;
+}
+
+namespace cytra::tasks {
+
+/// Keys that every head takes: its Options are derived from them, and its constructor hands them to
+/// Head.
+struct HeadOptions {
+  std::string y_key = "seg";
+  std::optional<std::string> mask_key;
+  config::Node loss, metrics, decoder, postprocess;
+  template <class V>
+  void visit(V& v) {
+    v("y_key", y_key, "the target's key in a sample");
+    v("mask_key", mask_key, "key of a mask: where it is 0 the target does not count; null: none");
+    v("loss", loss, "what is minimised", config::component<nn::Loss>());
+    v("metrics",
+      metrics,
+      "what validation tells of whole images, each under a name; null: the usual ones",
+      config::map_of<metrics::Metric>());
+    v("decoder",
+      decoder,
+      "how outputs become results; null: as the head's other options say",
+      config::optional_component<inference::Decoder>());
+    v("postprocess",
+      postprocess,
+      "steps of `predict`, ahead of its own predict.postprocess",
+      config::list_of<inference::Postprocess>());
+  }
+};
+
+/// A target, a loss, metrics and a decoder for one output of a model. Registered, so that MultiTask
+/// can have it beside others; a task of its own is OneHead of it (image_task.h).
+class Head {
+ public:
+  static constexpr const char* kKind = "task head";
+  /// `options`: with loss, metrics and decoder complete. `inputs`: of metrics that compared() is
+  /// for, of predictions with `channels`. Throws: as MetricSet.
+  Head(const HeadOptions& options,
+       const std::vector<metrics::Metric::Input>& inputs,
+       int64_t channels);
+  virtual ~Head() = default;
+
+  /// In a loader's thread: the sample's target is made and checked. Throws: DataError naming its
+  /// file.
+  virtual void prepare(data::Sample& sample, const std::string& x_key) const = 0;
+  /// Equal texts prepare() alike.
+  virtual std::string text() const = 0;
+  /// As Task::settle(), in the head's section.
+  virtual config::Node settle(const training::EachBatch& /*each*/) { return {}; }
+
+  /// Of a training batch. `levels`: the output, and of deep supervision the coarser ones after it.
+  at::Tensor loss(const std::vector<at::Tensor>& levels, const data::Batch& batch) const;
+  /// Adds a batch of whole images to the metrics.
+  virtual void update(const at::Tensor& output, const data::Batch& batch);
+  /// "loss" (the mean over batches) and the metrics since the last call, which starts them afresh.
+  virtual training::Metrics compute();
+  /// What update() counts, for several processes to add up.
+  virtual std::vector<at::Tensor> sums();
+  /// "target" and "prediction" of a batch's first sample, (C,[D,]H,W), by the output for it.
+  virtual std::map<std::string, at::Tensor> preview(const at::Tensor& output,
+                                                    const data::Batch& batch) const = 0;
+
+ protected:
+  /// What the loss compares with. Throws: ConfigError, DataError for outputs or targets that do not
+  /// fit.
+  virtual at::Tensor target(const at::Tensor& output, const data::Batch& batch) const = 0;
+  /// Voxels that count, for losses that cannot tell by the target; undefined: all.
+  virtual at::Tensor mask(const data::Batch& /*batch*/) const { return {}; }
+  /// Prediction, truth and mask as metrics of that input take them.
+  virtual metrics::Compared compared(const at::Tensor& output,
+                                     const data::Batch& batch,
+                                     metrics::Metric::Input input) const = 0;
+
+  /// The sample's mask_key, of the image's size. Throws: DataError.
+  at::Tensor mask_of(data::Sample& sample, const std::string& x_key) const;
+
+  const std::string y_key_;
+  const std::optional<std::string> mask_key_;
+  std::shared_ptr<inference::Decoder> decoder_;
+
+ private:
+  std::shared_ptr<nn::Loss> loss_;
+  MetricSet metrics_;
+  at::Tensor loss_sums_;  // the sum over batches, and their number
+};
+
+/// Sets options of a component, and of those of its kind in it, that are open (null, or not there),
+/// to the value that `fitting` has for their name. With a `meaning` ("num_classes=3 means ..."), other
+/// values are not the user's choice. Throws: ConfigError that says so.
+void fit_options(config::Node& component,
+                 const std::string& kind,
+                 const std::map<std::string, config::Node>& fitting,
+                 const std::string& meaning = "");
+
+}  // namespace cytra::tasks

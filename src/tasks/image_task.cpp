@@ -1,0 +1,146 @@
+#include "tasks/image_task.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "data/batch.h"
+#include "data/sample.h"
+
+namespace cytra::tasks {
+namespace {
+
+/// Every sample's last step: its targets are made. All that is wrong with them is found here, in a
+/// loader's thread, where the file is known and no GPU has seen it.
+class Prepared final : public data::Transform {
+ public:
+  Prepared(std::string x_key, int64_t in_channels, std::vector<std::shared_ptr<Head>> heads)
+      : x_key_(std::move(x_key)), in_channels_(in_channels), heads_(std::move(heads)) {
+    name = "Task";
+    text = fmt::format("{} {} {}", name, x_key_, in_channels);
+    for (const auto& head : heads_) text += "; " + head->text();
+  }
+  void apply(data::Sample& sample, Rng& /*rng*/) const override {
+    const int64_t channels = sample.at(x_key_).size(0);
+    if (channels != in_channels_) {
+      throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
+                                  sample.id,
+                                  channels,
+                                  in_channels_));
+    }
+    for (const auto& head : heads_) head->prepare(sample, x_key_);
+  }
+
+ private:
+  std::string x_key_;
+  int64_t in_channels_;
+  std::vector<std::shared_ptr<Head>> heads_;
+};
+
+std::size_t output_of(const std::string& head, const std::vector<std::string>& names) {
+  if (head.empty()) return 0;
+  const auto found = std::find(names.begin(), names.end(), head);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw ConfigError(fmt::format("task.heads.{}: the model has {}{}",
+                                head,
+                                names.empty() ? "one output without a name"
+                                              : fmt::format("the heads {}", fmt::join(names, ", ")),
+                                suggestion(head, names)));
+}
+
+}  // namespace
+
+ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
+    : x_key_(options.x_key),
+      windows_(options.inference_args),
+      model_(make<nn::Model>(options.model)),
+      parts_(std::move(parts)) {
+  for (const Part& part : parts_) outputs_.push_back(output_of(part.name, model_->output_names()));
+}
+
+std::shared_ptr<data::Transform> ImageTask::sample_transform() {
+  if (!transform_) {
+    std::vector<std::shared_ptr<Head>> heads;
+    for (const Part& part : parts_) heads.push_back(part.head);
+    transform_ = std::make_shared<Prepared>(x_key_, model_->in_channels(), std::move(heads));
+  }
+  return transform_;
+}
+
+config::Node ImageTask::settle(const training::EachBatch& each) {
+  config::Node heads = config::Node::make_map();
+  for (const Part& part : parts_) {
+    config::Node settled = part.head->settle(each);
+    if (part.name.empty()) return settled;
+    if (!settled.is_null()) heads.set(part.name, std::move(settled));
+  }
+  config::Node all;
+  if (heads.map.empty()) return all;
+  all = config::Node::make_map();
+  all.set("heads", std::move(heads));
+  return all;
+}
+
+at::Tensor ImageTask::training_step(const data::Batch& batch) {
+  const std::vector<at::Tensor> made = model_->all(batch.at(x_key_));
+  if (parts_.front().name.empty()) return parts_.front().head->loss(made, batch);
+  at::Tensor sum;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const at::Tensor loss =
+        parts_[p].weight * parts_[p].head->loss({made.at(outputs_[p])}, batch);
+    sum = sum.defined() ? sum + loss : loss;
+  }
+  return sum;
+}
+
+std::vector<at::Tensor> ImageTask::predict(const at::Tensor& images) {
+  const inference::Forward forward = [this](const at::Tensor& windows) {
+    return model_->all(windows);
+  };
+  const std::vector<at::Tensor> made = inference::sliding_window(images, forward, windows_);
+  std::vector<at::Tensor> outputs;
+  for (const std::size_t output : outputs_) outputs.push_back(made.at(output));
+  return outputs;
+}
+
+void ImageTask::validation_step(const data::Batch& batch) {
+  const std::vector<at::Tensor> outputs = predict(batch.at(x_key_));
+  for (std::size_t p = 0; p < parts_.size(); ++p) parts_[p].head->update(outputs[p], batch);
+}
+
+training::Metrics ImageTask::validation_end() {
+  if (parts_.front().name.empty()) return parts_.front().head->compute();
+  training::Metrics all{{"loss", 0}};
+  for (const Part& part : parts_) {
+    for (const auto& [name, value] : part.head->compute()) {
+      all[name + "/" + part.name] = value;
+      if (name == "loss") all["loss"] += part.weight * value;
+    }
+  }
+  return all;
+}
+
+std::vector<at::Tensor> ImageTask::sums() {
+  std::vector<at::Tensor> all;
+  for (const Part& part : parts_) {
+    const std::vector<at::Tensor> own = part.head->sums();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+std::map<std::string, at::Tensor> ImageTask::preview(const data::Batch& batch) {
+  const at::Tensor image = batch.at(x_key_).slice(0, 0, 1);
+  const std::vector<at::Tensor> outputs = predict(image);
+  std::map<std::string, at::Tensor> images{{"input", image[0]}};
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    for (const auto& [name, shown] : parts_[p].head->preview(outputs[p], batch))
+      images[parts_[p].name.empty() ? name : parts_[p].name + " " + name] = shown;
+  }
+  return images;
+}
+
+}  // namespace cytra::tasks

@@ -1,0 +1,77 @@
+#pragma once
+// What tasks on images share: windows, heads on the model's outputs, sums over processes. A task of
+// one head is a Head, and OneHead of it:
+//   CYTRA_REGISTER(Head, SegmentationHead, "SegmentationHead");
+//   CYTRA_REGISTER(training::Task, OneHead<SegmentationHead>, "SegmentationTask");
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "inference/sliding_window.h"
+#include "nn/model.h"
+#include "tasks/head.h"
+
+namespace cytra::tasks {
+
+struct ImageTaskOptions {
+  std::string x_key = "raw";
+  config::Node model;
+  inference::SlidingWindowOptions inference_args;
+  template <class V>
+  void visit(V& v) {
+    v("x_key", x_key, "the image's key in a sample");
+    v("model", model, "the network", config::component<nn::Model>());
+    v("inference_args", inference_args, "sliding window of validation and prediction");
+  }
+};
+
+class ImageTask : public training::Task {
+ public:
+  struct Part {
+    std::string name;  // of the model's output; "": the only one
+    std::shared_ptr<Head> head;
+    double weight = 1;
+  };
+  /// Throws: ConfigError for a name that the model has no output of.
+  ImageTask(const ImageTaskOptions& options, std::vector<Part> parts);
+
+  nn::Model& model() override { return *model_; }
+  std::shared_ptr<data::Transform> sample_transform() override;
+  config::Node settle(const training::EachBatch& each) override;
+  at::Tensor training_step(const data::Batch& batch) override;
+  void validation_step(const data::Batch& batch) override;
+  /// Of several heads "loss" is the weighted sum; the others' names end with "/<head>".
+  training::Metrics validation_end() override;
+  std::vector<at::Tensor> sums() override;
+  std::map<std::string, at::Tensor> preview(const data::Batch& batch) override;
+
+ private:
+  /// Whole images through windows: an output for each head.
+  std::vector<at::Tensor> predict(const at::Tensor& images);
+  const std::string x_key_;
+  const inference::SlidingWindowOptions windows_;
+  std::shared_ptr<nn::Model> model_;
+  const std::vector<Part> parts_;
+  std::vector<std::size_t> outputs_;  // of the model's, by part
+  std::shared_ptr<data::Transform> transform_;
+};
+
+/// A task of one head, with the keys of both in one map.
+template <class T>
+class OneHead final : public ImageTask {
+ public:
+  struct Options : ImageTaskOptions, T::Options {
+    template <class V>
+    void visit(V& v) {
+      ImageTaskOptions::visit(v);
+      T::Options::visit(v);
+    }
+    /// A head whose options follow from the model has `check(model)`, which gets it.
+    void check() { T::Options::check(model); }
+  };
+  explicit OneHead(const Options& options)
+      : ImageTask(options, {{"", std::make_shared<T>(static_cast<const typename T::Options&>(options))}}) {}
+};
+
+}  // namespace cytra::tasks

@@ -1,0 +1,38 @@
+#pragma once
+// The metrics of a task, each under the user's name for it.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "io/image.h"
+#include "metrics/metric.h"
+
+namespace cytra::tasks {
+
+/// Voxel sizes of an image of `dims` spatial dimensions.
+std::vector<double> spacing_of(const io::Geometry& geometry, int64_t dims);
+
+class MetricSet {
+ public:
+  using Input = metrics::Metric::Input;
+  /// `named`: a map; null entries are left out. `inputs`: those that there are predictions for.
+  /// `channels`: K of the predictions; objects have one. Throws: ConfigError for another metric,
+  /// naming those that fit.
+  MetricSet(const config::Node& named, const std::vector<Input>& inputs, int64_t channels);
+  /// Adds a batch of whole images, as `compared` gives it for the inputs that are asked for.
+  void update(const std::function<metrics::Compared(Input)>& compared);
+  /// What they tell, by their own names; of two metrics with one name the second one's begins with
+  /// the user's.
+  std::map<std::string, double> compute() const;
+  void reset();
+  /// What they count, for several processes to add up.
+  std::vector<at::Tensor> sums() const;
+
+ private:
+  std::map<std::string, std::shared_ptr<metrics::Metric>> metrics_;
+};
+
+}  // namespace cytra::tasks

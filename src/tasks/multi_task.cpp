@@ -1,0 +1,62 @@
+// MultiTask: several heads on one backbone, each with its own target, loss, metrics and decoder.
+// Follows cyto_dl.models.im2im.MultiTaskIm2Im; its model is nn's MultiHead.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "inference/trained_head.h"
+#include "tasks/image_task.h"
+
+namespace cytra::tasks {
+namespace {
+
+using config::Node;
+
+class MultiTask final : public ImageTask {
+ public:
+  struct Options : ImageTaskOptions {
+    Node heads, weights;
+    template <class V>
+    void visit(V& v) {
+      ImageTaskOptions::visit(v);
+      v("heads",
+        heads,
+        "what is learned of each of the model's heads, by its name",
+        config::map_of<Head>());
+      v("weights", weights, "of the heads' losses in their sum, by name; null, or not there: 1");
+    }
+    /// Channels are those of the model's heads.
+    void check() {
+      std::vector<std::string> names;
+      for (auto& [name, head] : heads.map) {
+        if (!head.is_map()) continue;
+        names.push_back(name);
+        const Node channels = inference::head_channels(model, name);
+        if (channels.is_null()) continue;
+        fit_options(head,
+                    Head::kKind,
+                    {{"num_classes", channels}, {"out_channels", channels}},
+                    fmt::format("the model's head has {} channels", channels.as<int64_t>()));
+      }
+      if (names.empty()) throw ConfigError("heads: there is none, expected one or more by name");
+      for (const auto& [name, weight] : weights.map) {
+        if (heads.find_direct(name) != nullptr) continue;
+        throw ConfigError(fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));
+      }
+    }
+  };
+  explicit MultiTask(const Options& options) : ImageTask(options, parts_of(options)) {}
+
+ private:
+  static std::vector<Part> parts_of(const Options& options) {
+    std::vector<Part> parts;
+    for (const auto& [name, head] : options.heads.map) {
+      if (!head.is_map()) continue;  // null: switched off
+      parts.push_back({name, make<Head>(head), options.weights.get<double>(name, 1.0)});
+    }
+    return parts;
+  }
+};
+CYTRA_REGISTER(training::Task, MultiTask, "MultiTask", "MultiTaskIm2Im");
+
+}  // namespace
+}  // namespace cytra::tasks

@@ -1,0 +1,160 @@
+// RegressionHead, and the task of it: the values of another image, as a stain that is predicted from
+// another (label-free microscopy).
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "data/batch.h"
+#include "data/sample.h"
+#include "tasks/image_task.h"
+
+namespace cytra::tasks {
+namespace {
+
+using config::Node;
+using Input = metrics::Metric::Input;
+
+Node numbers_node(const std::vector<double>& values) {
+  return config::parse_yaml(fmt::format("[{}]", fmt::join(values, ", ")), "RegressionHead");
+}
+
+class RegressionHead final : public Head {
+ public:
+  struct Options : HeadOptions {
+    std::optional<int64_t> out_channels;
+    bool normalize_target = true;
+    template <class V>
+    void visit(V& v) {
+      HeadOptions::visit(v);
+      v("out_channels", out_channels, "of the target; null: the model's", 1, 65536);
+      v("normalize_target",
+        normalize_target,
+        "learn the target with mean 0 and deviation 1, by those of the training's targets, which "
+        "`decoder` keeps and undoes; false: as it is");
+    }
+    void check(const Node& model = Node::make_map()) {
+      if (!out_channels) out_channels = model.get<int64_t>("out_channels", 1);
+      if (metrics.is_null()) metrics = Node::make_map();
+      if (decoder.is_null())
+        decoder = config::parse_yaml("{_target_: RegressionDecoder}", "RegressionHead");
+    }
+  };
+  explicit RegressionHead(const Options& options)
+      : Head(options, {Input::values}, *options.out_channels), options_(options) {
+    read_statistics();
+  }
+
+  void prepare(data::Sample& sample, const std::string& x_key) const override {
+    const at::Tensor& target = sample.at(y_key_);
+    const std::vector<int64_t> size = sample.size(x_key);
+    const auto source = sample.sources.find(y_key_);
+    const bool has_file = source != sample.sources.end() && !source->second.path.empty();
+    const std::string& file = has_file ? source->second.path : sample.id;
+    if (target.size(0) != *options_.out_channels ||
+        target.sizes().slice(1) != at::IntArrayRef(size)) {
+      throw DataError(fmt::format("{}: a target of ({}), expected ({},{}): the model's channels in "
+                                  "the image's size",
+                                  file,
+                                  fmt::join(target.sizes(), ","),
+                                  *options_.out_channels,
+                                  fmt::join(size, ",")));
+    }
+    if (!target.sum().isfinite().item<bool>() && !target.isfinite().all().item<bool>()) {
+      throw DataError(file + ": a target with values that are NaN or infinite");
+    }
+    if (mask_key_) mask_of(sample, x_key);
+  }
+
+  std::string text() const override {
+    return fmt::format("{} {} {}", y_key_, *options_.out_channels, mask_key_.value_or(""));
+  }
+
+  /// The decoder: predictions need it, too.
+  Node settle(const training::EachBatch& each) override {
+    Node settled = Node::make_map();
+    if (options_.normalize_target && !mean_.defined()) measure(each);
+    settled.set("decoder", options_.decoder);
+    return settled;
+  }
+
+  std::map<std::string, at::Tensor> preview(const at::Tensor& output,
+                                            const data::Batch& batch) const override {
+    return {{"target", batch.at(y_key_).to(at::kFloat)[0]},
+            {"prediction", decoder_->decode(output.slice(0, 0, 1), "value")[0]}};
+  }
+
+ protected:
+  at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
+    const at::Tensor target = batch.at(y_key_).to(at::kFloat);
+    if (output.size(1) != target.size(1)) {
+      throw ConfigError(fmt::format("task.model: {} channels, the target '{}' has {}",
+                                    output.size(1),
+                                    y_key_,
+                                    target.size(1)));
+    }
+    if (!mean_.defined()) return target;
+    std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
+    shape[1] = -1;
+    const auto by_channel = [&](const at::Tensor& values) {
+      return values.view(shape).to(target.device());
+    };
+    return (target - by_channel(mean_)) / by_channel(std_);
+  }
+
+  at::Tensor mask(const data::Batch& batch) const override {
+    return mask_key_ ? batch.at(*mask_key_).ne(0) : at::Tensor();
+  }
+
+  metrics::Compared compared(const at::Tensor& output,
+                             const data::Batch& batch,
+                             Input /*input*/) const override {
+    return {decoder_->decode(output, "value"), batch.at(y_key_).to(at::kFloat), mask(batch)};
+  }
+
+ private:
+  /// Mean and deviation of the targets' voxels that count, by channel.
+  void measure(const training::EachBatch& each) {
+    at::Tensor sums = at::zeros({3, *options_.out_channels}, at::kDouble);
+    each([&](const data::Batch& batch) {
+      const at::Tensor values = batch.at(y_key_).to(at::kDouble);
+      const at::Tensor counts = mask_key_ ? batch.at(*mask_key_).ne(0).to(at::kDouble).expand_as(values)
+                                          : at::ones_like(values);
+      const auto by_channel = [](const at::Tensor& tensor) {
+        return tensor.transpose(0, 1).flatten(1).sum(1);
+      };
+      sums += at::stack({by_channel(counts),
+                         by_channel(counts * values),
+                         by_channel(counts * values.square())});
+    });
+    const at::Tensor mean = sums[1] / sums[0];
+    at::Tensor deviation = (sums[2] / sums[0] - mean.square()).clamp_min(0).sqrt();
+    deviation = at::where(deviation.gt(0), deviation, 1);  // a constant target
+    if (!mean.isfinite().all().item<bool>())
+      throw DataError(fmt::format("{}: no voxel of the training's targets counts", y_key_));
+    const auto list = [](const at::Tensor& numbers) {
+      const double* begin = numbers.const_data_ptr<double>();
+      return numbers_node({begin, begin + numbers.numel()});
+    };
+    options_.decoder.set("mean", list(mean));
+    options_.decoder.set("std", list(deviation));
+    decoder_ = make<inference::Decoder>(options_.decoder);
+    read_statistics();
+  }
+
+  void read_statistics() {
+    const auto mean = options_.decoder.get<std::vector<double>>("mean", {});
+    if (mean.empty()) return;
+    mean_ = at::tensor(mean, at::kFloat);
+    std_ = at::tensor(options_.decoder.get<std::vector<double>>("std"), at::kFloat);
+  }
+
+  Options options_;
+  at::Tensor mean_, std_;  // of the targets, by channel; undefined: they are learned as they are
+};
+
+CYTRA_REGISTER(Head, RegressionHead, "RegressionHead");
+CYTRA_REGISTER(training::Task, OneHead<RegressionHead>, "RegressionTask", "LabelfreeTask");
+
+}  // namespace
+}  // namespace cytra::tasks

@@ -1,0 +1,69 @@
+#include "tasks/result_scores.h"
+
+#include <ATen/ATen.h>
+
+#include "config/schema.h"
+#include "data/sample.h"
+#include "inference/decoder.h"
+
+namespace cytra::tasks {
+namespace {
+
+using Input = metrics::Metric::Input;
+
+std::optional<ClassLabels> labels_of(const config::Node& task) {
+  const config::Node* decoder = task.find_direct("decoder");
+  if (decoder != nullptr && !decoder->is_null() &&
+      config::own_name(decoder->get<std::string>("_target_")) != "ClassDecoder")
+    return std::nullopt;
+  return class_labels_of(task);
+}
+
+MetricSet metrics_of(const config::Node& task,
+                     const std::optional<ClassLabels>& labels,
+                     int64_t channels) {
+  const config::Node* own = task.find_direct("metrics");
+  const config::Node given = own == nullptr ? config::Node() : *own;
+  if (labels)
+    return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
+  const bool are_labels = inference::decoder_of(task)->gives_labels();
+  return {given, {are_labels ? Input::objects : Input::values}, channels};
+}
+
+}  // namespace
+
+ResultScores::ResultScores(const config::Node& task, int64_t channels)
+    : labels_(labels_of(task)), metrics_(metrics_of(task, labels_, channels)) {
+  if (labels_) counts_ = at::zeros({labels_->num_classes + 2}, at::TensorOptions(at::kDouble));
+}
+
+at::Tensor ResultScores::target_of(data::Sample& sample,
+                                   const std::string& y_key,
+                                   const std::string& x_key) const {
+  return (labels_ ? labels_->target_of(sample, y_key, x_key) : sample.at(y_key)).unsqueeze(0);
+}
+
+void ResultScores::update(const at::Tensor& result,
+                          const at::Tensor& truth,
+                          const io::Geometry& geometry) {
+  const at::Tensor prediction = result.unsqueeze(0);
+  if (labels_) counts_ += labels_->count(truth);
+  metrics_.update([&](Input input) {
+    metrics::Compared made = labels_ ? labels_->compared(prediction.to(at::kInt), truth, input)
+                                     : metrics::Compared{prediction, truth};
+    made.spacing_um = {spacing_of(geometry, truth.dim() - 2)};
+    return made;
+  });
+}
+
+std::vector<at::Tensor> ResultScores::sums() const {
+  std::vector<at::Tensor> all = metrics_.sums();
+  if (counts_.defined()) all.push_back(counts_);
+  return all;
+}
+
+std::string ResultScores::what_is_missing() const {
+  return labels_ ? labels_->what_is_missing(counts_) : "";
+}
+
+}  // namespace cytra::tasks

@@ -1,0 +1,37 @@
+#pragma once
+// Results of a trained model beside their targets: what `predict` tells with data.with_target.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "tasks/class_labels.h"
+#include "tasks/metric_set.h"
+
+namespace cytra::tasks {
+
+/// By the metrics of a task (or of one of its heads) on finished results: labels of classes, labels
+/// of objects, or values, as its decoder gives them.
+class ResultScores {
+ public:
+  /// `channels`: of the model's output.
+  ResultScores(const config::Node& task, int64_t channels);
+  /// The target of a sample, (1,C,[D,]H,W). Throws: DataError naming its file.
+  at::Tensor target_of(data::Sample& sample,
+                       const std::string& y_key,
+                       const std::string& x_key) const;
+  /// `result`: labels, or values, (C,[D,]H,W); `truth`: of target_of().
+  void update(const at::Tensor& result, const at::Tensor& truth, const io::Geometry& geometry);
+  std::map<std::string, double> compute() const { return metrics_.compute(); }
+  std::vector<at::Tensor> sums() const;
+  /// A line on images and classes that the scores leave out; "": none.
+  std::string what_is_missing() const;
+
+ private:
+  std::optional<ClassLabels> labels_;  // none: of objects, or values
+  MetricSet metrics_;
+  at::Tensor counts_;  // of images, by ClassLabels::count()
+};
+
+}  // namespace cytra::tasks
