@@ -7,6 +7,8 @@
 #include "config/registry.h"
 #include "data/batch.h"
 #include "data/sample.h"
+#include "nn/loss.h"
+#include "nn/model.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"
 
@@ -74,6 +76,102 @@ TEST(SegmentationTask, RefusesALossThatDoesNotFitTheClasses) {
   expect_refused("num_classes: 3", loss + ", to_onehot_y: false", {"to_onehot_y"});
   expect_refused("num_classes: 3, multilabel: true", loss + ", softmax: true", {"3 masks"});
   expect_refused("num_classes: 1", loss, {"out_channels=3", "num_classes=3", "multilabel=true"});
+}
+
+TEST(SegmentationTask, NestedLossesFollowTheClasses) {
+  const std::string nested =
+      "_target_: WeightedLoss, losses: {a: {_target_: DiceLoss}, b: {_target_: FocalLoss}}";
+  const data::Batch batch =
+      batch_of(at::arange(64).remainder(3).to(at::kFloat).view({1, 1, 8, 8}));
+  const auto value = [&](const std::string& loss) {
+    at::manual_seed(0);
+    return make_task("num_classes: 3", loss)->training_step(batch).item<double>();
+  };
+  const std::string softmax = ", softmax: true, to_onehot_y: true";
+  const std::string focal = "_target_: FocalLoss, use_softmax: true, to_onehot_y: true";
+  EXPECT_NEAR(value(nested), value("_target_: DiceLoss" + softmax) + value(focal), 1e-6);
+  expect_refused("num_classes: 3",
+                 "_target_: DeepSupervisionLoss, loss: {_target_: DiceLoss, sigmoid: true}",
+                 {"sigmoid", "num_classes=3"});
+}
+
+TEST(SegmentationTask, DeepSupervisionHalvesItsWeights) {
+  const auto task = make<training::Task>(
+      "{_target_: SegmentationTask, loss: {_target_: DiceCELoss}, inference_args: {roi_size: [8, "
+      "8]}, model: {_target_: AffineModel, levels: 3}}");
+  at::manual_seed(0);
+  const data::Batch batch = batch_of(at::rand({2, 1, 8, 8}).gt(0.5).to(at::kFloat));
+  const auto loss = make<nn::Loss>("{_target_: DiceCELoss, sigmoid: true}");
+  const std::vector<at::Tensor> outputs = task->model().all(batch.at("raw"));
+  ASSERT_EQ(outputs.size(), 3U);
+  const at::Tensor& target = batch.at("seg");
+  const at::Tensor half = at::upsample_nearest2d(target, {4, 4});
+  EXPECT_NEAR(task->training_step(batch).item<double>(),
+              ((*loss)(outputs[0], target).item<double>() +
+               0.5 * (*loss)(outputs[1], half).item<double>()) /
+                  1.5,
+              1e-6);
+  task->model().eval();
+  const at::NoGradGuard no_grad;
+  task->validation_step(batch);
+  EXPECT_NEAR(task->validation_end().at("loss"),
+              (*loss)(outputs[0], target).item<double>(),
+              1e-6);
+}
+
+TEST(SegmentationTask, WhatIsIgnoredIsNeitherLearnedNorScored) {
+  const std::string scribbles =
+      "{_target_: SegmentationTask, ignore_index: 0, target_values: [1, 2], loss: {_target_: "
+      "DiceCELoss}, inference_args: {roi_size: [8, 8]}, model: {_target_: AffineModel}}";
+  const auto task = make<training::Task>(scribbles);
+  at::manual_seed(0);
+  data::Sample sample = sample_of(at::randint(0, 3, {1, 8, 8}).to(at::kFloat));
+  const at::Tensor raw = sample.at("raw") - 0.5, labels = sample.at("seg").clone();
+  Rng rng(0);
+  task->sample_transform()->apply(sample, rng);
+  data::Batch batch = batch_of(sample.at("seg").unsqueeze(0)), other = batch;
+  batch.tensors["raw"] = raw.unsqueeze(0);
+  other.tensors["raw"] = at::where(labels.eq(0), raw + 3, raw).unsqueeze(0);  // where none is known
+  EXPECT_EQ(task->training_step(batch).item<double>(), task->training_step(other).item<double>());
+  const at::NoGradGuard no_grad;
+  task->model().eval();
+  task->validation_step(other);
+  const at::Tensor guess = raw.gt(-0.25), truth = labels.eq(2), known = labels.ne(0);
+  EXPECT_NEAR(task->validation_end().at("dice"),
+              2.0 * (guess * truth).sum().item<double>() /
+                  ((guess * known).sum() + truth.sum()).item<double>(),
+              1e-6);
+  expect_refused("num_classes: 3", "_target_: DiceCELoss, ignore_index: 0", {"task.ignore_index"});
+}
+
+TEST(SegmentationTask, TellsWhichMetricsItTakes) {
+  expect_refused("num_classes: 3, metrics: {p: {_target_: PearsonCorrCoef}}",
+                 "_target_: DiceCELoss",
+                 {"PearsonCorrCoef", "DiceMetric", "MeanIoU"});
+}
+
+TEST(SegmentationTask, SumsOfTwoProcessesAreThoseOfOne) {
+  const at::NoGradGuard no_grad;
+  at::manual_seed(0);
+  const auto make_one = [] {
+    at::manual_seed(1);
+    auto task = make_task("num_classes: 3, metrics: {d: {_target_: DiceMetric}, i: {_target_: "
+                          "MeanIoU, ignore_empty: false}}");
+    task->model().eval();
+    return task;
+  };
+  const auto whole = make_one(), first = make_one(), second = make_one();
+  for (int i = 0; i < 3; ++i) {
+    const data::Batch batch = batch_of(at::randint(0, 3, {1, 1, 8, 8}).to(at::kFloat));
+    whole->validation_step(batch);
+    (i < 2 ? first : second)->validation_step(batch);
+  }
+  const auto sums = first->sums(), others = second->sums();
+  ASSERT_EQ(sums.size(), others.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add_(others[i]);
+  const training::Metrics expected = whole->validation_end(), summed = first->validation_end();
+  ASSERT_EQ(expected.size(), 7U);
+  for (const auto& [name, value] : expected) EXPECT_NEAR(summed.at(name), value, 1e-9) << name;
 }
 
 TEST(SegmentationTask, ChecksSamplesInTheLoader) {
