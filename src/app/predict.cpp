@@ -37,7 +37,8 @@ std::string open_predict_folder(cli::Run& run, const PredictOptions& options) {
     if (options.resume) log::info("{}: nothing to go on with; a new run", folder);
     std::string made = open_run_folder(run);
     if (made != folder)
-      log::warn("{} is taken: results go to {} (--resume goes on with what is there)", folder, made);
+      log::warn(
+          "{} is taken: results go to {} (--resume goes on with what is there)", folder, made);
     return made;
   }
   log::set_file(folder + "/" + run.program + ".log");
@@ -191,7 +192,8 @@ struct HeadPredictor {
 std::vector<HeadPredictor> predictors_of(const PredictConfig& config) {
   std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
-  const std::vector<std::string>& wanted = config.predict.heads.empty() ? all : config.predict.heads;
+  const std::vector<std::string>& wanted =
+      config.predict.heads.empty() ? all : config.predict.heads;
   std::vector<HeadPredictor> heads;
   for (const std::string& head : wanted) {
     std::vector<inference::LoadedModel> parts;

@@ -87,10 +87,7 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
       record_(record),
       scores_(scores),
       processes_(processes),
-      common_{predictor,
-              config.predict,
-              steps_of(config, predictor),
-              scores != nullptr},
+      common_{predictor, config.predict, steps_of(config, predictor), scores != nullptr},
       settings_(settings_of(config, predictor)),
       ready_(kReadAhead, quarter_of_memory()),
       rows_(kRowsAhead, quarter_of_memory()) {}
@@ -132,9 +129,7 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
   if (error) std::rethrow_exception(error);
 }
 
-bool PredictPipeline::attempt(const std::string& id,
-                              Part part,
-                              const std::function<void()>& work) {
+bool PredictPipeline::attempt(const std::string& id, Part part, const std::function<void()>& work) {
   try {
     guarded([&] {
       work();
@@ -207,14 +202,13 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
           job->stamp = stamp_of(source->second);
         }
         if (is_done(*job)) return;
-        auto input =
-            std::make_shared<inference::ModelInput>(predictor_.transforms().apply(
-                frame,
-                key,
-                config_.data.spacing_um,
-                scores_ != nullptr ? INT64_MAX
-                : shares_rows_     ? -1
-                                   : inference::by_rows_from()));
+        auto input = std::make_shared<inference::ModelInput>(
+            predictor_.transforms().apply(frame,
+                                          key,
+                                          config_.data.spacing_um,
+                                          scores_ != nullptr ? INT64_MAX
+                                          : shares_rows_     ? -1
+                                                             : inference::by_rows_from()));
         predictor_.check(*input);
         if (scores_ != nullptr)
           job->truth = scores_->target_of(input->sample, predictor_.y_key(), key);
@@ -273,8 +267,8 @@ void PredictPipeline::join_rows(Job& job) {
   for (int64_t rank = 0; rank < place.size; ++rank) {
     io::RowJournal(job.journal_path(rank), job.rows_stamp, rows * rank / place.size)
         .replay([&](int64_t, const io::Image& kept) {
-          job.files->take(data::to_tensor(
-              kept, static_cast<int64_t>(job.input->shape.size()) - 1, job.path));
+          job.files->take(
+              data::to_tensor(kept, static_cast<int64_t>(job.input->shape.size()) - 1, job.path));
         });
   }
 }

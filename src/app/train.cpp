@@ -66,11 +66,11 @@ int take_over(ThisProcess& self, cli::Run& run, TrainConfig& config, Common& com
 }
 
 /// Sets what `changes` has in a map, and in the maps below.
-void merge(Node& into, const Node& changes) {
+void merge_settled(Node& into, const Node& changes) {
   for (const auto& [key, value] : changes.map) {
     Node* own = into.find_direct(key);
     if (own != nullptr && own->is_map() && value.is_map()) {
-      merge(*own, value);
+      merge_settled(*own, value);
     } else {
       into.set(key, value);
     }
@@ -94,7 +94,7 @@ void keep_settled(Node& task, const Node& before) {
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
   if (setup.data->loader().batch_size == 0)  // AUTO
     run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));
-  merge(*run.config.find("task"), loaders.settled);
+  merge_settled(*run.config.find("task"), loaders.settled);
   return read_config(run);
 }
 

@@ -35,12 +35,11 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
   const auto found = std::find(names.begin(), names.end(), head);
   const Node* own = task.find("heads." + head);
   if (found == names.end() || own == nullptr || !own->is_map()) {
-    throw ConfigError(fmt::format(
-        "predict.heads: '{}', but {} has the heads {}{}",
-        head,
-        model.path,
-        fmt::join(names, ", "),
-        suggestion(head, names)));
+    throw ConfigError(fmt::format("predict.heads: '{}', but {} has the heads {}{}",
+                                  head,
+                                  model.path,
+                                  fmt::join(names, ", "),
+                                  suggestion(head, names)));
   }
   const Node channels = head_channels(task.at("model"), head);
   if (!channels.is_null()) one.out_channels = channels.as<int64_t>();

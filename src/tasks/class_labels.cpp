@@ -151,9 +151,8 @@ config::Node ClassLabels::metrics(config::Node given) const {
 
 config::Node ClassLabels::decoder() const {
   return config::parse_yaml(
-      fmt::format("{{_target_: ClassDecoder, num_classes: {}, multilabel: {}}}",
-                  num_classes,
-                  multilabel),
+      fmt::format(
+          "{{_target_: ClassDecoder, num_classes: {}, multilabel: {}}}", num_classes, multilabel),
       "ClassLabels");
 }
 

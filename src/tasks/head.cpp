@@ -27,9 +27,7 @@ at::Tensor at_least_float(const at::Tensor& output) {
 
 }  // namespace
 
-Head::Head(const HeadOptions& options,
-           const std::vector<Metric::Input>& inputs,
-           int64_t channels)
+Head::Head(const HeadOptions& options, const std::vector<Metric::Input>& inputs, int64_t channels)
     : y_key_(options.y_key),
       mask_key_(options.mask_key),
       decoder_(make<inference::Decoder>(options.decoder)),

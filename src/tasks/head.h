@@ -104,8 +104,8 @@ class Head {
 };
 
 /// Sets options of a component, and of those of its kind in it, that are open (null, or not there),
-/// to the value that `fitting` has for their name. With a `meaning` ("num_classes=3 means ..."), other
-/// values are not the user's choice. Throws: ConfigError that says so.
+/// to the value that `fitting` has for their name. With a `meaning` ("num_classes=3 means ..."),
+/// other values are not the user's choice. Throws: ConfigError that says so.
 void fit_options(config::Node& component,
                  const std::string& kind,
                  const std::map<std::string, config::Node>& fitting,

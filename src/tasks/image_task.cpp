@@ -89,8 +89,7 @@ at::Tensor ImageTask::training_step(const data::Batch& batch) {
   if (parts_.front().name.empty()) return parts_.front().head->loss(made, batch);
   at::Tensor sum;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const at::Tensor loss =
-        parts_[p].weight * parts_[p].head->loss({made.at(outputs_[p])}, batch);
+    const at::Tensor loss = parts_[p].weight * parts_[p].head->loss({made.at(outputs_[p])}, batch);
     sum = sum.defined() ? sum + loss : loss;
   }
   return sum;

@@ -71,7 +71,8 @@ class OneHead final : public ImageTask {
     void check() { T::Options::check(model); }
   };
   explicit OneHead(const Options& options)
-      : ImageTask(options, {{"", std::make_shared<T>(static_cast<const typename T::Options&>(options))}}) {}
+      : ImageTask(options,
+                  {{"", std::make_shared<T>(static_cast<const typename T::Options&>(options))}}) {}
 };
 
 }  // namespace cytra::tasks

@@ -40,7 +40,8 @@ class MultiTask final : public ImageTask {
       if (names.empty()) throw ConfigError("heads: there is none, expected one or more by name");
       for (const auto& [name, weight] : weights.map) {
         if (heads.find_direct(name) != nullptr) continue;
-        throw ConfigError(fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));
+        throw ConfigError(
+            fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));
       }
     }
   };

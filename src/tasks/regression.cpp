@@ -1,5 +1,5 @@
-// RegressionHead, and the task of it: the values of another image, as a stain that is predicted from
-// another (label-free microscopy).
+// RegressionHead, and the task of it: the values of another image, as a stain that is predicted
+// from another (label-free microscopy).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,12 +53,13 @@ class RegressionHead final : public Head {
     const std::string& file = has_file ? source->second.path : sample.id;
     if (target.size(0) != *options_.out_channels ||
         target.sizes().slice(1) != at::IntArrayRef(size)) {
-      throw DataError(fmt::format("{}: a target of ({}), expected ({},{}): the model's channels in "
-                                  "the image's size",
-                                  file,
-                                  fmt::join(target.sizes(), ","),
-                                  *options_.out_channels,
-                                  fmt::join(size, ",")));
+      throw DataError(
+          fmt::format("{}: a target of ({}), expected ({},{}): the model's channels in "
+                      "the image's size",
+                      file,
+                      fmt::join(target.sizes(), ","),
+                      *options_.out_channels,
+                      fmt::join(size, ",")));
     }
     if (!target.sum().isfinite().item<bool>() && !target.isfinite().all().item<bool>()) {
       throw DataError(file + ": a target with values that are NaN or infinite");
@@ -118,14 +119,14 @@ class RegressionHead final : public Head {
     at::Tensor sums = at::zeros({3, *options_.out_channels}, at::kDouble);
     each([&](const data::Batch& batch) {
       const at::Tensor values = batch.at(y_key_).to(at::kDouble);
-      const at::Tensor counts = mask_key_ ? batch.at(*mask_key_).ne(0).to(at::kDouble).expand_as(values)
-                                          : at::ones_like(values);
+      const at::Tensor counts = mask_key_
+                                    ? batch.at(*mask_key_).ne(0).to(at::kDouble).expand_as(values)
+                                    : at::ones_like(values);
       const auto by_channel = [](const at::Tensor& tensor) {
         return tensor.transpose(0, 1).flatten(1).sum(1);
       };
-      sums += at::stack({by_channel(counts),
-                         by_channel(counts * values),
-                         by_channel(counts * values.square())});
+      sums += at::stack(
+          {by_channel(counts), by_channel(counts * values), by_channel(counts * values.square())});
     });
     const at::Tensor mean = sums[1] / sums[0];
     at::Tensor deviation = (sums[2] / sums[0] - mean.square()).clamp_min(0).sqrt();

@@ -11,7 +11,7 @@ namespace {
 
 using Input = metrics::Metric::Input;
 
-std::optional<ClassLabels> labels_of(const config::Node& task) {
+std::optional<ClassLabels> classes_in(const config::Node& task) {
   const config::Node* decoder = task.find_direct("decoder");
   if (decoder != nullptr && !decoder->is_null() &&
       config::own_name(decoder->get<std::string>("_target_")) != "ClassDecoder")
@@ -19,13 +19,12 @@ std::optional<ClassLabels> labels_of(const config::Node& task) {
   return class_labels_of(task);
 }
 
-MetricSet metrics_of(const config::Node& task,
+MetricSet metrics_in(const config::Node& task,
                      const std::optional<ClassLabels>& labels,
                      int64_t channels) {
   const config::Node* own = task.find_direct("metrics");
   const config::Node given = own == nullptr ? config::Node() : *own;
-  if (labels)
-    return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
+  if (labels) return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
   const bool are_labels = inference::decoder_of(task)->gives_labels();
   return {given, {are_labels ? Input::objects : Input::values}, channels};
 }
@@ -33,7 +32,7 @@ MetricSet metrics_of(const config::Node& task,
 }  // namespace
 
 ResultScores::ResultScores(const config::Node& task, int64_t channels)
-    : labels_(labels_of(task)), metrics_(metrics_of(task, labels_, channels)) {
+    : labels_(classes_in(task)), metrics_(metrics_in(task, labels_, channels)) {
   if (labels_) counts_ = at::zeros({labels_->num_classes + 2}, at::TensorOptions(at::kDouble));
 }
 

@@ -77,10 +77,11 @@ class SegmentationHead final : public Head {
                   meaning);
       const Node* ignored = loss.find_direct("ignore_index");
       if (ignored != nullptr && !ignored->is_null()) {
-        throw ConfigError(fmt::format("{}: expected null, and task.ignore_index={} for the loss and "
-                                      "the metrics",
-                                      ignored->where(),
-                                      config::to_json(*ignored)));
+        throw ConfigError(
+            fmt::format("{}: expected null, and task.ignore_index={} for the loss and "
+                        "the metrics",
+                        ignored->where(),
+                        config::to_json(*ignored)));
       }
       if (labels.ignore_index) loss.set("ignore_index", Node::make_integer(ClassLabels::kIgnored));
       metrics = labels.metrics(metrics);
@@ -176,7 +177,8 @@ class SegmentationHead final : public Head {
       return;
     if (is_told_.exchange(true)) return;
     log::info(
-        "{}: '{}' has labels up to {}: all that is not 0 is taken as one mask; for objects that are "
+        "{}: '{}' has labels up to {}: all that is not 0 is taken as one mask; for objects that "
+        "are "
         "told apart: experiment=im2im/instance; for classes: num_classes",
         id,
         y_key_,

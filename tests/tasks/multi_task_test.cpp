@@ -22,13 +22,14 @@ namespace {
 const std::string kHeads =
     "heads: {seg: {_target_: SegmentationHead, loss: {_target_: DiceCELoss}}, "
     "stain: {_target_: RegressionHead, y_key: stain, loss: {_target_: MSELoss}, "
-    "metrics: {mae: {_target_: MeanAbsoluteError}}}}";
+    "metrics: {mae: {_target_: MAEMetric}}}}";
 
 std::shared_ptr<training::Task> two_heads(const std::string& options = kHeads,
                                           const std::string& names = "[seg, stain]") {
   return make<training::Task>(
       "{_target_: MultiTask, inference_args: {roi_size: [8, 8]}, model: {_target_: AffineModel, "
-      "names: " + names + "}, " + options + "}");
+      "names: " +
+      names + "}, " + options + "}");
 }
 
 data::Batch batch_of_two() {
@@ -91,8 +92,8 @@ TEST(MultiTask, PreparesTheTargetsOfEachHead) {
 
 TEST(MultiTask, SettlesEachHead) {
   const data::Batch batch = batch_of_two();
-  const config::Node settled =
-      two_heads()->settle([&](const std::function<void(const data::Batch&)>& look) { look(batch); });
+  const config::Node settled = two_heads()->settle(
+      [&](const std::function<void(const data::Batch&)>& look) { look(batch); });
   EXPECT_NEAR(settled.get<std::vector<double>>("heads.stain.decoder.mean")[0],
               batch.at("stain").mean().item<double>(),
               1e-6);

@@ -38,7 +38,7 @@ training::EachBatch each_of(const std::vector<data::Batch>& batches) {
 TEST(RegressionTask, LearnsTheTargetNormalisedAndTellsItsUnits) {
   at::manual_seed(0);
   const at::Tensor raw = at::rand({2, 1, 8, 8}), stain = 300 + 50 * at::rand({2, 1, 8, 8});
-  const auto task = regression(", metrics: {mae: {_target_: MeanAbsoluteError}}");
+  const auto task = regression(", metrics: {mae: {_target_: MAEMetric}}");
   const config::Node settled = task->settle(each_of({stained(raw, stain), stained(raw, stain)}));
   const double mean = stain.mean().item<double>();
   const double deviation = stain.std(/*unbiased=*/false).item<double>();
@@ -49,16 +49,14 @@ TEST(RegressionTask, LearnsTheTargetNormalisedAndTellsItsUnits) {
 
   const at::Tensor output = raw + 0.25, normal = (stain - mean) / deviation;
   const data::Batch batch = stained(raw, stain);
-  EXPECT_NEAR(task->training_step(batch).item<double>(),
-              at::mse_loss(output, normal).item<double>(),
-              1e-5);
+  EXPECT_NEAR(
+      task->training_step(batch).item<double>(), at::mse_loss(output, normal).item<double>(), 1e-5);
   task->model().eval();
   task->validation_step(batch);
   const training::Metrics metrics = task->validation_end();
   EXPECT_NEAR(metrics.at("loss"), at::mse_loss(output, normal).item<double>(), 1e-5);
-  EXPECT_NEAR(metrics.at("mae"),
-              at::l1_loss(output * deviation + mean, stain).item<double>(),
-              1e-2);
+  EXPECT_NEAR(
+      metrics.at("mae"), at::l1_loss(output * deviation + mean, stain).item<double>(), 1e-2);
   const auto preview = task->preview(batch);
   EXPECT_TRUE(preview.at("target").equal(stain[0]));
   EXPECT_TRUE(preview.at("prediction").allclose((output * deviation + mean)[0], 1e-5));
@@ -85,9 +83,8 @@ TEST(RegressionTask, OnlyVoxelsOfTheMaskCount) {
   EXPECT_NEAR(one.get<std::vector<double>>("decoder.mean")[0],
               stain.masked_select(mask).mean().item<double>(),
               1e-5);
-  EXPECT_NEAR(task->training_step(batch).item<double>(),
-              same->training_step(other).item<double>(),
-              1e-5);
+  EXPECT_NEAR(
+      task->training_step(batch).item<double>(), same->training_step(other).item<double>(), 1e-5);
   EXPECT_EQ(config::to_json(one), config::to_json(two));
 }
 
@@ -103,8 +100,9 @@ TEST(RegressionTask, RefusesTargetsThatDoNotFit) {
       << message();
   sample.tensors["stain"] = at::full({1, 8, 8}, NAN);
   EXPECT_NE(message().find("NaN"), std::string::npos) << message();
-  EXPECT_NE(message_of<ConfigError>([] { regression(", metrics: {d: {_target_: DiceMetric}}"); })
-                .find("MeanAbsoluteError"),
+  EXPECT_NE(message_of<ConfigError>([] {
+              regression(", metrics: {d: {_target_: DiceMetric}}");
+            }).find("MAEMetric"),
             std::string::npos);
 }
 
