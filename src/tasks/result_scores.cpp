@@ -25,7 +25,9 @@ MetricSet metrics_in(const config::Node& task,
   const config::Node* own = task.find_direct("metrics");
   const config::Node given = own == nullptr ? config::Node() : *own;
   if (labels) return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
-  const bool are_labels = inference::decoder_of(task)->gives_labels();
+  const auto decoder = inference::decoder_of(task);
+  const bool are_labels =
+      decoder->gives_labels() || !decoder->steps(decoder->forms().front()).empty();
   return {given, {are_labels ? Input::objects : Input::values}, channels};
 }
 
