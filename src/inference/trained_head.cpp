@@ -12,6 +12,28 @@ namespace cytra::inference {
 
 using config::Node;
 
+namespace {
+
+/// Takes a key out of what transforms work on; those that have no other go.
+void leave_out(Node& transforms, const std::string& key) {
+  for (auto& [split, steps] : transforms.map) {
+    std::vector<Node> kept;
+    for (Node& step : steps.list) {
+      Node* keys = step.find_direct("keys");
+      const bool has_keys = keys != nullptr && keys->kind == config::Kind::list;
+      if (has_keys) {
+        const auto is_it = [&](const Node& one) { return one.string == key; };
+        keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_it),
+                         keys->list.end());
+      }
+      if (!has_keys || !keys->list.empty()) kept.push_back(std::move(step));
+    }
+    steps.list = std::move(kept);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> heads_of(const Node& task) {
   std::vector<std::string> names;
   const Node* heads = task.find("model.heads");
@@ -50,6 +72,12 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
     task.set("num_classes", Node::make_integer(one.out_channels));
   task.set("model", Node::make_map());  // its out_channels are another output's
   one.config.set("task", task);
+  Node* transforms = one.config.find("data.transforms");
+  for (const auto& [name, other] : model.config.at("task.heads").map) {
+    const auto key = other.is_map() ? other.get<std::string>("y_key", "seg") : "";
+    if (transforms != nullptr && !key.empty() && key != task.get<std::string>("y_key", "seg"))
+      leave_out(*transforms, key);  // the other heads' targets
+  }
   const auto output = static_cast<std::size_t>(found - names.begin());
   one.forward = [forward = model.forward, output](const at::Tensor& windows) {
     return std::vector<at::Tensor>{forward(windows).at(output)};

@@ -59,7 +59,6 @@ TEST(MultiTask, TellsTheMetricsOfEachHead) {
   const auto task = two_heads(kHeads + ", weights: {stain: 3}");
   task->model().eval();
   task->validation_step(batch);
-  EXPECT_EQ(task->sums().size(), 5U);  // dice, loss, images; mae, loss
   const training::Metrics metrics = task->validation_end();
   ASSERT_EQ(metrics.size(), 5U);
   EXPECT_NEAR(metrics.at("loss"), metrics.at("loss/seg") + 3 * metrics.at("loss/stain"), 1e-6);
@@ -112,7 +111,8 @@ TEST(TrainedHead, IsAModelOfOneOutput) {
   inference::LoadedModel model;
   model.path = "two.ckpt";
   model.config = config::parse_yaml(
-      "{task: {_target_: MultiTask, x_key: raw, model: {_target_: MultiHead, backbone: "
+      "{data: {transforms: {valid: [{_target_: LoadImaged, keys: [raw, seg, stain]}, {_target_: "
+      "Clipd, keys: [stain]}]}}, task: {_target_: MultiTask, x_key: raw, model: {_target_: MultiHead, backbone: "
       "{out_channels: 8}, heads: {seg: {out_channels: 3}, stain: {out_channels: 1}}}, heads: {seg: "
       "{_target_: SegmentationHead, y_key: seg, num_classes: null}, stain: {_target_: "
       "RegressionHead, y_key: stain, decoder: {_target_: RegressionDecoder}}}}}",
@@ -128,6 +128,10 @@ TEST(TrainedHead, IsAModelOfOneOutput) {
   EXPECT_EQ(seg.config.get<int64_t>("task.num_classes"), 3);
   EXPECT_EQ(stain.config.get<std::string>("task.y_key"), "stain");
   EXPECT_EQ(inference::decoder_of(stain.config.at("task"))->forms().front(), "value");
+  const auto& steps = seg.config.at("data.transforms.valid").list;  // without the other's target
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].get<std::vector<std::string>>("keys"),
+            (std::vector<std::string>{"raw", "seg"}));
   EXPECT_NE(seg.fingerprint, stain.fingerprint);
   EXPECT_EQ(stain.forward(at::ones({1, 1, 4, 4})).at(0).max().item<double>(), 2);
   EXPECT_NE(message_of<ConfigError>([&] { inference::head_of(model, "sag"); }).find("seg"),
