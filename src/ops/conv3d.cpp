@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
 namespace cytra::ops {
@@ -13,11 +14,12 @@ bool are_all(at::IntArrayRef values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [=](int64_t each) { return each == value; });
 }
 
+/// Where a product is faster than torch: not in bfloat16.
 bool is_product(const at::Tensor& x, const at::Tensor& weight) {
-  return x.dim() == 5 && weight.dim() == 5 && are_all(weight.sizes().slice(2), 1) &&
-         x.device().is_cpu() && !x.is_contiguous() &&
-         x.is_contiguous(at::MemoryFormat::ChannelsLast3d) &&
-         !torch::jit::tracer::isTracing();
+  return x.dim() == 5 && x.scalar_type() != at::kBFloat16 &&
+         !at::autocast::is_autocast_enabled(at::kCPU) && weight.dim() == 5 &&
+         are_all(weight.sizes().slice(2), 1) && x.device().is_cpu() && !x.is_contiguous() &&
+         x.is_contiguous(at::MemoryFormat::ChannelsLast3d) && !torch::jit::tracer::isTracing();
 }
 
 }  // namespace

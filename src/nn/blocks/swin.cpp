@@ -185,6 +185,7 @@ SwinStage::SwinStage(int64_t features, const SwinOptions& options)
 
 const SwinStage::Windows& SwinStage::windows_of(const at::Tensor& x, bool is_shifted) {
   const Sizes sides = x.sizes().slice(1, options_.window.size()).vec();
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto [place, is_new] = windows_.try_emplace({sides, is_shifted});
   Windows& found = place->second;
   if (is_new) {

@@ -1,6 +1,7 @@
 #pragma once
 // A stage of the Swin transformer: attention inside of windows, which every second block shifts.
 #include <map>
+#include <mutex>
 
 #include "nn/blocks/transformer.h"
 
@@ -38,6 +39,7 @@ class SwinStage final : public torch::nn::Module {
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<Linear> reduction_;
   std::shared_ptr<LayerNorm> norm_;
+  std::mutex mutex_;                                   // of windows_: threads may share the model
   std::map<std::pair<Sizes, bool>, Windows> windows_;  // by the image's sides
 };
 
