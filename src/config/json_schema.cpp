@@ -1,6 +1,7 @@
 // JSON Schema draft-07 from what visit() says. One flat schema per value (`type` lists what may
 // stand there, `pattern` holds for text alone), because editors explain those better than anyOf.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/strings.h"
@@ -274,7 +275,8 @@ class Writer {
       Node choices = list({});
       for (const std::string& choice : option.choices) {
         choices.list.push_back(text(choice));
-        if (choice.find_first_not_of("0123456789") == std::string::npos && choice.size() < 10)
+        if (!choice.empty() && choice.size() < 10 &&
+            choice.find_first_not_of("0123456789") == std::string::npos)
           choices.list.push_back(Node::make_integer(std::stoi(choice)));  // precision: 32
       }
       if (option.nullable) choices.list.push_back(Node());
@@ -291,7 +293,7 @@ class Writer {
     Node schema = object({{"type", type_of(types)}});
     if (option.low) {
       schema.set("minimum", number(*option.low));
-      schema.set("maximum", number(*option.high));
+      if (std::isfinite(*option.high)) schema.set("maximum", number(*option.high));
     }
     if (option.type != Type::text) schema.set("pattern", text(kReference));
     if (lists > 0) schema.set("items", plain_value(option, lists - 1));

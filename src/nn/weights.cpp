@@ -190,8 +190,8 @@ const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
 
 config::Node checkpoint_config(const std::string& path) {
   const std::string hint =
-      "for bare weights, `predict` and `export_model` take the configuration from "
-      "checkpoint.config=RUN_FOLDER_OR_YAML";
+      "bare weights: `train` takes them with checkpoint.weights_only=true, `predict` and "
+      "`export_model` with checkpoint.config=RUN_FOLDER_OR_YAML";
   const io::SafetensorsFile file = open_checkpoint(path, hint);
   config::Node config = config::from_utf8(
       config::parse_yaml(checkpoint_text(file, path, "config", hint), path + " (config)"));

@@ -31,6 +31,8 @@ app::TrainConfig config_of(std::vector<std::string> overrides) {
        "raw_im_channels",
        "num_classes",
        "multilabel",
+       "ignore_index",
+       "target_values",
        "patch_shape"});  // of configs/train.yaml, for others to refer to
   problems.throw_if_any();
   return config;

@@ -25,6 +25,7 @@ LEFT_OUT = {
     r"nvidia-smi|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
     r"tensorboard |tail -f": "programs of others that do not end",
     r"train model=tiny": "a model that the reader writes",
+    r"RUN/plans\.json": "a training of nnU-Net; tests/nn/models has one",
     r"checkpoint\.ckpt_path=weights\.pth": "weights of PyTorch; tests/nn and tests/tools have them",
 }  # fmt: skip
 
@@ -65,11 +66,12 @@ def small(line):
     """The line with limits appended, where it would train or measure for long."""
     command = re.sub(r"\s+#\s.*", "", line)
     if re.search(r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)", command):
-        return command
+        return command + (" && rm -rf local" if " --plan" in command else "")  # it writes over no file
     if command.startswith("train "):
         patch = "[8,16,16]" if "_3d" in command else "[16,16]"
         filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels
-        command += f" trainer.accelerator=cpu 'model.filters={filters}' 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        command += f" trainer.accelerator=cpu 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        command += "" if " model=" in command else f" 'model.filters={filters}'"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ")):
         command += " trainer.accelerator=cpu"
