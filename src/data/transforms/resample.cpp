@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/transforms/spline.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -92,6 +93,7 @@ at::Tensor sample_points(const at::Tensor& images,
 const std::vector<std::string> kResizeModes{
     "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"};
 const std::vector<std::string> kSampleModes{"bilinear", "nearest"};
+const std::vector<std::string> kAffineModes{"bilinear", "nearest", "0", "1", "2", "3", "4", "5"};
 const std::vector<std::string> kSamplePadModes{"zeros", "border", "reflection"};
 
 at::Tensor resize(const at::Tensor& image,
@@ -235,6 +237,8 @@ at::Tensor sample_affine(const at::Tensor& image,
                          const std::string& padding_mode,
                          c10::ScalarType dtype,
                          bool align_corners) {
+  if (mode.size() == 1)
+    return sample_spline(image, matrix, size, mode[0] - '0', padding_mode, align_corners);
   const int64_t dims = image.dim() - 1;
   const at::Tensor source = to_normalized(image.sizes().slice(1), align_corners);
   const at::Tensor target = to_normalized(size, align_corners);

@@ -5,24 +5,31 @@
 
 #include "data/transforms/resample.h"
 #include "data/transforms/spatial_options.h"
+#include "data/transforms/spline.h"
 
 namespace cytra::data::spatial {
 
-/// How images are read at the points of a grid. `padding` is the default of padding_mode.
+/// How images are read at the points of a grid. `padding` is the default of padding_mode;
+/// `with_splines`: a mode may be a number, too.
 struct SampleOptions : KeyOptions {
-  explicit SampleOptions(const char* padding = "reflection") : padding_mode{padding} {}
+  explicit SampleOptions(const char* padding = "reflection", bool with_splines = false)
+      : padding_mode{padding}, splines(with_splines) {}
   std::vector<std::string> mode{"bilinear"}, padding_mode;
+  bool splines;
   template <class V>
   void visit(V& v) {
     KeyOptions::visit(v);
-    v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
+    v("mode",
+      mode,
+      splines ? "bilinear, nearest for labels, or a spline's order, 0 to 5; one, or one per key"
+              : "bilinear, or nearest for labels; one, or one per key");
     v("padding_mode",
       padding_mode,
       "beyond the image: border, zeros or reflection; or one per key");
     v("device", config::Unused{{"null", "cpu"}}, "transforms run on the CPU");
   }
   void check() const {
-    check_choices("mode", mode, kSampleModes);
+    check_choices("mode", mode, splines ? kAffineModes : kSampleModes);
     check_choices("padding_mode", padding_mode, kSamplePadModes);
     check_per_key("mode", mode, *this);
     check_per_key("padding_mode", padding_mode, *this);

@@ -1,5 +1,4 @@
-// Spacingd: resamples to a distance between voxels. Source: monai.transforms.Spacingd with
-// diagonal=False, where the affine's rotation stays and only its spacing counts.
+// Spacingd: resamples to a distance between voxels. Source: monai.transforms.Spacingd.
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +6,7 @@
 
 #include "config/registry.h"
 #include "data/transforms/spatial/affine_options.h"
+#include "data/transforms/voxel_axes.h"
 #include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
@@ -15,7 +15,7 @@ namespace {
 class Spacingd final : public Transform {
  public:
   struct Options : SampleOptions {
-    Options() : SampleOptions("border") {}
+    Options() : SampleOptions("border", /*splines=*/true) {}
     std::vector<double> pixdim;
     bool diagonal = false;
     std::vector<bool> align_corners{false};
@@ -27,7 +27,10 @@ class Spacingd final : public Transform {
         "millimetres between voxels per spatial dimension (Z,Y,X), 0.001 is one micrometre; <= 0: "
         "as it is; the last number stands for those that are missing",
         config::required);
-      v("diagonal", diagonal, "must be false: the image keeps its orientation");
+      v("diagonal",
+        diagonal,
+        "turn a volume to the world's axes, too, so that its affine is diagonal; false: it keeps "
+        "its orientation");
       v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
       v("dtype",
         config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
@@ -41,7 +44,6 @@ class Spacingd final : public Transform {
     void check() const {
       SampleOptions::check();
       check_per_key("align_corners", align_corners, *this);
-      if (diagonal) throw ConfigError("Spacingd: diagonal=true is not supported");
     }
   };
   explicit Spacingd(const Options& options) : options_(options) {}
@@ -50,7 +52,7 @@ class Spacingd final : public Transform {
     const std::vector<int64_t> first = options_.first_size(sample);
     const auto& pixdim = options_.pixdim;
     const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
-    if (first.empty() || stays) return;  // whatever the spacing is, or if it is known
+    if (first.empty() || (stays && !options_.diagonal)) return;  // even if nothing is known of it
     const std::size_t dims = first.size();
     std::vector<double> spacing;  // of the result, in mm
     for (std::size_t d = 0; d < dims; ++d) {
@@ -73,7 +75,7 @@ class Spacingd final : public Transform {
         throw DataError(
             fmt::format("{} spatial dimensions, the first key has {}", size.size(), dims));
       }
-      const Plan plan = plan_for(affine, spacing, size);
+      const Plan plan = plan_for(affine, spacing, size, options_.diagonal);
       if (plan.unchanged) return image;
       return sample_affine(image,
                            plan.matrix,
@@ -83,28 +85,12 @@ class Spacingd final : public Transform {
                            at::kDouble,
                            of_key(options_.align_corners, key));
     });
-    const Plan plan = plan_for(affine, spacing, first);
+    const Plan plan = plan_for(affine, spacing, first, options_.diagonal);
     if (!plan.unchanged) move_voxels(sample.geometry, plan.matrix);
   }
 
  private:
   static constexpr double kTolerance = 1e-3;  // MONAI's AFFINE_TOL
-
-  /// The affine for (z,y,x,1) or (y,x,1), in mm. A plane, or a volume whose affine is not known,
-  /// has axes of its own.
-  static at::Tensor axes_of(const io::Geometry& geometry, std::size_t dims) {
-    const auto n = static_cast<int64_t>(dims);
-    at::Tensor axes = at::eye(n + 1, at::kDouble);
-    const auto& affine = geometry.affine;
-    const bool known =
-        dims == 3 && std::any_of(affine.begin(), affine.end(), [](double v) { return v != 0; });
-    for (int64_t i = 0; i < n; ++i) {
-      axes[i][i] = geometry.spacing_um[3 - dims + static_cast<std::size_t>(i)] / 1000;
-      for (int64_t j = 0; known && j < 4; ++j)
-        axes[i][j < 3 ? 2 - j : 3] = affine[static_cast<std::size_t>(4 * i + j)];
-    }
-    return axes;
-  }
 
   struct Plan {
     at::Tensor matrix;  // from the result's voxels to the image's
@@ -114,13 +100,17 @@ class Spacingd final : public Transform {
   /// monai.data.utils.{zoom_affine, compute_shape_offset}.
   static Plan plan_for(const at::Tensor& axes,
                        const std::vector<double>& spacing,
-                       const std::vector<int64_t>& image) {
+                       const std::vector<int64_t>& image,
+                       bool diagonal) {
     const auto n = static_cast<int64_t>(image.size());
     const at::Tensor old = axes.slice(0, 0, n).slice(1, 0, n);
-    const at::Tensor upper = at::linalg_cholesky(old.t().matmul(old)).t();
     at::Tensor target = at::eye(n + 1, at::kDouble);
     at::Tensor rotation = target.slice(0, 0, n).slice(1, 0, n);
-    rotation.copy_(old.matmul(at::linalg_inv(upper)) * at::tensor(spacing, at::kDouble));
+    rotation.mul_(at::tensor(spacing, at::kDouble));
+    if (!diagonal) {
+      const at::Tensor upper = at::linalg_cholesky(old.t().matmul(old)).t();
+      rotation.copy_(old.matmul(at::linalg_inv(upper)).matmul(rotation));
+    }
     // The corners of the image, counted in the result's voxels.
     std::vector<at::Tensor> ends;
     for (const int64_t size : image)
@@ -146,8 +136,7 @@ class Spacingd final : public Transform {
     }
     target.slice(0, 0, n).select(1, n).copy_(origin);
     plan.matrix = at::linalg_solve(axes, target);
-    const at::Tensor moved = (plan.matrix - at::eye(n + 1, at::kDouble)).abs();
-    plan.unchanged = plan.size == image && moved.max().item<double>() <= kTolerance;
+    plan.unchanged = plan.size == image && is_identity(plan.matrix);
     return plan;
   }
   Options options_;
