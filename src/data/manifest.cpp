@@ -31,12 +31,24 @@ int64_t whole_number(std::string text) {
 
 }  // namespace
 
+bool is_empty_cell(const std::string& cell) {
+  for (const char* word : {"", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None"}) {
+    if (cell == word) return true;
+  }
+  return false;
+}
+
 Manifest::Manifest(const std::string& path,
                    const std::vector<std::string>& columns,
                    const std::string& weight_column,
                    bool leave_out,
-                   const std::string& axes)
-    : table_(io::read_table(path)), leave_out_(leave_out), axes_(axes), weight_(kNone) {
+                   const std::string& axes,
+                   bool allow_empty)
+    : table_(io::read_table(path)),
+      leave_out_(leave_out),
+      allow_empty_(allow_empty),
+      axes_(axes),
+      weight_(kNone) {
   if (!weight_column.empty()) weight_ = table_.column(weight_column);
   std::vector<std::string> names = columns;
   if (columns.empty()) {
@@ -78,7 +90,7 @@ std::string Manifest::path_of(const std::string& cell) const {
 
 bool Manifest::holds_images(std::size_t column, bool when_empty) const {
   for (std::size_t row = 0; row < rows(); ++row) {
-    if (cell(row, column).empty()) continue;
+    if (is_empty_cell(cell(row, column))) continue;
     const std::string path = path_of(cell(row, column));
     std::error_code error;
     return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error);
@@ -169,7 +181,10 @@ std::vector<int64_t> Manifest::timepoints(std::size_t row,
 
 std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column) const {
   const std::string& text = cell(row, column.index);
-  if (text.empty()) throw DataError(place(row, column.index) + " is empty");
+  if (is_empty_cell(text)) {
+    if (allow_empty_) return {};
+    throw DataError(place(row, column.index) + " is empty");
+  }
   Source source;
   source.path = path_of(text);
   if (!is_there(source.path)) {
@@ -213,13 +228,14 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
     }
   }
   std::vector<std::vector<Source>> by_column;
-  std::size_t count = 1;
+  std::size_t count = 0;
   for (const ImageColumn& column : images_) {
     by_column.push_back(sources(row, column));
     count = std::max(count, by_column.back().size());
   }
+  if (count == 0) throw DataError(place(row, images_[0].index) + " is empty, as all of the row");
   for (std::size_t c = 0; c < images_.size(); ++c) {
-    if (by_column[c].size() == 1 || by_column[c].size() == count) continue;
+    if (by_column[c].size() <= 1 || by_column[c].size() == count) continue;
     throw DataError(fmt::format("{} gives {} images, another column of the row {}",
                                 place(row, images_[c].index),
                                 by_column[c].size(),
@@ -228,6 +244,10 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
   for (std::size_t i = 0; i < count; ++i) {
     Sample& added = samples.emplace_back(sample);
     for (std::size_t c = 0; c < images_.size(); ++c) {
+      if (by_column[c].empty()) {
+        added.columns[images_[c].name] = cell(row, images_[c].index);
+        continue;
+      }
       const Source& source = by_column[c][by_column[c].size() == 1 ? 0 : i];
       if (added.id.empty()) added.id = source.path;
       added.sources[images_[c].name] = source;

@@ -10,6 +10,9 @@
 
 namespace cytra::data {
 
+/// Nothing, or a word that pandas reads as NaN.
+bool is_empty_cell(const std::string& cell);
+
 /// A .csv or .tsv file whose image columns hold paths relative to its folder. `channel`, `scene`,
 /// `resolution` and `timepoint` say which image of the file is meant: a number from 0 or several
 /// with commas; an empty cell says nothing. Several scenes or time points of a row are a sample
@@ -21,12 +24,14 @@ class Manifest {
   /// `columns`: those to read; empty: all. One whose first cell is neither a file nor has the name
   /// of an image holds text, for Sample::columns. Throws: DataError (no table, no such column, none
   /// with images), ConfigError (no such file). `leave_out`: rows that samples() would throw for are
-  /// left out with a warning, unless none is left.
+  /// left out with a warning, unless none is left. `allow_empty`: an empty cell of an image column
+  /// is text (Sample::columns) where the row has another image.
   Manifest(const std::string& path,
            const std::vector<std::string>& columns,
            const std::string& weight_column = "",
            bool leave_out = false,
-           const std::string& axes = "");
+           const std::string& axes = "",
+           bool allow_empty = false);
   std::size_t rows() const { return table_.rows.size(); }
   /// Throws: DataError with the nearest column.
   std::size_t column(const std::string& name) const { return table_.column(name); }
@@ -66,7 +71,7 @@ class Manifest {
                                   const io::Selection& selection) const;
 
   io::Table table_;
-  bool leave_out_;
+  bool leave_out_, allow_empty_;
   std::string axes_;
   std::vector<ImageColumn> images_;
   std::vector<std::size_t> texts_;

@@ -137,12 +137,18 @@ class DataframeDatamodule final : public DataModule {
   bool is_of_fold(Split split) const {
     return options_.folds && (split == Split::train || split == Split::valid);
   }
-  Manifest open(const std::string& path) const {
+  Manifest open(const std::string& path, Split split) const {
+    const Transforms transforms = make_transforms(options_.transforms, split);
+    const bool allow_empty =
+        std::any_of(transforms.begin(), transforms.end(), [](const auto& transform) {
+          return transform->name == "RemoveNaNKeysd";
+        });
     return {path,
             options_.columns,
             options_.weight_column.value_or(""),
             /*leave_out=*/options_.on_error != "fail",
-            options_.axes.value_or("")};
+            options_.axes.value_or(""),
+            allow_empty};
   }
 
   /// The samples of DIR/train.csv and the like; false where there is no such file.
@@ -151,7 +157,7 @@ class DataframeDatamodule final : public DataModule {
       const std::string file =
           (fs::path(options_.path) / (std::string(name_of(split)) + extension)).string();
       if (!is_there(file)) continue;
-      std::vector<Sample> more = open(file).samples();
+      std::vector<Sample> more = open(file, split).samples();
       std::move(more.begin(), more.end(), std::back_inserter(samples));
       return true;
     }
@@ -182,7 +188,7 @@ class DataframeDatamodule final : public DataModule {
   /// The rows of one file whose split_column says so; all to predict; of folds, all but those of
   /// test.
   std::vector<Sample> of_file(Split split) const {
-    const Manifest manifest = open(options_.path);
+    const Manifest manifest = open(options_.path, split);
     const bool is_whole = is_of_fold(split) && !options_.split_column;
     if (split == Split::predict || options_.just_inference || is_whole) return manifest.samples();
     if (!options_.split_column) {

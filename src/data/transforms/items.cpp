@@ -1,10 +1,12 @@
-// SelectItemsd, DeleteItemsd, CopyItemsd, ConcatItemsd: a sample's entries, loaded or still paths.
-// Source: monai.transforms.{SelectItemsd, DeleteItemsd, CopyItemsd, ConcatItemsd}.
+// SelectItemsd, DeleteItemsd, RemoveNaNKeysd, CopyItemsd, ConcatItemsd: a sample's entries, loaded
+// or still paths. Source: monai.transforms, the same names; of cyto_dl.datamodules.dataframe.utils
+// RemoveNaNKeysd.
 #include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "data/manifest.h"
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
@@ -87,6 +89,21 @@ class DeleteItemsd final : public Transform {
   Options options_;
 };
 CYTRA_REGISTER(Transform, DeleteItemsd, "DeleteItemsd");
+
+/// DataframeDatamodule lets rows with empty cells through where this comes first.
+class RemoveNaNKeysd final : public Transform {
+ public:
+  struct Options {
+    template <class V>
+    void visit(V&) {}
+  };
+  explicit RemoveNaNKeysd(const Options&) {}
+  void apply(Sample& sample, Rng&) const override {
+    for (auto cell = sample.columns.begin(); cell != sample.columns.end();)
+      cell = is_empty_cell(cell->second) ? sample.columns.erase(cell) : std::next(cell);
+  }
+};
+CYTRA_REGISTER(Transform, RemoveNaNKeysd, "RemoveNaNKeysd");
 
 class CopyItemsd final : public Transform {
  public:
