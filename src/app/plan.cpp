@@ -253,7 +253,7 @@ void add_intensities(const Fingerprint& print, ExperimentFile& file) {
                                         high);
   if (!print.is_ct) {
     file.set(
-        "normalization.mean",
+        "_normalization.mean",
         numbers(std::vector<double>{}),
         fmt::format("Intensities are {}:\neach channel of each image gets mean 0 and deviation 1.",
                     range));
@@ -261,15 +261,15 @@ void add_intensities(const Fingerprint& print, ExperimentFile& file) {
   }
   const auto [mean, deviation] = clipped_moments(values, low, high);
   file.set(
-      "normalization.low",
+      "_normalization.low",
       numbers(low),
       fmt::format("Intensities are whole numbers, {}: Hounsfield units of a CT.\nThey are clipped "
                   "to that range, and all images get the same scale. For a microscope's images "
                   "remove these lines.",
                   range));
-  file.set("normalization.high", numbers(high));
-  file.set("normalization.mean", numbers<double>({mean}));
-  file.set("normalization.std", numbers<double>({deviation}));
+  file.set("_normalization.high", numbers(high));
+  file.set("_normalization.mean", numbers<double>({mean}));
+  file.set("_normalization.std", numbers<double>({deviation}));
 }
 
 /// 1 for a mask. Throws: ConfigError where labels are no classes.
