@@ -54,7 +54,7 @@ Node measure_train_step(const Subject& subject) {
   const auto optimizer = make<training::Optimizer>(subject.config.at("optimizer"));
   nn::Model& model = task->model();
   nn::place(model, subject.device);
-  model.to(precision.parameters);
+  nn::cast(model, precision.parameters);
   model.train();
   optimizer->attach(model.named_parameters().pairs());
   std::vector<int64_t> target = subject.shape;

@@ -75,8 +75,16 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   }
   std::string bytes = perf::to_torchscript(forward, example(model, 2, 4), metadata);
   // A trace holds what was done once: it must do for other images, too.
-  const at::Tensor other = example(model, 1, 6), expected = forward(other),
-                   got = perf::from_torchscript(bytes)(other);
+  const at::Tensor other = example(model, 1, 6), expected = forward(other);
+  at::Tensor got;
+  try {
+    got = perf::from_torchscript(bytes)(other);
+  } catch (const std::exception& error) {  // of sizes that the network computes with
+    log::debug("{}", error.what());
+    throw ConfigError(fmt::format("{}: a trace of it does for images of one size alone, so it is "
+                                  "run by Cytra only; expected format=safetensors",
+                                  model.path));
+  }
   const double most = expected.abs().max().item<double>();
   const double difference = (got - expected).abs().max().item<double>();
   if (!(difference <= 1e-4 * std::max(1.0, most)))

@@ -286,6 +286,15 @@ int64_t classes_of(const Fingerprint& print, std::string& why) {
   if (lowest < 0)
     throw ConfigError(
         fmt::format("plan: the targets have the label {}, expected 0 or more", lowest));
+  if (highest >= 2 * static_cast<int64_t>(print.labels.size())) {
+    throw ConfigError(fmt::format(
+        "plan: the targets hold {} labels up to {}, as objects have that are told apart, which this "
+        "planning is not for; set num_classes=1 to tell them from the background, num_classes={} if "
+        "these are classes",
+        print.labels.size(),
+        highest,
+        highest + 1));
+  }
   why = fmt::format("Targets hold the labels {}: {}.",
                     join(values, ", "),
                     print.labels.size() <= 2 ? "a mask of what is not 0" : "classes");
@@ -319,7 +328,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
            config::parse_value(dims == 2 ? "true" : "false", {}),
            dims == 2 ? "Dice over all slices of a batch: single ones may hold nothing."
                      : "Dice of each patch.");
-  if (classes > 1) {
+  if (classes > 1 && !config.task.get<bool>("multilabel", false)) {
     file.set("loss.include_background",
              config::parse_value("false", {}),
              "The Dice leaves out the background.");

@@ -51,7 +51,11 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     const inference::Predictor& predictor,
                                     Books& books) {
   std::vector<std::string> keys{predictor.x_key()};
-  if (config.data.scores()) keys.push_back(predictor.y_key());
+  if (config.data.scores()) {
+    keys.push_back(predictor.y_key());
+    const config::Node* mask = predictor.model().config.find("task.mask_key");
+    if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
+  }
   std::vector<data::Sample> inputs =
       list_inputs(config.data, keys, [&](const std::string& id, const std::exception& error) {
         books.leave_out(id, error);
@@ -205,6 +209,15 @@ std::vector<HeadPredictor> predictors_of(const PredictConfig& config) {
   return heads;
 }
 
+/// Throws: ConfigError for a form that is not yet what the targets are.
+void expect_scored_form(const inference::Predictor& predictor) {
+  const std::string usual = predictor.decoder().forms().front();
+  if (predictor.decoder().steps(usual).empty() || !predictor.steps().empty()) return;
+  throw ConfigError(fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
+                                usual,
+                                predictor.form()));
+}
+
 /// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
 /// a signal ends the program.
 void predict_head(PredictProcess& self,
@@ -216,6 +229,7 @@ void predict_head(PredictProcess& self,
                   const std::function<void(int signal)>& conclude) {
   const inference::LoadedModel& model = by.predictor.model();
   std::optional<tasks::ResultScores> scores;
+  if (config.data.scores()) expect_scored_form(by.predictor);
   if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
   PredictRecord record(folder, self.processes.place().rank);
   PredictPipeline pipeline(

@@ -29,7 +29,7 @@ struct InputOptions {
       "images in memory of equal size that share their windows' batches, to fill a device",
       1,
       4096);
-    v("with_target", with_target, "the manifest has the target's column, too: report Dice");
+    v("with_target", with_target, "the manifest has the target's column, too: report the task's metrics");
     v("spacing_um",
       spacing_um,
       "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
@@ -43,9 +43,13 @@ struct InputOptions {
   void check() const {
     if (axes) io::check_axes(*axes);
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
+    if (with_target && !is_manifest()) {
+      throw ConfigError("with_target: expected a manifest (.csv, .tsv) as path, with the column of the "
+                        "target, got " + path);
+    }
   }
   bool is_manifest() const;
-  bool scores() const { return with_target && is_manifest(); }
+  bool scores() const { return with_target; }
 };
 
 /// Is told of an input that is left out: its path, and the error.

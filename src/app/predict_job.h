@@ -7,6 +7,7 @@
 
 #include "app/predict_output.h"
 #include "io/row_journal.h"
+#include "tasks/result_scores.h"
 
 namespace cytra::app {
 
@@ -16,7 +17,7 @@ struct PredictJob {
   std::string path, stem, stamp;  // of the image; of its files, with the folder
   std::string rows_stamp;         // also of the windows that were chosen
   std::shared_ptr<const inference::ModelInput> input;
-  at::Tensor truth;
+  tasks::ResultScores::Target truth;
   std::unique_ptr<PredictionFiles> files;
   std::unique_ptr<io::RowJournal> journal;
   std::atomic<bool> is_abandoned{false};

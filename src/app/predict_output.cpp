@@ -80,9 +80,7 @@ std::string format_of(const std::string& source,
 /// The smallest type that holds the labels.
 io::Dtype label_dtype(const at::Tensor& labels) {
   const int64_t most = labels.numel() == 0 ? 0 : labels.max().item<int64_t>();
-  return most <= UINT8_MAX    ? io::Dtype::u8
-         : most <= UINT16_MAX ? io::Dtype::u16
-                              : io::Dtype::u32;
+  return most <= UINT8_MAX ? io::Dtype::u8 : most <= UINT16_MAX ? io::Dtype::u16 : io::Dtype::u32;
 }
 
 }  // namespace
@@ -211,13 +209,11 @@ void PredictionFiles::draw(const at::Tensor& values) {
   const inference::Decoder& decoder = common_.predictor.decoder();
   if (!common_.options.overlay || !(result_.is_labels || decoder.gives_labels())) return;
   if (!overlay_) overlay_ = std::make_unique<inference::OverlayRows>(*input_);
-  const bool is_labels = result_.values.defined()
-                             ? result_.is_labels
-                             : decoder.is_labels(common_.predictor.form());
-  overlay_->take(is_labels ? values
-                           : decoder.labels_of(values,
-                                               common_.predictor.form(),
-                                               common_.options.threshold));
+  const bool is_labels =
+      result_.values.defined() ? result_.is_labels : decoder.is_labels(common_.predictor.form());
+  overlay_->take(
+      is_labels ? values
+                : decoder.labels_of(values, common_.predictor.form(), common_.options.threshold));
 }
 
 void PredictionFiles::finish() {
@@ -237,6 +233,22 @@ void PredictionFiles::finish() {
   writer_->finish();
 }
 
+/// The decoder's steps, then the user's; in between is what is scored.
+void PredictionFiles::apply_steps() {
+  const auto apply = [&](auto from, auto to) {
+    inference::apply_all(inference::PostprocessSteps(from, to), result_);
+  };
+  const auto first = common_.steps.begin(), last = common_.steps.end();
+  const auto own = first + static_cast<std::ptrdiff_t>(common_.predictor.steps().size());
+  auto scored = own == first ? own : last;  // of objects all steps count
+  if (common_.predictor.decoder().gives_labels()) {
+    scored = std::find_if(own, last, [](const auto& step) { return step->works_by_objects(); });
+  }
+  apply(first, scored);
+  if (common_.scores) scored_ = result().clone();
+  apply(scored, last);
+}
+
 void PredictionFiles::finish_whole() {
   const PredictOptions& options = common_.options;
   result_.values = at::cat(rows_, 1);
@@ -247,9 +259,10 @@ void PredictionFiles::finish_whole() {
   io::Dtype dtype = inference::dtype_of(common_.predictor.finish());
   if (!common_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
-    inference::apply_all(common_.steps, result_);
+    apply_steps();
     dtype = result_.is_labels ? label_dtype(result_.values) : io::Dtype::f32;
   }
+  if (common_.scores && common_.steps.empty()) scored_ = result();
   draw(result_.values);
   if (options.original_grid) {
     const std::vector<int64_t>& loaded = input_->loaded_shape;
@@ -280,8 +293,8 @@ void PredictionFiles::write_objects() {
   const std::string& contours = common_.options.contours;
   if (contours == "none") return;
   const bool is_stack = objects.dim() == 4;
-  const auto polygons = io::trace_labels(
-      data::to_image(objects.to(at::kInt), io::Dtype::i32, result_.geometry));
+  const auto polygons =
+      io::trace_labels(data::to_image(objects.to(at::kInt), io::Dtype::i32, result_.geometry));
   if (contours != "imagej_roi") {
     io::GeoJsonOptions options;
     options.is_stack = is_stack;

@@ -89,7 +89,7 @@ class PredictionFiles {
     const inference::Predictor& predictor;
     const PredictOptions& options;
     inference::PostprocessSteps steps;
-    bool scores = false;  // result() is asked for
+    bool scores = false;  // scored() is asked for
   };
   /// `stem`: with the folder. `source`: the image's path.
   PredictionFiles(const Common& common,
@@ -102,11 +102,14 @@ class PredictionFiles {
   void finish();
   /// Kind ("prediction", "overlay") and path of what was written.
   const std::vector<std::pair<std::string, std::string>>& files() const { return files_; }
-  /// The whole result, (C,[D,]H,W), where that is asked for: labels, of a model that makes any.
-  at::Tensor result() const;
+  /// What is scored, (C,[D,]H,W), in the voxels of the model: labels, of one that makes any, ahead
+  /// of the first step that cuts objects from a mask, or of any step on values.
+  const at::Tensor& scored() const { return scored_; }
 
  private:
   bool takes_objects() const;
+  at::Tensor result() const;
+  void apply_steps();
   void put(const at::Tensor& rows, io::Dtype dtype);
   void draw(const at::Tensor& values);
   void finish_whole();
@@ -119,6 +122,7 @@ class PredictionFiles {
   bool keeps_all_;
   std::vector<at::Tensor> rows_;  // where all are needed at once
   inference::Result result_;
+  at::Tensor scored_;
   std::unique_ptr<io::ImageWriter> writer_;
   std::unique_ptr<inference::OverlayRows> overlay_;
   std::vector<std::pair<std::string, std::string>> files_;

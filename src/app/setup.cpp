@@ -57,7 +57,7 @@ Setup::Setup(const TrainConfig& config,
       scheduler(make<training::Scheduler>(config.scheduler)),
       channels(expected_channels(config.task)) {
   nn::Model& model = task->model();
-  if (precision.parameters != at::kFloat) model.to(precision.parameters);
+  if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
   nn::place(model, device);
   if (config.trainer.sync_batchnorm && place.size > 1) training::check_sync_batchnorm(model);
   if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);

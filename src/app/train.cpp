@@ -89,6 +89,18 @@ void keep_settled(Node& task, const Node& before) {
   }
 }
 
+/// Throws: ConfigError where a training of another task would go on.
+void expect_same_task(const Node& before, const Node& now, const std::string& checkpoint) {
+  const std::string was = config::own_name(before.get<std::string>("_target_", "")),
+                    is = config::own_name(now.get<std::string>("_target_", ""));
+  if (was == is) return;
+  throw ConfigError(fmt::format("{}: a training of {}, expected one of {}; "
+                                "checkpoint.weights_only=true begins a new one with its weights",
+                                checkpoint,
+                                was,
+                                is));
+}
+
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
 /// batch size was chosen, and what the task has settled.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
@@ -201,7 +213,9 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   const std::string &folder = common.folder, &checkpoint = common.checkpoint;
   const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
   if (is_first && is_resumed) {
-    keep_settled(*run.config.find("task"), nn::checkpoint_config(checkpoint).at("task"));
+    const Node before = nn::checkpoint_config(checkpoint).at("task");
+    expect_same_task(before, *run.config.find("task"), checkpoint);
+    keep_settled(*run.config.find("task"), before);
     config = read_config(run);
   }
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);

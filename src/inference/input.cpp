@@ -294,8 +294,8 @@ ModelInput InputTransforms::apply(data::Sample sample,
     data::apply(*transform, sample, unused);
     if (!is_loaded) {
       set_spacing(spacing_um, sample.geometry);
-      input.loaded_geometry = sample.geometry;
       if (tracks_) set_affine(sample.geometry);
+      input.loaded_geometry = sample.geometry;
     }
     take_large();
     if (input.reader_) {

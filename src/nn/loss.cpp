@@ -36,7 +36,7 @@ at::Tensor Loss::operator()(const at::Tensor& logits,
 }
 
 at::Tensor Loss::of_levels(const std::vector<at::Tensor>& levels, const at::Tensor& target) const {
-  std::vector<double> weights(std::max<std::size_t>(levels.size(), 2) - 1);  // the last has none
+  std::vector<double> weights(levels.size() > 2 ? levels.size() - 1 : levels.size());
   double total = 0;
   for (std::size_t l = 0; l < weights.size(); ++l) total += weights[l] = std::pow(0.5, l);
   for (double& weight : weights) weight /= total;

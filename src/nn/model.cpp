@@ -72,6 +72,14 @@ void place(Model& model, c10::Device device) {
   }
 }
 
+void cast(Model& model, at::ScalarType type) {
+  const auto change = [type](at::Tensor& tensor) {
+    if (tensor.is_floating_point()) tensor.set_data(tensor.to(type));
+  };
+  for (at::Tensor& parameter : model.parameters()) change(parameter);
+  for (at::Tensor& buffer : model.buffers()) change(buffer);
+}
+
 int64_t count_parameters(const Model& model) {
   int64_t count = 0;
   for (const at::Tensor& parameter : model.parameters()) count += parameter.numel();

@@ -72,6 +72,10 @@ struct Model : torch::nn::Module {
 /// and not on a GPU.
 void place(Model& model, c10::Device device);
 
+/// Parameters and buffers of a floating type take this one; indices stay as they are, which
+/// Module::to() would change, too.
+void cast(Model& model, at::ScalarType type);
+
 int64_t count_parameters(const Model& model);
 
 }  // namespace cytra::nn

@@ -45,13 +45,13 @@ at::Tensor Head::loss(const std::vector<at::Tensor>& levels, const data::Batch& 
   return loss_->of_levels(floats, truth);
 }
 
-at::Tensor Head::mask_of(data::Sample& sample, const std::string& x_key) const {
-  const at::Tensor& mask = sample.at(*mask_key_);
+at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key) {
+  const at::Tensor& mask = sample.at(mask_key);
   const std::vector<int64_t> size = sample.size(x_key);
   if (mask.size(0) == 1 && mask.sizes().slice(1) == at::IntArrayRef(size)) return mask;
   throw DataError(fmt::format("{}: '{}' has ({}), expected one channel of ({}) as the image",
                               sample.id,
-                              *mask_key_,
+                              mask_key,
                               fmt::join(mask.sizes(), ","),
                               fmt::join(size, ",")));
 }

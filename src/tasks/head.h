@@ -90,9 +90,6 @@ class Head {
                                      const data::Batch& batch,
                                      metrics::Metric::Input input) const = 0;
 
-  /// The sample's mask_key, of the image's size. Throws: DataError.
-  at::Tensor mask_of(data::Sample& sample, const std::string& x_key) const;
-
   const std::string y_key_;
   const std::optional<std::string> mask_key_;
   std::shared_ptr<inference::Decoder> decoder_;
@@ -102,6 +99,9 @@ class Head {
   MetricSet metrics_;
   at::Tensor loss_sums_;  // the sum over batches, and their number
 };
+
+/// The mask of a sample, of the image's size, (1,[D,]H,W). Throws: DataError.
+at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key);
 
 /// Sets options of a component, and of those of its kind in it, that are open (null, or not there),
 /// to the value that `fitting` has for their name. With a `meaning` ("num_classes=3 means ..."),

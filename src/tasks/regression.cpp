@@ -64,7 +64,7 @@ class RegressionHead final : public Head {
     if (!target.sum().isfinite().item<bool>() && !target.isfinite().all().item<bool>()) {
       throw DataError(file + ": a target with values that are NaN or infinite");
     }
-    if (mask_key_) mask_of(sample, x_key);
+    if (mask_key_) mask_of(sample, *mask_key_, x_key);
   }
 
   std::string text() const override {

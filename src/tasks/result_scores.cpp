@@ -5,6 +5,7 @@
 #include "config/schema.h"
 #include "data/sample.h"
 #include "inference/decoder.h"
+#include "tasks/head.h"
 
 namespace cytra::tasks {
 namespace {
@@ -35,24 +36,47 @@ MetricSet metrics_in(const config::Node& task,
 
 ResultScores::ResultScores(const config::Node& task, int64_t channels)
     : labels_(classes_in(task)), metrics_(metrics_in(task, labels_, channels)) {
+  if (const config::Node* key = task.find_direct("mask_key"); key != nullptr && !key->is_null())
+    mask_key_ = key->as<std::string>();
+  const config::Node* ignored = task.find_direct("ignore_index");
+  if (!labels_ && ignored != nullptr && !ignored->is_null())
+    ignored_object_ = ignored->as<int64_t>();
   if (labels_) counts_ = at::zeros({labels_->num_classes + 2}, at::TensorOptions(at::kDouble));
 }
 
-at::Tensor ResultScores::target_of(data::Sample& sample,
-                                   const std::string& y_key,
-                                   const std::string& x_key) const {
-  return (labels_ ? labels_->target_of(sample, y_key, x_key) : sample.at(y_key)).unsqueeze(0);
+ResultScores::Target ResultScores::target_of(data::Sample& sample,
+                                             const std::string& y_key,
+                                             const std::string& x_key) const {
+  Target target;
+  if (labels_) {
+    target.values = labels_->target_of(sample, y_key, x_key);
+  } else {
+    target.values = sample.at(y_key);
+  }
+  target.values = target.values.unsqueeze(0);
+  if (mask_key_) target.mask = mask_of(sample, *mask_key_, x_key).ne(0).unsqueeze(0);
+  if (labels_ && mask_key_) {
+    target.values = target.values.masked_fill(target.mask.logical_not(),
+                                              static_cast<double>(ClassLabels::kIgnored));
+  }
+  if (ignored_object_) {
+    const at::Tensor known = target.values.ne(*ignored_object_);
+    target.mask = target.mask.defined() ? target.mask.logical_and(known) : known;
+    target.values = target.values * known;
+  }
+  return target;
 }
 
 void ResultScores::update(const at::Tensor& result,
-                          const at::Tensor& truth,
+                          const Target& target,
                           const io::Geometry& geometry) {
   const at::Tensor prediction = result.unsqueeze(0);
-  if (labels_) counts_ += labels_->count(truth);
+  if (labels_) counts_ += labels_->count(target.values);
   metrics_.update([&](Input input) {
-    metrics::Compared made = labels_ ? labels_->compared(prediction.to(at::kInt), truth, input)
-                                     : metrics::Compared{prediction, truth};
-    made.spacing_um = {spacing_of(geometry, truth.dim() - 2)};
+    metrics::Compared made = labels_
+                                 ? labels_->compared(prediction.to(at::kInt), target.values, input)
+                                 : metrics::Compared{prediction, target.values, target.mask};
+    made.spacing_um = {spacing_of(geometry, target.values.dim() - 2)};
     return made;
   });
 }

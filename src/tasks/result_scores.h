@@ -17,12 +17,14 @@ class ResultScores {
  public:
   /// `channels`: of the model's output.
   ResultScores(const config::Node& task, int64_t channels);
-  /// The target of a sample, (1,C,[D,]H,W). Throws: DataError naming its file.
-  at::Tensor target_of(data::Sample& sample,
-                       const std::string& y_key,
-                       const std::string& x_key) const;
-  /// `result`: labels, or values, (C,[D,]H,W); `truth`: of target_of().
-  void update(const at::Tensor& result, const at::Tensor& truth, const io::Geometry& geometry);
+  /// What is true of a sample: (1,C,[D,]H,W), and where that is known; undefined: everywhere.
+  struct Target {
+    at::Tensor values, mask;
+  };
+  /// Throws: DataError naming its file.
+  Target target_of(data::Sample& sample, const std::string& y_key, const std::string& x_key) const;
+  /// `result`: labels, or values, (C,[D,]H,W).
+  void update(const at::Tensor& result, const Target& target, const io::Geometry& geometry);
   std::map<std::string, double> compute() const { return metrics_.compute(); }
   std::vector<at::Tensor> sums() const;
   /// A line on images and classes that the scores leave out; "": none.
@@ -30,6 +32,8 @@ class ResultScores {
 
  private:
   std::optional<ClassLabels> labels_;  // none: of objects, or values
+  std::optional<std::string> mask_key_;
+  std::optional<int64_t> ignored_object_;
   MetricSet metrics_;
   at::Tensor counts_;  // of images, by ClassLabels::count()
 };

@@ -97,7 +97,7 @@ class SegmentationHead final : public Head {
     at::Tensor& target = sample.at(y_key_);
     if (!labels_.are_exclusive() && !labels.is_same(target)) tell_of_instances(target, sample.id);
     if (mask_key_) {
-      labels = labels.masked_fill(mask_of(sample, x_key).eq(0),
+      labels = labels.masked_fill(mask_of(sample, *mask_key_, x_key).eq(0),
                                   static_cast<double>(ClassLabels::kIgnored));
     }
     target = std::move(labels);

@@ -43,6 +43,7 @@ class InstanceLabels final : public data::Transform {
                                   channels,
                                   in_channels_));
     }
+    renumber_large(sample);
     at::Tensor& labels = sample.at(y_key_);
     const std::string wrong = what_is_wrong(labels, sample.size(x_key_));
     if (!wrong.empty()) {
@@ -54,7 +55,16 @@ class InstanceLabels final : public data::Transform {
   }
 
  private:
-  static std::string what_is_wrong(const at::Tensor& labels, const std::vector<int64_t>& image) {
+  /// Numbers that float32 does not hold become small ones: 0, 1, ... in their order.
+  void renumber_large(data::Sample& sample) const {
+    at::Tensor& stored = sample.stored(y_key_);
+    if (!at::isIntegralType(stored.scalar_type(), false) || stored.element_size() < 4) return;
+    const at::Tensor numbers = stored.to(at::kLong);
+    if (numbers.numel() == 0 || numbers.max().item<int64_t>() < (1 << 24)) return;
+    const auto [values, places] = at::_unique(numbers, /*sorted=*/true, /*return_inverse=*/true);
+    stored = (places + (values[0].item<int64_t>() == 0 ? 0 : 1)).to(at::kInt);
+  }
+  std::string what_is_wrong(const at::Tensor& labels, const std::vector<int64_t>& image) const {
     const std::vector<int64_t> size = labels.sizes().slice(1).vec();
     if (labels.size(0) != 1)
       return fmt::format(
@@ -65,6 +75,11 @@ class InstanceLabels final : public data::Transform {
           "labels of ({}), their image has ({})", fmt::join(size, ","), fmt::join(image, ","));
     if (labels.ne(labels.round()).any().item<bool>())
       return "labels with fractions, expected whole numbers; resampling needs mode nearest";
+    const at::Tensor negative = labels.lt(0);
+    if ((targets_.ignore_index ? negative.logical_and(labels.ne(*targets_.ignore_index)) : negative)
+            .any()
+            .item<bool>())
+      return "negative labels, expected 0 for none; task.ignore_index names what is not known";
     return "";
   }
   std::string x_key_, y_key_;
