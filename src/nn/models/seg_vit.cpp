@@ -173,6 +173,17 @@ class SegVit final : public Model {
   int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
+  /// Weights do not tell how many heads they were learned with.
+  void expect_heads(const std::string& path,
+                    const std::map<std::string, std::string>& metadata) const {
+    const auto text = metadata.find("config");
+    if (text == metadata.end()) return;
+    const config::Node config = config::parse_yaml(text->second, path);
+    const config::Node* heads = config.find("task.model.encoder_head");
+    if (heads == nullptr || heads->as<int64_t>() == options_.encoder_head) return;
+    throw DataError(fmt::format(
+        "{}: encoder_head is {}, expected {}", path, heads->as<int64_t>(), options_.encoder_head));
+  }
   /// The encoder's weights of a checkpoint: ours, or CytoDL's. Sums of tokens begin anew. Throws:
   /// DataError that names the options which differ.
   void load_encoder(const std::string& path) {
@@ -192,13 +203,15 @@ class SegVit final : public Model {
         load(file.tensors());
       } else {
         const io::SafetensorsFile file(path);
+        expect_heads(path, file.metadata());
         load(file.tensors());
       }
     } catch (const DataError& error) {
-      throw DataError(fmt::format(
-          "model.encoder_ckpt: {}; spatial_dims, img_size, patch_size, emb_dim, encoder_layer, "
-          "input_channels and context_pixels must be those that it was pretrained with",
-          error.what()));
+      throw DataError(
+          fmt::format("model.encoder_ckpt: {}; spatial_dims, img_size, patch_size, emb_dim, "
+                      "encoder_layer, encoder_head, "
+                      "input_channels and context_pixels must be those that it was pretrained with",
+                      error.what()));
     }
   }
   Options options_;
