@@ -155,6 +155,7 @@ std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
   for (int64_t draw = 0; draw < draws; ++draw) {
     // tensors are shared: transforms replace them, they never write into them
     Sample sample = draw + 1 < draws ? loaded : std::move(loaded);
+    sample.draw = draw;
     Rng rng(seed + 1,
             static_cast<uint64_t>(slot.epoch),
             image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));

@@ -42,6 +42,7 @@ struct Sample {
   /// What else the data set says of it: cells of a manifest that are no images.
   std::map<std::string, std::string> columns = {};
   double weight = 1;  // how often it is drawn, for a sampler that weighs; >= 0
+  int64_t draw = 0;   // which of its image's draws this is: below Pipeline::draws()
   /// The tensor of a key, as float32. Throws: DataError with the nearest key there is.
   at::Tensor& at(const std::string& key);
   /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().
