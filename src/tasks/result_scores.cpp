@@ -17,7 +17,11 @@ std::optional<ClassLabels> classes_in(const config::Node& task) {
   if (decoder != nullptr && !decoder->is_null() &&
       config::own_name(decoder->get<std::string>("_target_")) != "ClassDecoder")
     return std::nullopt;
-  return class_labels_of(task);
+  ClassLabels labels = class_labels_of(task);
+  const config::Node* mask = task.find_direct("mask_key");
+  if (mask != nullptr && !mask->is_null() && !labels.ignore_index)
+    labels.ignore_index = ClassLabels::kIgnored;
+  return labels;
 }
 
 MetricSet metrics_in(const config::Node& task,

@@ -71,6 +71,14 @@ TEST(Plan, WritesAnExperimentForPlanes) {
   EXPECT_THROW(cytra_plan(plan_run(dir, {})), ConfigError) << "over a plan that is there";
 }
 
+TEST(Plan, EveryMaskOfSeveralCounts) {
+  const test::TmpDir dir;
+  samples::write_dataset(dir.path(), {}, 2, 1, 0, 7);
+  ASSERT_EQ(cytra_plan(plan_run(dir, {"num_classes=2", "multilabel=true"})), 0);
+  const config::Node* background = planned(dir).task.find("loss.include_background");
+  EXPECT_TRUE(background == nullptr || background->is_null() || background->boolean);
+}
+
 TEST(Plan, StacksKeepTheirCoarseAxisLonger) {
   const test::TmpDir dir;
   samples::NucleiOptions options;

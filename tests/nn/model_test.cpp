@@ -53,5 +53,18 @@ TEST(Model, KeepsItsOptions) {
   EXPECT_EQ(model->settings.channels_last, std::optional(false));
 }
 
+TEST(Cast, IndicesStayWhatTheyAre) {
+  const auto model = make<nn::Model>(
+      "{_target_: SwinUNETR, in_channels: 1, out_channels: 1, feature_size: 12, depths: [1, 1, 1, 1], "
+      "num_heads: [1, 1, 1, 1], spatial_dims: 2}");
+  nn::cast(*model, at::kDouble);
+  int64_t indices = 0;
+  for (const at::Tensor& buffer : model->buffers())
+    indices += buffer.scalar_type() == at::kLong ? 1 : 0;
+  EXPECT_GT(indices, 0);
+  for (const at::Tensor& parameter : model->parameters())
+    EXPECT_EQ(parameter.scalar_type(), at::kDouble);
+}
+
 }  // namespace
 }  // namespace cytra::nn

@@ -52,6 +52,27 @@ data::Sample labelled(const at::Tensor& labels) {
   return sample;
 }
 
+TEST(InstanceTask, NumbersThatFloatsDoNotHoldStayApart) {
+  const auto task = make_instances("flows", 3);
+  data::Sample sample = labelled(at::zeros({1, 16, 16}));
+  at::Tensor labels = at::zeros({1, 16, 16}, at::kInt);
+  labels.slice(1, 2, 6).fill_(20000000);
+  labels.slice(1, 6, 12).fill_(20000001);  // the same number in float32
+  sample.tensors["seg"] = labels;
+  Rng rng(0);
+  task->validation_transform()->apply(sample, rng);
+  EXPECT_EQ(sample.at("seg").max().item<float>(), 2);
+}
+
+TEST(InstanceTask, NegativeLabelsAreRefused) {
+  const auto task = make_instances("flows", 3);
+  data::Sample sample = labelled(two_objects(2) - 1);
+  Rng rng(0);
+  EXPECT_NE(message_of<DataError>([&] { task->validation_transform()->apply(sample, rng); })
+                .find("seg_1.tif: negative labels"),
+            std::string::npos);
+}
+
 TEST(InstanceTask, TargetsBecomeTheLabelsTheyAreOf) {
   for (const std::string method : {"flows", "stars"}) {
     for (const int64_t dims : {2, 3}) {

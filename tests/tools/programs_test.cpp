@@ -116,6 +116,29 @@ TEST_F(Programs, TrainPredictResume) {
   EXPECT_NE(measured.out.find("images/s"), std::string::npos);
 }
 
+TEST_F(Programs, ScoresAreOfWhatTheTaskLearns) {
+  ASSERT_EQ(shell(train("trainer.max_steps=1", "scored")).code, 0);
+  const std::string checkpoint = at("scored/checkpoints/last.ckpt");
+  const auto dice = [&](const std::string& output, const std::string& more) {
+    const Outcome outcome = shell(
+        "\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint + "' 'data.path=" + samples() +
+        "/test.csv' data.with_target=true trainer.accelerator=cpu 'paths.output_dir=" + at(output) +
+        "' " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return value_of(outcome.out, "dice");
+  };
+  const std::string plain = dice("plain", "");
+  EXPECT_EQ(dice("objects", "'predict.postprocess=[{_target_: ConnectedComponents}]'"), plain);
+  EXPECT_EQ(dice("grid", "predict.original_grid=true"), plain);  // a TIFF, which has no affine
+  expect_mistake("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint + "' 'data.path=" +
+                     samples() + "/images' data.with_target=true",
+                 {"with_target", "manifest"});
+  expect_mistake(train("task=regression loss=mse 'metrics=[mae]' 'checkpoint.ckpt_path=" +
+                           checkpoint + "'",
+                       "other"),
+                 {"a training of SegmentationTask, expected one of RegressionTask"});
+}
+
 TEST_F(Programs, ExportedWeightsPredictTheSame) {
   ASSERT_EQ(shell(train("trainer.max_steps=1", "exported")).code, 0);
   const std::string trained = at("exported/checkpoints/last.ckpt");

@@ -243,6 +243,14 @@ TEST(DeepSupervisionLoss, EqualsMonaiAndWithoutItTheWeightsAreNnunets) {
   EXPECT_EQ(tried, 4);
 }
 
+TEST(Losses, TheCoarserOfTwoLevelsCounts) {
+  const auto loss = make<nn::Loss>("{_target_: MSELoss}");
+  const at::Tensor target = at::zeros({1, 1, 8, 8});
+  const std::vector<at::Tensor> levels{at::zeros({1, 1, 8, 8}), at::ones({1, 1, 4, 4})};
+  EXPECT_NEAR(loss->of_levels(levels, target).item<double>(), 1.0 / 3, 1e-6);
+  EXPECT_NEAR(loss->of_levels({levels[0], levels[1], levels[1]}, target).item<double>(), 1.0 / 3, 1e-6);
+}
+
 TEST(SSIMLoss, RefusesAWindowLargerThanTheImage) {
   const auto loss = make<nn::Loss>("{_target_: SSIMLoss}");
   const at::Tensor image = at::zeros({1, 1, 8, 16});
