@@ -10,7 +10,7 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 include(GNUInstallDirs)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
-set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -DNDEBUG")  # NDEBUG: LibTorch's headers lay out RecordFunction by it
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)

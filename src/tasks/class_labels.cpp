@@ -229,6 +229,9 @@ ClassLabels class_labels_of(const config::Node& task) {
                      task.get<bool>("multilabel", false)};
   const config::Node* ignored = task.find("ignore_index");
   if (ignored != nullptr && !ignored->is_null()) labels.ignore_index = ignored->as<int64_t>();
+  const config::Node* mask = task.find("mask_key");
+  if (mask != nullptr && !mask->is_null() && !labels.ignore_index)
+    labels.ignore_index = ClassLabels::kIgnored;
   labels.target_values = task.get<std::vector<int64_t>>("target_values", {});
   labels.check();
   if (is_known && outputs != labels.num_classes) {

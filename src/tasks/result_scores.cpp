@@ -17,11 +17,7 @@ std::optional<ClassLabels> classes_in(const config::Node& task) {
   if (decoder != nullptr && !decoder->is_null() &&
       config::own_name(decoder->get<std::string>("_target_")) != "ClassDecoder")
     return std::nullopt;
-  ClassLabels labels = class_labels_of(task);
-  const config::Node* mask = task.find_direct("mask_key");
-  if (mask != nullptr && !mask->is_null() && !labels.ignore_index)
-    labels.ignore_index = ClassLabels::kIgnored;
-  return labels;
+  return class_labels_of(task);
 }
 
 MetricSet metrics_in(const config::Node& task,
@@ -52,12 +48,8 @@ ResultScores::Target ResultScores::target_of(data::Sample& sample,
                                              const std::string& y_key,
                                              const std::string& x_key) const {
   Target target;
-  if (labels_) {
-    target.values = labels_->target_of(sample, y_key, x_key);
-  } else {
-    target.values = sample.at(y_key);
-  }
-  target.values = target.values.unsqueeze(0);
+  target.values =
+      (labels_ ? labels_->target_of(sample, y_key, x_key) : sample.at(y_key)).unsqueeze(0);
   if (mask_key_) target.mask = mask_of(sample, *mask_key_, x_key).ne(0).unsqueeze(0);
   if (labels_ && mask_key_) {
     target.values = target.values.masked_fill(target.mask.logical_not(),
