@@ -14,8 +14,7 @@ namespace cytra::nn {
 /// to Model.
 struct ModelOptions {
   std::optional<bool> channels_last;
-  bool gradient_checkpointing = false, compile_model = false;
-  std::string compile_mode = "default";
+  bool gradient_checkpointing = false;
   template <class V>
   void visit(V& v) {
     v("channels_last",
@@ -25,11 +24,6 @@ struct ModelOptions {
       gradient_checkpointing,
       "compute every block's activations again in the backward pass instead of keeping them: less "
       "memory, about a third more time");
-    v("compile_model", compile_model, "train by a step that is prepared once for each shape");
-    v("compile_mode",
-      compile_mode,
-      "torch.compile's: what is tried for the step",
-      {"default", "reduce-overhead", "max-autotune"});
   }
 };
 
