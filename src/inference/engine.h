@@ -56,9 +56,9 @@ struct EngineOptions {
     v("compile_model", compile_model, "on a GPU: prepare the model once, by compile_mode");
     v("compile_mode",
       compile_mode,
-      "default: traced; reduce-overhead: replayed as a CUDA graph; "
+      "default, max-autotune-no-cudagraphs: traced; reduce-overhead: replayed as a CUDA graph; "
       "max-autotune: both",
-      {"default", "reduce-overhead", "max-autotune"});
+      {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"});
   }
   void check() const;
 

@@ -14,7 +14,8 @@ namespace cytra::nn {
 /// to Model.
 struct ModelOptions {
   std::optional<bool> channels_last;
-  bool gradient_checkpointing = false;
+  bool gradient_checkpointing = false, compile_model = false;
+  std::string compile_mode = "default";
   template <class V>
   void visit(V& v) {
     v("channels_last",
@@ -24,6 +25,11 @@ struct ModelOptions {
       gradient_checkpointing,
       "compute every block's activations again in the backward pass instead of keeping them: less "
       "memory, about a third more time");
+    v("compile_model", compile_model, "prepare the training step once for each shape of batches");
+    v("compile_mode",
+      compile_mode,
+      "torch.compile's: how much is tried; the -no-cudagraphs form records no CUDA graph",
+      {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"});
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "config/registry.h"
 
 namespace cytra::nn {
@@ -51,6 +52,18 @@ TEST(Model, KeepsItsOptions) {
   const auto model = placed("gradient_checkpointing: true, channels_last: false");
   EXPECT_TRUE(model->settings.gradient_checkpointing);
   EXPECT_EQ(model->settings.channels_last, std::optional(false));
+  EXPECT_FALSE(model->settings.compile_model);
+  EXPECT_EQ(placed("compile_mode: max-autotune")->settings.compile_mode, "max-autotune");
+  EXPECT_THROW(placed("compile_mode: fastest"), ConfigError);
+}
+
+TEST(Model, EveryOneTakesTheKeysOfAll) {
+  for (const auto& [name, options] : config::components_of(Model::kKind).types) {
+    std::string keys;
+    for (const config::OptionInfo& option : options.describe()) keys += option.name + " ";
+    for (const char* key : {"channels_last", "gradient_checkpointing", "compile_model", "compile_mode"})
+      EXPECT_NE(keys.find(key), std::string::npos) << name << " has no " << key << ": " << keys;
+  }
 }
 
 TEST(Cast, IndicesStayWhatTheyAre) {

@@ -9,8 +9,9 @@ namespace cytra::inference {
 namespace {
 
 int rank_cudagraph(const EngineModel& model, const EngineOptions& options) {
-  return model.device.is_cuda() && options.compile_model && options.compile_mode != "default" ? 20
-                                                                                              : 0;
+  const bool is_asked = options.compile_model && (options.compile_mode == "reduce-overhead" ||
+                                                  options.compile_mode == "max-autotune");
+  return model.device.is_cuda() && is_asked ? 20 : 0;
 }
 
 std::unique_ptr<FixedEngine> make_cudagraph(const EngineModel& model,
