@@ -10,6 +10,7 @@
 #include "config/composition/defaults.h"
 #include "config/composition/hydra_node.h"
 #include "config/composition/merge.h"
+#include "config/composition/moved_keys.h"
 #include "config/interpolation/interpolate.h"
 #include "config/run_config.h"
 
@@ -123,13 +124,16 @@ Composition Composer::load(const std::string& primary,
   FileMerger merger(root);
   for (Step& part : parts) {
     merger.merge(part.file->content, part.included.package, uses[part.file] > 1);
+    take_moved_keys(root);
     if (watch) watch(root, part.included.path, part.included.chosen);
     result.files.push_back(std::move(part.included));
   }
   root.origin = tree.primary.file->content.origin;
   if (const Node* hydra = root.find_direct("hydra"))
     check_hydra_keys(*hydra, repository.load("hydra/config")->content);
-  for (const Override& value : values) {
+  MovedOverrides moved;
+  for (const Override& given : values) {
+    const Override value = moved.current(root, given);
     // Looking for groups reads every folder; only the message of an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;
