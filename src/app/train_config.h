@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/entry.h"
+#include "app/optimize_options.h"
 #include "app/plan_options.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
@@ -45,6 +46,7 @@ struct TrainConfig : CommonConfig {
   training::LrFinderOptions lr_find;
   config::Node data, model, loss, metrics, task, optimizer, scheduler, callbacks, logger;
   PlanOptions plan;
+  OptimizeOptions optimize;
   template <class V>
   void visit(V& v) {
     v("data", data, "where images come from", config::component<data::DataModule>());
@@ -63,6 +65,7 @@ struct TrainConfig : CommonConfig {
     v("checkpoint", checkpoint, "what to begin with");
     v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
     v("plan", plan, "of --plan");
+    v("optimize", optimize, "of the program optimize");
     v("seed", seed, "of weights, shuffling and random transforms; null: 0");
     CommonConfig::visit(v);
     using config::Unused;

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("train", "predict", "benchmark_performance", "export_model", "generate_samples")
+PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples")
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
@@ -75,6 +75,8 @@ def small(line):
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ")):
         command += " trainer.accelerator=cpu"
+    elif command.startswith("optimize "):
+        command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.5"
     if command.startswith("benchmark_performance "):
         command += " warmup=0 repeats=1"
     return command

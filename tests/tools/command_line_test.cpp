@@ -26,7 +26,7 @@ void expect_mistake(const std::string& command, const std::vector<std::string>& 
 }
 
 TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
-  for (const char* program : {"train", "predict", "benchmark_performance", "export_model"}) {
+  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model"}) {
     const Outcome outcome = shell(std::string("\"$BIN/") + program + "\"");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");

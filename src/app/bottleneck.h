@@ -1,0 +1,88 @@
+#pragma once
+// What holds a training back, and what to change: from measured times alone, so that it can be
+// checked without a training.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::app {
+
+/// Where the wall time of some training batches went, in seconds of all of them together.
+/// Validations and checkpoints are not in it.
+struct StepTimes {
+  int64_t batches = 0, images = 0;  // images: crops, as the batches hold them
+  double wall_s = 0;
+  double data_s = 0;      // waiting for the loader
+  double transfer_s = 0;  // a GPU that waits for copies
+  double sync_s = 0;      // a GPU that waits for a host that waited for it
+  double compute_s = 0;   // forward, backward, optimizer
+  double fixed_s = 0;     // of compute_s: what a batch of any size takes
+  double anomaly_s = 0;   // of compute_s: trainer.detect_anomaly
+  double loader_s = 0;    // of compute_s: on a CPU, the cores were with the loader's threads
+  std::map<std::string, double> callbacks_s;  // by their names
+
+  double rate() const { return wall_s > 0 ? static_cast<double>(images) / wall_s : 0; }
+};
+
+/// Of the wall time; together 1.
+struct Shares {
+  double data = 0, transfer = 0, sync = 0, launch = 0, compute = 0;
+};
+Shares shares_of(const StepTimes& times);
+
+/// Sets times.loader_s: loading and computing share the cores of a CPU.
+struct Facts;
+void share_cores(const Facts& facts, StepTimes& times);
+
+enum class Bound { data, transfer, sync, launch, compute };
+const char* name_of(Bound bound);  // "data-bound"
+/// The largest share but computing's, where it is a fifth of the time or more, else compute.
+Bound bound_of(const Shares& shares);
+double share_of(const Shares& shares, Bound bound);
+
+/// What loading one image takes on one thread.
+struct TransformTime {
+  std::string name;
+  double seconds = 0;      // of an image with all its crops
+  double cpu_s = 0;        // of these, those of the processor
+  bool is_cached = false;  // before the first random transform
+};
+
+/// What of the experiment can be changed, and what is known beside the times.
+struct Facts {
+  bool is_on_gpu = false;
+  int64_t cores = 1, threads = 1;  // of the machine; of one operation
+  int64_t batch_size = 1, num_workers = 0, images = 0;
+  int64_t most_batch_size = 1;  // that fits, of no more images than there are
+  std::vector<TransformTime> transforms;
+  double kept_bytes = 0;  // of an image that is ready for the random transforms
+  double miss_share = 1;  // images that were not in the cache, once it was filled
+  double ram_cache_gb = 0, free_gb = 0;
+  std::string lazy_key;  // of the LoadImaged before a crop; "": none, or lazy already
+  bool detects_anomaly = false;
+  int64_t log_every_n_steps = 10;
+  bool pins_memory = true, channels_last = false;
+  std::string precision = "32";
+  /// Of each callback: its keys that say every how many steps, and what they are.
+  std::map<std::string, std::map<std::string, int64_t>> callback_intervals;
+};
+
+using Changes = std::vector<std::pair<std::string, config::Node>>;
+
+/// A change of the configuration.
+struct Advice {
+  Changes changes;
+  double gain = 1;   // images per second, estimated: times what they are
+  std::string note;  // what else it changes; "" for nothing
+};
+
+/// What may help, the most first. Of what cannot be estimated (the layout of images, the precision)
+/// gain is 1: it has to be tried.
+std::vector<Advice> advise(const StepTimes& times, const Facts& facts);
+
+}  // namespace cytra::app

@@ -1,0 +1,58 @@
+#pragma once
+// A training as the user has it, for some seconds, with a clock on it.
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "app/bottleneck.h"
+#include "app/train_config.h"
+#include "data/cache.h"
+#include "perf/operator_profile.h"
+
+namespace cytra::app {
+
+/// The user's experiment in a folder of its own that goes when this does, whatever ends the
+/// program's work.
+class Trials {
+ public:
+  /// Throws: ConfigError, and as make_run_folder().
+  Trials(cli::Run run, const TrainConfig& config);
+  ~Trials();
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+
+  struct Measured {
+    StepTimes times;
+    std::vector<double> losses;  // of the first steps
+    Facts facts;
+    perf::OperatorRows operators;  // of some batches after those; empty unless asked for
+    double profiled_batches = 0;
+    double validation_s = 0;  // of a batch
+    int64_t peak_bytes = 0;
+  };
+  struct How {
+    double seconds = 10;   // of the timed part
+    bool explains = true;  // operators, transforms, what a batch of any size takes
+  };
+  /// Throws: ConfigError and DataError as a training; Interrupted after a signal; MemoryError and
+  /// what torch throws where memory runs out.
+  Measured measure(const Changes& changes, const How& how) const;
+  const cli::Run& run() const { return run_; }
+  c10::Device device() const { return device_; }
+
+  /// The value that a training with these changes has; null where there is no such key.
+  config::Node value(const std::string& key) const;
+
+ private:
+  cli::Run run_;  // with the folder
+  std::string folder_;
+  c10::Device device_;
+};
+
+/// Changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is new.
+std::string text_of(const cli::Run& run, const Changes& changes);
+/// The command that trains the experiment of `optimize` with changes, ready to paste.
+std::string train_command(const cli::Run& run, const Changes& changes);
+
+}  // namespace cytra::app

@@ -1,0 +1,185 @@
+// `optimize --detect-bottlenecks`: runs the experiment for a while, says what holds it back and the
+// one change that helps most, which it has tried. Nothing is kept.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "app/measure_training.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "base/table.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+const bool optimize_is_added = add_program<TrainConfig>("optimize");
+
+constexpr double kWorth = 1.05;  // a gain below this is noise
+
+void show_shares(const Trials::Measured& measured, cli::Results& results) {
+  const Shares shares = shares_of(measured.times);
+  const std::vector<std::tuple<const char*, const char*, double>> parts{
+      {"data", "waiting for images, or for cores that load them", shares.data},
+      {"transfer", "copies to and from the GPU", shares.transfer},
+      {"sync", "callbacks, checks, reads of the GPU by the host", shares.sync},
+      {"launch", "what a batch of any size takes, the loop itself", shares.launch},
+      {"compute", "forward, backward, optimizer", shares.compute}};
+  std::vector<std::vector<std::string>> rows{{"where the time goes", "share"}};
+  for (const auto& [key, meaning, share] : parts) {
+    if (share == 0 && key == std::string("transfer")) continue;  // a CPU
+    results.add(key, std::round(share * 1e4) / 1e4);
+    rows.push_back({meaning, fmt::format("{:.1f} %", 100 * share)});
+  }
+  for (const auto& [name, seconds] : measured.times.callbacks_s) {
+    const double share = seconds / measured.times.wall_s;
+    if (share >= 0.01)
+      rows.push_back({"  callbacks." + name, fmt::format("{:.1f} %", 100 * share)});
+  }
+  log::info("{}", format_table(rows));
+}
+
+void show_transforms(const Facts& facts) {
+  std::vector<std::vector<std::string>> rows{{"loading an image, on one thread", "ms", ""}};
+  for (const TransformTime& one : facts.transforms) {
+    rows.push_back({one.name,
+                    fmt::format("{:.2f}", 1e3 * one.seconds),
+                    one.is_cached && facts.miss_share == 0 ? "first epoch alone" : ""});
+  }
+  log::info("{}", format_table(rows));
+}
+
+void show_operators(const Trials::Measured& measured, cli::Results& results) {
+  constexpr std::size_t kShown = 5;
+  const bool gpu = measured.facts.is_on_gpu;
+  std::vector<std::pair<double, std::string>> operators;
+  double all = 0;
+  for (const auto& [name, row] : measured.operators) {
+    if (row.is_kernel || name.find("::") == std::string::npos) continue;  // scopes of the trainer
+    operators.emplace_back(gpu ? row.self_cuda_us : row.self_cpu_us, name);
+    all += operators.back().first;
+  }
+  if (all <= 0) return;
+  std::sort(operators.rbegin(), operators.rend());
+  operators.resize(std::min(operators.size(), kShown));
+  std::vector<std::vector<std::string>> rows{{"operators", "share of all of them"}};
+  for (const auto& [us, name] : operators) {
+    rows.push_back({name, fmt::format("{:.1f} %", 100 * us / all)});
+    results.add("operator", fmt::format("{} {:.1f} %", name, 100 * us / all));
+  }
+  log::info("{}", format_table(rows));
+}
+
+struct Tried {
+  Advice advice;
+  double gain = 0;             // measured
+  double loss_difference = 0;  // of the first steps' mean, relative
+};
+
+double mean_of(const std::vector<double>& values, std::size_t count) {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += values[i];
+  return sum / static_cast<double>(count);
+}
+
+/// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
+std::vector<Advice> candidates(std::vector<Advice> all) {
+  constexpr std::size_t kMost = 2;
+  const auto estimated = static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [](const Advice& advice) { return advice.gain >= kWorth; }));
+  all.resize(std::min({all.size(), kMost, estimated > 0 ? estimated : kMost}));
+  return all;
+}
+
+/// The best of what was tried; none where nothing is faster.
+std::optional<Tried> try_advice(const Trials& trials,
+                                const Trials::Measured& before,
+                                const std::vector<Advice>& all,
+                                double seconds) {
+  const Trials::How how{seconds / (2 * static_cast<double>(all.size())), false};
+  std::optional<Tried> best;
+  double rate = before.times.rate();  // of the experiment as it is
+  for (const Advice& advice : all) {
+    const std::string text = text_of(trials.run(), advice.changes);
+    try {
+      const Trials::Measured after = trials.measure(advice.changes, how);
+      // A machine does not stay as fast as it was: compared with a run before and one behind.
+      const double again = trials.measure({}, how).times.rate();
+      Tried one{advice, 2 * after.times.rate() / (rate + again), 0};
+      rate = again;
+      const std::size_t steps = std::min(before.losses.size(), after.losses.size());
+      one.loss_difference = mean_of(after.losses, steps) / mean_of(before.losses, steps) - 1;
+      log::info("tried {}: {:.2f} times the images per second", text, one.gain);
+      if (one.gain >= kWorth && (!best || one.gain > best->gain)) best = std::move(one);
+    } catch (const std::exception& error) {
+      if (!perf::is_out_of_memory(error)) throw;
+      log::info("tried {}: does not fit into memory", text);
+    }
+  }
+  return best;
+}
+
+void show_change(const Trials& trials, const std::optional<Tried>& best, cli::Results& results) {
+  if (!best) {
+    log::info("nothing that was tried makes it faster");
+    results.add("change", Node());
+    return;
+  }
+  const std::string change = text_of(trials.run(), best->advice.changes);
+  const bool changes_precision = best->advice.changes[0].first == "trainer.precision";
+  std::string note = best->advice.note;
+  if (changes_precision)
+    note += fmt::format("; the loss of the first steps differs by {:+.3f} %",
+                        100 * best->loss_difference);
+  log::info("change worth most: {}{}", change, note.empty() ? "" : " (" + note + ")");
+  results.add("change", change);
+  if (best->advice.gain > 1) results.add("estimated_gain", best->advice.gain);
+  results.add("measured_gain", best->gain);
+  if (changes_precision) results.add("loss_difference", best->loss_difference);
+  const std::string again = train_command(trials.run(), best->advice.changes);
+  log::info("train with it:  {}", again);
+  results.add("command", again);
+}
+
+int detect(cli::Run run, const TrainConfig& config) {
+  watch_signals();
+  const double seconds = config.optimize.seconds;
+  const Trials trials(std::move(run), config);
+  log::info("running the experiment for {:g} s on {}", seconds, perf::describe(trials.device()));
+  const Trials::Measured measured = trials.measure({}, {seconds / 2, true});
+  const Bound bound = bound_of(shares_of(measured.times));
+  log::info("{}: {:.0f} % of the time; {:.1f} images/s",
+            name_of(bound),
+            100 * share_of(shares_of(measured.times), bound),
+            measured.times.rate());
+  cli::Results results(trials.run().json);
+  results.add("bottleneck", name_of(bound));
+  results.add("images_per_second", measured.times.rate());
+  show_shares(measured, results);
+  if (bound == Bound::data) show_transforms(measured.facts);
+  show_operators(measured, results);
+  const std::optional<Tried> best =
+      try_advice(trials, measured, candidates(advise(measured.times, measured.facts)), seconds / 2);
+  show_change(trials, best, results);
+  results.print();
+  return 0;
+}
+
+int without_mode(cli::Run /*run*/, const TrainConfig& /*config*/) {
+  throw ConfigError("optimize: expected --detect-bottlenecks");
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_detect_bottlenecks(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::detect);
+}
+extern "C" int cytra_optimize(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::without_mode);
+}

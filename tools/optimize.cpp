@@ -1,0 +1,19 @@
+// optimize: what holds a training back, and what to change. See `optimize --help`.
+#include "cli/program.h"
+
+int main(int argc, char** argv) {
+  return cytra::cli::run(
+      {"optimize",
+       "find out what holds a training back, and what makes it faster",
+       "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks\n"
+       "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks --seconds "
+       "20 --json",
+       "train",
+       "cytra_optimize",
+       {{"--seconds", "optimize.seconds", cytra::cli::Flag::Takes::one, "how long to measure"}},
+       {{"--detect-bottlenecks",
+         "cytra_detect_bottlenecks",
+         "run the experiment for a while; say where its time goes and the change worth most"}}},
+      argc,
+      argv);
+}
