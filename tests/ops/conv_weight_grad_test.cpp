@@ -1,0 +1,157 @@
+#include "ops/conv_weight_grad.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "ops/conv_kernels.h"
+
+namespace cytra {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+struct ConvCase {
+  Numbers image, weight;  // (N,C,[D,]H,W), (K,C,[d,]h,w); transposed: (C,K,[d,]h,w)
+  Numbers stride, padding;
+  bool transposed = false;
+};
+
+struct ConvTensors {
+  ConvTensors(const ConvCase& c, at::ScalarType type) : form(c) {
+    const std::size_t dims = c.stride.size();
+    const auto format =
+        dims == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    const auto random = [&](const Numbers& shape) {
+      return at::randn(shape).to(type).contiguous(format);
+    };
+    image = random(c.image);
+    weight = random(c.weight);
+    one = Numbers(dims, 1);
+    none = Numbers(dims, 0);
+    grad =
+        random(at::convolution(image, weight, {}, c.stride, c.padding, one, c.transposed, none, 1)
+                   .sizes()
+                   .vec());
+  }
+  /// Of input, weight and bias.
+  std::vector<at::Tensor> gradients(at::ScalarType type) const {
+    const Numbers channels{grad.size(1)};
+    const auto [a, b, c] = at::convolution_backward(grad.to(type),
+                                                    image.to(type),
+                                                    weight.to(type),
+                                                    at::OptionalIntArrayRef(channels),
+                                                    form.stride,
+                                                    form.padding,
+                                                    one,
+                                                    form.transposed,
+                                                    none,
+                                                    1,
+                                                    {true, true, true});
+    return {a, b, c};
+  }
+  /// By our kernel, whether or not it is the fastest.
+  at::Tensor ours() const {
+    const bool swaps = form.transposed;
+    return ops::cpu::conv_weight_grad(swaps ? grad : image,
+                                      swaps ? image : grad,
+                                      {weight.sizes().slice(2), form.stride, form.padding},
+                                      weight.suggest_memory_format());
+  }
+  ConvCase form;
+  Numbers one, none;
+  at::Tensor image, weight, grad;
+};
+
+double difference(const at::Tensor& value, const at::Tensor& exact) {
+  return ((value.to(at::kDouble) - exact).abs().max() / exact.abs().max()).item<double>();
+}
+
+/// Sides and channels that leave parts of tiles, blocks and chunks; places outside of the image.
+const std::vector<ConvCase> kConvCases{
+    {{2, 32, 16, 16}, {32, 32, 3, 3}, {1, 1}, {1, 1}},
+    {{1, 37, 35, 71}, {41, 37, 3, 3}, {1, 1}, {1, 1}},
+    {{2, 5, 19, 37}, {17, 5, 3, 3}, {2, 2}, {1, 1}},
+    {{1, 70, 9, 11}, {140, 70, 5, 4}, {2, 3}, {2, 0}},
+    {{3, 33, 7, 5}, {33, 33, 1, 1}, {1, 1}, {0, 0}},
+    {{1, 600, 5, 6}, {34, 600, 3, 3}, {1, 1}, {1, 1}},
+    {{2, 32, 6, 18, 20}, {40, 32, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+    {{1, 35, 7, 9, 33}, {64, 35, 3, 3, 3}, {2, 2, 2}, {1, 1, 1}},
+    {{1, 48, 3, 9, 12}, {33, 48, 1, 3, 3}, {1, 2, 2}, {0, 1, 1}},
+    {{2, 64, 9, 7}, {64, 48, 2, 2}, {2, 2}, {0, 0}, true},
+    {{1, 40, 3, 4, 5}, {40, 32, 1, 2, 2}, {1, 2, 2}, {0, 0, 0}, true},
+};
+
+TEST(ConvWeightGrad, EqualsSumsInDouble) {
+  at::manual_seed(1);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    if (ops::cpu::conv_kernels(type == at::kBFloat16) == nullptr) continue;
+    for (std::size_t i = 0; i < kConvCases.size(); ++i) {
+      const ConvTensors tensors(kConvCases[i], type);
+      const at::Tensor exact = tensors.gradients(at::kDouble)[1], ours = tensors.ours();
+      EXPECT_EQ(ours.scalar_type(), type);
+      EXPECT_LT(difference(ours, exact), type == at::kFloat ? 1e-6 : 4e-3) << i << ' ' << type;
+    }
+  }
+}
+
+TEST(ConvWeightGrad, SumsOfManyPixelsKeepTheirDigits) {
+  if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
+  at::manual_seed(2);
+  const ConvTensors tensors({{2, 32, 256, 256}, {32, 32, 3, 3}, {1, 1}, {1, 1}}, at::kFloat);
+  EXPECT_LT(difference(tensors.ours(), tensors.gradients(at::kDouble)[1]), 3e-6);
+}
+
+/// Of torch's operation, so of every convolution; all cases, with ours where it is faster.
+TEST(ConvWeightGrad, ServesTorchsBackwardPass) {
+  at::manual_seed(3);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (std::size_t i = 0; i < kConvCases.size(); ++i) {
+      const ConvTensors tensors(kConvCases[i], type);
+      const auto exact = tensors.gradients(at::kDouble), all = tensors.gradients(type);
+      for (std::size_t g = 0; g < exact.size(); ++g)
+        EXPECT_LT(difference(all[g], exact[g]), type == at::kFloat ? 1e-5 : 1e-2)
+            << i << ' ' << g << ' ' << type;
+    }
+  }
+  if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
+  const ConvTensors tensors(kConvCases[0], at::kFloat);
+  EXPECT_TRUE(tensors.gradients(at::kFloat)[1].equal(tensors.ours()));
+}
+
+TEST(ConvWeightGrad, TakesWhatItCanRead) {
+  if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
+  const auto has = [](const at::Tensor& image, const at::Tensor& grad, const Numbers& kernel) {
+    const Numbers stride{1, 1}, padding{1, 1};
+    return ops::cpu::has_conv_weight_grad(image, grad, {kernel, stride, padding});
+  };
+  const auto last = [](int64_t channels) {
+    return at::zeros({1, channels, 8, 8}).contiguous(at::MemoryFormat::ChannelsLast);
+  };
+  EXPECT_TRUE(has(last(32), last(32), {3, 3}));
+  EXPECT_FALSE(has(last(4), last(32), {3, 3}));
+  EXPECT_FALSE(has(last(32), last(32), {1, 1}));
+  EXPECT_FALSE(has(last(32).contiguous(), last(32), {3, 3}));
+  EXPECT_FALSE(has(last(32).to(at::kDouble), last(32).to(at::kDouble), {3, 3}));
+  EXPECT_FALSE(has(last(32), last(32).to(at::kBFloat16), {3, 3}));
+  EXPECT_FALSE(has(last(32).slice(0, 0, 0), last(32).slice(0, 0, 0), {3, 3}));
+}
+
+TEST(ConvWeightGrad, IsTheSameWithTheSameThreads) {
+  if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
+  at::manual_seed(4);
+  const ConvTensors tensors(kConvCases[1], at::kFloat);
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    const at::Tensor first = tensors.ours();
+    EXPECT_TRUE(first.equal(tensors.ours())) << threads;
+    EXPECT_LT(difference(first, tensors.gradients(at::kDouble)[1]), 1e-6) << threads;
+  }
+  at::set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace cytra
