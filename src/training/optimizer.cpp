@@ -143,10 +143,13 @@ void Optimizer::step(const Step& step) {
                      group.settings.weight_decay,
                      step.momentum,
                      std::nullopt,
+                     std::nullopt,
                      std::nullopt};
     if (is_fused()) {
       if (step.grad_scale.defined()) update_of.grad_scale = step.grad_scale;
       if (step.found_inf.defined()) update_of.found_inf = step.found_inf;
+      if (step.lr_on_device.defined())
+        update_of.lr_on_device = step.lr_on_device * group.settings.lr_scale;
     } else if (step.grad_scale.defined()) {
       at::_foreach_div_(lists.gradients, step.grad_scale);
     }

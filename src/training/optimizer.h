@@ -45,12 +45,16 @@ class Optimizer {
     std::optional<double> momentum = {};  // betas[0] of Adam and the like; null: the option
     at::Tensor grad_scale = {};           // gradients are divided by it; 0-d float; undefined: 1
     at::Tensor found_inf = {};            // 1: nothing changes at all; 0-d float; undefined: 0
+    at::Tensor lr_on_device = {};         // in place of lr, where can_be_recorded(); 0-d float
   };
   /// One update; parameters without a gradient are left alone. Both tensors are on the parameters'
   /// device, and a fused update reads neither on the host (but for SGD with dampening). With
   /// grad_scale the gradients hold the quotient afterwards.
   /// Throws: ConfigError for a momentum where the optimizer has none.
   void step(const Step& step);
+  /// Whether the host has no part in a step but to ask for it: one whose numbers, the learning rate
+  /// too, are all on the device.
+  bool can_be_recorded() const { return is_fused() && count_ != Count::on_host; }
   void zero_grad();
   /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into
   /// them to restore.
@@ -84,7 +88,8 @@ class Optimizer {
   struct Update {
     double lr, weight_decay;
     std::optional<double> momentum;
-    std::optional<at::Tensor> grad_scale, found_inf;  // for the fused kernels alone
+    // for the fused kernels alone; lr_on_device takes the place of lr
+    std::optional<at::Tensor> grad_scale, found_inf, lr_on_device;
   };
   enum class Implementation { fused, foreach, plain };
   /// Whether Lists::steps, 0-d floats, count each parameter's updates: on the host, or for a fused

@@ -4,36 +4,27 @@
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
-#include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+
+#include "perf/cuda/graph.h"
 
 namespace cytra::inference {
 namespace {
 
 /// All kernels of a pass, captured once and started at once: the host's time for each of them is
-/// saved. Source: torch.cuda.graphs.
+/// saved.
 class Graphed final : public FixedEngine {
  public:
   explicit Graphed(const GraphTask& task) : text_(task.text) {
     const c10::InferenceMode inference_mode;
     const c10::cuda::CUDAGuard device(task.example.device());
     input_ = task.example.clone();
-    const c10::cuda::CUDAStream side = c10::cuda::getStreamFromPool();
-    at::cuda::CUDAEvent before, after;
-    before.record();
-    before.block(side);
-    {
-      const c10::cuda::CUDAStreamGuard stream(side);
-      for (int pass = 0; pass < kWarmUp; ++pass) task.forward(input_);
-      side.synchronize();
-      graph_.capture_begin();
-      outputs_ = task.forward(input_);
-      graph_.capture_end();
-    }
-    after.record(side);
-    after.block(c10::cuda::getCurrentCUDAStream());
+    const perf::GraphRecorder recorder(task.example.device());
+    const auto pass = [&] { outputs_ = task.forward(input_); };
+    for (int i = 0; i < kWarmUp; ++i) recorder.rehearse(pass, /*may_wait=*/true);
+    graph_ = recorder.record(pass);
   }
 
   std::vector<Tensor> run(const Tensor& windows) override {
@@ -42,7 +33,7 @@ class Graphed final : public FixedEngine {
     const std::lock_guard lock(mutex_);  // one input and one set of outputs
     done_.block(c10::cuda::getCurrentCUDAStream());
     input_.copy_(windows);
-    graph_.replay();
+    graph_->replay();
     std::vector<Tensor> outputs;
     for (const Tensor& output : outputs_) outputs.push_back(output.clone());
     done_.record();
@@ -54,7 +45,7 @@ class Graphed final : public FixedEngine {
  private:
   static constexpr int kWarmUp = 3;  // libraries choose their algorithms, the tracer specialises
   std::string text_;
-  at::cuda::CUDAGraph graph_;
+  std::unique_ptr<perf::CudaGraph> graph_;
   Tensor input_;
   std::vector<Tensor> outputs_;
   std::mutex mutex_;

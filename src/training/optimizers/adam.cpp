@@ -48,14 +48,14 @@ class Adam final : public Optimizer {
     const std::vector<at::Tensor>& means = lists.slots[0];
     const std::vector<at::Tensor>& squares = lists.slots[1];
     if (is_fused()) {
-      const auto run = [&](auto kernel) {
+      const auto run_at = [&](const auto& kernel, const auto& lr) {
         kernel(lists.parameters,
                lists.gradients,
                means,
                squares,
                options_.amsgrad ? at::TensorList(lists.slots[2]) : at::TensorList(),
                lists.steps,
-               update.lr,
+               lr,
                beta1,
                beta2,
                update.weight_decay,
@@ -64,6 +64,9 @@ class Adam final : public Optimizer {
                options_.maximize,
                update.grad_scale,
                update.found_inf);
+      };
+      const auto run = [&](const auto& kernel) {
+        update.lr_on_device ? run_at(kernel, *update.lr_on_device) : run_at(kernel, update.lr);
       };
       if constexpr (decoupled) {
         run([](const auto&... arguments) { at::_fused_adamw_(arguments...); });

@@ -66,19 +66,21 @@ class Sgd final : public Optimizer {
     const at::TensorList momenta = lists.slots.empty() ? at::TensorList() : lists.slots[0];
     const double momentum = update.momentum.value_or(options_.momentum);
     if (is_fused()) {
-      at::_fused_sgd_(lists.parameters,
-                      lists.gradients,
-                      momenta,
-                      update.weight_decay,
-                      momentum,
-                      update.lr,
-                      options_.dampening,
-                      options_.nesterov,
-                      options_.maximize,
-                      is_first,
-                      update.grad_scale,
-                      update.found_inf);
-      return;
+      const auto run_at = [&](const auto& lr) {
+        at::_fused_sgd_(lists.parameters,
+                        lists.gradients,
+                        momenta,
+                        update.weight_decay,
+                        momentum,
+                        lr,
+                        options_.dampening,
+                        options_.nesterov,
+                        options_.maximize,
+                        is_first,
+                        update.grad_scale,
+                        update.found_inf);
+      };
+      return update.lr_on_device ? run_at(*update.lr_on_device) : run_at(update.lr);
     }
     turn_gradients(lists, options_.maximize, update.weight_decay);
     at::TensorList direction = lists.gradients;

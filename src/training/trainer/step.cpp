@@ -32,7 +32,8 @@ PendingStep update_by_host(Optimizer& optimizer,
   const double scale = scaler.factor().defined() ? scaler.factor().item<double>() : 1;
   PendingStep step;
   step.known.loss = loss.item<double>();
-  step.known.grad_norm = optimizer.gradient_norm(options.gradient_clip_norm_type).item<double>() / scale;
+  step.known.grad_norm =
+      optimizer.gradient_norm(options.gradient_clip_norm_type).item<double>() / scale;
   step.known.is_finite = std::isfinite(step.known.loss) && std::isfinite(step.known.grad_norm);
   if (step.known.is_finite) {
     double divisor = scale;
@@ -41,36 +42,12 @@ PendingStep update_by_host(Optimizer& optimizer,
     } else if (limit > 0) {
       divisor /= std::min(1.0, limit / (step.known.grad_norm + kEpsilon));
     }
-    Optimizer::Step how{rates.lr, rates.momentum, {}, {}};
+    Optimizer::Step how{rates.lr, rates.momentum};
     if (divisor != 1) how.grad_scale = at::scalar_tensor(divisor, at::TensorOptions(at::kFloat));
     optimizer.step(how);
   }
   if (scaler.factor().defined())
     scaler.update(at::scalar_tensor(step.known.is_finite ? 0 : 1, at::TensorOptions(at::kFloat)));
-  return step;
-}
-
-PendingStep update_on_device(Optimizer& optimizer,
-                             GradScaler& scaler,
-                             const TrainerOptions& options,
-                             const Rates& rates,
-                             const at::Tensor& loss) {
-  const double limit = options.gradient_clip_val.value_or(0);
-  const at::Tensor& scale = scaler.factor();
-  at::Tensor norm = optimizer.gradient_norm(options.gradient_clip_norm_type);
-  if (scale.defined()) norm = norm / scale;
-  const at::Tensor found_inf = (norm + loss * 0).isfinite().logical_not().to(at::kFloat);
-  at::Tensor divisor = scale;
-  if (limit > 0 && options.gradient_clip_algorithm == "value") {
-    optimizer.clip_grad_value(limit, scale);
-  } else if (limit > 0) {
-    const at::Tensor shrink = (limit / (norm + kEpsilon)).clamp_max(1.0);
-    divisor = (scale.defined() ? scale / shrink : shrink.reciprocal()).to(at::kFloat);
-  }
-  optimizer.step({rates.lr, rates.momentum, divisor, found_inf});
-  scaler.update(found_inf);
-  PendingStep step;
-  step.coming.emplace(std::vector<at::Tensor>{loss, norm, found_inf});
   return step;
 }
 
@@ -127,8 +104,34 @@ PendingStep update(Optimizer& optimizer,
                    bool reads_at_once) {
   RECORD_USER_SCOPE("optimizer");
   const at::NoGradGuard no_grad;
-  return (reads_at_once ? update_by_host : update_on_device)(
-      optimizer, scaler, options, rates, loss);
+  if (reads_at_once) return update_by_host(optimizer, scaler, options, rates, loss);
+  PendingStep step;
+  step.coming.emplace(update_on_device(optimizer, scaler, options, rates, loss));
+  return step;
+}
+
+std::vector<at::Tensor> update_on_device(Optimizer& optimizer,
+                                         GradScaler& scaler,
+                                         const TrainerOptions& options,
+                                         const Rates& rates,
+                                         const at::Tensor& loss,
+                                         const at::Tensor& lr) {
+  const at::NoGradGuard no_grad;
+  const double limit = options.gradient_clip_val.value_or(0);
+  const at::Tensor& scale = scaler.factor();
+  at::Tensor norm = optimizer.gradient_norm(options.gradient_clip_norm_type);
+  if (scale.defined()) norm = norm / scale;
+  const at::Tensor found_inf = (norm + loss * 0).isfinite().logical_not().to(at::kFloat);
+  at::Tensor divisor = scale;
+  if (limit > 0 && options.gradient_clip_algorithm == "value") {
+    optimizer.clip_grad_value(limit, scale);
+  } else if (limit > 0) {
+    const at::Tensor shrink = (limit / (norm + kEpsilon)).clamp_max(1.0);
+    divisor = (scale.defined() ? scale / shrink : shrink.reciprocal()).to(at::kFloat);
+  }
+  optimizer.step({rates.lr, rates.momentum, divisor, found_inf, lr});
+  scaler.update(found_inf);
+  return {loss, norm, found_inf};
 }
 
 }  // namespace cytra::training

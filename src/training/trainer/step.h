@@ -65,5 +65,14 @@ PendingStep update(Optimizer& optimizer,
                    const Rates& rates,
                    const at::Tensor& loss,
                    bool reads_at_once);
+/// The same by the device alone, for steps that are recorded. `lr`: 0-d float on the device, in
+/// place of that of `rates`; undefined: none. Gives loss, norm and, where they are not finite, 1
+/// else 0: what a PendingStep waits for.
+std::vector<at::Tensor> update_on_device(Optimizer& optimizer,
+                                         GradScaler& scaler,
+                                         const TrainerOptions& options,
+                                         const Rates& rates,
+                                         const at::Tensor& loss,
+                                         const at::Tensor& lr = {});
 
 }  // namespace cytra::training

@@ -71,6 +71,7 @@ Training::Training(TrainerOptions options,
 
 void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
+  compiled_ = compile_steps(options_, task_.model(), optimizer_, scaler_, processes_.is_alone());
   plan_ = plan_training(options_, task_, train.size(), valid.size(), processes_);
   context_.batches = plan_.batches;
   context_.has_validation = plan_.has_validation;
@@ -162,15 +163,9 @@ void Training::train_epoch(Feeds& feeds) {
   }
 }
 
-/// Forward and backward pass of a batch; its gradients are added to those of the group.
-void Training::train_batch(data::Batch batch, BatchGroup& group) {
-  cast(batch, precision_.parameters);
-  call("on_batch_start", &Callback::on_batch_start, &batch);
-  const bool keeps_all = options_.on_nonfinite == "dump";
-  if (group.batches == 0) {
-    seed_step(state_, processes_.place().rank, device_);
-    if (keeps_all) group.before = state_;
-  }
+/// Forward and backward pass of a batch; its gradients are added to those of the group. Gives its
+/// share of the group's loss.
+at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchGroup& group) {
   const bool averages = average_ && group.batches + 1 == group.size;
   if (average_) average_->share_buffers();
   if (averages) average_->before_forward();
@@ -182,17 +177,23 @@ void Training::train_batch(data::Batch batch, BatchGroup& group) {
   }
   if (!loss.defined() || loss.numel() != 1 || !loss.requires_grad())
     throw std::logic_error("training_step() gave no scalar with a graph");
-  const at::Tensor value = loss.detach().reshape({});
   if (averages) average_->before_backward(loss);
-  if (group.size == 1) {
-    group.loss = value;
-    backward(scaler_.scale(loss), options_.detect_anomaly, state_.step + 1, batch.ids);
-  } else {
-    const double weight = 1.0 / static_cast<double>(group.size);
-    group.loss = group.loss.defined() ? group.loss + value * weight : value * weight;
-    backward(scaler_.scale(loss * weight), options_.detect_anomaly, state_.step + 1, batch.ids);
-  }
+  if (group.size > 1) loss = loss * (1.0 / static_cast<double>(group.size));
+  backward(scaler_.scale(loss), options_.detect_anomaly, state_.step + 1, batch.ids);
   if (averages) average_->after_backward();
+  return loss.detach().reshape({});
+}
+
+void Training::train_batch(data::Batch batch, BatchGroup& group) {
+  cast(batch, precision_.parameters);
+  call("on_batch_start", &Callback::on_batch_start, &batch);
+  const bool keeps_all = options_.on_nonfinite == "dump";
+  if (group.batches == 0 && keeps_all) group.before = state_;
+  const auto seed = [&] { seed_step(state_, processes_.place().rank, device_); };
+  const auto pass = [&](const data::Batch& one) { return forward_and_backward(one, group); };
+  if (group.batches == 0 && !compiled_) seed();
+  const at::Tensor loss = compiled_ ? compiled_->gradients(batch, seed, pass) : pass(batch);
+  group.loss = group.loss.defined() ? group.loss + loss : loss;
   group.batches += 1;
   if (keeps_all) {
     group.kept.push_back(std::move(batch));
@@ -218,7 +219,8 @@ void Training::finish_group(BatchGroup& group) {
       state_.step - state_.skipped, plan_.total_steps, state_.epoch, plan_.total_epochs};
   const Rates rates = scheduler_.at(optimizer_.base_lr(), position);
   pending_ = std::make_unique<PendingStep>(
-      update(optimizer_, scaler_, options_, rates, group.loss, device_.is_cpu()));
+      compiled_ ? compiled_->update(rates, group.loss)
+                : update(optimizer_, scaler_, options_, rates, group.loss, device_.is_cpu()));
   optimizer_.zero_grad();
   state_.step += 1;
   edge_before_ = std::exchange(edge_, state_.batch);

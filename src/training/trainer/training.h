@@ -12,6 +12,7 @@
 #include "training/processes/gradient_average.h"
 #include "training/processes/processes.h"
 #include "training/trainer/checkpoint_writer.h"
+#include "training/trainer/compiled_step.h"
 #include "training/trainer/evaluator.h"
 #include "training/trainer/nonfinite_steps.h"
 #include "training/trainer/step.h"
@@ -55,6 +56,7 @@ class Training {
   void run(Feeds& feeds);
   void train_epoch(Feeds& feeds);
   void train_batch(data::Batch batch, BatchGroup& group);
+  at::Tensor forward_and_backward(const data::Batch& batch, const BatchGroup& group);
   void finish_group(BatchGroup& group);
   void take_outcome();
   void sanity_check(Feeds& feeds);
@@ -88,9 +90,10 @@ class Training {
   Evaluator evaluator_;
   NonfiniteSteps nonfinite_;
   Context context_;
-  std::unique_ptr<PendingStep> pending_;  // the newest step, whose numbers may be on their way
-  int64_t edge_ = 0;                      // state_.batch as of the newest step's edge
-  int64_t edge_before_ = 0;               // ... and of the one before, in this epoch
+  std::unique_ptr<CompiledStep> compiled_;  // null: steps are made as they are
+  std::unique_ptr<PendingStep> pending_;    // the newest step, whose numbers may be on their way
+  int64_t edge_ = 0;                        // state_.batch as of the newest step's edge
+  int64_t edge_before_ = 0;                 // ... and of the one before, in this epoch
 };
 
 }  // namespace cytra::training

@@ -1,0 +1,82 @@
+#pragma once
+// model.compile_model: steps that are recorded once per shape of batch and then played.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "training/trainer/step.h"
+#include "training/trainer/step_recorder.h"
+
+namespace cytra::nn {
+struct Model;
+}
+
+namespace cytra::training {
+
+/// A step in two recordings: forward and backward pass, and the update; between them the trainer
+/// reads the step before, and its callbacks see the gradients. For each shape of batch the first
+/// steps rehearse, then one records, and the first that are played are compared with the same step
+/// as it is. What can't be recorded, or differs, goes on as it is, after one line that says why.
+class CompiledStep {
+ public:
+  /// Keeps references to all.
+  CompiledStep(std::unique_ptr<StepRecorder> recorder,
+               const TrainerOptions& options,
+               nn::Model& model,
+               Optimizer& optimizer,
+               GradScaler& scaler);
+
+  /// The loss of the pass over a batch; the gradients are the parameters'. `seed` sets the
+  /// generators as the step needs them, before each time that it is made.
+  at::Tensor gradients(const data::Batch& batch,
+                       const std::function<void()>& seed,
+                       const std::function<at::Tensor(const data::Batch&)>& pass);
+  /// As training::update(), on the device, for the newest gradients.
+  PendingStep update(const Rates& rates, const at::Tensor& loss);
+
+ private:
+  /// Work with what is known of it.
+  struct Part {
+    int64_t rehearsals = 0, checks = 0;
+    std::unique_ptr<StepRecorder::Recording> recording;
+  };
+  struct Shape {
+    data::Batch batch;  // whose memory is recorded
+    Part gradients, update;
+  };
+  std::vector<at::Tensor> run(Part& part,
+                              const StepRecorder::Work& work,
+                              const std::vector<at::Tensor>& changed,
+                              const std::function<void()>& seed);
+  std::vector<at::Tensor> check(Part& part,
+                                const StepRecorder::Work& work,
+                                const std::vector<at::Tensor>& changed,
+                                const std::vector<at::Tensor>& before,
+                                const std::function<void()>& seed);
+  void give_up(const std::string& why);
+  void forget_if_given_up();
+  Shape* shape_of(const data::Batch& batch);
+
+  std::unique_ptr<StepRecorder> recorder_;  // null: steps are made as they are
+  const TrainerOptions& options_;
+  Optimizer& optimizer_;
+  GradScaler& scaler_;
+  std::vector<at::Tensor> parameters_, buffers_, states_;
+  at::Tensor lr_;  // 0-d float on the device
+  std::map<std::string, Shape> shapes_;
+  Shape* now_ = nullptr;  // of the newest gradients; null: made as they are
+  bool has_warned_of_shapes_ = false;
+};
+
+/// For model.compile_model. Null where steps stay as they are, after a line that says why if they
+/// should be compiled.
+std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
+                                            nn::Model& model,
+                                            Optimizer& optimizer,
+                                            GradScaler& scaler,
+                                            bool is_alone);
+
+}  // namespace cytra::training

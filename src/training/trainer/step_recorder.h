@@ -1,0 +1,47 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace cytra::training {
+
+/// Why work can't be recorded: it reads from the device on the host, or has no memory twice.
+struct NotRecordable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Records what some work asks of a device, to ask it again all at once: the same operations on the
+/// same memory, with the numbers that the host had then (a CUDA graph).
+class StepRecorder {
+ public:
+  /// Gives its outputs; undefined tensors are allowed.
+  using Work = std::function<std::vector<at::Tensor>()>;
+  class Recording {
+   public:
+    virtual ~Recording() = default;
+    /// Writes what the work gives for the present inputs into `outputs`. Random numbers are those
+    /// of the device's generator as it stands.
+    virtual void replay() = 0;
+    std::vector<at::Tensor> outputs;
+  };
+  virtual ~StepRecorder() = default;
+  /// Does the work as it will be recorded, so that libraries have chosen their algorithms.
+  /// Throws, unless it `may_wait` for the device (what is set up once may): NotRecordable when it
+  /// does; some of it has been done then.
+  virtual std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) = 0;
+  /// Does nothing of the work. Throws: NotRecordable.
+  virtual std::unique_ptr<Recording> record(const Work& work) = 0;
+};
+
+using MakeStepRecorder = StepRecorder* (*)(c10::Device device);
+/// For devices of this type from now on. A GPU's comes with libcytra_cuda.so.
+void set_step_recorder(c10::DeviceType type, MakeStepRecorder make);
+/// Throws: NotRecordable saying why there is none for this device.
+std::unique_ptr<StepRecorder> make_step_recorder(c10::Device device);
+
+}  // namespace cytra::training
