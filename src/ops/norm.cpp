@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "ops/norm_cpu.h"
+#include "ops/norm_gpu.h"
 
 namespace cytra::ops {
 namespace {
@@ -37,6 +38,15 @@ bool is_invertible(const at::Tensor& weight, const at::Tensor& bias, double slop
   return true;
 }
 
+cpu::Normalized normalize_here(const at::Tensor& x,
+                               const at::Tensor& weight,
+                               const at::Tensor& bias,
+                               const NormForm& form,
+                               const at::Tensor& fixed) {
+  return x.is_cuda() ? gpu::normalize(x, weight, bias, form)
+                     : cpu::normalize(x, weight, bias, form, fixed);
+}
+
 struct NormFunction : torch::autograd::Function<NormFunction> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& x,
@@ -47,10 +57,10 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const at::Tensor weight = given_weight.value_or(at::Tensor()),
                      bias = given_bias.value_or(at::Tensor()),
                      fixed = given_fixed.value_or(at::Tensor());
-    const cpu::Normalized result = cpu::normalize(x, weight, bias, form, fixed);
+    const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed);
     // The next layer keeps the output anyway; keeping it here too lets go of the input.
     const bool keeps_output =
-        is_invertible(weight, bias, form.slope, x.scalar_type() != at::kFloat);
+        x.is_cpu() && is_invertible(weight, bias, form.slope, x.scalar_type() != at::kFloat);
     context->save_for_backward({keeps_output ? result.output : x, weight, bias, result.statistics});
     context->saved_data["keeps_output"] = keeps_output;
     context->saved_data["is_fixed"] = fixed.defined();
@@ -76,7 +86,8 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                           data["across_batch"].toBool(),
                           data["eps"].toDouble(),
                           data["slope"].toDouble()}};
-    cpu::Gradients g = cpu::normalize_backward(kept, grads.at(0), context->needs_input_grad(0));
+    const auto run = kept.tensor.is_cuda() ? gpu::normalize_backward : cpu::normalize_backward;
+    cpu::Gradients g = run(kept, grads.at(0), context->needs_input_grad(0));
     const bool is_affine = kept.weight.defined();
     if (!is_affine || !context->needs_input_grad(1)) g.weight = at::Tensor();
     if (!is_affine || !context->needs_input_grad(2)) g.bias = at::Tensor();
@@ -109,13 +120,14 @@ at::Tensor run_kernels(const at::Tensor& x,
     if (statistics != nullptr) *statistics = results[1];
     return results[0];
   }
-  const cpu::Normalized result = cpu::normalize(x, weight, bias, form, fixed);
+  const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed);
   if (statistics != nullptr) *statistics = result.statistics;
   return result.output;
 }
 
 bool has_kernel(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return !torch::jit::tracer::isTracing() && cpu::is_supported(x, weight, bias);
+  return !torch::jit::tracer::isTracing() &&
+         (cpu::is_supported(x, weight, bias) || gpu::is_supported(x, weight, bias));
 }
 
 /// Of the activations that the kernels contain; 1 when there is none, or it comes after them.
@@ -190,7 +202,7 @@ at::Tensor batch_norm(const at::Tensor& x,
                       double eps,
                       const Activation& activation) {
   const bool is_fixed = !training && running.mean.defined();
-  if (!has_kernel(x, weight, bias)) {
+  if (!x.is_cpu() || !has_kernel(x, weight, bias)) {
     return activate_own(at::batch_norm(x,
                                        weight,
                                        bias,

@@ -1,0 +1,109 @@
+#include "ops/norm_gpu.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "base/shared_library.h"
+#include "ops/cuda/norm.h"
+
+namespace cytra::ops::gpu {
+namespace {
+
+struct NormPasses {
+  CudaNormPass forward = nullptr;
+  CudaNormGradPass backward = nullptr;
+};
+const NormPasses& norm_passes() {
+  static const NormPasses passes = [] {
+    SharedLibrary library(path_beside(&is_supported, "libcytra_cuda.so"),
+                          SharedLibrary::Symbols::local);
+    return NormPasses{library.find<CudaNormPass>(kCudaNorm),
+                      library.find<CudaNormGradPass>(kCudaNormGrad)};
+  }();
+  return passes;
+}
+
+at::MemoryFormat format_of(const at::Tensor& x) {
+  return x.is_contiguous() ? at::MemoryFormat::Contiguous : x.suggest_memory_format();
+}
+
+/// Room that a task needs on the device, and the task.
+struct Prepared {
+  Prepared(const at::Tensor& x,
+           const at::Tensor& weight,
+           const at::Tensor& bias,
+           const cpu::NormForm& form) {
+    Cells& cells = task.cells;
+    cells.samples = x.size(0);
+    cells.channels = x.size(1);
+    cells.voxels = x.numel() / (cells.samples * cells.channels);
+    cells.groups = form.groups;
+    cells.is_channels_last = !x.is_contiguous();
+    cells.eps = form.eps;
+    cells.slope = static_cast<float>(form.slope);
+    // About as many values for a thread as it sums in float32, where blocks are enough in number.
+    const int64_t lines = cells.is_channels_last ? 8 : 256;
+    task.sums.splits = std::clamp<int64_t>(cells.voxels / (lines * kTerms), 1, kMostSplits);
+    const auto bytes = x.options().dtype(at::kByte);
+    const int64_t count = cells.count();
+    room_for_coefficients = at::empty({count * static_cast<int64_t>(sizeof(Coefficients))}, bytes);
+    sums = at::empty({task.sums.splits, count, 2}, x.options().dtype(at::kDouble));
+    task.device = x.get_device();
+    task.type = x.scalar_type();
+    task.x = x.const_data_ptr();
+    task.weight = weight.defined() ? weight.const_data_ptr<float>() : nullptr;
+    task.bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+    task.coefficients = static_cast<Coefficients*>(room_for_coefficients.mutable_data_ptr());
+    task.sums.of_splits = static_cast<Sums*>(sums.mutable_data_ptr());
+  }
+  CudaNorm task{};
+  at::Tensor room_for_coefficients, sums;
+};
+
+}  // namespace
+
+bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (!x.is_cuda() || x.layout() != at::kStrided || norm_passes().forward == nullptr) return false;
+  const at::ScalarType type = x.scalar_type();
+  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf) return false;
+  if (x.dim() < 3 || x.numel() == 0 || x.is_neg()) return false;
+  if (weight.defined() != bias.defined()) return false;
+  for (const at::Tensor* parameter : {&weight, &bias}) {
+    const bool fits =
+        !parameter->defined() || (parameter->device() == x.device() && parameter->is_contiguous() &&
+                                  at::isFloatingType(parameter->scalar_type()) &&
+                                  parameter->dim() == 1 && parameter->size(0) == x.size(1));
+    if (!fits) return false;
+  }
+  return x.is_contiguous() || x.is_contiguous(x.suggest_memory_format());
+}
+
+cpu::Normalized normalize(const at::Tensor& x,
+                          const at::Tensor& weight,
+                          const at::Tensor& bias,
+                          const cpu::NormForm& form) {
+  Prepared prepared(x, weight, bias, form);
+  CudaNorm& task = prepared.task;
+  const at::Tensor statistics = at::empty({task.cells.shares(), 2}, x.options().dtype(at::kDouble));
+  const at::Tensor y = at::empty_like(x);
+  task.statistics = statistics.mutable_data_ptr<double>();
+  task.y = y.mutable_data_ptr();
+  norm_passes().forward(task);
+  return {y, statistics};
+}
+
+cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad, bool needs_x) {
+  const at::Tensor& x = kept.tensor;
+  const at::Tensor dense = grad.to(x.scalar_type()).contiguous(format_of(x));
+  const at::Tensor dx = needs_x ? at::empty_like(x) : at::Tensor();
+  Prepared prepared(x, kept.weight, kept.bias, kept.form);
+  CudaNorm& norm = prepared.task;
+  norm.statistics = kept.statistics.mutable_data_ptr<double>();
+  norm_passes().backward({norm, dense.const_data_ptr(), needs_x ? dx.mutable_data_ptr() : nullptr});
+  const at::Tensor sums =
+      prepared.sums[0].view({x.size(0), x.size(1), 2}).sum(0).to(at::kFloat);  // (C,2)
+  return {dx, sums.select(1, 1), sums.select(1, 0)};
+}
+
+}  // namespace cytra::ops::gpu
