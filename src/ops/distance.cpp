@@ -139,4 +139,20 @@ at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>&
   return distances.reshape(mask.sizes());
 }
 
+at::Tensor distance_transforms(const at::Tensor& masks) {
+  at::Tensor squares = at::where(masks.ne(0), kFar, 0.F).to(at::kFloat);
+  for (int64_t dim = 1; dim < masks.dim(); ++dim) {
+    const at::Tensor before = squares.clone();
+    const int64_t length = masks.size(dim);
+    for (int64_t far = 1; far < length; ++far) {
+      const at::Tensor raised = before + static_cast<double>(far * far);
+      for (const int64_t from : {int64_t{0}, far}) {  // seen from the one side, and the other
+        at::Tensor place = squares.narrow(dim, far - from, length - far);
+        at::minimum_out(place, place, raised.narrow(dim, from, length - far));
+      }
+    }
+  }
+  return squares.sqrt_();
+}
+
 }  // namespace cytra::ops

@@ -39,6 +39,20 @@ TEST(Distance, OfOnePointIsExact) {
             0);
 }
 
+TEST(Distance, OfABatchByTensorOperationsIsTheSame) {
+  at::manual_seed(0);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 17, 40}, {2, 5, 9, 12}}) {
+    for (const double share : {0.0, 0.5, 0.97, 1.0}) {  // empty and full ones among them
+      const at::Tensor masks = at::rand(shape).lt(share);
+      const at::Tensor found = distance_transforms(masks);
+      ASSERT_EQ(found.scalar_type(), at::kFloat);
+      for (int64_t i = 0; i < shape[0]; ++i)
+        // at::sqrt may be off by a unit of the last place
+        EXPECT_TRUE(found[i].allclose(distance_transform(masks[i]), 2e-7, 0)) << share;
+    }
+  }
+}
+
 TEST(Distance, WithoutBackgroundIsInfinite) {
   EXPECT_TRUE(distance_transform(at::ones({3, 4, 5})).eq(INFINITY).all().item<bool>());
   EXPECT_EQ(distance_transform(at::ones({0, 4})).numel(), 0);

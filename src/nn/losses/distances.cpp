@@ -13,14 +13,19 @@ namespace {
 /// Of each voxel to the nearest one on the other side, negative inside; 0 where a mask is empty or
 /// full. Shape: (N,K,[D,]H,W), inside from 0.5 on -> the same, float32. Units: voxels.
 at::Tensor signed_distances(const at::Tensor& probability) {
-  const at::Tensor inside = probability.detach().cpu().gt(0.5).flatten(0, 1);
+  const at::Tensor inside = probability.detach().gt(0.5).flatten(0, 1);
+  if (!inside.is_cpu()) {
+    const at::Tensor distances =
+        ops::distance_transforms(inside.logical_not()) - ops::distance_transforms(inside);
+    return at::where(distances.isfinite(), distances, 0).view(probability.sizes());
+  }
   at::Tensor distances = at::zeros_like(inside, at::kFloat);
   for (int64_t i = 0; i < inside.size(0); ++i) {
     const at::Tensor mask = inside[i];
     if (!mask.any().item<bool>() || mask.all().item<bool>()) continue;
     distances[i].copy_(ops::distance_transform(mask.logical_not()) - ops::distance_transform(mask));
   }
-  return distances.view(probability.sizes()).to(probability.device());
+  return distances.view(probability.sizes());
 }
 
 struct DistanceOptions : ChannelOptions {
