@@ -1,5 +1,6 @@
 #include "training/checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -134,6 +135,38 @@ void copy_all(const io::SafetensorsFile& file,
     at::Tensor(tensor).copy_(nn::tensor_of(file.tensors().at(prefix + name), name));
 }
 
+/// Tensors of the host like `present`: `old` ones when all of them fit, else new ones in one piece
+/// of memory, as page-locking hundreds for a GPU takes seconds.
+std::map<std::string, at::Tensor> room_for(const std::map<std::string, at::Tensor>& present,
+                                           std::map<std::string, at::Tensor> old) {
+  const auto fits = [](const auto& one, const auto& other) {
+    return one.first == other.first && one.second.sizes() == other.second.sizes() &&
+           one.second.scalar_type() == other.second.scalar_type();
+  };
+  if (std::equal(present.begin(), present.end(), old.begin(), old.end(), fits)) return old;
+  old.clear();  // before the new ones are there
+  constexpr int64_t kAlignment = 64;
+  const auto bytes_of = [](const at::Tensor& tensor) {
+    return (static_cast<int64_t>(tensor.nbytes()) + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  int64_t bytes = 0;
+  bool is_pinned = false;
+  for (const auto& [name, tensor] : present) {
+    bytes += bytes_of(tensor);
+    is_pinned = is_pinned || tensor.is_cuda();
+  }
+  const at::Tensor all = at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(is_pinned));
+  std::map<std::string, at::Tensor> room;
+  int64_t begin = 0;
+  for (const auto& [name, tensor] : present) {
+    room[name] = all.narrow(0, begin, static_cast<int64_t>(tensor.nbytes()))
+                     .view(tensor.scalar_type())
+                     .view(tensor.sizes());
+    begin += bytes_of(tensor);
+  }
+  return room;
+}
+
 /// The states of scheduler and callbacks as they are now, and back.
 class KeptStates {
  public:
@@ -163,18 +196,10 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
   Snapshot snapshot;
   std::optional<SwappedIn> swapped(std::in_place, objects.callbacks, objects.task);
   const std::map<std::string, at::Tensor> present = tensors_of(objects);
+  snapshot.tensors = room_for(present, std::move(reused.tensors));
   bool is_on_device = false;
   for (const auto& [name, tensor] : present) {
-    at::Tensor& copy = snapshot.tensors[name];
-    const auto old = reused.tensors.find(name);
-    if (old != reused.tensors.end() && old->second.sizes() == tensor.sizes() &&
-        old->second.scalar_type() == tensor.scalar_type()) {
-      copy = old->second;
-    } else {
-      copy = at::empty(tensor.sizes(),
-                       at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
-    }
-    copy.copy_(tensor.detach(), /*non_blocking=*/true);
+    snapshot.tensors.at(name).copy_(tensor.detach(), /*non_blocking=*/true);
     is_on_device = is_on_device || tensor.is_cuda();
   }
   if (is_on_device) perf::synchronize(objects.task.model().parameters().front().device());
