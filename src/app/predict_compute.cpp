@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/image_tensor.h"
+#include "perf/device_memory.h"
 
 namespace cytra::app {
 namespace {
@@ -45,8 +46,8 @@ inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
   inference::SlidingWindowOptions windows =
       predictor_.windows(job.id(), {input.shape.begin() + 1, input.shape.end()});
   tell(job, windows);
-  job.rows_stamp = fmt::format(
-      "{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
+  job.rows_stamp =
+      fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows_ || processes_.is_first())
     job.files = std::make_unique<PredictionFiles>(common_, job.input, job.stem, job.path);
   return windows;
@@ -86,7 +87,9 @@ void PredictPipeline::compute_rows(const JobPointer& job,
   predictor_.run(
       input,
       windows,
-      [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0].cpu()); },
+      [&](int64_t, const std::vector<at::Tensor>& outputs) {
+        send(job, perf::to_host(outputs[0]));
+      },
       progress,
       range);
 }
@@ -126,7 +129,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
               throw DataError(jobs[i]->id() +
                               ": the model makes values of it that are NaN or infinite");
             }
-            send(jobs[i], values.cpu());
+            send(jobs[i], perf::to_host(values));
           });
         },
         [&](int64_t done, int64_t total) { progress.show_part(label, done, total); });

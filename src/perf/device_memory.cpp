@@ -1,6 +1,8 @@
 #include "perf/device_memory.h"
 
+#include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/memory.h"
 
@@ -17,6 +19,15 @@ int64_t free_memory(c10::Device device) {
 void empty_cache(c10::Device device) {
   if (device.is_cpu()) return release_unused_memory();
   at::getDeviceAllocator(device.type())->emptyCache();
+}
+
+at::Tensor to_host(const at::Tensor& values) {
+  if (!values.is_cuda()) return values.cpu();
+  const at::Tensor host =
+      at::empty_like(values, values.options().device(at::kCPU).pinned_memory(true));
+  host.copy_(values, /*non_blocking=*/true);
+  c10::impl::VirtualGuardImpl(values.device().type()).getStream(values.device()).synchronize();
+  return host;
 }
 
 }  // namespace cytra::perf
