@@ -80,6 +80,15 @@ at::Tensor BatchMemory::take(at::IntArrayRef sizes, const BatchLayout& layout) {
   return tensor.alias();
 }
 
+namespace {
+
+/// Each as it is set: a single image is its own batch, unless that has to be page-locked.
+bool are_copied(const BatchLayout& layout, std::size_t rows) {
+  return layout.collate == Collate::stack && (rows > 1 || layout.pin);
+}
+
+}  // namespace
+
 /// What is known of a row beside its images.
 struct BatchBuilder::Row {
   bool is_set = false;
@@ -99,7 +108,7 @@ void BatchBuilder::set(int64_t row, Sample sample, uint64_t key) {
   place.id = sample.id;
   place.geometry = sample.geometry;
   place.key = key;
-  if (layout_.collate == Collate::stack && rows_.size() > 1) {
+  if (are_copied(layout_, rows_.size())) {
     copy(row, sample);
   } else {
     for (auto& [name, image] : sample.tensors) place.images[name] = std::move(image);
@@ -161,6 +170,9 @@ void BatchBuilder::gather(Batch& batch) {
       throw DataError(batch.ids.front() + ": '" + key +
                       "' is not there in all samples of the batch");
     if (layout_.collate == Collate::list) {
+      for (at::Tensor& image : list) {
+        if (layout_.pin) image = image.pin_memory();
+      }
       batch.lists[key] = std::move(list);
       continue;
     }
@@ -182,7 +194,7 @@ Batch BatchBuilder::finish() {
     batch.geometries.push_back(row.geometry);
     batch.keys.push_back(row.key);
   }
-  if (layout_.collate != Collate::stack || rows_.size() == 1) {
+  if (!are_copied(layout_, rows_.size())) {
     if (!set.empty()) gather(batch);
     return batch;
   }

@@ -1,11 +1,14 @@
 #include "data/batch_transforms/keyed_random.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
 
 namespace cytra::data {
 namespace {
+
+constexpr int64_t kPart = 1 << 21;  // draws
 
 /// int64 multiplication wraps as uint64's, and a shift that keeps the sign is masked.
 at::Tensor shifted(const at::Tensor& x, int64_t bits) {
@@ -26,17 +29,45 @@ at::Tensor to_device(const at::Tensor& values, const at::Device& device) {
   return values.to(device, values.scalar_type(), /*non_blocking=*/true);
 }
 
-at::Tensor uniforms(const std::vector<Rng::Span>& spans, int64_t count, const at::Device& device) {
-  at::Tensor host = at::empty({2, static_cast<int64_t>(spans.size()), 1}, at::kLong);
+namespace {
+
+/// Draws `begin` to `end` of each stream, as uniforms() gives them.
+at::Tensor uniforms_of(const at::Tensor& numbers, int64_t begin, int64_t end) {
+  const at::Tensor steps = at::arange(begin + 1, end + 1, numbers.options());
+  const at::Tensor bits = mix(mix(numbers[1] + steps).bitwise_xor_(numbers[0]));
+  return shifted(bits, 11).to(at::kDouble).mul_(0x1.0p-53);
+}
+
+/// (spans, count) float64, filled by fill(draws, place) some draws at a time: what is made on the
+/// way is several times as large as they are.
+template <class Fill>
+at::Tensor in_parts(const std::vector<Rng::Span>& spans,
+                    int64_t count,
+                    const at::Device& device,
+                    const Fill& fill) {
+  const auto streams = static_cast<int64_t>(spans.size());
+  at::Tensor host = at::empty({2, streams, 1}, at::kLong);
   auto* value = host.mutable_data_ptr<int64_t>();
   for (const Rng::Span& span : spans) {
-    value[spans.size()] = static_cast<int64_t>(span.counter);
+    value[streams] = static_cast<int64_t>(span.counter);
     *value++ = static_cast<int64_t>(span.key);
   }
   const at::Tensor numbers = to_device(host, device);
-  const at::Tensor steps = at::arange(1, count + 1, numbers.options());
-  const at::Tensor bits = mix(mix(numbers[1] + steps).bitwise_xor_(numbers[0]));
-  return shifted(bits, 11).to(at::kDouble).mul_(0x1.0p-53);
+  const at::Tensor all = at::empty({streams, count}, numbers.options().dtype(at::kDouble));
+  const int64_t part = std::max<int64_t>(2, kPart / std::max<int64_t>(1, streams) / 2 * 2);
+  for (int64_t begin = 0; begin < count; begin += part) {
+    const int64_t end = std::min(begin + part, count);
+    fill(uniforms_of(numbers, begin, end), all.narrow(1, begin, end - begin));
+  }
+  return all;
+}
+
+}  // namespace
+
+at::Tensor uniforms(const std::vector<Rng::Span>& spans, int64_t count, const at::Device& device) {
+  return in_parts(spans, count, device, [](const at::Tensor& draws, const at::Tensor& place) {
+    place.copy_(draws);
+  });
 }
 
 at::Tensor normals(const std::vector<Rng::Span>& spans, int64_t count, const at::Device& device) {
@@ -46,10 +77,14 @@ at::Tensor normals(const std::vector<Rng::Span>& spans, int64_t count, const at:
 at::Tensor normal_pairs(const std::vector<Rng::Span>& spans,
                         int64_t count,
                         const at::Device& device) {
-  const at::Tensor pairs = uniforms(spans, count, device).unflatten(1, {count / 2, 2});
-  const at::Tensor radius = (1 - pairs.select(2, 0)).log_().mul_(-2).sqrt_();
-  const at::Tensor angle = pairs.select(2, 1) * (2 * M_PI);
-  return at::stack({angle.cos() * radius, angle.sin() * radius}, 2).flatten(1);
+  return in_parts(spans, count, device, [](const at::Tensor& draws, const at::Tensor& place) {
+    const auto halves = [](const at::Tensor& x) { return x.unflatten(1, {x.size(1) / 2, 2}); };
+    const at::Tensor pairs = halves(draws), values = halves(place);
+    const at::Tensor radius = (1 - pairs.select(2, 0)).log_().mul_(-2).sqrt_();
+    const at::Tensor angle = pairs.select(2, 1) * (2 * M_PI);
+    values.select(2, 0).copy_(angle.cos().mul_(radius));
+    values.select(2, 1).copy_(angle.sin_().mul_(radius));
+  });
 }
 
 }  // namespace cytra::data

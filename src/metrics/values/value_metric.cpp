@@ -13,7 +13,9 @@ namespace cytra::metrics {
 
 at::Tensor sum_of(const at::Tensor& values, const at::Tensor& mask) {
   const at::Tensor counted = mask.defined() ? at::where(mask.ne(0), values, 0) : values;
-  return counted.flatten(1).sum(1, /*keepdim=*/false, at::kDouble);
+  if (counted.dim() < 3) return counted.flatten(1).sum(1, /*keepdim=*/false, at::kDouble);
+  // Rows in their own type, their sums in double: a double copy of every voxel is not needed.
+  return counted.sum(-1).flatten(1).sum(1, /*keepdim=*/false, at::kDouble);
 }
 
 at::Tensor number_of(const Compared& batch) {
