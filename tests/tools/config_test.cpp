@@ -149,15 +149,15 @@ TEST_F(ConfigTools, CompletesInTheShell) {
       "query=bash";
   EXPECT_EQ(shell(query).out,
             "optimizer=adadelta\noptimizer=adagrad\noptimizer=adam\noptimizer=adamax\noptimizer=adamw\n"
-            "optimizer=adamw_finetune\noptimizer=adamw_mae\noptimizer=lion\noptimizer=nadam\n"
-            "optimizer=novograd\noptimizer=radam\noptimizer=rmsprop\noptimizer=sgd\n");
+            "optimizer=adamw_finetune\noptimizer=adamw_fused\noptimizer=adamw_mae\noptimizer=lion\n"
+            "optimizer=nadam\noptimizer=novograd\noptimizer=radam\noptimizer=rmsprop\noptimizer=sgd\n");
   // As the function does it that bash calls at a TAB.
   const Outcome bash = shell(
       "PATH=\"$BIN:$PATH\"; eval \"$(train -sc install=bash)\"; COMP_LINE='train optimizer=ad' "
       "COMP_POINT=18 "
       "COMP_WORDS=(train optimizer = ad) COMP_CWORD=3; _cytra_train 2>/dev/null; echo "
       "\"${COMPREPLY[@]}\"");
-  EXPECT_EQ(bash.out, "adadelta adagrad adam adamax adamw adamw_finetune adamw_mae\n") << bash.err;
+  EXPECT_EQ(bash.out, "adadelta adagrad adam adamax adamw adamw_finetune adamw_fused adamw_mae\n") << bash.err;
 }
 
 TEST_F(ConfigTools, HostileFilesEndSoonAndSmall) {
