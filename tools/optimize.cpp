@@ -7,13 +7,19 @@ int main(int argc, char** argv) {
        "find out what holds a training back, and what makes it faster",
        "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks\n"
        "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks --seconds "
-       "20 --json",
+       "20 --json\n"
+       "  optimize experiment=im2im/segmentation data.path=my_data --auto-optimize --config-dir "
+       "mine",
        "train",
        "cytra_optimize",
        {{"--seconds", "optimize.seconds", cytra::cli::Flag::Takes::one, "how long to measure"}},
        {{"--detect-bottlenecks",
          "cytra_detect_bottlenecks",
-         "run the experiment for a while; say where its time goes and the change worth most"}}},
+         "run the experiment for a while; say where its time goes and the change worth most"},
+        {"--auto-optimize",
+         "cytra_auto_optimize",
+         "try batch sizes, loaders, layouts; write the fastest for performance=auto_cpu or "
+         "auto_cuda"}}},
       argc,
       argv);
 }

@@ -53,12 +53,14 @@ struct TransformTime {
   bool is_cached = false;  // before the first random transform
 };
 
+constexpr int64_t kFewestBatches = 4;  // of an epoch, however fast larger ones were
+
 /// What of the experiment can be changed, and what is known beside the times.
 struct Facts {
   bool is_on_gpu = false;
   int64_t cores = 1, threads = 1;  // of the machine; of one operation
-  int64_t batch_size = 1, num_workers = 0, images = 0;
-  int64_t most_batch_size = 1;  // that fits, of no more images than there are
+  int64_t batch_size = 1, num_workers = 0, prefetch_factor = 2, images = 0;
+  int64_t most_batch_size = 1;  // that fits, with kFewestBatches in an epoch
   std::vector<TransformTime> transforms;
   double kept_bytes = 0;  // of an image that is ready for the random transforms
   double miss_share = 1;  // images that were not in the cache, once it was filled

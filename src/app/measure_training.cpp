@@ -294,14 +294,21 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.is_on_gpu = device_.is_cuda();
   facts.batch_size = loaders.options.batch_size;
   facts.num_workers = loaders.options.num_workers;
+  facts.prefetch_factor = loaders.options.prefetch_factor;
+  facts.cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  facts.threads = at::get_num_threads();
+  facts.channels_last = setup.task->model().channels_last;
+  facts.precision = config.trainer.precision;
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
   facts.free_gb = static_cast<double>(perf::free_memory(at::kCPU)) / 1e9;
   // A batch twice as large takes twice the memory at most; half of what is free is left.
-  const double times = static_cast<double>(perf::free_memory(device_)) /
-                       static_cast<double>(2 * std::max<int64_t>(1, measured.peak_bytes));
-  facts.most_batch_size = std::clamp<int64_t>(facts.batch_size * static_cast<int64_t>(times),
-                                              facts.batch_size,
-                                              std::max(facts.images, facts.batch_size));
+  const auto times = static_cast<int64_t>(
+      std::clamp(static_cast<double>(perf::free_memory(device_)) /
+                     static_cast<double>(2 * std::max<int64_t>(1, measured.peak_bytes)),
+                 1.0,
+                 16.0));
+  facts.most_batch_size =
+      std::max(facts.batch_size, std::min(facts.batch_size * times, facts.images / kFewestBatches));
   if (!how.explains) return measured;
   measured.operators = clock->operators();
   measured.profiled_batches = clock->profiled_batches();
@@ -309,12 +316,10 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
     split_gpu(measured.operators, measured.profiled_batches, measured.times);
   } else if (clock->batch()) {
     // so many that torch chooses the kernels of large batches
-    const int64_t more = std::min<int64_t>(8, facts.most_batch_size / facts.batch_size);
+    const int64_t more = std::min<int64_t>(8, times);
     split_computing(setup, *clock->batch(), more, config.trainer.detect_anomaly, measured.times);
   }
   const data::DataLoaderSpec spec = loader_spec(setup, data::Split::train);
-  facts.cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  facts.threads = at::get_num_threads();
   facts.transforms = time_transforms(spec, facts.kept_bytes);
   const data::CacheManager::Stats cache =
       loaders.cache ? loaders.cache->stats() : data::CacheManager::Stats{};
@@ -329,43 +334,9 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.detects_anomaly = config.trainer.detect_anomaly;
   facts.log_every_n_steps = loggers.empty() ? INT64_MAX : config.trainer.log_every_n_steps;
   facts.pins_memory = loaders.options.pin_memory;
-  facts.channels_last = setup.task->model().channels_last;
-  facts.precision = config.trainer.precision;
   facts.callback_intervals = intervals_of(config);
   share_cores(facts, measured.times);
   return measured;
-}
-
-namespace {
-
-std::vector<std::string> overrides_of(const cli::Run& run, const Changes& changes) {
-  std::vector<std::string> overrides;
-  for (const auto& [key, value] : changes) {
-    const bool is_new = run.composed.find(key) == nullptr;
-    overrides.push_back(
-        fmt::format("{}{}={}", is_new ? "++" : "", key, config::override_text(value)));
-  }
-  return overrides;
-}
-
-}  // namespace
-
-std::string text_of(const cli::Run& run, const Changes& changes) {
-  return join(overrides_of(run, changes), " ");
-}
-
-std::string train_command(const cli::Run& run, const Changes& changes) {
-  std::vector<std::string> words;
-  if (run.config_folders.front() != config_folder()) {
-    words = {"--config-path", run.config_folders.front()};
-  }
-  if (run.config_folders.size() > 1)
-    words.insert(words.end(), {"--config-dir", run.config_folders[1]});
-  for (const std::string& word : run.overrides) {
-    if (!starts_with(word, "optimize.")) words.push_back(word);
-  }
-  for (std::string& word : overrides_of(run, changes)) words.push_back(std::move(word));
-  return command("train", words);
 }
 
 }  // namespace cytra::app

@@ -1,5 +1,6 @@
 #pragma once
 // A training as the user has it, for some seconds, with a clock on it.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Trials {
   const cli::Run& run() const { return run_; }
   c10::Device device() const { return device_; }
 
-  /// The value that a training with these changes has; null where there is no such key.
+  /// The value that the experiment has; null where there is no such key.
   config::Node value(const std::string& key) const;
 
  private:
@@ -50,9 +51,32 @@ class Trials {
   c10::Device device_;
 };
 
+/// What a change of `before` brought.
+struct Tried {
+  double gain = 0;             // images per second, times those before
+  double validation_gain = 0;  // the same of validations; 0: there is none
+  double loss_difference = 0;  // of the mean of the first steps, relative; 0: of other batches
+  Trials::Measured measured;
+};
+constexpr double kWorth = 1.05;  // a gain below this is noise
+
+/// `after` between two runs of `before`, as no machine stays equally fast; `first` is the one ahead
+/// of it, and then the one behind it. None: it does not fit into memory. Throws: as measure().
+std::optional<Tried> try_changes(const Trials& trials,
+                                 const Changes& before,
+                                 const Changes& after,
+                                 double seconds,
+                                 Trials::Measured& first);
+
 /// Changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is new.
 std::string text_of(const cli::Run& run, const Changes& changes);
 /// The command that trains the experiment of `optimize` with changes, ready to paste.
-std::string train_command(const cli::Run& run, const Changes& changes);
+/// `performance`: the choice in the group of that name; "": as it is.
+std::string train_command(const cli::Run& run,
+                          const Changes& changes,
+                          const std::string& performance = "");
+/// The overrides of the experiment, without those of `optimize` itself.
+std::vector<std::string> experiment_overrides(const cli::Run& run,
+                                              const std::string& performance = "");
 
 }  // namespace cytra::app

@@ -20,8 +20,6 @@ using config::Node;
 
 const bool optimize_is_added = add_program<TrainConfig>("optimize");
 
-constexpr double kWorth = 1.05;  // a gain below this is noise
-
 void show_shares(const Trials::Measured& measured, cli::Results& results) {
   const Shares shares = shares_of(measured.times);
   const std::vector<std::tuple<const char*, const char*, double>> parts{
@@ -75,18 +73,6 @@ void show_operators(const Trials::Measured& measured, cli::Results& results) {
   log::info("{}", format_table(rows));
 }
 
-struct Tried {
-  Advice advice;
-  double gain = 0;             // measured
-  double loss_difference = 0;  // of the first steps' mean, relative
-};
-
-double mean_of(const std::vector<double>& values, std::size_t count) {
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += values[i];
-  return sum / static_cast<double>(count);
-}
-
 /// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
 std::vector<Advice> candidates(std::vector<Advice> all) {
   constexpr std::size_t kMost = 2;
@@ -96,52 +82,48 @@ std::vector<Advice> candidates(std::vector<Advice> all) {
   return all;
 }
 
-/// The best of what was tried; none where nothing is faster.
-std::optional<Tried> try_advice(const Trials& trials,
-                                const Trials::Measured& before,
-                                const std::vector<Advice>& all,
-                                double seconds) {
-  const Trials::How how{seconds / (2 * static_cast<double>(all.size())), false};
-  std::optional<Tried> best;
-  double rate = before.times.rate();  // of the experiment as it is
+/// The best of what was tried, and which that was; none where nothing is faster.
+std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
+                                                   Trials::Measured before,
+                                                   const std::vector<Advice>& all,
+                                                   double seconds) {
+  std::optional<std::pair<Tried, Advice>> best;
+  const double each = seconds / (2 * static_cast<double>(all.size()));
   for (const Advice& advice : all) {
     const std::string text = text_of(trials.run(), advice.changes);
-    try {
-      const Trials::Measured after = trials.measure(advice.changes, how);
-      // A machine does not stay as fast as it was: compared with a run before and one behind.
-      const double again = trials.measure({}, how).times.rate();
-      Tried one{advice, 2 * after.times.rate() / (rate + again), 0};
-      rate = again;
-      const std::size_t steps = std::min(before.losses.size(), after.losses.size());
-      one.loss_difference = mean_of(after.losses, steps) / mean_of(before.losses, steps) - 1;
-      log::info("tried {}: {:.2f} times the images per second", text, one.gain);
-      if (one.gain >= kWorth && (!best || one.gain > best->gain)) best = std::move(one);
-    } catch (const std::exception& error) {
-      if (!perf::is_out_of_memory(error)) throw;
+    const std::optional<Tried> tried = try_changes(trials, {}, advice.changes, each, before);
+    if (!tried) {
       log::info("tried {}: does not fit into memory", text);
+      continue;
     }
+    log::info("tried {}: {:.2f} times the images per second", text, tried->gain);
+    if (tried->gain >= kWorth && (!best || tried->gain > best->first.gain))
+      best.emplace(*tried, advice);
   }
   return best;
 }
 
-void show_change(const Trials& trials, const std::optional<Tried>& best, cli::Results& results) {
+void show_change(const Trials& trials,
+                 const std::optional<std::pair<Tried, Advice>>& best,
+                 cli::Results& results) {
   if (!best) {
     log::info("nothing that was tried makes it faster");
     results.add("change", Node());
     return;
   }
-  const std::string change = text_of(trials.run(), best->advice.changes);
-  const bool changes_precision = best->advice.changes[0].first == "trainer.precision";
-  std::string note = best->advice.note;
+  const auto& [tried, advice] = *best;
+  const std::string change = text_of(trials.run(), advice.changes);
+  const bool changes_precision = advice.changes[0].first == "trainer.precision";
+  std::string note = advice.note;
   if (changes_precision)
     note += fmt::format("; the loss of the first steps differs by {:+.3f} %",
-                        100 * best->loss_difference);
+                        100 * tried.loss_difference);
   log::info("change worth most: {}{}", change, note.empty() ? "" : " (" + note + ")");
   results.add("change", change);
-  if (best->advice.gain > 1) results.add("estimated_gain", best->advice.gain);
-  results.add("measured_gain", best->gain);
-  if (changes_precision) results.add("loss_difference", best->loss_difference);
-  const std::string again = train_command(trials.run(), best->advice.changes);
+  if (advice.gain > 1) results.add("estimated_gain", advice.gain);
+  results.add("measured_gain", tried.gain);
+  if (changes_precision) results.add("loss_difference", tried.loss_difference);
+  const std::string again = train_command(trials.run(), advice.changes);
   log::info("train with it:  {}", again);
   results.add("command", again);
 }
@@ -163,7 +145,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   show_shares(measured, results);
   if (bound == Bound::data) show_transforms(measured.facts);
   show_operators(measured, results);
-  const std::optional<Tried> best =
+  const auto best =
       try_advice(trials, measured, candidates(advise(measured.times, measured.facts)), seconds / 2);
   show_change(trials, best, results);
   results.print();
@@ -171,7 +153,7 @@ int detect(cli::Run run, const TrainConfig& config) {
 }
 
 int without_mode(cli::Run /*run*/, const TrainConfig& /*config*/) {
-  throw ConfigError("optimize: expected --detect-bottlenecks");
+  throw ConfigError("optimize: expected --detect-bottlenecks or --auto-optimize");
 }
 
 }  // namespace

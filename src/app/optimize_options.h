@@ -7,7 +7,11 @@ struct OptimizeOptions {
   double seconds = 60;
   template <class V>
   void visit(V& v) {
-    v("seconds", seconds, "of measuring, set-up and warm-up aside", 0.1, 1e5);
+    v("seconds",
+      seconds,
+      "of measuring, set-up and warm-up aside; of --auto-optimize twenty times a trial's",
+      0.1,
+      1e5);
   }
 };
 
