@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 
 #include "base/strings.h"
 #include "base/table.h"
+#include "nn/flop_counter.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 
@@ -99,72 +99,6 @@ class Meter final : public Watcher, public c10::MemoryReportingInfoBase {
   std::unordered_map<void*, std::size_t> owners_;
 };
 
-/// Counts the FLOPs of this thread's operations for a meter.
-class FlopCounter {
- public:
-  explicit FlopCounter(Meter& meter) {
-    active = this;
-    meter_ = &meter;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin, &end)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}));
-  }
-  ~FlopCounter() {
-    at::removeCallback(handle_);
-    active = nullptr;
-  }
-  FlopCounter(const FlopCounter&) = delete;
-  FlopCounter& operator=(const FlopCounter&) = delete;
-
- private:
-  struct Operation : at::ObserverContext {
-    int64_t flops = 0, per_output = 0;  // at all, and per value of the output
-  };
-
-  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
-    auto operation = std::make_unique<Operation>();
-    const std::string_view name = function.name();
-    const auto input = [&](std::size_t i) { return function.inputs()[i].toTensor(); };
-    if (name == "aten::convolution") {
-      const at::Tensor weight = input(1);
-      if (function.inputs()[6].toBool()) {  // transposed: weight is (C_in, C_out / groups, ...)
-        operation->flops = 2 * input(0).numel() / weight.size(0) * weight.numel();
-      } else {
-        operation->per_output = 2 * weight.numel() / weight.size(0);
-      }
-    } else if (name == "aten::mm" || name == "aten::bmm") {
-      operation->per_output = 2 * input(0).size(-1);
-    } else if (name == "aten::addmm" || name == "aten::baddbmm") {
-      operation->per_output = 2 * input(1).size(-1);
-    } else if (name.rfind("aten::_scaled_dot_product_", 0) == 0 &&
-               name != "aten::_scaled_dot_product_attention_math") {
-      const at::Tensor query = input(0), key = input(1), value = input(2);  // (N, heads, S, E)
-      operation->flops =
-          2 * query.numel() / query.size(-1) * key.size(-2) * (query.size(-1) + value.size(-1));
-    } else {
-      return nullptr;
-    }
-    active->depth_ += 1;  // what such an operation calls is not counted again
-    return operation;
-  }
-  static void end(const at::RecordFunction& function, at::ObserverContext* context) {
-    if (context == nullptr) return;
-    const auto& operation = static_cast<const Operation&>(*context);
-    active->depth_ -= 1;
-    if (active->depth_ > 0) return;
-    const int64_t outputs =
-        operation.per_output == 0 ? 0 : function.outputs().at(0).toTensor().numel();
-    active->meter_->add_flops(operation.flops + operation.per_output * outputs);
-  }
-
-  static thread_local FlopCounter* active;
-  Meter* meter_;
-  at::CallbackHandle handle_;
-  int depth_ = 0;
-};
-thread_local FlopCounter* FlopCounter::active = nullptr;
-
 class Watching {
  public:
   explicit Watching(Watcher& by) : before_(watcher) { watcher = &by; }
@@ -184,7 +118,7 @@ std::vector<Entry> measure(Model& model, const std::vector<int64_t>& shape) {
   const auto meter = std::make_shared<Meter>(entries);
   {
     const Watching watching(*meter);
-    const FlopCounter counter(*meter);
+    const FlopCounter counter([&meter](const Flops& flops) { meter->add_flops(flops.forward); });
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
     const std::vector<at::Tensor> outputs = model.all(image);
     at::autocast::clear_cache();                      // as at the end of a step

@@ -3,8 +3,8 @@
 
     python tests/golden/make_summary.py [--output FOLDER]      (needs benchmarks/requirements.txt)
 
-{"torch", "monai", "cases": [{"name", "options", "shape", "modules": {name: {"parameters", "flops", "in", "out"}}}]};
-the module "" is the model. FLOPs are those of torch.utils.flop_counter.
+{"torch", "monai", "cases": [{"name", "options", "shape", "training_flops", "modules": {name: {"parameters", "flops", "in", "out"}}}]};
+the module "" is the model. FLOPs are those of torch.utils.flop_counter, training_flops with a backward pass.
 """
 import argparse
 import json
@@ -33,9 +33,20 @@ CASES = [
 ]
 
 
+def net_of(options):
+    return DynUNet(**{k: tuple(v) if k in ("norm_name", "act_name") else v for k, v in options.items()})
+
+
+def training_flops(options, shape):
+    net = net_of(options)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        net(torch.zeros(shape)).sum().backward()
+    return counter.get_total_flops()
+
+
 def modules_of(options, shape):
-    options = {k: tuple(v) if k in ("norm_name", "act_name") else v for k, v in options.items()}
-    net = DynUNet(**options)
+    net = net_of(options)
     shapes = {}
     for name, module in net.named_modules():
 
@@ -68,7 +79,10 @@ def modules_of(options, shape):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
-    cases = [{"name": n, "options": o, "shape": s, "modules": modules_of(o, s)} for n, o, s in CASES]
+    cases = [
+        {"name": n, "options": o, "shape": s, "training_flops": training_flops(o, s), "modules": modules_of(o, s)}
+        for n, o, s in CASES
+    ]
     peers = {"torch": torch.__version__.split("+")[0], "monai": monai.__version__}
     text = json.dumps({**peers, "cases": cases}, separators=(",", ":"))
     path = parser.parse_args().output / "summary.json"
