@@ -13,6 +13,10 @@ namespace {
 constexpr int kNoDevice = 100;
 using Init = int (*)(unsigned flags);
 using Number = int (*)(int* result);
+using Device = int (*)(int* device, int ordinal);
+using DeviceName = int (*)(char* name, int length, int device);
+using Attribute = int (*)(int* value, int attribute, int device);
+constexpr int kMajorCapability = 75, kMinorCapability = 76;
 using ErrorText = int (*)(int error, const char** text);
 
 /// "550.54.14"; "" where the kernel does not tell.
@@ -55,6 +59,25 @@ CudaDriver cuda_driver() {
                   reason == nullptr ? "unknown" : reason,
                   error);
   return driver;
+}
+
+CudaGpu cuda_gpu(int ordinal) {
+  CudaGpu gpu;
+  SharedLibrary library("libcuda.so.1", SharedLibrary::Symbols::global);
+  if (!library.is_loaded()) return gpu;
+  const auto find = library.find<Device>("cuDeviceGet");
+  const auto name = library.find<DeviceName>("cuDeviceGetName");
+  const auto attribute = library.find<Attribute>("cuDeviceGetAttribute");
+  int device = 0;
+  if (find == nullptr || name == nullptr || attribute == nullptr || find(&device, ordinal) != 0)
+    return gpu;
+  char text[256] = "";
+  int major = 0, minor = 0;
+  if (name(text, sizeof(text), device) == 0) gpu.name = text;
+  if (attribute(&major, kMajorCapability, device) == 0 &&
+      attribute(&minor, kMinorCapability, device) == 0)
+    gpu.capability = 10 * major + minor;
+  return gpu;
 }
 
 std::string too_old(const CudaDriver& driver, int needed) {

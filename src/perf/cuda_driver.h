@@ -14,6 +14,13 @@ struct CudaDriver {
 /// Asks the driver by libcuda.so.1, as torch will: WSL 2 and gVisor have no /proc/driver/nvidia.
 CudaDriver cuda_driver();
 
+/// A GPU as the driver knows it.
+struct CudaGpu {
+  std::string name;    // "NVIDIA H100 80GB HBM3"; "": not told
+  int capability = 0;  // compute capability: 90 is 9.0
+};
+CudaGpu cuda_gpu(int device);
+
 /// Why libraries built for CUDA `needed` (13000) can't work with `driver`; "" when they can.
 std::string too_old(const CudaDriver& driver, int needed);
 

@@ -161,7 +161,8 @@ void synchronize(c10::Device device) {
 }
 
 std::string describe(c10::Device device) {
-  if (device.is_cuda()) return fmt::format("cuda:{}", device.index());
+  if (device.is_cuda())
+    return fmt::format("cuda:{} ({})", device.index(), cuda_gpu(device.index()).name);
   return fmt::format("cpu ({}, {} threads)", processor_name(), at::get_num_threads());
 }
 

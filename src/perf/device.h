@@ -69,7 +69,7 @@ void reset_peak_memory(c10::Device device);
 void synchronize(c10::Device device);
 /// Whether there was no memory, of the host or a device, for what torch was to do.
 bool is_out_of_memory(const std::exception& error);
-/// "cpu (AMD EPYC, 2 threads)", "cuda:0".
+/// "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H100)".
 std::string describe(c10::Device device);
 
 }  // namespace cytra::perf
