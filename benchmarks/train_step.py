@@ -23,20 +23,16 @@ MODELS = {
 
 
 def comparisons(env):
-    figures = {
-        "CPU": "json:train_step.cpu_ms ms",
-        "median": "json:train_step.median_ms ms",
-        "peak memory": "rss",
-    }
-
     def step(name, precision):
         shape, repeats, experiment, overrides = MODELS[name]
+        row = f"json:training.{shape[0]}." + ("fp32" if precision == "32" else "bf16")
+        figures = {"CPU": f"{row}.cpu_ms ms", "median": f"{row}.median_ms ms", "peak memory": "rss"}
         same = ["--input-shape", *shape, "--repeats", repeats]
         ours = [env.bin / "benchmark_performance", "--config", experiment, *overrides, f"trainer.precision={precision}"]
         peer = [env.python, env.here / "train_step_peer.py", "--model", name, "--precision", precision]
         return Comparison(
             f"{name} {precision}",
-            [*ours, *same, "--batch-sizes", shape[0], "--train-step", "--json"],
+            [*ours, *same, "--batch-sizes", shape[0], "--train", "--json"],
             [*peer, *same],
             figures,
             "PyTorch eager",

@@ -1,4 +1,4 @@
-"""One training step in PyTorch eager with the peers' networks and losses; prints {"train_step": {...}}."""
+"""One training step in PyTorch eager with the peers' networks and losses; prints {"training": {BATCH: {"fp32": {...}}}} as benchmark_performance."""
 import argparse
 import contextlib
 import json
@@ -85,4 +85,5 @@ for step in range(-args.warm_up, args.repeats):
 cpu_ms = (time.process_time() - cpu_begin) * 1000 / args.repeats
 median, p95 = np.percentile(times, [50, 95])
 figures = {"median_ms": median, "p95_ms": p95, "min_ms": min(times), "cpu_ms": cpu_ms, "loss": loss.item()}
-print(json.dumps({"train_step": figures, "threads": torch.get_num_threads()}))
+row = "fp32" if args.precision == "32" else "bf16"
+print(json.dumps({"training": {str(args.input_shape[0]): {row: figures}}, "threads": torch.get_num_threads()}))

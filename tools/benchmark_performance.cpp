@@ -5,11 +5,13 @@ int main(int argc, char** argv) {
   using Takes = cytra::cli::Flag::Takes;
   return cytra::cli::run(
       {"benchmark_performance",
-       "measure a model's latency, throughput and peak memory",
+       "measure what a model's pass and its training steps take, under each option",
        "  benchmark_performance --config im2im/segmentation --input-shape 1 1 256 256 "
        "--batch-sizes 1 2 4\n"
        "  benchmark_performance --ckpt logs/.../best.ckpt --input-shape 1 1 256 256 --compare-opts "
-       "--output report.json",
+       "--output report.json\n"
+       "  benchmark_performance --config im2im/segmentation --input-shape 2 1 128 128 --train "
+       "--compare-opts",
        "benchmark_performance",
        "cytra_benchmark_performance",
        {{"--config",
@@ -25,13 +27,23 @@ int main(int argc, char** argv) {
          Takes::many,
          "N C [D] H W (default: one of the model's channels, 256^2 or 64^3)"},
         {"--batch-sizes", "batch_sizes", Takes::many, "batch sizes to measure"},
+        {"--inference", "inference", Takes::nothing, "measure the model's pass (default)"},
+        {"--train",
+         "train",
+         Takes::nothing,
+         "measure training steps: forward, loss, backward, clipping, update"},
+        {"--train-step", "train", Takes::nothing, "the same as --train"},
         {"--compare-opts",
          "compare_opts",
          Takes::nothing,
-         "measure every option, not the eager baseline alone"},
-        {"--train-step", "train_step", Takes::nothing, "measure a training step, too"},
+         "measure every option, one by one and together"},
         {"--repeats", "repeats", Takes::one, "timed runs per figure"},
-        {"--output", "output", Takes::one, "JSON report"}},
+        {"--output", "output", Takes::many, "reports to write: NAME.json, NAME.html"},
+        {"--baseline", "baseline", Takes::one, "JSON report of before, which rows are compared with"},
+        {"--threshold",
+         "threshold",
+         Takes::one,
+         "percent slower than the baseline, beyond the noise, that end with exit code 8"}},
        {},
        "overrides"},
       argc,

@@ -1,15 +1,19 @@
 // The work of `benchmark_performance`: a model under each option, on this machine.
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
-#include <c10/core/InferenceMode.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/benchmark_step.h"
+#include "app/benchmark/baseline.h"
+#include "app/benchmark/report.h"
+#include "app/benchmark/rows.h"
+#include "app/benchmark/subject.h"
 #include "app/entry.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -17,17 +21,18 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
-#include "config/registry.h"
 #include "config/run_config.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/compile.h"
 #include "perf/device.h"
+#include "perf/precision.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
+
+constexpr int kSlower = 8;  // exit code
 
 /// All that `benchmark_performance` takes.
 struct BenchmarkConfig : CommonConfig {
@@ -35,147 +40,54 @@ struct BenchmarkConfig : CommonConfig {
     std::optional<std::string> ckpt_path;
     template <class V>
     void visit(V& v) {
-      v("ckpt_path", ckpt_path, "weights to measure; without --config their own configuration");
+      v("ckpt_path", ckpt_path, "weights to measure, with the configuration that they bring");
     }
   };
-  std::optional<std::string> config, output;
-  std::vector<std::string> overrides;
+  struct Trainer : perf::DeviceOptions {
+    std::string precision = "auto";
+    template <class V>
+    void visit(V& v) {
+      DeviceOptions::visit(v);
+      std::vector<std::string> names = perf::precision_names();
+      names.insert(names.begin(), "auto");
+      v("precision", precision, "of the model; auto: that of its training", names);
+    }
+  };
+  std::optional<std::string> config, baseline;
+  std::vector<std::string> overrides, output;
+  std::optional<double> threshold;
   Checkpoint checkpoint;
   std::vector<int64_t> input_shape, batch_sizes;
-  bool compare_opts = false, train_step = false;
-  int64_t warmup = 3, repeats = 10;
-  perf::DeviceOptions trainer;
+  bool compare_opts = false, inference = false, train = false;
+  Repeats repeats;
+  Trainer trainer;
   template <class V>
   void visit(V& v) {
     v("config", config, "an experiment, or a run's folder, that describes the model");
     v("overrides", overrides, "of the experiment");
     v("checkpoint", checkpoint, "the model to measure");
-    v("input_shape", input_shape, "N C [D] H W; empty: one image, 256^2 or 64^3");
+    v("input_shape", input_shape, "N C [D] H W; empty: one image of the usual size");
     v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
-    v("compare_opts", compare_opts, "measure every option, not the eager baseline alone");
-    v("train_step", train_step, "measure a training step, too");
-    v("warmup", warmup, "runs before the timed ones", 0, 1e9);
-    v("repeats", repeats, "timed runs per figure", 1, 1e9);
-    v("output", output, "JSON report");
-    v("trainer", trainer, "where to compute");
+    v("inference", inference, "measure the model's pass; the usual thing without train");
+    v("train", train, "measure training steps: forward, loss, backward, clipping, update");
+    v("compare_opts", compare_opts, "measure every option, not the experiment's alone");
+    v("warmup", repeats.warmup, "runs before the timed ones", 0, 1e9);
+    v("repeats", repeats.timed, "timed runs per figure", 1, 1e9);
+    v("output", output, "reports to write: NAME.json, NAME.html");
+    v("baseline", baseline, "a JSON report of before, which rows are compared with");
+    v("threshold", threshold, "percent slower than it that fail the run; null: none", 0, 1e9);
+    v("trainer", trainer, "where to compute, and how exactly");
     CommonConfig::visit(v);
+  }
+  void check() const {
+    for (const std::string& path : output) {
+      if (!ends_with(path, ".json") && !ends_with(path, ".html"))
+        throw ConfigError(fmt::format("--output {}: expected NAME.json or NAME.html", path));
+    }
+    if (threshold && !baseline) throw ConfigError("--threshold needs --baseline REPORT.json");
   }
 };
 const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performance");
-
-struct Variant {
-  const char* name;
-  bool channels_last, bf16, compiled;
-};
-constexpr Variant kVariants[] = {{"eager", false, false, false},
-                                 {"channels_last", true, false, false},
-                                 {"bf16", false, true, false},
-                                 {"channels_last+bf16", true, true, false},
-                                 {"compile", false, false, true},
-                                 {"channels_last+compile", true, false, true}};
-
-std::shared_ptr<nn::Model> make_variant_model(const Subject& subject, bool channels_last) {
-  Node node = subject.config.at("model");
-  Node flag;
-  flag.kind = config::Kind::boolean;
-  flag.boolean = channels_last;
-  node.set("channels_last", flag);
-  at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
-  std::shared_ptr<nn::Model> model = make<nn::Model>(node);
-  if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
-  model->eval();
-  for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  nn::place(*model, subject.device);
-  return model;
-}
-
-struct Figure {
-  Times times;
-  double peak_mb = 0, max_difference = 0;
-  at::Tensor output;
-};
-
-Figure measure_variant(const Subject& subject,
-                       const Variant& variant,
-                       const at::Tensor& input,
-                       const at::Tensor& expected) {
-  const std::shared_ptr<nn::Model> model = make_variant_model(subject, variant.channels_last);
-  const at::NoGradGuard no_grad;
-  perf::Forward forward = [model](const at::Tensor& x) { return (*model)(x); };
-  if (variant.compiled) forward = perf::compile(forward, input);
-  const auto type = subject.device.type();
-  if (variant.bf16) {
-    at::autocast::set_autocast_enabled(type, true);
-    at::autocast::set_autocast_dtype(type, at::kBFloat16);
-    at::autocast::increment_nesting();  // weights are cast once, not at every pass
-  }
-  Figure figure;
-  const auto leave = [&] {
-    if (!variant.bf16) return;
-    at::autocast::decrement_nesting();
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(type, false);
-  };
-  try {
-    perf::reset_peak_memory(subject.device);
-    figure.times = measure(
-        [&] { figure.output = forward(input); }, subject.warmup, subject.repeats, subject.device);
-  } catch (...) {
-    leave();
-    throw;
-  }
-  leave();
-  figure.peak_mb = static_cast<double>(perf::peak_memory(subject.device)) / 1e6;
-  figure.output = figure.output.to(at::kFloat);
-  if (expected.defined())
-    figure.max_difference = (figure.output - expected).abs().max().item<double>();
-  return figure;
-}
-
-Node measure_inference(const Subject& subject, int64_t batch, bool compare, std::string& table) {
-  std::vector<int64_t> shape = subject.shape;
-  shape[0] = batch;
-  at::manual_seed(0);
-  const at::Tensor input = at::randn(shape).to(subject.device);
-  Node rows = Node::make_map();
-  at::Tensor expected;
-  double baseline = 0;
-  for (const Variant& variant : kVariants) {
-    if (!compare && &variant != &kVariants[0]) break;
-    Node row = Node::make_map();
-    try {
-      const Figure figure = measure_variant(subject, variant, input, expected);
-      if (!expected.defined()) {
-        expected = figure.output;
-        baseline = figure.times.median();
-      }
-      const double rate = 1000.0 * static_cast<double>(batch) / figure.times.median();
-      row.set("median_ms", real(figure.times.median()));
-      row.set("p95_ms", real(figure.times.at_share(0.95)));
-      row.set("images_per_s", real(rate));
-      row.set("peak_memory_mb", real(figure.peak_mb));
-      row.set("speedup", real(baseline / figure.times.median()));
-      row.set("max_difference", real(figure.max_difference));
-      table +=
-          fmt::format("{:>5}  {:<22} {:>10.2f} {:>10.2f} {:>11.2f} {:>10.0f} {:>8.2f} {:>10.1e}\n",
-                      batch,
-                      variant.name,
-                      figure.times.median(),
-                      figure.times.at_share(0.95),
-                      rate,
-                      figure.peak_mb,
-                      baseline / figure.times.median(),
-                      figure.max_difference);
-    } catch (
-        const c10::Error& error) {  // an option this device does not have; the others still count
-      const std::string reason = split(error.what_without_backtrace(), '\n').front();
-      row.set("error", Node::make_string(reason));
-      table += fmt::format("{:>5}  {:<22} not available: {}\n", batch, variant.name, reason);
-    }
-    rows.set(variant.name, row);
-  }
-  return rows;
-}
 
 /// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" for the path of a run.
 std::string experiment_of(std::string name) {
@@ -189,9 +101,39 @@ std::string experiment_of(std::string name) {
              : name;
 }
 
-Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
+/// `overrides` of an experiment and, where --input-shape has three sides and they leave a 2D model,
+/// those that make it 3D.
+Node compose_experiment(const cli::Run& run,
+                        std::vector<std::string> overrides,
+                        const std::vector<int64_t>& shape) {
+  const config::Composer composer(run.config_folders);
+  const auto is_of_sides = [](const std::string& word) {
+    return word.find("spatial_dims") != std::string::npos || starts_with(word, "patch_shape");
+  };
+  Node tree = composer.compose("train", overrides);
+  if (shape.size() != 5 || tree.get<int64_t>("spatial_dims", 3) == 3 ||
+      std::any_of(overrides.begin(), overrides.end(), is_of_sides))
+    return tree;
+  overrides.emplace_back("spatial_dims=3");
+  overrides.push_back(
+      fmt::format("patch_shape=[{}]", fmt::join(shape.begin() + 2, shape.end(), ",")));
+  log::info("--input-shape has three sides: {} {}", *(overrides.end() - 2), overrides.back());
+  return composer.compose("train", overrides);
+}
+
+/// What the checkpoint was trained with; null: it holds no such thing.
+Node config_of_checkpoint(const std::string& path) {
+  try {
+    return nn::checkpoint_config(path);
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   std::vector<std::string> overrides = config.overrides;
   const std::string name = config.config.value_or("");
+  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
   const bool has_experiment = std::any_of(overrides.begin(), overrides.end(), [](const auto& word) {
     return starts_with(word, "experiment=");
   });
@@ -201,7 +143,6 @@ Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
           "{}: no key of benchmark_performance; those of an experiment go with --config EXPERIMENT",
           overrides.front()));
     }
-    const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
     if (!checkpoint.empty()) return nn::checkpoint_config(checkpoint);
     throw ConfigError("nothing to measure: give --config EXPERIMENT or --ckpt CHECKPOINT");
   }
@@ -211,10 +152,19 @@ Node model_config(const cli::Run& run, const BenchmarkConfig& config) {
     throw ConfigError(fmt::format(
         "{}: overrides go with an experiment, and --config {} is a run", overrides.front(), name));
   }
+  if (!checkpoint.empty() && overrides.empty()) {
+    if (Node own = config_of_checkpoint(checkpoint); !own.is_null()) {
+      log::info("{}: measured with the configuration it brings, not that of {}", checkpoint, name);
+      return own;
+    }
+  }
   const std::string word = "experiment=" + experiment;
   if (!name.empty()) overrides.insert(overrides.begin(), word);
+  for (const std::string& own : run.overrides) {  // the program's keys, and the experiment's
+    if (starts_with(own, "performance")) overrides.push_back(own);
+  }
   try {
-    return config::Composer(run.config_folders).compose("train", overrides);
+    return compose_experiment(run, std::move(overrides), config.input_shape);
   } catch (const ConfigError& error) {
     std::string what = error.what();
     const std::string typed = "command line '" + word + "'";
@@ -228,6 +178,8 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
   const int64_t channels = model.in_channels(), dims = model.spatial_dims();
   if (shape.empty()) {
     shape = {1, channels};
+    const std::vector<int64_t> fixed = model.fixed_size();
+    shape.insert(shape.end(), fixed.begin(), fixed.end());
     shape.resize(static_cast<std::size_t>(2 + dims), dims == 2 ? 256 : 64);
   }
   const std::string typed = fmt::format("--input-shape {}", fmt::join(shape, " "));
@@ -252,68 +204,158 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
   return shape;
 }
 
-/// That of the program; where it is auto, that of the experiment.
-std::string accelerator_of(const BenchmarkConfig& config, const Node& tree) {
-  if (config.trainer.accelerator != "auto" || !config.checkpoint.ckpt_path.value_or("").empty())
-    return config.trainer.accelerator;
-  return tree.get<std::string>("trainer.accelerator", "auto");
+Node integers(const std::vector<int64_t>& values) {
+  Node node;
+  node.kind = config::Kind::list;
+  for (const int64_t value : values) node.list.push_back(Node::make_integer(value));
+  return node;
+}
+
+/// The variant that the configuration describes.
+Variant configured(const Subject& subject) {
+  Variant variant;
+  variant.precision = subject.config.get<std::string>("trainer.precision", "32-true");
+  variant.tf32 = subject.device.is_cuda() && at::globalContext().allowTF32CuDNN() &&
+                 variant.arithmetic() == "fp32";
+  return variant;
+}
+
+Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
+  Subject subject;
+  subject.config = training_config(run, config);
+  subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
+  const bool is_experiment = subject.checkpoint.empty() && subject.config.has("performance");
+  const auto performance =
+      is_experiment ? config::parse<perf::PerformanceOptions>(subject.config.at("performance"))
+                    : config.performance;
+  std::string accelerator = config.trainer.accelerator;
+  if (accelerator == "auto" && is_experiment)
+    accelerator = subject.config.get<std::string>("trainer.accelerator", "auto");
+  if (config.trainer.precision != "auto") {
+    subject.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
+  }
+  perf::prepare(performance);
+  subject.device = perf::choose_device(accelerator);
+  perf::apply(performance, subject.device);
+  subject.shape =
+      input_shape(*make_model(subject, subject.config.at("task.model")), config.input_shape);
+  return subject;
+}
+
+/// FLOPs of an image; none where there is no memory to count them.
+template <class Count>
+nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t batch) {
+  try {
+    nn::Flops flops = count(subject, batch);
+    flops.forward /= batch;
+    flops.backward /= batch;
+    flops.values /= batch;
+    return flops;
+  } catch (const std::exception& error) {
+    if (!perf::is_out_of_memory(error)) throw;
+    return {};
+  }
+}
+
+/// The device's peaks in every arithmetic that the variants take.
+perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    const std::string name = variant.arithmetic();
+    if (name == "tf32" && !subject.device.is_cuda()) continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return perf::measure_roofline(subject.device, names);
+}
+
+Node node_of(const perf::Roofline& roofline) {
+  Node node = Node::make_map();
+  Node& peaks = node.set("product_flops_per_s", Node::make_map());
+  for (const auto& [name, peak] : roofline.flops_per_s) peaks.set(name, real(peak));
+  node.set("copy_bytes_per_s", real(roofline.bytes_per_s));
+  return node;
+}
+
+/// What a report says of the run, ahead of its rows.
+Node head_of(const Subject& subject, bool has_training) {
+  Node report = Node::make_map();
+  report.set("cytra_version", Node::make_string(version()));
+  report.set("device", Node::make_string(perf::describe(subject.device)));
+  report.set("input_shape", integers(subject.shape));
+  report.set("model", subject.config.at("task.model"));
+  if (!has_training) return report;
+  Node& training = report.set("training_of", Node::make_map());
+  for (const char* part : {"task.loss", "optimizer", "trainer.gradient_clip_val"}) {
+    if (const Node* node = subject.config.find(part); node != nullptr) training.set(part, *node);
+  }
+  return report;
+}
+
+/// Adds the device's peaks, and the rows.
+void measure(const Subject& subject,
+             const BenchmarkConfig& config,
+             const std::vector<int64_t>& batches,
+             Node& report) {
+  const auto variants_of = [&](std::vector<Variant> all) {
+    return config.compare_opts ? all : std::vector<Variant>{configured(subject)};
+  };
+  Costs costs{roofline_of(subject, variants_of(inference_variants())), {}};
+  report.set("roofline", node_of(costs.roofline));
+  const auto add = [&](const char* section,
+                       const std::vector<Variant>& variants,
+                       const auto& count,
+                       const auto& measure_one) {
+    costs.image = flops_of_image(count, subject, batches.front());
+    Node& rows = report.set(section, Node::make_map());
+    const Work work = [&](const Variant& variant, int64_t size, const Repeats& repeats) {
+      return measure_one(subject, variant, size, repeats);
+    };
+    for (const int64_t batch : batches) {
+      rows.set(
+          std::to_string(batch),
+          measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
+    }
+  };
+  if (config.inference || !config.train)
+    add("inference", variants_of(inference_variants()), count_inference, measure_inference);
+  if (config.train)
+    add("training", variants_of(training_variants()), count_training, measure_training);
+}
+
+bool has_figures(Node& report) {
+  bool has = false;
+  each_row(report, [&](const auto&, const auto&, const auto&, Node& row) {
+    has = has || row.find_direct("median_ms") != nullptr;
+  });
+  return has;
 }
 
 int benchmark(cli::Run run, const BenchmarkConfig& config) {
-  Subject subject;
-  subject.config = model_config(run, config);
-  subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
-  perf::prepare(config.performance);
-  subject.device = perf::choose_device(accelerator_of(config, subject.config));
-  subject.shape = input_shape(*make_variant_model(subject, false), config.input_shape);
-  subject.warmup = config.warmup;
-  subject.repeats = config.repeats;
+  const Subject subject = make_subject(run, config);
   std::vector<int64_t> batches = config.batch_sizes;
   if (batches.empty()) batches.push_back(subject.shape[0]);
   if (*std::min_element(batches.begin(), batches.end()) < 1)
     throw ConfigError("--batch-sizes: every size must be at least 1");
-  perf::apply(config.performance, subject.device);
   log::info("{} on {}, input ({})",
-            subject.config.get<std::string>("model._target_"),
+            subject.config.get<std::string>("task.model._target_"),
             perf::describe(subject.device),
             fmt::join(subject.shape, ","));
-
-  Node report = Node::make_map();
-  report.set("cytra_version", Node::make_string(version()));
-  report.set("device", Node::make_string(perf::describe(subject.device)));
-  report.set("model", subject.config.at("model"));
-  std::string table = fmt::format("{:>5}  {:<22} {:>10} {:>10} {:>11} {:>10} {:>8} {:>10}\n",
-                                  "batch",
-                                  "option",
-                                  "median ms",
-                                  "p95 ms",
-                                  "images/s",
-                                  "peak MB",
-                                  "speedup",
-                                  "max diff");
-  Node& inference = report.set("inference", Node::make_map());
-  for (const int64_t batch : batches) {
-    inference.set(std::to_string(batch),
-                  measure_inference(subject, batch, config.compare_opts, table));
-  }
-  if (config.train_step) {
-    const Node step = report.set("train_step", measure_train_step(subject));
-    table += fmt::format("training step of ({}), {}: median {:.2f} ms, p95 {:.2f} ms\n",
-                         fmt::join(subject.shape, ","),
-                         step.get<std::string>("precision"),
-                         step.get<double>("median_ms"),
-                         step.get<double>("p95_ms"));
-  }
-  const std::string output = config.output.value_or("");
-  if (!output.empty()) {
-    const auto parent = std::filesystem::path(output).parent_path();
+  Node report = head_of(subject, config.train), baseline;
+  if (config.baseline) baseline = read_baseline(*config.baseline, report);
+  measure(subject, config, batches, report);
+  std::vector<std::string> slower;
+  if (config.baseline) slower = compare(baseline, config.threshold, report);
+  for (const std::string& path : config.output) {
+    const auto parent = std::filesystem::path(path).parent_path();
     if (!parent.empty()) make_folders(parent.string());
-    write_file(output, config::to_json(report) + "\n");
-    log::info("report: {}", output);
+    write_file(path, ends_with(path, ".html") ? html_of(report) : config::to_json(report) + "\n");
+    log::info("report: {}", path);
   }
-  const std::string text = run.json ? config::to_json(report) + "\n" : table;
+  const std::string text = run.json ? config::to_json(report) + "\n" : table_of(report);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
+  if (!has_figures(report)) throw MemoryError("out of memory: try smaller --batch-sizes");
+  for (const std::string& row : slower) log::write(log::Level::error, "slower than before: " + row);
+  return slower.empty() ? 0 : kSlower;
 }
 
 }  // namespace

@@ -40,19 +40,22 @@ constexpr Line lines[] = {
 void add_flag_override(const Flag& flag,
                        const std::vector<std::string>& words,
                        std::vector<std::string>& overrides) {
+  const auto value_of = [](const std::string& word) {  // a path may hold signs of the grammar
+    const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
+    return is_plain ? word : config::override_text(config::Node::make_string(word));
+  };
   std::vector<std::string> values;
   for (const std::string& word : words) {
-    (word.find('=') == std::string::npos ? values : overrides).push_back(word);
+    if (word.find('=') == std::string::npos) {
+      values.push_back(value_of(word));
+    } else {
+      overrides.push_back(word);
+    }
   }
   if (flag.takes == Flag::Takes::nothing) {
     overrides.push_back(fmt::format("{}=true", flag.key));
   } else if (flag.takes == Flag::Takes::one) {
-    const std::string& word = words.back();  // a path may hold signs of the grammar
-    const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
-    overrides.push_back(
-        fmt::format("{}={}",
-                    flag.key,
-                    is_plain ? word : config::override_text(config::Node::make_string(word))));
+    overrides.push_back(fmt::format("{}={}", flag.key, value_of(words.back())));
   } else {
     overrides.push_back(fmt::format("{}=[{}]", flag.key, join(values, ",")));
   }

@@ -1,9 +1,11 @@
 // What the programs make of what is typed.
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "config/node.h"
 #include "tests/support/program.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
@@ -55,11 +57,66 @@ TEST(CommandLine, ABenchmarkTakesAnExperimentsOverrides) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const config::Node report = config::parse_yaml(outcome.out, "report");
     EXPECT_EQ(config::to_json(report.at("model.filters")), "[4,4,8]");
-    EXPECT_GT(report.get<double>("inference.1.eager.median_ms"), 0);
+    EXPECT_GT(report.get<double>("inference.1.fp32.median_ms"), 0);
   }
   const Outcome usual = shell(benchmark("experiment=im2im/segmentation_3d model.filters=[2,2,2]"));
   EXPECT_EQ(usual.code, 0) << usual.err;
   EXPECT_NE(usual.err.find("input (1,1,64,64,64)"), std::string::npos) << usual.err;
+}
+
+config::Node report_of(const std::string& words) {
+  const Outcome outcome = shell(benchmark(words + " --json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return config::parse_yaml(outcome.out, "report");
+}
+
+TEST(CommandLine, ABenchmarkMeasuresWhatItsExperimentSays) {
+  const std::string small = "--config im2im/segmentation model.filters=[4,4,8] ";
+  const std::string in_bf16 = small + "trainer.precision=bf16-mixed --input-shape 1 1 16 16 ";
+  EXPECT_EQ(report_of(in_bf16).at("inference.1").keys(), std::vector<std::string>{"bf16"});
+  const config::Node training = report_of(in_bf16 + "--train-step --batch-sizes 1 2");
+  EXPECT_FALSE(training.has("inference"));
+  EXPECT_GT(training.get<double>("training.2.bf16.median_ms"), 0);
+  EXPECT_GT(training.get<double>("training.2.bf16.max_difference"), 0);
+  const config::Node both = report_of(in_bf16 + "--train --inference");
+  EXPECT_TRUE(both.has("inference.1.bf16") && both.has("training.1.bf16"));
+}
+
+TEST(CommandLine, ABenchmarkTakesThreeSidesForA3DModel) {
+  const std::string words =
+      "--config configs/experiment/im2im/segmentation.yaml --input-shape 1 1 16 32 32 --json";
+  const Outcome outcome = shell(benchmark(words));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("spatial_dims=3 patch_shape=[16,32,32]"), std::string::npos);
+  EXPECT_EQ(config::parse_yaml(outcome.out, "report").get<int64_t>("model.spatial_dims"), 3);
+  expect_mistake(benchmark("--config im2im/segmentation spatial_dims=2 --input-shape 1 1 16 32 32"),
+                 {"--input-shape 1 1 16 32 32: ", "expected N C H W"});
+}
+
+TEST(CommandLine, ABenchmarkFailsWhereItIsSlowerThanItsBaseline) {
+  const test::TmpDir dir;
+  const std::string before = dir.path() + "/b[1], old.json", page = dir.path() + "/r.html";
+  const std::string words = "--config im2im/segmentation model.filters=[4,4,8] --input-shape 1 1 16 16 ";
+  const Outcome first = shell(benchmark(words + "--output '" + before + "' '" + page + "'"));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(read_file(page).find("<svg"), std::string::npos);
+  config::Node report = config::parse_yaml(read_file(before), before);
+  EXPECT_GT(report.get<double>("roofline.product_flops_per_s.fp32"), 0);
+  EXPECT_GT(report.get<double>("inference.1.fp32.share_of_peak"), 0);
+
+  const std::string against = words + "--baseline '" + before + "' ";
+  EXPECT_EQ(shell(benchmark(against + "--threshold 1000000")).code, 0);
+  for (const char* key : {"median_ms", "min_ms", "max_ms"})  // as of a far faster program
+    report.find("inference.1.fp32")->set(key, config::parse_yaml("1.0e-6", "time"));
+  write_file(before, config::to_json(report));
+  const Outcome slower = shell(benchmark(against + "--threshold 5"));
+  EXPECT_EQ(slower.code, 8) << slower.err;
+  EXPECT_NE(slower.err.find("slower than before: inference, batch 1, fp32"), std::string::npos);
+  EXPECT_NE(slower.out.find("slower"), std::string::npos) << slower.out;
+  EXPECT_EQ(shell(benchmark(against)).code, 0) << "marked, without a threshold";
+  expect_mistake(benchmark(against + "model.filters=[4,4,4]"), {"--baseline ", "model.filters=[4,4,4]"});
+  expect_mistake(benchmark(words + "--threshold 5"), {"--threshold needs --baseline"});
+  expect_mistake(benchmark(words + "--output x.txt"), {"--output x.txt", "NAME.html"});
 }
 
 TEST(CommandLine, ABenchmarksMistakesSpeakOfItsFlags) {

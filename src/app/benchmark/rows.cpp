@@ -1,0 +1,142 @@
+#include "app/benchmark/rows.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "perf/device.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+/// "CUDA graphs need a GPU" of "performance.backend=cudagraph: CUDA graphs need a GPU; use ...".
+std::string reason_of(const std::exception& error) {
+  const auto* torchs = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torchs != nullptr ? torchs->what_without_backtrace() : error.what();
+  text = split(text, '\n').front();
+  if (starts_with(text, "performance.backend=")) text = text.substr(text.find(": ") + 2);
+  return text.substr(0, text.find("; use performance.backend=auto"));
+}
+
+double difference(const std::vector<at::Tensor>& made, const std::vector<at::Tensor>& expected) {
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(made.size(), expected.size()); ++i) {
+    const double one = (made[i] - expected[i]).abs().max().item<double>();
+    if (!(one <= largest)) largest = one;  // NaN is the largest
+  }
+  return largest;
+}
+
+Node row_of(const Measured& measured,
+            const Variant& variant,
+            int64_t batch,
+            const Costs& costs,
+            const std::vector<at::Tensor>& expected) {
+  const Times& times = measured.times;
+  const double rate = 1e3 * static_cast<double>(batch) / times.median();
+  Node row = Node::make_map();
+  row.set("median_ms", real(times.median()));
+  const auto interval = times.interval();
+  row.set("median_low_ms", interval ? real(interval->first) : Node());
+  row.set("median_high_ms", interval ? real(interval->second) : Node());
+  row.set("p95_ms", real(times.at_share(0.95)));
+  row.set("min_ms", real(times.ms.front()));
+  row.set("max_ms", real(times.ms.back()));
+  row.set("cpu_ms", real(times.cpu_ms));
+  row.set("images_per_s", real(rate));
+  row.set("peak_memory_mb", real(static_cast<double>(measured.peak_bytes) / 1e6));
+  row.set("max_difference", expected.empty() ? Node() : real(difference(measured.results, expected)));
+  row.set("arithmetic", Node::make_string(variant.arithmetic()));
+  if (costs.image.forward == 0) return row;
+  const auto flops = static_cast<double>(costs.image.forward + costs.image.backward);
+  row.set("flops_per_image", real(flops));
+  row.set("flops_per_s", real(rate * flops));
+  // A gradient's product reads and writes as much as the forward pass' product.
+  const auto bytes = static_cast<double>(costs.image.values * variant.bytes_per_value());
+  row.set("flops_per_byte", real(static_cast<double>(costs.image.forward) / bytes));
+  const auto peak = costs.roofline.flops_per_s.find(variant.arithmetic());
+  if (peak != costs.roofline.flops_per_s.end())
+    row.set("share_of_peak", real(rate * flops / peak->second));
+  return row;
+}
+
+Node error_row(const std::string& reason, bool is_out_of_memory) {
+  Node row = Node::make_map();
+  row.set("error", Node::make_string(reason));
+  row.set("is_out_of_memory", boolean(is_out_of_memory));
+  return row;
+}
+
+bool is_of_memory(const std::exception& error) {
+  return perf::is_out_of_memory(error) || dynamic_cast<const MemoryError*>(&error) != nullptr;
+}
+
+class Rows {
+ public:
+  Rows(int64_t batch, const Repeats& repeats, const Costs& costs, const Work& work)
+      : batch_(batch), repeats_(repeats), costs_(costs), work_(work) {}
+
+  /// What the others are compared with, where no row of its own will be measured.
+  void expect(const Variant& usual) {
+    try {
+      expected_ = work_(usual, batch_, {0, 1}).results;
+    } catch (const std::exception& error) {
+      if (!is_of_memory(error)) throw;
+      log::debug("nothing to compare with: {}", reason_of(error));
+    }
+  }
+
+  void add(const Variant& variant) {
+    const std::string name = variant.name();
+    try {
+      Measured measured = work_(variant, batch_, repeats_);
+      if (variant.is_usual() && expected_.empty()) expected_ = std::move(measured.results);
+      Node row = row_of(measured, variant, batch_, costs_, expected_);
+      if (variant.is_usual()) row.set("max_difference", real(0));
+      if (rows.map.empty()) baseline_ = measured.times.median();
+      row.set("speedup", baseline_ == 0 ? Node() : real(baseline_ / measured.times.median()));
+      rows.set(name, row);
+    } catch (const std::exception& error) {
+      const bool is_out_of_memory = is_of_memory(error);
+      const bool is_of_option = dynamic_cast<const c10::Error*>(&error) != nullptr ||
+                                dynamic_cast<const ConfigError*>(&error) != nullptr;
+      if (!is_out_of_memory && (rows.map.empty() || !is_of_option)) throw;
+      rows.set(name,
+               error_row(is_out_of_memory ? "out of memory" : reason_of(error), is_out_of_memory));
+    }
+  }
+
+  Node rows = Node::make_map();
+
+ private:
+  int64_t batch_;
+  const Repeats& repeats_;
+  const Costs& costs_;
+  const Work& work_;
+  std::vector<at::Tensor> expected_;
+  double baseline_ = 0;  // of the first variant
+};
+
+}  // namespace
+
+Node measure_rows(std::vector<Variant> variants,
+                  bool together,
+                  int64_t batch,
+                  const Repeats& repeats,
+                  const Costs& costs,
+                  const Work& work) {
+  Rows all(batch, repeats, costs, work);
+  if (!variants.at(0).is_usual()) all.expect({});
+  for (const Variant& variant : variants) all.add(variant);
+  if (!together) return all.rows;
+  if (const auto best = best_together(variants, all.rows)) all.add(*best);
+  return all.rows;
+}
+
+}  // namespace cytra::app

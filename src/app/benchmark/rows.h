@@ -1,0 +1,29 @@
+#pragma once
+// Rows of a report: what each variant takes, and what could not be measured.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/benchmark/subject.h"
+#include "perf/roofline.h"
+
+namespace cytra::app {
+
+/// What the device can do, by Variant::arithmetic(), and what an image asks of it.
+struct Costs {
+  perf::Roofline roofline;
+  nn::Flops image;  // no FLOPs: they are not known
+};
+
+/// A map from each variant's name to its row: `median_ms`, `images_per_s`, `speedup` and
+/// `max_difference` against the first usual variant, ...; or `error` (why there are no figures) and
+/// `is_out_of_memory`. After all of them, with `together`, best_together(). Throws: what `work`
+/// throws, but for memory that ran out, and for an option (not the first) that does not work here.
+config::Node measure_rows(std::vector<Variant> variants,
+                          bool together,
+                          int64_t batch,
+                          const Repeats& repeats,
+                          const Costs& costs,
+                          const Work& work);
+
+}  // namespace cytra::app

@@ -1,0 +1,72 @@
+#include "app/benchmark/subject.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "perf/cuda_driver.h"
+
+namespace cytra::app {
+
+using config::Node;
+
+Node real(double value) {
+  Node node;
+  node.kind = config::Kind::real;
+  node.real = value;
+  return node;
+}
+
+Node boolean(bool value) {
+  Node node;
+  node.kind = config::Kind::boolean;
+  node.boolean = value;
+  return node;
+}
+
+std::vector<int64_t> Subject::shape_of(int64_t batch) const {
+  std::vector<int64_t> sizes = shape;
+  sizes[0] = batch;
+  return sizes;
+}
+
+Node prepared(const Subject& subject, const Variant& variant) {
+  if (variant.tf32) {
+    if (!subject.device.is_cuda()) throw ConfigError("TF32 needs an NVIDIA GPU");
+    const int capability = perf::cuda_gpu(subject.device.index()).capability;
+    if (capability < 80) {
+      throw ConfigError(fmt::format("TF32 needs compute capability 8.0, this GPU has {}.{}",
+                                    capability / 10,
+                                    capability % 10));
+    }
+  }
+  if (subject.device.is_cuda()) {
+    at::globalContext().setAllowTF32CuBLAS(variant.tf32);
+    at::globalContext().setAllowTF32CuDNN(variant.tf32);
+  }
+  Node config = subject.config;
+  Node& model = *config.find("task.model");
+  if (variant.channels_last) model.set("channels_last", boolean(*variant.channels_last));
+  if (variant.gradient_checkpointing)
+    model.set("gradient_checkpointing", boolean(*variant.gradient_checkpointing));
+  if (variant.fused) {
+    Node& optimizer = *config.find("optimizer");
+    optimizer.set("fused", boolean(*variant.fused));
+    if (*variant.fused) optimizer.set("foreach", {});
+  }
+  return config;
+}
+
+std::shared_ptr<nn::Model> make_model(const Subject& subject, const Node& node) {
+  at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
+  std::shared_ptr<nn::Model> model = make<nn::Model>(node);
+  if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
+  model->eval();
+  nn::place(*model, subject.device);
+  return model;
+}
+
+}  // namespace cytra::app

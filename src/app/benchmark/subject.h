@@ -1,0 +1,63 @@
+#pragma once
+// The model that is measured, and the work with it.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "app/benchmark/measure.h"
+#include "app/benchmark/variant.h"
+#include "nn/flop_counter.h"
+
+namespace cytra::nn {
+struct Model;
+}
+
+namespace cytra::app {
+
+struct Subject {
+  config::Node config;     // of a training: a run's, or an experiment's
+  std::string checkpoint;  // "": weights are random
+  c10::Device device = c10::kCPU;
+  std::vector<int64_t> shape;  // N C [D] H W of an input
+  /// With another batch.
+  std::vector<int64_t> shape_of(int64_t batch) const;
+};
+
+/// What one measurement gives.
+struct Measured {
+  Times times;
+  int64_t peak_bytes = 0;
+  std::vector<at::Tensor> results;  // float32: what options must not change
+};
+/// Throws: what torch throws; ConfigError for a variant that there is not on this device.
+using Work = std::function<Measured(const Variant&, int64_t batch, const Repeats&)>;
+
+/// The model's pass on random images. Results: its outputs.
+Measured measure_inference(const Subject& subject,
+                           const Variant& variant,
+                           int64_t batch,
+                           const Repeats& repeats);
+/// Training steps on random images and targets: forward, loss, backward, clipping, update. Results:
+/// the losses of the first steps.
+Measured measure_training(const Subject& subject,
+                          const Variant& variant,
+                          int64_t batch,
+                          const Repeats& repeats);
+
+/// FLOPs of a pass, and of a training step's forward pass with what its backward pass will take;
+/// without what gradient checkpointing computes again.
+nn::Flops count_inference(const Subject& subject, int64_t batch);
+nn::Flops count_training(const Subject& subject, int64_t batch);
+
+/// What of the variant concerns the model is set in its configuration, and for the process.
+/// Throws: ConfigError where the device lacks it.
+config::Node prepared(const Subject& subject, const Variant& variant);
+std::shared_ptr<nn::Model> make_model(const Subject& subject, const config::Node& model);
+
+config::Node real(double value);
+config::Node boolean(bool value);
+
+}  // namespace cytra::app

@@ -1,0 +1,180 @@
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "app/benchmark/subject.h"
+#include "base/rng.h"
+#include "config/registry.h"
+#include "data/batch.h"
+#include "data/sample.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "tasks/class_labels.h"
+#include "training/grad_scaler.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
+#include "training/scheduler.h"
+#include "training/task.h"
+#include "training/trainer/step.h"
+#include "training/trainer_options.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+constexpr std::size_t kComparedSteps = 3;
+constexpr int64_t kSide = 16, kGap = 4;  // of the objects that targets show, and between them
+
+/// ([D,]H,W) numbered boxes in rows; 0 between them.
+at::Tensor boxes(const std::vector<int64_t>& size) {
+  const auto dims = static_cast<int64_t>(size.size());
+  at::Tensor labels = at::ones(size), numbers = at::zeros(size);
+  int64_t stride = 1;
+  for (int64_t d = 0; d < dims; ++d) {
+    const int64_t length = size[static_cast<std::size_t>(d)];
+    std::vector<int64_t> along(static_cast<std::size_t>(dims), 1);
+    along[static_cast<std::size_t>(d)] = length;
+    const at::Tensor places = at::arange(length, at::kFloat);
+    labels.mul_(places.remainder(kSide + kGap).lt(kSide).view(along));
+    numbers.add_(places.div(kSide + kGap).floor().mul(stride).view(along));
+    stride *= (length + kSide + kGap - 1) / (kSide + kGap);
+  }
+  return labels * (numbers + 1);
+}
+
+/// A target that the part of a task takes, (C,[D,]H,W): boxes as objects or classes, else noise.
+at::Tensor target_of(const Node& part, const Node& model, const std::vector<int64_t>& size) {
+  const auto type = part.get<std::string>("_target_");
+  if (type.find("Instance") != std::string::npos) return boxes(size).unsqueeze(0);
+  if (type.find("Segmentation") == std::string::npos) {
+    const auto channels = model.get<int64_t>("out_channels", 1);
+    std::vector<int64_t> shape{part.get<int64_t>("out_channels", channels)};
+    shape.insert(shape.end(), size.begin(), size.end());
+    return at::randn(shape);
+  }
+  Node task = part;
+  if (!task.has("model")) task.set("model", model);
+  const tasks::ClassLabels labels = tasks::class_labels_of(task);
+  const auto values = part.get<std::vector<int64_t>>("target_values", {});
+  const int64_t classes = labels.are_exclusive() ? labels.num_classes : 2;
+  const at::Tensor numbers = boxes(size).remainder(classes);
+  at::Tensor target = numbers.clone();
+  for (std::size_t c = 0; c < values.size(); ++c)
+    target.masked_fill_(numbers == static_cast<double>(c), static_cast<double>(values[c]));
+  std::vector<int64_t> shape{labels.multilabel ? labels.num_classes : 1};
+  shape.insert(shape.end(), size.begin(), size.end());
+  return target.unsqueeze(0).expand(shape).contiguous();
+}
+
+/// A batch that the task takes: random images, and what each of its parts compares with.
+data::Batch make_batch(const Subject& subject,
+                       training::Task& task,
+                       int64_t batch,
+                       c10::ScalarType type) {
+  const Node& config = subject.config.at("task");
+  const auto x_key = config.get<std::string>("x_key");
+  const std::vector<int64_t> shape = subject.shape_of(batch), size(shape.begin() + 2, shape.end());
+  const at::Tensor images = at::randn(shape);
+  data::Sample sample;
+  sample.id = "a random image";
+  sample.tensors[x_key] = images[0];
+  const auto add_targets = [&](const Node& part, const Node& model) {
+    if (const auto key = part.get<std::string>("y_key", ""); !key.empty())
+      sample.tensors[key] = target_of(part, model, size);
+    if (const auto key = part.get<std::string>("mask_key", ""); !key.empty())
+      sample.tensors[key] = at::ones(size).unsqueeze(0);
+  };
+  add_targets(config, config.at("model"));
+  if (const Node* heads = config.find("heads"); heads != nullptr) {
+    for (const auto& [name, head] : heads->map)
+      add_targets(head, config.at("model").at("heads").at(name));
+  }
+  if (const auto transform = task.sample_transform(); transform != nullptr) {
+    Rng rng(0);
+    transform->apply(sample, rng);
+  }
+  data::Batch made;
+  for (const auto& [key, tensor] : sample.tensors) {
+    const at::Tensor all = key == x_key ? images : at::stack(std::vector<at::Tensor>(batch, tensor));
+    made.tensors[key] = all.to(at::kFloat).to(subject.device);
+  }
+  training::cast(made, type);
+  return made;
+}
+
+/// A training as it stands before its first step.
+class Step {
+ public:
+  Step(const Subject& subject, const Variant& variant, int64_t batch)
+      : config_(prepared(subject, variant)),
+        device_(subject.device),
+        options_(config::parse<training::TrainerOptions>(config_.at("trainer"))),
+        precision_(perf::precision_of(variant.precision)),
+        scaler_(options_.grad_scaler, precision_.needs_scaling(), device_) {
+    at::manual_seed(0);
+    task_ = make<training::Task>(config_.at("task"));
+    nn::Model& model = task_->model();
+    if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, model, true);
+    if (precision_.parameters != at::kFloat) nn::cast(model, precision_.parameters);
+    nn::place(model, device_);
+    model.train();
+    optimizer_ = make<training::Optimizer>(config_.at("optimizer"));
+    optimizer_->attach(model.named_parameters().pairs());
+    at::manual_seed(0);
+    batch_ = make_batch(subject, *task_, batch, precision_.parameters);
+  }
+
+  at::Tensor loss() {
+    const perf::Autocast autocast(precision_, device_.type());
+    return task_->training_step(batch_);
+  }
+
+  /// Returns the loss before it, without its graph.
+  at::Tensor run() {
+    const at::Tensor loss = this->loss(), value = loss.detach();
+    training::backward(scaler_.scale(loss), options_.detect_anomaly, 1, {});
+    training::update(
+        *optimizer_, scaler_, options_, {optimizer_->base_lr()}, value, device_.is_cpu());
+    optimizer_->zero_grad();
+    return value;
+  }
+
+ private:
+  const Node config_;
+  const c10::Device device_;
+  const training::TrainerOptions options_;
+  const perf::Precision precision_;
+  training::GradScaler scaler_;
+  std::shared_ptr<training::Task> task_;
+  std::shared_ptr<training::Optimizer> optimizer_;
+  data::Batch batch_;
+};
+
+}  // namespace
+
+Measured measure_training(const Subject& subject,
+                          const Variant& variant,
+                          int64_t batch,
+                          const Repeats& repeats) {
+  Step step(subject, variant, batch);
+  Measured measured;
+  const auto run = [&] {
+    const at::Tensor loss = step.run();
+    if (measured.results.size() < kComparedSteps) measured.results.push_back(loss.to(at::kFloat));
+  };
+  perf::reset_peak_memory(subject.device);
+  measured.times = measure(run, repeats, subject.device);
+  measured.peak_bytes = perf::peak_memory(subject.device);
+  return measured;
+}
+
+nn::Flops count_training(const Subject& subject, int64_t batch) {
+  Variant plain;
+  plain.gradient_checkpointing = false;
+  Step step(subject, plain, batch);
+  return nn::count_flops([&] { step.loss(); });
+}
+
+}  // namespace cytra::app

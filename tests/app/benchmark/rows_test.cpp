@@ -1,0 +1,142 @@
+#include "app/benchmark/rows.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "app/benchmark/report.h"
+#include "base/error.h"
+#include "tests/support/message_of.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+Variant with_precision(const std::string& precision) {
+  Variant variant;
+  variant.precision = precision;
+  return variant;
+}
+
+Measured measured(double ms, double result) {
+  Measured made;
+  made.times.ms = {ms, ms, ms, ms, ms, ms};
+  made.peak_bytes = 2'000'000;
+  made.results = {at::full({3}, result)};
+  return made;
+}
+
+const std::vector<Variant> kThree{
+    {}, with_precision("bf16-mixed"), with_precision("16-mixed")};
+
+TEST(BenchmarkRows, HaveFiguresAgainstTheFirst) {
+  Costs costs;
+  costs.image = {400'000'000, 600'000'000, 1'000'000};
+  costs.roofline.flops_per_s = {{"fp32", 1e12}, {"bf16", 4e12}};
+  const Node rows = measure_rows(kThree, false, 4, {}, costs, [](const Variant& variant, int64_t batch, const Repeats&) {
+    EXPECT_EQ(batch, 4);
+    return variant.is_usual() ? measured(20, 1) : measured(10, 1.5);
+  });
+  ASSERT_EQ(rows.keys(), (std::vector<std::string>{"fp32", "bf16", "fp16"}));
+  EXPECT_EQ(rows.get<double>("fp32.images_per_s"), 200);
+  EXPECT_EQ(rows.get<double>("fp32.max_difference"), 0);
+  EXPECT_EQ(rows.get<double>("fp32.peak_memory_mb"), 2);
+  EXPECT_EQ(rows.get<double>("bf16.speedup"), 2);
+  EXPECT_EQ(rows.get<double>("bf16.max_difference"), 0.5);
+  EXPECT_EQ(rows.get<double>("bf16.median_low_ms"), 10);
+  EXPECT_DOUBLE_EQ(rows.get<double>("bf16.flops_per_s"), 4e11);
+  EXPECT_DOUBLE_EQ(rows.get<double>("bf16.share_of_peak"), 0.1);
+  EXPECT_DOUBLE_EQ(rows.get<double>("fp32.flops_per_byte"), 100);
+  EXPECT_DOUBLE_EQ(rows.get<double>("bf16.flops_per_byte"), 200);
+  EXPECT_FALSE(rows.has("fp16.share_of_peak")) << "its peak is not known";
+}
+
+TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {
+  const auto work = [](const Variant& variant, int64_t, const Repeats&) {
+    if (variant.arithmetic() == "bf16")
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate 2 GiB");
+    if (variant.arithmetic() == "fp16") TORCH_CHECK(false, "no such kernel\nmore of it");
+    return measured(1, 0);
+  };
+  std::vector<Variant> variants = kThree;
+  variants.emplace_back().channels_last = true;
+  const Node rows = measure_rows(variants, false, 1, {}, {}, work);
+  EXPECT_EQ(rows.get<std::string>("bf16.error"), "out of memory");
+  EXPECT_TRUE(rows.get<bool>("bf16.is_out_of_memory"));
+  EXPECT_EQ(rows.get<std::string>("fp16.error"), "no such kernel");
+  EXPECT_FALSE(rows.get<bool>("fp16.is_out_of_memory"));
+  EXPECT_EQ(rows.get<double>("channels_last.speedup"), 1);
+
+  Node report = Node::make_map();
+  report.set("inference", Node::make_map()).set("1", rows);
+  const std::string table = table_of(report);
+  EXPECT_NE(table.find("1  bf16: out of memory\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("1  channels_last"), std::string::npos) << table;
+}
+
+TEST(BenchmarkRows, TheFirstMayRunOutOfMemoryButNotFail) {
+  const auto first = [](const std::function<void()>& fail) {
+    return [fail](const Variant& variant, int64_t, const Repeats&) {
+      if (variant.is_usual()) fail();
+      return measured(1, 0);
+    };
+  };
+  const Node rows = measure_rows(kThree, true, 1, {}, {}, first([] { throw std::bad_alloc(); }));
+  EXPECT_TRUE(rows.get<bool>("fp32.is_out_of_memory"));
+  EXPECT_TRUE(rows.at("bf16.speedup").is_null()) << "of nothing";
+  EXPECT_GT(rows.get<double>("bf16.images_per_s"), 0);
+  EXPECT_THROW(
+      measure_rows(kThree, false, 1, {}, {}, first([] { TORCH_CHECK(false, "a bug"); })), c10::Error);
+}
+
+TEST(BenchmarkRows, AreComparedWithFloat32ThatIsNoRow) {
+  std::vector<std::string> measured_names;
+  const auto work = [&](const Variant& variant, int64_t, const Repeats& repeats) {
+    measured_names.push_back(variant.name());
+    EXPECT_EQ(repeats.timed, variant.is_usual() ? 1 : 10);
+    return measured(1, variant.is_usual() ? 1 : 1.25);
+  };
+  const Node rows = measure_rows({with_precision("bf16-mixed")}, false, 1, {}, {}, work);
+  EXPECT_EQ(measured_names, (std::vector<std::string>{"fp32", "bf16"}));
+  EXPECT_EQ(rows.keys(), std::vector<std::string>{"bf16"});
+  EXPECT_EQ(rows.get<double>("bf16.max_difference"), 0.25);
+}
+
+TEST(BenchmarkRows, TheFastestOfEachKindComeTogether) {
+  std::vector<Variant> variants = kThree;
+  variants.emplace_back().channels_last = true;
+  variants.emplace_back().channels_last = false;
+  variants.emplace_back().fused = true;
+  variants.emplace_back().gradient_checkpointing = true;
+  const std::map<std::string, double> ms{{"fp32", 10},
+                                         {"bf16", 6},
+                                         {"fp16", 7},
+                                         {"channels_last", 9},
+                                         {"channels_first", 11},
+                                         {"fused", 12},
+                                         {"checkpointing", 1},
+                                         {"bf16+channels_last", 4}};
+  const auto work = [&](const Variant& variant, int64_t, const Repeats&) {
+    return measured(ms.at(variant.name()), 0);
+  };
+  const Node rows = measure_rows(variants, true, 1, {}, {}, work);
+  EXPECT_EQ(rows.keys().back(), "bf16+channels_last");
+  EXPECT_EQ(rows.get<double>("bf16+channels_last.speedup"), 2.5);
+}
+
+TEST(BenchmarkVariants, HaveNamesOfTheirOwn) {
+  for (const auto& variants : {inference_variants(), training_variants()}) {
+    std::set<std::string> names;
+    for (const Variant& variant : variants) EXPECT_TRUE(names.insert(variant.name()).second) << variant.name();
+    EXPECT_TRUE(variants.front().is_usual());
+    for (const char* name :
+         {"tf32", "bf16", "fp16", "channels_last", "channels_first", "bf16+channels_last"})
+      EXPECT_EQ(names.count(name), 1U) << name;
+  }
+  EXPECT_EQ(with_precision("bf16-true").name(), "bf16-true");
+  EXPECT_EQ(with_precision("64-true").name(), "fp64");
+  EXPECT_EQ(with_precision("16").name(), "fp16");
+}
+
+}  // namespace
+}  // namespace cytra::app
