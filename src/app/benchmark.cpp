@@ -292,10 +292,10 @@ Node head_of(const Subject& subject, bool has_training) {
 }
 
 /// Adds the device's peaks, and the rows.
-void measure(const Subject& subject,
-             const BenchmarkConfig& config,
-             const std::vector<int64_t>& batches,
-             Node& report) {
+void add_rows(const Subject& subject,
+              const BenchmarkConfig& config,
+              const std::vector<int64_t>& batches,
+              Node& report) {
   const auto variants_of = [&](std::vector<Variant> all) {
     return config.compare_opts ? all : std::vector<Variant>{configured(subject)};
   };
@@ -322,7 +322,7 @@ void measure(const Subject& subject,
     add("training", variants_of(training_variants()), count_training, measure_training);
 }
 
-bool has_figures(Node& report) {
+bool has_any_figures(Node& report) {
   bool has = false;
   each_row(report, [&](const auto&, const auto&, const auto&, Node& row) {
     has = has || row.find_direct("median_ms") != nullptr;
@@ -342,7 +342,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
             fmt::join(subject.shape, ","));
   Node report = head_of(subject, config.train), baseline;
   if (config.baseline) baseline = read_baseline(*config.baseline, report);
-  measure(subject, config, batches, report);
+  add_rows(subject, config, batches, report);
   std::vector<std::string> slower;
   if (config.baseline) slower = compare(baseline, config.threshold, report);
   for (const std::string& path : config.output) {
@@ -353,7 +353,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   }
   const std::string text = run.json ? config::to_json(report) + "\n" : table_of(report);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!has_figures(report)) throw MemoryError("out of memory: try smaller --batch-sizes");
+  if (!has_any_figures(report)) throw MemoryError("out of memory: try smaller --batch-sizes");
   for (const std::string& row : slower) log::write(log::Level::error, "slower than before: " + row);
   return slower.empty() ? 0 : kSlower;
 }

@@ -28,7 +28,7 @@ Subject small_subject(std::vector<std::string> more = {}) {
   return subject_of(std::move(more), {1, 1, 32, 32});
 }
 
-Variant with_precision(const std::string& precision) {
+Variant in_precision(const std::string& precision) {
   Variant variant;
   variant.precision = precision;
   return variant;
@@ -55,7 +55,7 @@ TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
     casts = 0;
     const auto handle = at::addGlobalCallback(
         at::RecordFunctionCallback(&see_cast).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
-    measure_inference(small_subject(), with_precision("bf16-mixed"), 1, {0, runs});
+    measure_inference(small_subject(), in_precision("bf16-mixed"), 1, {0, runs});
     at::removeCallback(handle);
     return casts.load();
   };
@@ -81,8 +81,8 @@ TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
   variant.channels_last = false;
   EXPECT_LT(off(variant), 1e-5);
   for (const char* precision : {"bf16-mixed", "bf16-true"}) {
-    EXPECT_GT(off(with_precision(precision)), 1e-4) << precision << " computes in float32";
-    EXPECT_LT(off(with_precision(precision)), 0.2) << precision;
+    EXPECT_GT(off(in_precision(precision)), 1e-4) << precision << " computes in float32";
+    EXPECT_LT(off(in_precision(precision)), 0.2) << precision;
   }
   variant = {};
   variant.engine = "torchscript";
@@ -124,7 +124,7 @@ TEST(BenchmarkTraining, OptionsGiveNearlyTheSameLosses) {
   for (const Variant& variant : {last, first, fused, not_fused, checkpointing})
     EXPECT_NEAR(losses_of(subject, variant)[2], usual[2], 1e-4) << variant.name();
   for (const char* precision : {"bf16-mixed", "16-mixed", "bf16-true"}) {
-    const std::vector<double> losses = losses_of(subject, with_precision(precision));
+    const std::vector<double> losses = losses_of(subject, in_precision(precision));
     EXPECT_NEAR(losses[2], usual[2], 0.05) << precision;
     EXPECT_NE(losses[2], usual[2]) << precision << " computes in float32";
   }
