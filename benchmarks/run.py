@@ -3,6 +3,7 @@
 
     benchmarks/run.py --list
     benchmarks/run.py startup_help train_step --repeats 9 --write
+    benchmarks/run.py gpu --from gpu.json --write    (what scripts/gpu_check.sh measured on another machine)
 
 A benchmark is a file benchmarks/NAME.py with TITLE, comparisons(env) -> [Comparison, ...] and, where it needs data,
 prepare(env). The peers' environment (benchmarks/requirements.txt) is made at build/peers-venv on first use; set
@@ -246,6 +247,26 @@ def section(name, module, results, env, repeats, load):
     )
 
 
+def gpu_section(path):
+    """What scripts/gpu_check.sh measured, one table per subject: a row per piece of work, a column per way."""
+    try:
+        report = json.loads(path.read_text())
+        lines = ["## gpu", "", f"{report['gpu']} (name, driver, memory, compute capability); {report['date']}."]
+        for step in report["steps"]:
+            lines += ["", f"**{step['name']}**: {step['status']}, {step['seconds']} s"]
+            ways = list(dict.fromkeys(row["how"] for row in step["rows"]))
+            table = {}
+            for row in step["rows"]:
+                table.setdefault(row["what"], {})[row["how"]] = f"{number(row['value'])} {row['unit']}"
+            if table:
+                lines += ["", "| | " + " | ".join(ways) + " |", "|---" * (len(ways) + 1) + "|"]
+            for what, values in table.items():
+                lines.append(f"| {what} | " + " | ".join(values.get(way, "") for way in ways) + " |")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        fail(f"{path} is not a report of scripts/gpu_check.sh: {error!r}")
+    return "\n".join(lines + ["", "```", "scripts/gpu_check.sh", "```"])
+
+
 def write(docs, name, text):
     """Replaces what is between the section's markers, or appends it with markers."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -271,7 +292,16 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build/release/bin", help="folder of Cytra's programs")
     parser.add_argument("--write", action="store_true", help="replace the section in docs/benchmarks.md")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs/benchmarks.md", help="the page that --write changes")
+    parser.add_argument("--from", dest="report", type=Path, metavar="JSON", help="with gpu: of scripts/gpu_check.sh")
     args = parser.parse_args()
+    if args.report or args.names == ["gpu"]:
+        if not args.report or args.names != ["gpu"]:
+            parser.error("gpu and --from go together: gpu --from gpu.json, the file of scripts/gpu_check.sh")
+        text = gpu_section(args.report)
+        print(text)
+        if args.write:
+            write(args.docs, "gpu", text)
+        return
     sys.modules["run"] = sys.modules["__main__"]  # the benchmarks' `from run import Comparison`
     if args.list or not args.names:
         for name in names():

@@ -38,6 +38,8 @@ if [[ -n $with_tests ]]; then
   [[ -d $build/tests ]] || fail 2 "no tests are built in $build"
   mkdir "$tree/tests"
   find "$build/tests" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/tests" {} +
+  [[ ! -x $build/benchmarks/bench_device ]] || cp -t "$tree/tests" "$build/benchmarks/bench_device"
+  cp -t "$tree" "$root/scripts/gpu_check.sh"
 fi
 
 # ldd lists the whole closure. Left out: the C and C++ run time (the machine's own) and all of torch's.

@@ -22,7 +22,7 @@ LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
     r"torchrun |srun |#SBATCH|#!/bin/bash": "needs a cluster; tests/tools/ddp_test.cpp has the launcher's environment",
-    r"nvidia-smi|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
+    r"nvidia-smi|gpu --from|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
     r"tensorboard |tail -f": "programs of others that do not end",
     r"train model=tiny": "a model that the reader writes",
     r"RUN/plans\.json": "a training of nnU-Net; tests/nn/models has one",
