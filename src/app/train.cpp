@@ -10,6 +10,7 @@
 #include "app/resume.h"
 #include "app/train_data.h"
 #include "app/train_report.h"
+#include "app/tune.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -94,11 +95,12 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
   const std::string was = config::own_name(before.get<std::string>("_target_", "")),
                     is = config::own_name(now.get<std::string>("_target_", ""));
   if (was == is) return;
-  throw ConfigError(fmt::format("{}: a training of {}, expected one of {}; "
-                                "checkpoint.weights_only=true begins a new one with its weights",
-                                checkpoint,
-                                was,
-                                is));
+  throw ConfigError(
+      fmt::format("{}: a training of {}, expected one of {}; "
+                  "checkpoint.weights_only=true begins a new one with its weights",
+                  checkpoint,
+                  was,
+                  is));
 }
 
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
@@ -218,6 +220,7 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
     keep_settled(*run.config.find("task"), before);
     config = read_config(run);
   }
+  if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
