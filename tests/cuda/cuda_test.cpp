@@ -6,16 +6,24 @@
 #include <c10/core/InferenceMode.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "data/batch_transform.h"
 #include "data/device_feed.h"
+#include "data/loader.h"
+#include "data/sample.h"
 #include "inference/engine.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
+#include "ops/distance.h"
+#include "ops/norm.h"
 #include "perf/device.h"
+#include "perf/device_memory.h"
 #include "tests/support/golden.h"
 #include "training/optimizer.h"
+#include "training/scheduler.h"
 #include "training/task.h"
 #include "training/trainer.h"
 
@@ -144,6 +152,117 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
     }
   }
   for (int step = 0; step < 3; ++step) EXPECT_NEAR(losses[step], losses[3 + step], 1e-3);
+}
+
+TEST_F(Cuda, NormsEqualTheCpus) {
+  at::manual_seed(0);
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    for (const auto& [type, tolerance] : std::map<at::ScalarType, double>{
+             {at::kFloat, 1e-4}, {at::kBFloat16, 5e-2}, {at::kHalf, 1e-2}}) {
+      for (const std::vector<int64_t>& shape :
+           {std::vector<int64_t>{2, 6, 33, 47}, {1, 70, 300, 200}}) {
+        std::vector<at::Tensor> results;  // output and three gradients, of each device
+        const at::Tensor x = (at::randn(shape) * 2 + 3).to(type).contiguous(format),
+                         grad = at::randn(shape).to(type).contiguous(format),
+                         weight = at::rand({shape[1]}) + 0.5, bias = at::randn({shape[1]});
+        for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
+          const auto leaf = [&](const at::Tensor& tensor) {
+            const auto to = device == at::kCPU ? at::kFloat : tensor.scalar_type();
+            return tensor.to(device, to).detach().requires_grad_(true);
+          };
+          const at::Tensor input = leaf(x), w = leaf(weight), b = leaf(bias);
+          const at::Tensor y =
+              ops::group_norm(input, 2, w, b, 1e-5, {ops::Activation::kLeakyRelu, 0.01});
+          y.backward(grad.to(y.options()));
+          for (const at::Tensor& tensor : {y, input.grad(), w.grad(), b.grad()})
+            results.push_back(tensor.detach().to(at::kCPU, at::kFloat));
+          EXPECT_TRUE(y.is_contiguous(format));
+        }
+        for (std::size_t i = 0; i < 4; ++i) {
+          const double size = results[i].abs().max().item<double>();
+          EXPECT_LT(test::max_difference(results[4 + i], results[i]), tolerance * size) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, DistancesEqualTheCpus) {
+  const at::Tensor masks = at::rand({2, 40, 50}).lt(0.9);
+  const at::Tensor found = ops::distance_transforms(masks.to(at::kCUDA)).cpu();
+  for (int64_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(found[i].allclose(ops::distance_transform(masks[i]), 1e-6, 0));
+}
+
+TEST_F(Cuda, ToHostGivesThePresentValues) {
+  const at::Tensor there = at::zeros({1 << 20}, at::device(at::kCUDA));
+  for (int i = 1; i < 5; ++i) {
+    there.add_(1);
+    EXPECT_EQ(perf::to_host(there).sum().item<double>(), i * (1 << 20));
+  }
+}
+
+/// Random images of a place in the set.
+struct Noise final : data::Transform {
+  bool is_random() const override { return true; }
+  void apply(data::Sample& sample, Rng& rng) const override {
+    sample.tensors["raw"] = at::full({1, 32, 32}, rng.uniform()) + at::arange(32) / 32;
+    sample.tensors["seg"] = sample.tensors["raw"].gt(1).to(at::kFloat);
+  }
+};
+
+/// The weights after 30 steps, with dropout, clipping, a schedule and a last batch that is smaller.
+std::vector<at::Tensor> weights_after(bool is_compiled, const std::string& precision) {
+  at::manual_seed(0);
+  const auto task = make<training::Task>(config::parse_yaml(
+      std::string(
+          "{_target_: SegmentationTask, model: {_target_: DynUNet, filters: [8, 16], dropout: "
+          "0.2, compile_model: ") +
+          (is_compiled ? "true" : "false") +
+          "}, loss: {_target_: DiceCELoss, sigmoid: true}, inference_args: {}}",
+      "test"));
+  nn::place(task->model(), at::kCUDA);
+  const auto optimizer = make<training::Optimizer>(config::parse_yaml("{_target_: AdamW}", "test"));
+  const auto scheduler = make<training::Scheduler>(
+      config::parse_yaml("{_target_: CosineAnnealingLR, warmup_steps: 3}", "test"));
+  training::Trainer trainer(
+      config::parse<training::TrainerOptions>(config::parse_yaml(
+          "{max_epochs: 6, gradient_clip_val: 1, enable_progress_bar: false, precision: " +
+              precision + "}",
+          "test")),
+      *task,
+      *optimizer,
+      *scheduler);
+  data::DataLoaderSpec spec;
+  for (int i = 0; i < 18; ++i) {
+    spec.items.emplace_back();
+    spec.items.back().id = std::to_string(i);
+  }
+  spec.transforms = {std::make_shared<Noise>()};
+  spec.options.batch_size = 4;
+  spec.options.num_workers = 2;
+  spec.options.drop_last = false;
+  spec.pin = true;
+  data::DataLoader train(std::move(spec)), none({});
+  trainer.fit(train, none);
+  std::vector<at::Tensor> weights;
+  for (const at::Tensor& parameter : task->model().parameters())
+    weights.push_back(parameter.detach().cpu());
+  return weights;
+}
+
+TEST_F(Cuda, RecordedStepsTrainAsThoseThatAreNot) {
+  const std::string path = testing::TempDir() + "recorded_steps.log";
+  for (const char* precision : {"32", "bf16-mixed", "16-mixed"}) {
+    SCOPED_TRACE(precision);
+    const std::vector<at::Tensor> eager = weights_after(false, precision);
+    log::set_file(path);
+    const std::vector<at::Tensor> recorded = weights_after(true, precision);
+    log::set_file("");
+    for (std::size_t i = 0; i < eager.size(); ++i)
+      EXPECT_LT(test::max_difference(recorded[i], eager[i]), 2e-3);  // of Adam's 30 steps of 1e-3
+  }
+  EXPECT_EQ(read_file(path).find("not recorded"), std::string::npos) << read_file(path);
 }
 
 TEST_F(Cuda, BatchTransformsEqualTheCpus) {
