@@ -19,8 +19,7 @@ namespace {
 
 using Triple = std::array<int64_t, 3>;  // depth, height, width; of a 2D image the depth is 1
 
-constexpr int64_t kBlockPixels =
-    256;  // their gradients of a wide tile fill half a first-level cache
+constexpr int64_t kBlockUnits = 256;  // a wide tile's gradients fill half a first-level cache
 constexpr int64_t kChunkBytes = 512 * 1024;         // of sums: half a second-level cache
 constexpr int64_t kChunkGrads = 64;                 // channels
 constexpr int64_t kMinChannels = 32;                // with fewer oneDNN is as fast
@@ -62,7 +61,7 @@ struct Plan {
         chunks(grad_chunks * divide_up(channels, chunk_channels)) {
     block[2] = part_size(out[2], out[0] == 1 ? 32 : 16, k.unit);
     block[0] = std::min<int64_t>(out[0], 4);
-    block[1] = part_size(out[1], kBlockPixels / (block[0] * block[2]), 1);
+    block[1] = part_size(out[1], kBlockUnits * k.unit / (block[0] * block[2]), 1);
     blocks = samples;
     for (std::size_t d = 0; d < 3; ++d) {
       grid[d] = divide_up(out[d], block[d]);
