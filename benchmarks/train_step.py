@@ -1,10 +1,11 @@
 from run import Comparison
 
 TITLE = (
-    "One training step: forward, loss, backward, fused AdamW; PyTorch eager with the peers' networks (channels first, their "
-    "default) against Cytra, float32 and bf16-mixed. DynUNet, SegResNet and SwinUNETR learn from Dice + cross entropy, the masked "
+    "One training step: forward, loss, backward, fused AdamW; PyTorch with the peers' networks (eager and channels first, their "
+    "default, unless a row says more) against Cytra, float32 and bf16-mixed. DynUNet, SegResNet and SwinUNETR learn from Dice + cross entropy, the masked "
     "autoencoder (CytoDL's) from the squared error of what is hidden. CPU time is that of all threads per step, without the start; "
-    "peak memory is that of the process. Each run is a process that warms up and then times its steps."
+    "peak memory is that of the process. Each run is a process that warms up and then times its steps. Convolutions alone: the time "
+    "of PyTorch's for those of the network, each in its faster layout; the ratio is the share of that roof that the whole step reaches."
 )
 WIDE = [32, 64, 128, 256]
 # name -> shape, repeats, experiment, overrides
@@ -16,6 +17,19 @@ MODELS = {
         "im2im/benchmark",
         [f"model.filters={WIDE}", f"model.kernel_size={[3] * 4}", "model.strides=[1,2,2,2]", f"model.upsample_kernel_size={[2] * 3}"],
     ),
+    "dynunet_3d": (
+        [2, 1, 64, 64, 64],
+        3,
+        "im2im/benchmark",
+        [
+            "spatial_dims=3",
+            "patch_shape=[64,64,64]",
+            f"model.filters={WIDE}",
+            f"model.kernel_size={[3] * 4}",
+            "model.strides=[1,2,2,2]",
+            f"model.upsample_kernel_size={[2] * 3}",
+        ],
+    ),
     "segresnet": ([1, 1, 64, 64, 64], 3, "im2im/benchmark", ["model=seg_resnet", "spatial_dims=3", "model.init_filters=16"]),
     "swinunetr": ([1, 1, 64, 64, 64], 3, "im2im/benchmark", ["model=swin_unetr", "spatial_dims=3", "patch_shape=[64,64,64]"]),
     "mae": ([8, 1, 128, 128], 5, "im2im/mae", ["spatial_dims=2", "patch_shape=[128,128]", "trainer.accelerator=cpu"]),
@@ -23,19 +37,29 @@ MODELS = {
 
 
 def comparisons(env):
-    def step(name, precision):
+    def step(name, precision, variant="", options=()):
         shape, repeats, experiment, overrides = MODELS[name]
         row = f"json:training.{shape[0]}." + ("fp32" if precision == "32" else "bf16")
         figures = {"CPU": f"{row}.cpu_ms ms", "median": f"{row}.median_ms ms", "peak memory": "rss"}
         same = ["--input-shape", *shape, "--repeats", repeats]
         ours = [env.bin / "benchmark_performance", "--config", experiment, *overrides, f"trainer.precision={precision}"]
-        peer = [env.python, env.here / "train_step_peer.py", "--model", name, "--precision", precision]
+        peer = [env.python, env.here / "train_step_peer.py", "--model", name, "--precision", precision, *options]
         return Comparison(
-            f"{name} {precision}",
+            f"{name} {precision}{variant}",
             [*ours, *same, "--batch-sizes", shape[0], "--train", "--json"],
             [*peer, *same],
-            figures,
-            "PyTorch eager",
+            {"CPU": figures["CPU"]} if variant else figures,
+            "PyTorch",
         )
 
-    return [step(name, precision) for name in MODELS for precision in ("32", "bf16-mixed")]
+    precisions = ("32", "bf16-mixed")
+    return [step(name, precision) for name in MODELS for precision in precisions] + [
+        step(name, precision, *variant)
+        for name in ("dynunet_wide", "dynunet_3d")
+        for precision in precisions
+        for variant in (
+            (", channels last", ["--channels-last"]),
+            (", compiled", ["--compile"]),
+            (", convolutions alone", ["--roof"]),
+        )
+    ]
