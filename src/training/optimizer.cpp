@@ -117,7 +117,11 @@ Lists& with_gradients(Lists& all, Lists& some) {
 void Optimizer::step(const Step& step) {
   const at::NoGradGuard no_grad;
   const bool is_skipped_by_kernel = is_fused() && count_ != Count::on_host;
-  if (!is_skipped_by_kernel && step.found_inf.defined() && step.found_inf.item<float>() == 1)
+  // The host need not know of a bad step, and wait for the device, where it counts no steps: what
+  // the update made of it is undone there.
+  const bool is_undone = !is_skipped_by_kernel && count_ == Count::none && step.found_inf.defined();
+  if (!is_skipped_by_kernel && !is_undone && step.found_inf.defined() &&
+      step.found_inf.item<float>() == 1)
     return;
   bool is_complete = true;
   for (Group& group : groups_) {
@@ -153,6 +157,12 @@ void Optimizer::step(const Step& step) {
     } else if (step.grad_scale.defined()) {
       at::_foreach_div_(lists.gradients, step.grad_scale);
     }
+    std::vector<at::Tensor> changed, kept;
+    if (is_undone) {
+      changed = lists.parameters;
+      for (const auto& slot : lists.slots) changed.insert(changed.end(), slot.begin(), slot.end());
+      for (const at::Tensor& tensor : changed) kept.push_back(tensor.clone());
+    }
     if (implementation_ == Implementation::plain) {
       for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
         Lists one;
@@ -163,6 +173,8 @@ void Optimizer::step(const Step& step) {
     } else {
       update(lists, update_of);
     }
+    for (std::size_t i = 0; i < changed.size(); ++i)
+      at::where_out(changed[i], step.found_inf.eq(1), kept[i], changed[i]);
     lists.gradients.clear();  // or they would outlive zero_grad()
   }
 }

@@ -422,5 +422,40 @@ TEST(Optimizer, TwentyStepsEqualTorch) {
   EXPECT_GE(compared, 6);
 }
 
+/// By whichever way: a kernel's, undone, or not begun.
+TEST(Optimizer, FoundInfLeavesEverythingAsItWas) {
+  for (const char* text : {"AdamW",
+                           "AdamW, fused: false",
+                           "SGD, momentum: 0.9",
+                           "SGD, momentum: 0.9, foreach: true",
+                           "SGD, momentum: 0.9, dampening: 0.5",
+                           "Lion",
+                           "Lion, foreach: false",
+                           "Novograd",
+                           "RMSprop, momentum: 0.9",
+                           "Adadelta"}) {
+    SCOPED_TRACE(text);
+    at::manual_seed(0);
+    const at::Tensor weight = at::randn({3, 4}).requires_grad_(true),
+                     other = weight.detach().clone().requires_grad_(true);
+    const auto guarded = make_optimizer("{_target_: " + std::string(text) + "}"),
+               plain = make_optimizer("{_target_: " + std::string(text) + "}");
+    guarded->attach({{"w", weight}});
+    plain->attach({{"w", other}});
+    for (const double found : {0.0, 1.0, 0.0, 1.0}) {
+      const at::Tensor gradient = at::randn({3, 4});
+      weight.mutable_grad() = found == 1 ? gradient / 0 : gradient.clone();
+      guarded->step({0.1, {}, {}, at::scalar_tensor(found)});
+      if (found == 0) {
+        other.mutable_grad() = gradient.clone();
+        plain->step({0.1});
+      }
+      EXPECT_TRUE(weight.equal(other)) << found;
+      for (const auto& [name, state] : plain->state())
+        EXPECT_TRUE(guarded->state().at(name).equal(state)) << name << found;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cytra
