@@ -209,6 +209,11 @@ std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
          "the log has fewer rows"});
   }
   advise_batch(times, facts, advice);
+  if (facts.is_on_gpu && !facts.compiles) {
+    advice.push_back({{{"model.compile_model", config::parse_value("true", {})}},
+                      without(times, rest_of(times)),
+                      "steps are recorded once and played"});
+  }
   advice.erase(std::remove_if(
                    advice.begin(), advice.end(), [](const Advice& one) { return one.gain < 1.05; }),
                advice.end());

@@ -68,7 +68,7 @@ struct Facts {
   std::string lazy_key;  // of the LoadImaged before a crop; "": none, or lazy already
   bool detects_anomaly = false;
   int64_t log_every_n_steps = 10;
-  bool pins_memory = true, channels_last = false;
+  bool pins_memory = true, channels_last = false, compiles = false;
   std::string precision = "32";
   /// Of each callback: its keys that say every how many steps, and what they are.
   std::map<std::string, std::map<std::string, int64_t>> callback_intervals;

@@ -91,7 +91,7 @@ void make_endless(training::TrainerOptions& options) {
   options.profiler = Node();  // it would be a second one
 }
 
-/// Forward and backward passes of a batch as often as `times` it; the shortest seconds of some.
+/// Forward and backward pass of `times` a batch on a CPU; the shortest seconds of some.
 double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t times, bool anomaly) {
   data::Batch larger = batch;
   for (auto& [key, tensor] : larger.tensors) {
@@ -99,9 +99,11 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
     repeats[0] = times;
     if (times > 1) tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format());
   }
+  constexpr double kEnough = 0.2;  // seconds
+  constexpr int kFewest = 3, kMost = 50;
+  const auto first = Clock::now();
   double best = 0;
-  for (int run = 0; run < 4; ++run) {
-    perf::synchronize(setup.device);
+  for (int run = 0; run <= kFewest || (run <= kMost && seconds_since(first) < kEnough); ++run) {
     const auto begin = Clock::now();
     at::Tensor loss;
     {
@@ -111,7 +113,6 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
     std::optional<torch::autograd::DetectAnomalyGuard> guard;
     if (anomaly) guard.emplace();
     loss.backward();
-    perf::synchronize(setup.device);
     const double seconds = seconds_since(begin);
     if (run > 0) best = run == 1 ? seconds : std::min(best, seconds);  // the first one warms up
   }
@@ -299,6 +300,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.threads = at::get_num_threads();
   facts.channels_last = setup.task->model().channels_last;
   facts.precision = config.trainer.precision;
+  facts.compiles = setup.task->model().settings.compile_model;
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
   facts.free_gb = static_cast<double>(perf::free_memory(at::kCPU)) / 1e9;
   // A batch twice as large takes twice the memory at most; half of what is free is left.

@@ -188,6 +188,19 @@ TEST(Optimize, ATinyBatchGrowsAsFarAsItHelpsAndFits) {
   EXPECT_EQ(first_change(times, facts, "data.batch_size"), "");
 }
 
+TEST(Optimize, AGpuThatWaitsForLaunchesGetsRecordedSteps) {
+  StepTimes times = computing();
+  times.wall_s = 20;
+  Facts facts = tuned();
+  facts.is_on_gpu = true;
+  facts.most_batch_size = facts.batch_size;
+  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::launch);
+  EXPECT_EQ(first_change(times, facts, "model.compile_model"), "true");
+  EXPECT_DOUBLE_EQ(app::advise(times, facts).at(0).gain, 2);
+  facts.compiles = true;
+  EXPECT_EQ(first_change(times, facts, "model.compile_model"), "");
+}
+
 TEST(Optimize, MemoryThatIsNotPageLockedIsOnAGpu) {
   StepTimes times = computing();
   times.transfer_s = 5;
