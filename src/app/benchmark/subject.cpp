@@ -52,6 +52,10 @@ Node prepared(const Subject& subject, const Variant& variant) {
   if (variant.channels_last) model.set("channels_last", boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
     model.set("gradient_checkpointing", boolean(*variant.gradient_checkpointing));
+  if (variant.engine == "cudagraph") {
+    model.set("compile_model", boolean(true));
+    model.set("compile_mode", Node::make_string(variant.compile_mode));
+  }
   if (variant.fused) {
     Node& optimizer = *config.find("optimizer");
     optimizer.set("fused", boolean(*variant.fused));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "app/benchmark/subject.h"
+#include "base/error.h"
 #include "base/rng.h"
 #include "config/registry.h"
 #include "data/batch.h"
@@ -16,6 +17,7 @@
 #include "training/precision.h"
 #include "training/scheduler.h"
 #include "training/task.h"
+#include "training/trainer/compiled_step.h"
 #include "training/trainer/step.h"
 #include "training/trainer_options.h"
 
@@ -25,6 +27,7 @@ namespace {
 using config::Node;
 
 constexpr std::size_t kComparedSteps = 3;
+constexpr int64_t kStepsToCompile = 10;  // rehearsals, recordings and checks of CompiledStep
 constexpr int64_t kSide = 16, kGap = 4;  // of the objects that targets show, and between them
 
 /// ([D,]H,W) numbered boxes in rows; 0 between them.
@@ -122,26 +125,42 @@ class Step {
     model.train();
     optimizer_ = make<training::Optimizer>(config_.at("optimizer"));
     optimizer_->attach(model.named_parameters().pairs());
+    compiled_ = training::compile_steps(options_, model, *optimizer_, scaler_, true);
+    if (variant.engine != "eager" && compiled_ == nullptr)
+      throw ConfigError("a step as a CUDA graph needs a GPU");
     at::manual_seed(0);
     batch_ = make_batch(subject, *task_, batch, precision_.parameters);
   }
 
-  at::Tensor loss() {
-    const perf::Autocast autocast(precision_, device_.type());
-    return task_->training_step(batch_);
-  }
+  at::Tensor loss() { return loss_of(batch_); }
 
   /// Returns the loss before it, without its graph.
   at::Tensor run() {
-    const at::Tensor loss = this->loss(), value = loss.detach();
-    training::backward(scaler_.scale(loss), options_.detect_anomaly, 1, {});
-    training::update(
-        *optimizer_, scaler_, options_, {optimizer_->base_lr()}, value, device_.is_cpu());
+    const auto pass = [this](const data::Batch& batch) {
+      const at::Tensor loss = loss_of(batch);
+      training::backward(scaler_.scale(loss), options_.detect_anomaly, 1, {});
+      return loss.detach();
+    };
+    const training::Rates rates{optimizer_->base_lr()};
+    const auto seed = [] { at::manual_seed(0); };
+    const at::Tensor loss = compiled_ ? compiled_->gradients(batch_, seed, pass) : pass(batch_);
+    if (compiled_) {
+      compiled_->update(rates, loss);
+    } else {
+      training::update(*optimizer_, scaler_, options_, rates, loss, device_.is_cpu());
+    }
     optimizer_->zero_grad();
-    return value;
+    return loss;
   }
 
+  bool is_compiled() const { return compiled_ != nullptr; }
+
  private:
+  at::Tensor loss_of(const data::Batch& batch) {
+    const perf::Autocast autocast(precision_, device_.type());
+    return task_->training_step(batch);
+  }
+
   const Node config_;
   const c10::Device device_;
   const training::TrainerOptions options_;
@@ -149,6 +168,7 @@ class Step {
   training::GradScaler scaler_;
   std::shared_ptr<training::Task> task_;
   std::shared_ptr<training::Optimizer> optimizer_;
+  std::unique_ptr<training::CompiledStep> compiled_;  // null: steps are made as they are
   data::Batch batch_;
 };
 
@@ -162,8 +182,10 @@ Measured measure_training(const Subject& subject,
   Measured measured;
   const auto run = [&] {
     const at::Tensor loss = step.run();
-    if (measured.results.size() < kComparedSteps) measured.results.push_back(loss.to(at::kFloat));
+    if (measured.results.size() < kComparedSteps)
+      measured.results.push_back(loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
   };
+  for (int64_t i = 0; step.is_compiled() && i < kStepsToCompile; ++i) run();
   perf::reset_peak_memory(subject.device);
   measured.times = measure(run, repeats, subject.device);
   measured.peak_bytes = perf::peak_memory(subject.device);

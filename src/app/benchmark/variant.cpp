@@ -79,6 +79,7 @@ std::vector<Variant> inference_variants() {
 
 std::vector<Variant> training_variants() {
   std::vector<Variant> all = common_variants();
+  all.emplace_back().engine = "cudagraph";
   all.emplace_back().fused = true;
   all.emplace_back().fused = false;
   all.emplace_back().gradient_checkpointing = true;

@@ -13,8 +13,7 @@ struct Variant {
   std::string precision = "32-true";  // as trainer.precision
   bool tf32 = false;
   std::optional<bool> channels_last;
-  // Of inference.
-  std::string engine = "eager";          // as performance.backend
+  std::string engine = "eager";          // as performance.backend; of training: eager, cudagraph
   std::string compile_mode = "default";  // as model.compile_mode
   // Of training.
   std::optional<bool> fused, gradient_checkpointing;

@@ -130,6 +130,15 @@ TEST(BenchmarkTraining, OptionsGiveNearlyTheSameLosses) {
   }
 }
 
+TEST(BenchmarkTraining, CompiledStepsNeedAGpu) {
+  Variant compiled;
+  compiled.engine = "cudagraph";
+  EXPECT_NE(message_of<ConfigError>([&] { losses_of(small_subject(), compiled); }).find("needs a GPU"),
+            std::string::npos);
+  const Subject asks = small_subject({"model.compile_model=true"});
+  EXPECT_EQ(losses_of(asks), losses_of(small_subject())) << "made as they are";
+}
+
 TEST(BenchmarkTraining, TakesEveryTask) {
   const std::vector<std::vector<std::string>> experiments{
       {"experiment=im2im/segmentation", "num_classes=3"},
