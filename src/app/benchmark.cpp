@@ -311,9 +311,8 @@ void add_rows(const Subject& subject,
       return measure_one(subject, variant, size, repeats);
     };
     for (const int64_t batch : batches) {
-      rows.set(
-          std::to_string(batch),
-          measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
+      rows.set(std::to_string(batch),
+               measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
     }
   };
   if (config.inference || !config.train)

@@ -17,8 +17,8 @@ struct Roofline {
 };
 
 /// Products (also as convolutions with one voxel) and copies of growing size until they take long
-/// enough to tell: half a second for each. arithmetic: "fp64", "fp32", "tf32", "bf16", "fp16"; one that torch can't multiply on
-/// the device is left out. Uses the threads that torch has.
+/// enough to tell: half a second for each. arithmetic: "fp64", "fp32", "tf32", "bf16", "fp16"; one
+/// that torch can't multiply on the device is left out. Uses the threads that torch has.
 Roofline measure_roofline(c10::Device device, const std::vector<std::string>& arithmetic);
 
 }  // namespace cytra::perf

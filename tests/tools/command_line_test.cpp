@@ -28,7 +28,8 @@ void expect_mistake(const std::string& command, const std::vector<std::string>& 
 }
 
 TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
-  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model"}) {
+  for (const char* program :
+       {"train", "predict", "benchmark_performance", "optimize", "export_model"}) {
     const Outcome outcome = shell(std::string("\"$BIN/") + program + "\"");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");
@@ -96,7 +97,8 @@ TEST(CommandLine, ABenchmarkTakesThreeSidesForA3DModel) {
 TEST(CommandLine, ABenchmarkFailsWhereItIsSlowerThanItsBaseline) {
   const test::TmpDir dir;
   const std::string before = dir.path() + "/b[1], old.json", page = dir.path() + "/r.html";
-  const std::string words = "--config im2im/segmentation model.filters=[4,4,8] --input-shape 1 1 16 16 ";
+  const std::string words =
+      "--config im2im/segmentation model.filters=[4,4,8] --input-shape 1 1 16 16 ";
   const Outcome first = shell(benchmark(words + "--output '" + before + "' '" + page + "'"));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_NE(read_file(page).find("<svg"), std::string::npos);
@@ -114,7 +116,8 @@ TEST(CommandLine, ABenchmarkFailsWhereItIsSlowerThanItsBaseline) {
   EXPECT_NE(slower.err.find("slower than before: inference, batch 1, fp32"), std::string::npos);
   EXPECT_NE(slower.out.find("slower"), std::string::npos) << slower.out;
   EXPECT_EQ(shell(benchmark(against)).code, 0) << "marked, without a threshold";
-  expect_mistake(benchmark(against + "model.filters=[4,4,4]"), {"--baseline ", "model.filters=[4,4,4]"});
+  expect_mistake(benchmark(against + "model.filters=[4,4,4]"),
+                 {"--baseline ", "model.filters=[4,4,4]"});
   expect_mistake(benchmark(words + "--threshold 5"), {"--threshold needs --baseline"});
   expect_mistake(benchmark(words + "--output x.txt"), {"--output x.txt", "NAME.html"});
 }

@@ -27,8 +27,8 @@ std::string difference_of(const std::string& name, const Node& now, const Node& 
       const Node none;
       const Node* const a = now.find_direct(key);
       const Node* const b = then.find_direct(key);
-      const std::string found = difference_of(
-          name + "." + key, a == nullptr ? none : *a, b == nullptr ? none : *b);
+      const std::string found =
+          difference_of(name + "." + key, a == nullptr ? none : *a, b == nullptr ? none : *b);
       if (!found.empty()) return found;
     }
     return "";  // an absent key and null are one
@@ -42,8 +42,10 @@ void check_same(const std::string& path, const Node& now, const Node& then) {
     const Node* const b = then.find_direct(key);
     if (a == nullptr || b == nullptr) continue;
     if (const std::string found = difference_of(key, *a, *b); !found.empty()) {
-      throw ConfigError(fmt::format(
-          "--baseline {}: it can't be compared: {}; measure a baseline like this run", path, found));
+      throw ConfigError(
+          fmt::format("--baseline {}: it can't be compared: {}; measure a baseline like this run",
+                      path,
+                      found));
     }
   }
 }
@@ -84,8 +86,7 @@ std::vector<std::string> compare(const Node& baseline,
       if (threshold_percent) slower.push_back(name + ": " + error->string);
       return;
     }
-    const double change =
-        row.get<double>("median_ms") / before->get<double>("median_ms") - 1;
+    const double change = row.get<double>("median_ms") / before->get<double>("median_ms") - 1;
     const Range now = range_of(row), was = range_of(*before);
     const char* const verdict = now.low > was.high   ? "slower"
                                 : now.high < was.low ? "faster"

@@ -30,8 +30,9 @@ std::string key_of(int colour, const std::string& name) {
 }
 
 std::string tile(const std::string& label, const std::string& text) {
-  return fmt::format(
-      "<div class=card><small>{}</small><b>{}</b></div>\n", escaped_html(label), escaped_html(text));
+  return fmt::format("<div class=card><small>{}</small><b>{}</b></div>\n",
+                     escaped_html(label),
+                     escaped_html(text));
 }
 
 /// Rows of a section at one batch size: a bar for each option's images/s.
@@ -167,12 +168,12 @@ std::string tiles(const Node& report) {
 
 std::string html_of(Node report) {
   const std::string title = report.get<std::string>("model._target_") + ", measured";
-  std::string html = "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-                     "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>" +
-                     escaped_html(title) + "</title><style>" + training::kReportStyle +
-                     "</style></head><body>\n<header><h1>" + escaped_html(title) +
-                     "</h1><span class=soft>" + format_time("%Y-%m-%d %H:%M") +
-                     "</span></header>\n" + tiles(report);
+  std::string html =
+      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+      "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>" +
+      escaped_html(title) + "</title><style>" + training::kReportStyle +
+      "</style></head><body>\n<header><h1>" + escaped_html(title) + "</h1><span class=soft>" +
+      format_time("%Y-%m-%d %H:%M") + "</span></header>\n" + tiles(report);
   for (const char* section : {"inference", "training"}) {
     const Node* batches = report.find_direct(section);
     if (batches == nullptr) continue;

@@ -51,7 +51,8 @@ Node row_of(const Measured& measured,
   row.set("cpu_ms", real(times.cpu_ms));
   row.set("images_per_s", real(rate));
   row.set("peak_memory_mb", real(static_cast<double>(measured.peak_bytes) / 1e6));
-  row.set("max_difference", expected.empty() ? Node() : real(difference(measured.results, expected)));
+  row.set("max_difference",
+          expected.empty() ? Node() : real(difference(measured.results, expected)));
   row.set("arithmetic", Node::make_string(variant.arithmetic()));
   if (costs.image.forward == 0) return row;
   const auto flops = static_cast<double>(costs.image.forward + costs.image.backward);

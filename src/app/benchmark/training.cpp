@@ -100,7 +100,8 @@ data::Batch make_batch(const Subject& subject,
   }
   data::Batch made;
   for (const auto& [key, tensor] : sample.tensors) {
-    const at::Tensor all = key == x_key ? images : at::stack(std::vector<at::Tensor>(batch, tensor));
+    const at::Tensor all =
+        key == x_key ? images : at::stack(std::vector<at::Tensor>(batch, tensor));
     made.tensors[key] = all.to(at::kFloat).to(subject.device);
   }
   training::cast(made, type);

@@ -32,6 +32,7 @@ std::vector<Variant> training_variants();
 
 /// Of each kind of option the one that made the model fastest, all in one; none where that was
 /// measured already. `rows`: by name, as rows.h makes them.
-std::optional<Variant> best_together(const std::vector<Variant>& variants, const config::Node& rows);
+std::optional<Variant> best_together(const std::vector<Variant>& variants,
+                                     const config::Node& rows);
 
 }  // namespace cytra::app

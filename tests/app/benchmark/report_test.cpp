@@ -31,7 +31,8 @@ Node report_with(const std::string& one, const std::string& two, const std::stri
   return config::parse_yaml(
       "{device: cpu (x), input_shape: [1, 1, 8, 8], model: {_target_: Net<b>, width: 8}, "
       "roofline: {product_flops_per_s: {fp32: 1.0e11, bf16: 4.0e11}, copy_bytes_per_s: 1.0e10}, "
-      "inference: {1: {fp32: " + row(10, 12) + ", bf16: " + one + "}, 4: {fp32: " + two + "}}" + more + "}",
+      "inference: {1: {fp32: " +
+          row(10, 12) + ", bf16: " + one + "}, 4: {fp32: " + two + "}}" + more + "}",
       "report");
 }
 
@@ -39,8 +40,14 @@ const char* const kFailed = "{error: out of memory, is_out_of_memory: true}";
 
 TEST(BenchmarkReport, TheTableHasEveryRow) {
   const std::string table = table_of(report_with(kFailed, row(20, 21)));
-  for (const char* part :
-       {"1  fp32", "11.00", "10.00-12.00", "90.91", "40.0", "40 %", "1  bf16: out of memory", "4  fp32"})
+  for (const char* part : {"1  fp32",
+                           "11.00",
+                           "10.00-12.00",
+                           "90.91",
+                           "40.0",
+                           "40 %",
+                           "1  bf16: out of memory",
+                           "4  fp32"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
   EXPECT_EQ(table.find("change"), std::string::npos) << "there is no baseline";
 }
@@ -49,10 +56,12 @@ TEST(BenchmarkReport, ThePageStandsAloneAndItsPlotsAreXml) {
   const std::string page = html_of(report_with(kFailed, row(20, 21)));
   for (const char* outside : {"http:", "https:", "src=", "<link", "<script"})
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
-  for (const char* part : {"Net&lt;b&gt;", "By batch size", "Roofline", "Batch 4", "out of memory", "10.0 GB/s"})
+  for (const char* part :
+       {"Net&lt;b&gt;", "By batch size", "Roofline", "Batch 4", "out of memory", "10.0 GB/s"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   std::size_t plots = 0, lines = 0;
-  for (std::size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) {
+  for (std::size_t at = page.find("<svg"); at != std::string::npos;
+       at = page.find("<svg", at + 1)) {
     ++plots;
     for (const auto& element : test::parse_svg(page.substr(at, page.find("</svg>", at) + 6 - at)))
       lines += element.name == "polyline" ? 1 : 0;
@@ -101,7 +110,8 @@ TEST_F(Baseline, FailsBeyondTheThresholdAndTheNoise) {
 TEST_F(Baseline, FailsWhereThereIsNoFigureAnyMore) {
   const Node before = report_with(row(5, 6), row(20, 21));
   Node now = report_with(kFailed, row(20, 21));
-  EXPECT_EQ(against(before, now, 5), std::vector<std::string>{"inference, batch 1, bf16: out of memory"});
+  EXPECT_EQ(against(before, now, 5),
+            std::vector<std::string>{"inference, batch 1, bf16: out of memory"});
   EXPECT_TRUE(against(now, now, 5).empty()) << "it had none before";
 }
 
@@ -122,8 +132,10 @@ TEST_F(Baseline, OfFewRunsTakesAllTimes) {
 }
 
 TEST_F(Baseline, IsRefusedWhereItIsOfSomethingElse) {
-  EXPECT_NE(refusal("cpu (x)", "cpu (y)").find("device=\"cpu (x)\", there \"cpu (y)\""), std::string::npos);
-  EXPECT_NE(refusal("\"width\":8", "\"width\":9").find("model.width=8, there 9"), std::string::npos);
+  EXPECT_NE(refusal("cpu (x)", "cpu (y)").find("device=\"cpu (x)\", there \"cpu (y)\""),
+            std::string::npos);
+  EXPECT_NE(refusal("\"width\":8", "\"width\":9").find("model.width=8, there 9"),
+            std::string::npos);
   EXPECT_NE(refusal("[1,1,8,8]", "[1,1,8,9]").find("input_shape=[1,1,8,8], there [1,1,8,9]"),
             std::string::npos);
   EXPECT_EQ(refusal("\"speedup\":1", "\"speedup\":2"), "");

@@ -26,17 +26,17 @@ Measured measured(double ms, double result) {
   return made;
 }
 
-const std::vector<Variant> kThree{
-    {}, with_precision("bf16-mixed"), with_precision("16-mixed")};
+const std::vector<Variant> kThree{{}, with_precision("bf16-mixed"), with_precision("16-mixed")};
 
 TEST(BenchmarkRows, HaveFiguresAgainstTheFirst) {
   Costs costs;
   costs.image = {400'000'000, 600'000'000, 1'000'000};
   costs.roofline.flops_per_s = {{"fp32", 1e12}, {"bf16", 4e12}};
-  const Node rows = measure_rows(kThree, false, 4, {}, costs, [](const Variant& variant, int64_t batch, const Repeats&) {
-    EXPECT_EQ(batch, 4);
-    return variant.is_usual() ? measured(20, 1) : measured(10, 1.5);
-  });
+  const Node rows = measure_rows(
+      kThree, false, 4, {}, costs, [](const Variant& variant, int64_t batch, const Repeats&) {
+        EXPECT_EQ(batch, 4);
+        return variant.is_usual() ? measured(20, 1) : measured(10, 1.5);
+      });
   ASSERT_EQ(rows.keys(), (std::vector<std::string>{"fp32", "bf16", "fp16"}));
   EXPECT_EQ(rows.get<double>("fp32.images_per_s"), 200);
   EXPECT_EQ(rows.get<double>("fp32.max_difference"), 0);
@@ -85,8 +85,8 @@ TEST(BenchmarkRows, TheFirstMayRunOutOfMemoryButNotFail) {
   EXPECT_TRUE(rows.get<bool>("fp32.is_out_of_memory"));
   EXPECT_TRUE(rows.at("bf16.speedup").is_null()) << "of nothing";
   EXPECT_GT(rows.get<double>("bf16.images_per_s"), 0);
-  EXPECT_THROW(
-      measure_rows(kThree, false, 1, {}, {}, first([] { TORCH_CHECK(false, "a bug"); })), c10::Error);
+  EXPECT_THROW(measure_rows(kThree, false, 1, {}, {}, first([] { TORCH_CHECK(false, "a bug"); })),
+               c10::Error);
 }
 
 TEST(BenchmarkRows, AreComparedWithFloat32ThatIsNoRow) {
@@ -127,7 +127,8 @@ TEST(BenchmarkRows, TheFastestOfEachKindComeTogether) {
 TEST(BenchmarkVariants, HaveNamesOfTheirOwn) {
   for (const auto& variants : {inference_variants(), training_variants()}) {
     std::set<std::string> names;
-    for (const Variant& variant : variants) EXPECT_TRUE(names.insert(variant.name()).second) << variant.name();
+    for (const Variant& variant : variants)
+      EXPECT_TRUE(names.insert(variant.name()).second) << variant.name();
     EXPECT_TRUE(variants.front().is_usual());
     for (const char* name :
          {"tf32", "bf16", "fp16", "channels_last", "channels_first", "bf16+channels_last"})

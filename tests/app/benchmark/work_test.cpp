@@ -53,8 +53,9 @@ std::unique_ptr<at::ObserverContext> see_cast(const at::RecordFunction& function
 TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
   const auto casts_of = [](int64_t runs) {
     casts = 0;
-    const auto handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(&see_cast).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+    const auto handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(&see_cast).needsInputs(true).scopes(
+            {at::RecordScope::FUNCTION}));
     measure_inference(small_subject(), in_precision("bf16-mixed"), 1, {0, runs});
     at::removeCallback(handle);
     return casts.load();
@@ -94,7 +95,8 @@ TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
             std::string::npos);
   variant = {};
   variant.tf32 = true;
-  EXPECT_NE(message_of<ConfigError>([&] { output(variant); }).find("NVIDIA GPU"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { output(variant); }).find("NVIDIA GPU"),
+            std::string::npos);
 }
 
 TEST(BenchmarkTraining, IsTheExperimentsStep) {
@@ -106,8 +108,10 @@ TEST(BenchmarkTraining, IsTheExperimentsStep) {
   const std::vector<double> still = losses_of(small_subject({"optimizer.lr=0"}));
   EXPECT_EQ(still[0], usual[0]);
   EXPECT_EQ(still[2], usual[0]) << "optimizer";
-  const std::vector<double> clipped = losses_of(
-      small_subject({"optimizer=sgd", "optimizer.lr=1", "optimizer.weight_decay=0", "trainer.gradient_clip_val=1e-9"}));
+  const std::vector<double> clipped = losses_of(small_subject({"optimizer=sgd",
+                                                               "optimizer.lr=1",
+                                                               "optimizer.weight_decay=0",
+                                                               "trainer.gradient_clip_val=1e-9"}));
   EXPECT_NEAR(clipped[2], usual[0], 1e-6) << "clipping";
   EXPECT_NE(losses_of(small_subject({"loss=dice"}))[0], usual[0]) << "loss";
 }
@@ -133,8 +137,9 @@ TEST(BenchmarkTraining, OptionsGiveNearlyTheSameLosses) {
 TEST(BenchmarkTraining, CompiledStepsNeedAGpu) {
   Variant compiled;
   compiled.engine = "cudagraph";
-  EXPECT_NE(message_of<ConfigError>([&] { losses_of(small_subject(), compiled); }).find("needs a GPU"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<ConfigError>([&] { losses_of(small_subject(), compiled); }).find("needs a GPU"),
+      std::string::npos);
   const Subject asks = small_subject({"model.compile_model=true"});
   EXPECT_EQ(losses_of(asks), losses_of(small_subject())) << "made as they are";
 }
