@@ -40,7 +40,7 @@ def comparisons(env):
     def step(name, precision, variant="", options=()):
         shape, repeats, experiment, overrides = MODELS[name]
         row = f"json:training.{shape[0]}." + ("fp32" if precision == "32" else "bf16")
-        figures = {"CPU": f"{row}.cpu_ms ms", "median": f"{row}.median_ms ms", "peak memory": "rss"}
+        figures = {"CPU": f"{row}.cpu_ms ms", "median": f"{row}.median_ms ms", "peak memory": f"{row}.peak_memory_mb MB"}
         same = ["--input-shape", *shape, "--repeats", repeats]
         ours = [env.bin / "benchmark_performance", "--config", experiment, *overrides, f"trainer.precision={precision}"]
         peer = [env.python, env.here / "train_step_peer.py", "--model", name, "--precision", precision, *options]

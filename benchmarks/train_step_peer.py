@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import time
 
 import numpy as np
@@ -127,6 +128,7 @@ def roof():
 
 
 def show(figures):
+    figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     row = "fp32" if args.precision == "32" else "bf16"
     print(json.dumps({"training": {str(args.input_shape[0]): {row: figures}}, "threads": torch.get_num_threads()}))
 
