@@ -76,6 +76,7 @@ def small(line):
     elif command.startswith(("predict ", "benchmark_performance ")):
         command += " trainer.accelerator=cpu"
     elif command.startswith("optimize "):
+        command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
         command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.5"
     if command.startswith("benchmark_performance "):
         command += " warmup=0 repeats=1"
