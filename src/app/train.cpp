@@ -117,8 +117,11 @@ Callbacks callbacks_of(const TrainConfig& config,
                        const std::string& folder) {
   Callbacks callbacks = make_callbacks(config, place.rank == 0);
   const std::string own = place.rank == 0 ? "" : fmt::format(".rank{}", place.rank);
-  if (auto profiler = training::make_profiler(config.trainer.profiler, folder + "/profiler" + own))
-    callbacks.push_back(std::move(profiler));
+  const Callbacks profilers =
+      training::make_profilers(config.trainer.profiler,
+                               folder + "/profiler" + own,
+                               config.performance.forbid_transfers.value_or(""));
+  callbacks.insert(callbacks.end(), profilers.begin(), profilers.end());
   return callbacks;
 }
 

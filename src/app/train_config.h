@@ -4,9 +4,12 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "app/entry.h"
 #include "app/optimize_options.h"
 #include "app/plan_options.h"
+#include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "metrics/metric.h"
@@ -37,9 +40,28 @@ struct CheckpointOptions {
   }
 };
 
+/// `performance`, with what holds for a training alone.
+struct TrainPerformanceOptions : perf::PerformanceOptions {
+  std::optional<std::string> forbid_transfers;
+  template <class V>
+  void visit(V& v) {
+    PerformanceOptions::visit(v);
+    v("forbid_transfers",
+      forbid_transfers,
+      "a step that makes the host wait for the device: warn tells where, error ends the run");
+  }
+  void check() const {
+    if (forbid_transfers && *forbid_transfers != "warn" && *forbid_transfers != "error")
+      throw ConfigError(fmt::format("forbid_transfers: expected null, warn or error, found '{}'{}",
+                                    *forbid_transfers,
+                                    suggestion(*forbid_transfers, {"warn", "error"})));
+  }
+};
+
 /// Components are checked already, but not made: see Setup.
 struct TrainConfig : CommonConfig {
   training::TrainerOptions trainer;
+  TrainPerformanceOptions performance;
   CheckpointOptions checkpoint;
   std::optional<int64_t> seed;
   bool test = false;
@@ -67,7 +89,8 @@ struct TrainConfig : CommonConfig {
     v("plan", plan, "of --plan");
     v("optimize", optimize, "of the program optimize");
     v("seed", seed, "of weights, shuffling and random transforms; null: 0");
-    CommonConfig::visit(v);
+    v("performance", performance, "switches that hold for the whole process");
+    CommonConfig::visit_names(v);
     using config::Unused;
     v("train", Unused{{"true"}}, "this program trains");
     v("test", test, "afterwards, evaluate the best weights on the test set");

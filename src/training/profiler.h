@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config/node.h"
 
@@ -11,9 +12,12 @@ struct Callback;
 /// The name of the profiler that `trainer.profiler` asks for: no scope is around its own hooks.
 inline constexpr const char* kProfilerName = "trainer.profiler";
 
-/// What `trainer.profiler` means: "simple", "advanced" and "pytorch" are Lightning's words for
-/// SimpleProfiler, AdvancedProfiler and PyTorchProfiler; a map is a component; null is none.
-/// `dirpath`, where the profiler's options have none, is `folder`. Throws: ConfigError.
-std::shared_ptr<Callback> make_profiler(const config::Node& given, const std::string& folder);
+/// What `trainer.profiler` and `performance.forbid_transfers` ("": null) ask for. "simple",
+/// "advanced" and "pytorch" are Lightning's words for SimpleProfiler, AdvancedProfiler and
+/// PyTorchProfiler, "transfers" is TransferProfiler; a map is a component; null is none. `dirpath`,
+/// where the profiler's options have none, is `folder`. Throws: ConfigError.
+std::vector<std::shared_ptr<Callback>> make_profilers(const config::Node& profiler,
+                                                      const std::string& folder,
+                                                      const std::string& forbid_transfers = "");
 
 }  // namespace cytra::training

@@ -93,7 +93,7 @@ void TrainerOptions::check() {
         "a "
         "number of batches");
   }
-  make_profiler(profiler, "profiler");  // is it right?
+  make_profilers(profiler, "profiler");  // is it right?
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);
   const Node& some = given_.devices;
   if (some.kind == Kind::integer && (some.integer > 0 || some.integer == -1)) {

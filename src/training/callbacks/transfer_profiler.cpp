@@ -1,0 +1,160 @@
+// TransferProfiler: what a step copies, and where the host waits for the device; on demand an error.
+// Source: torch.cuda.set_sync_debug_mode, whose modes these are; that sees no place, and a GPU alone.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/table.h"
+#include "config/registry.h"
+#include "nn/call.h"
+#include "nn/model.h"
+#include "perf/transfers.h"
+#include "training/callback.h"
+
+namespace cytra::training {
+namespace {
+using perf::Transfer;
+using FoundTransfer = std::pair<perf::TransferPlace, perf::TransferCount>;
+
+/// The names of the layers that the model runs, from outside to inside.
+class LayerNames final : public nn::Watcher {
+ public:
+  explicit LayerNames(nn::Model& model) : before_(std::exchange(nn::watcher, this)) {
+    for (const auto& module : model.named_modules()) names_[module.value().get()] = module.key();
+  }
+  ~LayerNames() override { nn::watcher = before_; }
+  LayerNames(const LayerNames&) = delete;
+  LayerNames& operator=(const LayerNames&) = delete;
+
+  void begin(const torch::nn::Module& module, const at::Tensor& /*input*/) override {
+    open_.push_back(&module);
+  }
+  void end(const at::Tensor& /*output*/) override { open_.pop_back(); }
+  std::string newest() const {
+    const auto name = open_.empty() ? names_.end() : names_.find(open_.back());
+    return name == names_.end() ? "" : name->second;
+  }
+
+ private:
+  nn::Watcher* before_;
+  std::map<const torch::nn::Module*, std::string> names_;
+  std::vector<const torch::nn::Module*> open_;
+};
+
+/// "aten::item of layer down.0, called by cytra::nn::pad".
+std::string place_of(const perf::TransferPlace& place) {
+  return fmt::format("{}{}{}",
+                     place.operation,
+                     place.layer.empty() ? "" : " of layer " + place.layer,
+                     place.code.empty() ? "" : ", called by " + place.code);
+}
+
+class TransferProfiler final : public Callback {
+ public:
+  struct Options {
+    std::string dirpath, forbid = "none";
+    template <class V>
+    void visit(V& v) {
+      v("dirpath", dirpath, "folder of the table; \"\": none");
+      v("forbid",
+        forbid,
+        "a step that makes the host wait for the device is told of, or ends the run",
+        {"none", "warn", "error"});
+    }
+  };
+  explicit TransferProfiler(const Options& options) : options_(options) {}
+
+  void on_fit_start(Context& context) override {
+    if (!options_.dirpath.empty()) make_folders(options_.dirpath);
+    nn::Model& model = context.task.model();
+    is_cpu_ = model.parameters().front().is_cpu();
+    layers_.emplace(model);
+    watch_.emplace(model.parameters().front().device(), [this] { return layers_->newest(); });
+    watch_->begin_step(context.state.step + 1);
+  }
+  void on_step_end(Context& context) override {
+    steps_ += 1;
+    watch_->begin_step(context.state.step + 1);
+    if (!forbids() || steps_ == 1) return;  // what happens once is no matter
+    for (const auto& [place, count] : watch_->found()) {
+      const bool is_new = count.last_step == context.state.step && told_.insert(place).second;
+      if (is_new && is_forbidden(place)) tell(place, context.state.step);
+    }
+  }
+  void on_fit_end(Context&) override { finish(); }
+  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
+
+ private:
+  bool forbids() const { return options_.forbid != "none"; }
+  /// In what is done for every step. A CPU's optimizer and loader read as they like: nobody waits.
+  bool is_forbidden(const perf::TransferPlace& place) const {
+    if (!place.waits) return false;
+    const std::string& phase = place.phase;
+    if (phase == "optimizer" || phase == "data") return !is_cpu_;
+    return phase == "forward" || phase == "backward" ||
+           (starts_with(phase, "callbacks.") &&
+            (ends_with(phase, ".on_batch_start") || ends_with(phase, ".on_before_step") ||
+             ends_with(phase, ".on_step_end")));
+  }
+
+  void tell(const perf::TransferPlace& place, int64_t step) const {
+    const std::string what = fmt::format(
+        "step {} makes the host wait for the device ({} in {}): {}; it is forbidden by "
+        "performance.forbid_transfers={}",
+        step,
+        name_of(place.kind),
+        place.phase,
+        place_of(place),
+        options_.forbid);
+    if (options_.forbid == "error") throw ConfigError(what);
+    log::warn("{}", what);
+  }
+
+  void finish() {
+    if (!watch_) return;
+    const perf::Transfers transfers = watch_->found();
+    watch_.reset();
+    layers_.reset();
+    if (forbids() && steps_ < 2)
+      log::warn("{}: nothing was checked: the first step is left out, and there was no other", name);
+    if (options_.dirpath.empty()) return;
+    std::vector<FoundTransfer> rows(transfers.begin(), transfers.end());
+    std::stable_sort(rows.begin(), rows.end(), [](const FoundTransfer& a, const FoundTransfer& b) {
+      return std::make_pair(a.first.waits, a.second.bytes) >
+             std::make_pair(b.first.waits, b.second.bytes);
+    });
+    std::vector<std::vector<std::string>> lines{
+        {"Phase: operation", "Kind", "Waits", "Calls", "Bytes", "First step"}};
+    const double steps = static_cast<double>(std::max<int64_t>(steps_, 1));
+    for (const auto& [place, count] : rows) {
+      lines.push_back({fmt::format("{}: {}", place.phase, place_of(place)),
+                       name_of(place.kind),
+                       place.waits ? "yes" : "",
+                       fmt::format("{:.4g}", static_cast<double>(count.calls) / steps),
+                       format_bytes(static_cast<double>(count.bytes) / steps),
+                       std::to_string(count.first_step)});
+    }
+    const std::string path = options_.dirpath + "/table.txt";
+    write_file(path, fmt::format("Calls and bytes are those of a step, the mean of {}.\n", steps_) +
+                         format_table(lines));
+    constexpr std::size_t kMostLines = 20;
+    if (lines.size() > kMostLines) lines.resize(kMostLines);
+    log::info("transfers of a step, the mean of {} ({}):\n{}", steps_, path, format_table(lines));
+  }
+
+  Options options_;
+  bool is_cpu_ = true;
+  int64_t steps_ = 0;
+  std::set<perf::TransferPlace> told_;
+  std::optional<LayerNames> layers_;
+  std::optional<perf::TransferWatch> watch_;  // asks layers_
+};
+CYTRA_REGISTER(Callback, TransferProfiler, "TransferProfiler");
+
+}  // namespace
+}  // namespace cytra::training
