@@ -20,6 +20,7 @@
 #include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
+#include "base/timers.h"
 #include "config/run_config.h"
 #include "inference/trained_head.h"
 #include "perf/device.h"
@@ -278,6 +279,7 @@ int predict_with(PredictProcess& self,
     remove_stale_temporaries(folder);
   }
   perf::apply(config.performance, predictor.device());
+  if (config.predict.timer) timers::enable();
   log::info("{}: {} images on {}",
             predictor.model().path,
             books.images,
@@ -304,6 +306,7 @@ int predict_with(PredictProcess& self,
     predict_head(self, config, by, inputs, own, books, conclude);
   }
   self.processes.finish();
+  if (config.predict.timer) log::info("times of the stages:\n{}", timers::table());
   conclude(0);
   return books.code;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "data/image_tensor.h"
 #include "perf/device_memory.h"
+#include "perf/scopes.h"
 
 namespace cytra::app {
 namespace {
@@ -98,6 +99,7 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   bool is_computed = false;
   try {
     is_computed = attempt(job->id(), Part::computing, [&] {
+      const perf::Scope scope("predict");
       const inference::SlidingWindowOptions windows = begin(*job);
       const std::string label = job->id() + ", windows";
       progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
@@ -118,6 +120,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   std::vector<bool> are_computed(jobs.size());
   const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
   const auto compute_all_at_once = [&] {
+    const perf::Scope scope("predict");
     inference::SlidingWindowOptions windows;
     for (const JobPointer& job : jobs) windows = begin(*job);
     predictor_.run(

@@ -20,7 +20,8 @@ namespace cytra::app {
 struct PredictOptions {
   std::string save = "auto", format = "auto";
   double threshold = 0.5;
-  bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false;
+  bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false,
+       timer = false;
   config::Node postprocess;
   std::vector<std::string> heads;
   std::string contours = "none";
@@ -55,6 +56,7 @@ struct PredictOptions {
       "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
       {"none", "geojson", "imagej_roi", "both"});
     v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
+    v("timer", timer, "tell at the end how long images took to read, predict and write");
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }
   void check() const;

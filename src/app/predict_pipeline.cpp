@@ -20,6 +20,7 @@
 #include "io/reader.h"
 #include "io/row_journal.h"
 #include "ops/window_sums.h"
+#include "perf/scopes.h"
 
 namespace cytra::app {
 namespace {
@@ -160,6 +161,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
     std::vector<data::Sample> frames;
     if (!attempt(inputs[i].id, Part::reading, [&] {
+          const perf::Scope scope("read");
           frames = frames_of(inputs[i], key, predictor_.transforms());
         }))
       continue;
@@ -202,6 +204,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
           job->stamp = stamp_of(source->second);
         }
         if (is_done(*job)) return;
+        const perf::Scope scope("read");
         auto input = std::make_shared<inference::ModelInput>(
             predictor_.transforms().apply(frame,
                                           key,
@@ -237,6 +240,7 @@ void PredictPipeline::write_all() {
   while (std::optional<Rows> rows = rows_.pop()) {
     Job& job = *rows->job;
     const bool is_last = !rows->values.defined();
+    const perf::Scope scope("write");
     if (is_last && shares_rows_) join_rows(job);
     if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
           if (is_last) return conclude(job);

@@ -9,6 +9,7 @@
 #include "app/entry.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/timers.h"
 #include "base/version.h"
 #include "config/run_config.h"
 
@@ -52,6 +53,7 @@ void close_loggers(const Loggers& loggers,
                    const std::string& outcome) {
   for (const auto& logger : loggers) {
     logger->log_text("outcome", outcome, state.step);
+    if (timers::are_on()) logger->log_text(timers::kTextName, timers::table(), state.step);
     if (!state.best_path.empty()) logger->log_text("best checkpoint", state.best_path, state.step);
     logger->close(results);
   }

@@ -1,9 +1,9 @@
 #include "data/device_feed.h"
+#include "perf/scopes.h"
 
 #include <chrono>
 
 #include <ATen/ATen.h>
-#include <ATen/record_function.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -58,7 +58,7 @@ std::unique_ptr<DeviceFeed::BatchCopy> DeviceFeed::start_copy(Batch batch) {
 }
 
 std::optional<Batch> DeviceFeed::next() {
-  RECORD_USER_SCOPE("data");
+  const perf::Scope scope("data");
   std::optional<Batch> batch = on_device();
   if (batch) apply_all(loader_.batch_transforms(), *batch, batch->keys);
   return batch;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/timers.h"
 #include "base/version.h"
 #include "data/loader_options.h"
 #include "io/fingerprint.h"
@@ -135,6 +136,7 @@ std::string Pipeline::make_key(std::size_t index) const {
 }
 
 Sample Pipeline::load(std::size_t index, Stage& stage) const {
+  const timers::Scope timed("data.load");
   Sample sample = items_[index];
   if (random_from_ == 0) return sample;
   std::string key;
@@ -155,6 +157,7 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
 }
 
 void Pipeline::transform(Sample& loaded, Rng& rng, Stage& stage) const {
+  const timers::Scope timed("data.transform");
   apply(random_from_, transforms_.size(), loaded, rng, stage);
   while (!loaded.unread.empty()) loaded.stored(std::string(loaded.unread.begin()->first));
 }

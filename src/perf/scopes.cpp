@@ -1,10 +1,11 @@
 #include "perf/scopes.h"
 
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
-#include <ATen/record_function.h>
 #include <c10/util/Logging.h>
+#include <torch/csrc/profiler/stubs/base.h>
 
 namespace cytra::perf {
 namespace {
@@ -27,7 +28,37 @@ void end_scope(const at::RecordFunction& /*function*/, at::ObserverContext* begu
   if (thread_listener != nullptr && begun != nullptr) thread_listener->end();
 }
 
+/// NVTX, where a GPU profiler asks for it (as nsys and ncu do, by this variable) and torch's CUDA
+/// libraries, which hold NVTX, are loaded; else null.
+const torch::profiler::impl::ProfilerStubs* nvtx() {
+  static const bool is_attached = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
+  if (!is_attached) return nullptr;
+  const auto* stubs = torch::profiler::impl::cudaStubs();
+  return stubs->enabled() ? stubs : nullptr;
+}
+
 }  // namespace
+
+Scope::Scope(const char* name) : record_(at::RecordScope::USER_SCOPE) {
+  if (is_watched()) begin(name);
+}
+
+Scope::~Scope() {
+  if (is_range_) nvtx()->rangePop();
+}
+
+bool Scope::is_watched() const {
+  return record_.isActive() || timers::are_on() || nvtx() != nullptr;
+}
+
+void Scope::begin(const char* name) {
+  if (record_.isActive()) record_.before(name);
+  if (const auto* ranges = nvtx()) {
+    ranges->rangePush(name);
+    is_range_ = true;
+  }
+  timed_.emplace(name);
+}
 
 Listening::Listening(ScopeListener& listener, bool to_operations) {
   if (thread_listener != nullptr) throw std::logic_error("two profilers in one thread");

@@ -1,10 +1,39 @@
 #pragma once
+// Include only from .cpp files: ATen/record_function.h is heavy.
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include <ATen/record_function.h>
+
+#include "base/timers.h"
 
 namespace cytra::perf {
 
-/// Follows what this thread runs: the scopes that code marks by RECORD_USER_SCOPE ("forward",
-/// "optimizer", ...; without a listener one costs some ns) and, where asked, torch's operations.
+/// Marks a phase of the work, while it lives: for the profilers, for timers, and as an NVTX range
+/// where a GPU profiler is attached (nsys). Costs some ns where nobody looks.
+class Scope {
+ public:
+  explicit Scope(const char* name);
+  /// `name()` gives it; asked only where somebody looks.
+  template <class Name, class = std::enable_if_t<std::is_invocable_v<const Name&>>>
+  explicit Scope(const Name& name) : record_(at::RecordScope::USER_SCOPE) {
+    if (is_watched()) begin(std::string(name()).c_str());
+  }
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  bool is_watched() const;
+  void begin(const char* name);
+  at::RecordFunction record_;
+  std::optional<timers::Scope> timed_;
+  bool is_range_ = false;
+};
+
+/// Follows what this thread runs: scopes and, where asked, torch's operations.
 struct ScopeListener {
   virtual ~ScopeListener() = default;
   virtual void begin(const char* name) = 0;

@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -18,6 +17,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -191,7 +191,7 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
                        const TrainState& state,
                        const Node& config,
                        Snapshot reused) {
-  RECORD_USER_SCOPE("checkpoint");
+  const perf::Scope scope("checkpoint");
   const at::NoGradGuard no_grad;
   Snapshot snapshot;
   std::optional<SwappedIn> swapped(std::in_place, objects.callbacks, objects.task);

@@ -110,6 +110,7 @@ class HtmlReport final : public Logger {
     const bool has_times = metrics.count("data_time") != 0;
     const auto steps = static_cast<double>(has_times ? step - std::exchange(timed_, step) : 0);
     for (const auto& [name, value] : metrics) {
+      if (starts_with(name, "timer/")) continue;  // their table comes as a text
       curves_[name].add(static_cast<double>(step), value);
       if (name == "data_time") waited_ += value * steps;
       if (name == "step_time") computed_ += value * steps;

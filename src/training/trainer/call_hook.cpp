@@ -1,12 +1,12 @@
 #include "training/trainer/call_hook.h"
 
-#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "perf/device.h"
 #include "perf/device_error.h"
+#include "perf/scopes.h"
 #include "training/callback.h"
 #include "training/profiler.h"
 
@@ -41,9 +41,9 @@ void call_hook(const std::vector<std::shared_ptr<Callback>>& callbacks,
           fmt::format("callbacks.{} failed in {}: {}", callback->name, name, what));
     };
     try {
-      at::RecordFunction scope(at::RecordScope::USER_SCOPE);  // for profilers
-      if (scope.isActive() && callback->name != kProfilerName)
-        scope.before(fmt::format("callbacks.{}.{}", callback->name, name));
+      std::optional<perf::Scope> scope;
+      if (callback->name != kProfilerName)
+        scope.emplace([&] { return fmt::format("callbacks.{}.{}", callback->name, name); });
       (callback.get()->*hook)(context);
     } catch (const Error&) {
       throw;

@@ -3,11 +3,11 @@
 #include <optional>
 
 #include <ATen/ATen.h>
-#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 
 #include "data/device_feed.h"
 #include "nn/model.h"
+#include "perf/scopes.h"
 #include "training/processes/processes.h"
 #include "training/swapped_in.h"
 #include "training/trainer/step.h"
@@ -37,7 +37,7 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
                             const std::string& stage,
                             Weights weights,
                             const Hooks& hooks) {
-  RECORD_USER_SCOPE("validation");
+  const perf::Scope scope("validation");
   seed_step(state_, processes_.place().rank, device_);  // what a task draws, also when made again
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();

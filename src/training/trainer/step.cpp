@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/strings.h"
+#include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -77,7 +77,7 @@ void backward(const at::Tensor& loss,
               bool detects_anomaly,
               int64_t step,
               const std::vector<std::string>& ids) {
-  RECORD_USER_SCOPE("backward");
+  const perf::Scope scope("backward");
   // Of the backward pass alone: in the forward pass torch would only take stacks of its own code.
   const bool checks = detects_anomaly && std::isfinite(loss.item<double>());
   if (!checks) return loss.backward();
@@ -102,7 +102,7 @@ PendingStep update(Optimizer& optimizer,
                    const Rates& rates,
                    const at::Tensor& loss,
                    bool reads_at_once) {
-  RECORD_USER_SCOPE("optimizer");
+  const perf::Scope scope("optimizer");
   const at::NoGradGuard no_grad;
   if (reads_at_once) return update_by_host(optimizer, scaler, options, rates, loss);
   PendingStep step;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -13,6 +12,7 @@
 #include "config/checked.h"
 #include "nn/model.h"
 #include "nn/weights.h"
+#include "perf/scopes.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 #include "training/trainer/call_hook.h"
@@ -171,7 +171,7 @@ at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchG
   if (averages) average_->before_forward();
   at::Tensor loss;
   {
-    RECORD_USER_SCOPE("forward");
+    const perf::Scope scope("forward");
     const Autocast autocast(precision_, device_.type());
     loss = task_.training_step(batch);
   }

@@ -1,0 +1,56 @@
+#pragma once
+// Times of named pieces of work, in all threads. Off they cost a read of a flag, on some 100 ns.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace cytra::timers {
+
+struct Entry;
+inline std::atomic<bool> on{false};
+
+/// Scopes that begin from here on are timed, or not. What was measured stays.
+void enable(bool is_on = true);
+inline bool are_on() {
+  return on.load(std::memory_order_relaxed);
+}
+
+/// A time that was measured elsewhere; ignored while they are off.
+void add(const char* name, std::chrono::nanoseconds time);
+
+/// Of all times of a name. Quantiles are exact to 2.2 %: the times lie in bins.
+struct Statistics {
+  int64_t count = 0;
+  double total_s = 0, mean_s = 0, p50_s = 0, p95_s = 0, max_s = 0;
+};
+std::map<std::string, Statistics> statistics();
+/// Those that took at least a thousandth of the longest: of the hooks of callbacks, most do nothing.
+std::map<std::string, Statistics> main_statistics();
+/// These as a table, the longest total first; "" when nothing was timed.
+std::string table();
+inline constexpr const char* kTextName = "times";  // loggers get the table under it
+/// Forgets what was measured.
+void clear();
+
+/// Times its own life. One within another, or of the same name, counts by itself.
+class Scope {
+ public:
+  explicit Scope(const char* name) {
+    if (are_on()) begin(name);
+  }
+  ~Scope() {
+    if (entry_ != nullptr) end();
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  void begin(const char* name);
+  void end();
+  Entry* entry_ = nullptr;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace cytra::timers
