@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "base/strings.h"
+#include "base/timers.h"
 #include "io/palette.h"
 #include "tests/support/at_least.h"
 #include "tests/support/message_of.h"
@@ -132,6 +133,33 @@ TEST(DeviceStatsMonitor, TellsWhatTheProcessTakes) {
   EXPECT_GT(memory.at(1), 10);
   EXPECT_LT(memory.at(1), 1e6);
   EXPECT_GE(tiny.log->values("device/cpu_percent").at(10), 0);
+  for (const auto& [step, ipc] : tiny.log->values("device/ipc")) EXPECT_GT(ipc, 0) << step;
+  EXPECT_TRUE(tiny.log->values("device/gpu_percent").empty()) << "a CPU's training";
+}
+
+TEST(TimerLogger, LogsTheTimesOfScopes) {
+  const config::Node nothing = config::Node::make_map();
+  make<training::Logger>("{_target_: TimerLogger}")->open({"", nothing});
+  Tiny tiny(kEachStep);
+  tiny.fit();
+  const auto all = timers::statistics();
+  timers::enable(false);
+  timers::clear();
+  for (const char* name : {"forward", "backward", "optimizer", "callbacks.recorder.on_step_end"}) {
+    ASSERT_EQ(all.count(name), 1U) << name;
+    EXPECT_EQ(all.at(name).count, 10) << name;
+  }
+  EXPECT_EQ(all.at("data.load").count, 26) << "10 images and 3 to validate, twice each";
+  const auto counts = tiny.log->values("timer/forward/count"),
+             means = tiny.log->values("timer/forward/mean_s"),
+             p95s = tiny.log->values("timer/forward/p95_s");
+  EXPECT_EQ(counts.at(10), 10);
+  EXPECT_GT(means.at(10), 0);
+  EXPECT_GT(p95s.at(10), 0);
+  EXPECT_EQ(tiny.state().metrics.count("timer/forward/count"), 0U) << "no part of a checkpoint";
+  Tiny off(kEachStep);
+  off.fit();
+  EXPECT_TRUE(off.log->values("timer/forward/count").empty());
 }
 
 TEST(GradientLogging, LogsNormsBeforeClippingAndScaling) {

@@ -1,19 +1,24 @@
 // DeviceStatsMonitor: what the training takes of the machine. Follows
 // lightning.pytorch.callbacks.DeviceStatsMonitor, with names of its own.
-#include <chrono>
-#include <ctime>
-
 #include <ATen/ATen.h>
 
 #include "base/memory.h"
 #include "config/registry.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "perf/device_usage.h"
 #include "training/callback.h"
 
 namespace cytra::training {
 namespace {
-using Clock = std::chrono::steady_clock;
+
+constexpr double kMegabyte = 1e6;
+
+/// Where it is known.
+template <class T>
+void add_known(Metrics& metrics, const char* name, const std::optional<T>& value, double unit = 1) {
+  if (value) metrics[name] = static_cast<double>(*value) / unit;
+}
 
 class DeviceStatsMonitor final : public Callback {
  public:
@@ -28,23 +33,25 @@ class DeviceStatsMonitor final : public Callback {
 
   void on_fit_start(Context& context) override {
     device_ = context.task.model().parameters().front().device();
-    begin_ = Clock::now();
-    cpu_begin_ = std::clock();
+    meter_.emplace(device_);
   }
   void on_step_end(Context& context) override {
     if (!context.is_logged_step()) return;
-    constexpr double kMegabyte = 1e6;
     Metrics metrics;
+    const perf::DeviceUsage usage = meter_->read();
     if (options_.cpu_stats.value_or(true)) {
-      const std::chrono::duration<double> wall = Clock::now() - begin_;
-      const double busy = static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
-      if (wall.count() > 0) metrics["device/cpu_percent"] = 100 * busy / wall.count();
-      metrics["device/rss_mb"] = static_cast<double>(perf::used_memory(c10::kCPU)) / kMegabyte;
+      metrics["device/cpu_percent"] = 100 * usage.cores_busy;
+      metrics["device/rss_mb"] = static_cast<double>(usage.resident_bytes) / kMegabyte;
+      add_known(metrics, "device/ipc", usage.ipc);
       // The resident memory stays at its peak: what is in use shows whether something grows.
       if (const auto heap = heap_statistics())
         metrics["device/heap_mb"] = static_cast<double>(heap->allocated) / kMegabyte;
-      begin_ = Clock::now();
-      cpu_begin_ = std::clock();
+    }
+    if (usage.gpu) {
+      add_known(metrics, "device/gpu_percent", usage.gpu->percent);
+      add_known(metrics, "device/gpu_used_mb", usage.gpu->used_bytes, kMegabyte);
+      add_known(metrics, "device/gpu_power_w", usage.gpu->power_w);
+      add_known(metrics, "device/gpu_temperature_c", usage.gpu->temperature_c);
     }
     if (device_.is_cuda()) {
       metrics["device/gpu_allocated_mb"] =
@@ -57,8 +64,7 @@ class DeviceStatsMonitor final : public Callback {
  private:
   Options options_;
   c10::Device device_ = c10::kCPU;
-  Clock::time_point begin_;
-  std::clock_t cpu_begin_ = 0;  // CPU time of all threads
+  std::optional<perf::UsageMeter> meter_;
 };
 CYTRA_REGISTER(Callback, DeviceStatsMonitor, "DeviceStatsMonitor");
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/timers.h"
 #include "perf/device.h"
 #include "training/callback.h"
 #include "training/trainer/step.h"
@@ -39,13 +40,23 @@ void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clippe
     metrics["data_time"] = times.data_s();
     metrics["step_time"] = times.step_s();
   }
+  if (timers::are_on()) {
+    for (const auto& [name, times] : timers::main_statistics()) {
+      const std::string key = "timer/" + name;
+      metrics[key + "/count"] = static_cast<double>(times.count);
+      metrics[key + "/mean_s"] = times.mean_s;
+      metrics[key + "/p50_s"] = times.p50_s;
+      metrics[key + "/p95_s"] = times.p95_s;
+    }
+  }
   send(metrics);
   note_ = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state_.epoch, outcome.loss, lr);
   for (const auto& [name, value] : state_.metrics) {
     if (name.rfind("val/", 0) == 0) note_ += fmt::format(" {} {:.4f}", name, value);
   }
   note_ += fmt::format(" data {:.0f}%", 100 * times.data_share());
-  if (device_.is_cuda()) note_ += " GPU " + format_bytes(perf::peak_memory(device_));
+  if (usage_) note_ += " " + usage_->read().text();
+  if (device_.is_cuda()) note_ += " peak " + format_bytes(perf::peak_memory(device_));
 }
 
 void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {
@@ -59,6 +70,7 @@ void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {
 
 void TrainingLog::begin_progress(int64_t total_steps) {
   progress_ = std::make_unique<Progress>("training", total_steps, state_.step);
+  usage_.emplace(device_);
 }
 
 void TrainingLog::show_step() {
@@ -71,6 +83,7 @@ void TrainingLog::show_validation(int64_t done, int64_t batches) {
 
 void TrainingLog::end_progress() {
   if (progress_) progress_->finish();
+  usage_.reset();
 }
 
 }  // namespace cytra::training

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "base/progress.h"
 #include "data/timing.h"
+#include "perf/device_usage.h"
 #include "training/logger.h"
 
 namespace cytra::training {
@@ -49,6 +51,7 @@ class TrainingLog {
   TrainState& state_;
   c10::Device device_;
   std::unique_ptr<Progress> progress_;  // null: not shown
+  std::optional<perf::UsageMeter> usage_;  // while it is shown
   std::string note_;                    // what the line of progress says after its numbers
   data::Timing timing_, logged_;        // of all batches; as of the last log_step()
 };

@@ -25,6 +25,14 @@ int cuDriverGetVersion(int* version) {
   *version = answers.version;
   return 0;
 }
+int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return 0;
+}
+int cuDeviceGetPCIBusId(char* text, int size, int device) {
+  std::snprintf(text, static_cast<unsigned>(size), "00000000:%02x:00.0", static_cast<unsigned>(device));
+  return 0;
+}
 int cuGetErrorString(int, const char** text) {
   *text = "a stubborn driver";
   return 0;
