@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/svg.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
@@ -138,14 +139,118 @@ TEST_F(Profiler, MemoryBelongsToItsPhase) {
   EXPECT_NE(table().find("forward"), std::string::npos);
 }
 
-TEST(MakeProfiler, TakesLightningsWordsAndComponents) {
-  EXPECT_EQ(make_profiler(config::Node(), "folder"), nullptr);
+TEST_F(Profiler, MemoryThatAPhaseLeavesIsItsDelta) {
+  constexpr int64_t kBytes = 4 << 20, kSmall = 64 << 10;
+  Tiny tiny("max_epochs: 1", listed("_target_: MemoryProfiler, steps: 2"));
+  at::Tensor kept;
+  tiny.task->factor = [&](int64_t batch) {
+    if (batch == 1) kept = at::empty({kBytes}, at::kByte);
+    return 1.0;
+  };
+  tiny.fit(10, 2, 3);
+  const json memory = json::parse(read_file(dir / "memory.json"));
+  const auto of = [&](const json& where, const char* column, const char* phase) {
+    return where.at(column).at(phase).get<int64_t>();
+  };
+  const int64_t begin = memory["at_begin_bytes"];
+  const json &first = memory["steps"][0], &second = memory["steps"][1];
+  EXPECT_NEAR(of(first, "delta_bytes", "forward"), kBytes, kSmall);
+  EXPECT_NEAR(of(second, "delta_bytes", "forward"), 0, kSmall);
+  EXPECT_GT(of(second, "delta_bytes", "forward"), 0) << "what the backward pass needs";
+  EXPECT_LT(of(second, "delta_bytes", "backward"), 0);
+  EXPECT_NEAR(of(memory, "delta_bytes", "forward"), kBytes, kSmall) << "of all calls";
+  EXPECT_NEAR(of(second, "allocated_bytes", "optimizer"), begin + kBytes, kSmall);
+  EXPECT_GT(of(second, "reserved_bytes", "forward"), kBytes) << "the resident memory";
+  for (const char* column : {"Peak CPU memory", "Allocated", "Delta a call", "Resident"})
+    EXPECT_NE(table().find(column), std::string::npos) << column;
+}
+
+const char* const kGuard = "{guard: {_target_: TransferProfiler, forbid: ";
+
+/// Reads a value in each forward pass.
+double read_one(int64_t /*batch*/) {
+  return at::ones({}).item<double>();
+}
+
+TEST_F(Profiler, TransfersAreCountedAndPlaced) {
+  Tiny tiny("max_epochs: 2, precision: bf16-mixed", listed("_target_: TransferProfiler"));
+  tiny.task->factor = read_one;
+  tiny.fit(10, 2, 3);
+  EXPECT_NE(table().find("mean of 10"), std::string::npos) << table();
+  const auto lines = split(table(), '\n');
+  const auto line = [&](const std::string& place) {
+    for (const std::string& one : lines) {
+      if (starts_with(one, place)) return one;
+    }
+    ADD_FAILURE() << "no '" << place << "' in\n" << table();
+    return std::string();
+  };
+  EXPECT_NE(line("forward: aten::item").find("host read    yes      1    4 B           1"),
+            std::string::npos)
+      << table();
+  EXPECT_NE(line("forward: aten::conv2d of layer conv").find("cast"), std::string::npos) << table();
+  EXPECT_NE(line("validation: aten::item").find("0.6"), std::string::npos) << "2 times 3 in 10";
+}
+
+TEST(ForbidTransfers, ARunEndsWhereTheHostWaits) {
+  Tiny sound("max_epochs: 2", std::string(kGuard) + "error}}");
+  EXPECT_NO_THROW(sound.fit());
+  Tiny tiny("max_epochs: 2", std::string(kGuard) + "error}}");
+  tiny.task->factor = read_one;
+  const std::string message = message_of<ConfigError>([&] { tiny.fit(); });
+  EXPECT_NE(message.find("step 2 makes the host wait for the device (host read in forward): "
+                         "aten::item"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(tiny.state().step, 2);
+}
+
+TEST(ForbidTransfers, WhatHappensOnceIsNoMatter) {
+  Tiny tiny("max_epochs: 2", std::string(kGuard) + "error}}");
+  tiny.task->factor = [](int64_t batch) { return batch == 1 ? read_one(1) : 1.0; };
+  EXPECT_NO_THROW(tiny.fit());
+}
+
+TEST(ForbidTransfers, WarnsOncePerPlace) {
+  Tiny tiny("max_epochs: 2", std::string(kGuard) + "warn}}");
+  tiny.task->factor = read_one;
+  testing::internal::CaptureStderr();
+  tiny.fit();
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::size_t first = log.find("makes the host wait");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("makes the host wait", first + 1), std::string::npos) << log;
+}
+
+TEST(ForbidTransfers, HooksOfAStepCount) {
+  Tiny tiny("max_epochs: 2", std::string(kGuard) + "error}}");
+  tiny.recorder->each_step = [](Context&) { read_one(1); };
+  const std::string message = message_of<ConfigError>([&] { tiny.fit(); });
+  EXPECT_NE(message.find("(host read in callbacks.recorder.on_step_end)"), std::string::npos)
+      << message;
+  Tiny rare("max_epochs: 2", std::string(kGuard) + "error}}");
+  rare.recorder->each_validation_batch = [](Context&) { read_one(1); };
+  EXPECT_NO_THROW(rare.fit()) << "not in a step";
+}
+
+TEST(MakeProfilers, OneComponentWatchesTransfers) {
+  const auto count = [](const config::Node& profiler, const char* forbid) {
+    return make_profilers(profiler, "folder", forbid).size();
+  };
+  EXPECT_EQ(count(config::Node::make_string("transfers"), "warn"), 1U);
+  EXPECT_EQ(count(config::Node::make_string("simple"), "warn"), 2U);
+  EXPECT_EQ(count(config::Node(), "warn"), 1U);
+  EXPECT_EQ(count(config::Node(), ""), 0U);
+}
+
+TEST(MakeProfilers, TakesLightningsWordsAndComponents) {
   for (const char* given :
        {"simple",
         "advanced",
         "pytorch",
+        "transfers",
         "{_target_: lightning.pytorch.profilers.PyTorchProfiler, row_limit: 5}"})
-    EXPECT_NE(make_profiler(config::parse_yaml(given, "test"), "folder"), nullptr) << given;
+    EXPECT_EQ(make_profilers(config::parse_yaml(given, "test"), "folder").size(), 1U) << given;
   EXPECT_THROW(test::trainer_options("{profiler: xla}"), ConfigError);
   EXPECT_THROW(test::trainer_options("{profiler: 3}"), ConfigError);
   EXPECT_THROW(

@@ -1,7 +1,8 @@
-// MemoryProfiler: the peak of allocated memory in each phase of training, and its course over the
-// first steps.
+// MemoryProfiler: what each phase of training allocates, leaves allocated and takes of the device,
+// and the course of the memory over the first steps.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 #include <unordered_map>
 
@@ -16,6 +17,7 @@
 #include "base/table.h"
 #include "config/registry.h"
 #include "nn/model.h"
+#include "perf/device.h"
 #include "perf/scopes.h"
 #include "training/callback.h"
 #include "training/callbacks/memory_chart.h"
@@ -24,7 +26,16 @@
 namespace cytra::training {
 namespace {
 using Clock = std::chrono::steady_clock;
-using Peaks = std::map<std::string, int64_t>;  // bytes by phase
+
+/// Bytes of a phase, over its calls.
+struct PhaseMemory {
+  int64_t calls = 0;
+  int64_t peak = 0;       // the most that was allocated
+  int64_t allocated = 0;  // at the end of the newest call
+  int64_t delta = 0;      // what the calls have left allocated, all together
+  int64_t reserved = 0;   // the most at an end: of torch's GPU allocator; a CPU's resident memory
+};
+using Phases = std::map<std::string, PhaseMemory>;
 
 /// Bytes allocated on the CPU and on the GPU. The CPU's are those of this thread and its backward
 /// passes; the GPU's are all of torch's.
@@ -52,12 +63,13 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   void reportMemoryUsage(void* address,
                          int64_t bytes,
                          std::size_t allocated,
-                         std::size_t /*reserved*/,
+                         std::size_t reserved,
                          c10::Device device) override {
     if (device.is_cuda() != is_cuda_ || !(device.is_cuda() || device.is_cpu())) return;
     const std::lock_guard lock(mutex_);
     if (is_cuda_) {
       now_ = static_cast<int64_t>(allocated);
+      reserved_ = static_cast<int64_t>(reserved);
     } else {
       // A block that another thread gave back is not reported: its address comes again.
       if (const auto block = blocks_.find(address); block != blocks_.end()) {
@@ -76,35 +88,45 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   void end_step(int64_t step, bool is_last) {
     const std::lock_guard lock(mutex_);
     if (!is_watching_) return;
-    steps_.emplace_back(step, std::exchange(step_peaks_, {}));
+    steps_.emplace_back(step, std::exchange(of_step_, {}));
     is_watching_ = !is_last;
   }
-  const Peaks& peaks() const { return peaks_; }
+  const Phases& phases() const { return phases_; }
   int64_t at_begin() const { return at_begin_; }
   const MemoryCourse& course() const { return course_; }
-  const std::vector<std::pair<int64_t, Peaks>>& steps() const { return steps_; }
+  const std::vector<std::pair<int64_t, Phases>>& steps() const { return steps_; }
 
   void start() {
-    at_begin_ = now_;
+    at_begin_ = entered_at_ = now_;
     begin_ = Clock::now();
-    enter("other");
+    note();
   }
   void stop() { enter("other"); }
 
  private:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
   void enter(const std::string& phase) {
+    if (!is_cuda_) reserved_ = perf::used_memory(c10::kCPU);
+    const auto leave = [this](PhaseMemory& memory) {
+      memory.calls += 1;
+      memory.allocated = now_;
+      memory.delta += now_ - entered_at_;
+      memory.reserved = std::max(memory.reserved, reserved_);
+    };
+    leave(phases_[phase_]);
+    if (is_watching_) leave(of_step_[phase_]);
     if (is_watching_ && phase_ != "other")
       course_.phases.push_back({phase_, entered_s_, seconds()});
     phase_ = phase;
     entered_s_ = seconds();
+    entered_at_ = now_;
     note();
   }
   void note() {
-    int64_t& peak = peaks_[phase_];
+    int64_t& peak = phases_[phase_].peak;
     peak = std::max(peak, now_);
     if (!is_watching_) return;
-    int64_t& step_peak = step_peaks_[phase_];
+    int64_t& step_peak = of_step_[phase_].peak;
     step_peak = std::max(step_peak, now_);
     course_.points.emplace_back(seconds(), now_);
   }
@@ -113,19 +135,30 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   MemoryCourse course_;
   bool is_cuda_, is_watching_ = true;
   int depth_ = 0;
-  int64_t now_ = 0, at_begin_ = 0;
+  int64_t now_ = 0, reserved_ = 0, at_begin_ = 0, entered_at_ = 0;
   std::unordered_map<const void*, int64_t> blocks_;
   std::string phase_ = "other";
   double entered_s_ = 0;
-  Peaks peaks_, step_peaks_;
-  std::vector<std::pair<int64_t, Peaks>> steps_;
+  Phases phases_, of_step_;
+  std::vector<std::pair<int64_t, Phases>> steps_;
   Clock::time_point begin_ = Clock::now();
 };
 
-std::string to_json(const Peaks& peaks) {
+/// "peak_bytes":{"forward":1024,...},"allocated_bytes":...
+std::string to_json(const Phases& phases) {
+  const std::pair<const char*, int64_t PhaseMemory::*> columns[] = {
+      {"peak_bytes", &PhaseMemory::peak},
+      {"allocated_bytes", &PhaseMemory::allocated},
+      {"delta_bytes", &PhaseMemory::delta},
+      {"reserved_bytes", &PhaseMemory::reserved}};
   std::vector<std::string> parts;
-  for (const auto& [phase, bytes] : peaks) parts.push_back(fmt::format("\"{}\":{}", phase, bytes));
-  return "{" + join(parts, ",") + "}";
+  for (const auto& [name, column] : columns) {
+    std::vector<std::string> values;
+    for (const auto& [phase, memory] : phases)
+      values.push_back(fmt::format("\"{}\":{}", phase, memory.*column));
+    parts.push_back(fmt::format("\"{}\":{{{}}}", name, join(values, ",")));
+  }
+  return join(parts, ",");
 }
 
 class MemoryProfiler final : public Callback {
@@ -171,15 +204,28 @@ class MemoryProfiler final : public Callback {
     quiet_.reset();
     meter_->stop();
     const std::string& device = meter_->course().device;
-    std::vector<std::pair<std::string, int64_t>> peaks(meter_->peaks().begin(),
-                                                       meter_->peaks().end());
-    std::sort(peaks.begin(), peaks.end(), [](const auto& a, const auto& b) {
-      return a.second > b.second;
+    std::vector<std::pair<std::string, PhaseMemory>> phases(meter_->phases().begin(),
+                                                            meter_->phases().end());
+    std::sort(phases.begin(), phases.end(), [](const auto& a, const auto& b) {
+      return a.second.peak > b.second.peak;
     });
-    const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
-    std::vector<std::vector<std::string>> lines{{"Phase", "Peak " + device + " memory"}};
-    for (const auto& [phase, peak] : peaks) lines.push_back({phase, bytes(peak)});
-    lines.push_back({"(weights and optimizer)", bytes(meter_->at_begin())});
+    const auto bytes = [](int64_t count) {
+      return (count < 0 ? "-" : "") + format_bytes(std::abs(static_cast<double>(count)));
+    };
+    std::vector<std::vector<std::string>> lines{{"Phase",
+                                                 "Peak " + device + " memory",
+                                                 "Allocated",
+                                                 "Delta a call",
+                                                 device == "CPU" ? "Resident" : "Reserved"}};
+    for (const auto& [phase, memory] : phases) {
+      lines.push_back({phase,
+                       bytes(memory.peak),
+                       bytes(memory.allocated),
+                       bytes(memory.delta / std::max<int64_t>(memory.calls, 1)),
+                       bytes(memory.reserved)});
+    }
+    const std::string begin = bytes(meter_->at_begin());
+    lines.push_back({"(weights and optimizer)", begin, begin, "", ""});
     const std::string table = format_table(lines);
     write_file(options_.dirpath + "/table.txt", table);
     write_file(options_.dirpath + "/memory.svg", memory_svg(meter_->course()));
@@ -195,14 +241,14 @@ class MemoryProfiler final : public Callback {
     for (const MemoryCourse::Phase& phase : course.phases)
       phases.push_back(
           fmt::format("[\"{}\",{:.6f},{:.6f}]", phase.name, phase.begin_s, phase.end_s));
-    for (const auto& [step, peaks] : meter_->steps())
-      steps.push_back(fmt::format("{{\"step\":{},\"peak_bytes\":{}}}", step, to_json(peaks)));
+    for (const auto& [step, phases] : meter_->steps())
+      steps.push_back(fmt::format("{{\"step\":{},{}}}", step, to_json(phases)));
     return fmt::format(
-        "{{\"device\":\"{}\",\"at_begin_bytes\":{},\n\"peak_bytes\":{},\n\"steps\":[{}],\n"
+        "{{\"device\":\"{}\",\"at_begin_bytes\":{},\n{},\n\"steps\":[{}],\n"
         "\"phases_s\":[{}],\n\"timeline_s_bytes\":[{}]}}\n",
         course.device,
         meter_->at_begin(),
-        to_json(meter_->peaks()),
+        to_json(meter_->phases()),
         join(steps, ","),
         join(phases, ","),
         join(points, ","));
