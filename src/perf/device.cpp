@@ -92,6 +92,8 @@ void prepare(const PerformanceOptions& options, const std::string& deterministic
   if (options.max_split_size_mb > 0)
     settings.push_back(fmt::format("max_split_size_mb:{}", options.max_split_size_mb));
   if (options.expandable_segments) settings.emplace_back("expandable_segments:True");
+  if (options.memory_fraction < 1)
+    settings.push_back(fmt::format("per_process_memory_fraction:{}", options.memory_fraction));
   // Both are names that torch knows; the first wins there.
   const bool is_set = std::getenv("PYTORCH_ALLOC_CONF") != nullptr ||
                       std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr;
@@ -119,6 +121,7 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (options.enable_cudnn_benchmark) idle.emplace_back("enable_cudnn_benchmark");
   if (options.max_split_size_mb > 0) idle.emplace_back("max_split_size_mb");
   if (options.expandable_segments) idle.emplace_back("expandable_segments");
+  if (options.memory_fraction < 1) idle.emplace_back("memory_fraction");
   if (!idle.empty()) log::info("performance: no effect on a CPU: {}", join(idle, ", "));
 }
 

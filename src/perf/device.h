@@ -29,6 +29,7 @@ struct DeviceOptions {
 struct PerformanceOptions {
   int64_t num_threads = 0, max_split_size_mb = 0;
   bool enable_tf32 = false, enable_cudnn_benchmark = false, expandable_segments = false;
+  double memory_fraction = 1;
   std::string matmul_precision = "highest";
   template <class V>
   void visit(V& v) {
@@ -51,6 +52,11 @@ struct PerformanceOptions {
     v("expandable_segments",
       expandable_segments,
       "let torch's GPU allocator grow its segments: less fragmentation");
+    v("memory_fraction",
+      memory_fraction,
+      "share of a GPU's memory that torch's allocator may take; beyond it memory runs out",
+      0.01,
+      1);
   }
 };
 /// What must be set before a device is chosen: the allocator's settings, and what `deterministic`

@@ -169,6 +169,11 @@ TEST(Performance, TheUsersAllocatorSettingsWin) {
   prepare(options);
   EXPECT_STREQ(getenv("PYTORCH_ALLOC_CONF"), "expandable_segments:True");
   unsetenv("PYTORCH_ALLOC_CONF");
+  options.memory_fraction = 0.5;
+  prepare(options);
+  EXPECT_STREQ(getenv("PYTORCH_ALLOC_CONF"),
+               "expandable_segments:True,per_process_memory_fraction:0.5");
+  unsetenv("PYTORCH_ALLOC_CONF");
 }
 
 }  // namespace
