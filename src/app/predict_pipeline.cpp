@@ -161,7 +161,6 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
     std::vector<data::Sample> frames;
     if (!attempt(inputs[i].id, Part::reading, [&] {
-          const perf::Scope scope("read");
           frames = frames_of(inputs[i], key, predictor_.transforms());
         }))
       continue;

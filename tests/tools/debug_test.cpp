@@ -121,5 +121,33 @@ TEST_F(Debug, AnUnknownProfilerIsAMistake) {
   EXPECT_FALSE(fs::exists(at("wrong")));
 }
 
+TEST_F(Debug, TransfersAreForbiddenInAStepThatHasNone) {
+  train("transfers",
+        "trainer.profiler=transfers performance.forbid_transfers=error trainer.max_steps=3");
+  const std::string table = read_file(at("transfers/profiler/table.txt"));
+  EXPECT_NE(table.find("Phase: operation"), std::string::npos) << table;
+  EXPECT_NE(table.find("optimizer: aten::item"), std::string::npos) << table;
+  EXPECT_EQ(table.find("forward: aten::item"), std::string::npos) << table;
+  const Outcome wrong = test::shell("\"$BIN/train\" performance.forbid_transfers=eror data.path=x");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("expected null, warn or error, found 'eror'"), std::string::npos)
+      << wrong.err;
+}
+
+TEST_F(Debug, TimersAreInTheLogsAndAtTheEnd) {
+  const Outcome outcome = train("timers", "'logger=[csv,html,timer]' trainer.max_steps=3");
+  EXPECT_NE(outcome.err.find("times of scopes"), std::string::npos) << outcome.err;
+  EXPECT_NE(read_file(at("timers/csv/version_0/metrics.csv")).find("timer/forward/p95_s"),
+            std::string::npos);
+  EXPECT_NE(read_file(at("timers/report.html")).find("p95 (ms)"), std::string::npos);
+  const Outcome predicted = test::shell("\"$BIN/predict\" predict.timer=true 'checkpoint.ckpt_path=" +
+                                        at("timers/checkpoints/last.ckpt") + "' 'data.path=" +
+                                        at("samples/images") + "' 'paths.output_dir=" +
+                                        at("masks") + "'");
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  for (const char* stage : {"\nread ", "\npredict ", "\nwrite "})
+    EXPECT_NE(predicted.err.find(stage), std::string::npos) << predicted.err;
+}
+
 }  // namespace
 }  // namespace cytra
