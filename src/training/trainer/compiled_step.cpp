@@ -126,6 +126,8 @@ at::Tensor CompiledStep::gradients(const data::Batch& batch,
   const std::vector<at::Tensor> outputs = run(shape.gradients, work, buffers_, seed);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = outputs[i + 1];
+  if (shape.gradients.checks == kChecks && !std::exchange(shape.is_told, true))
+    log::info("model.compile_model: steps of {} are recorded", shapes_text(batch));
   forget_if_given_up();
   return outputs.front();
 }

@@ -46,6 +46,7 @@ class CompiledStep {
   struct Shape {
     data::Batch batch;  // whose memory is recorded
     Part gradients, update;
+    bool is_told = false;  // that its steps are recorded
   };
   std::vector<at::Tensor> run(Part& part,
                               const StepRecorder::Work& work,

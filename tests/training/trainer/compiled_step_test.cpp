@@ -70,6 +70,8 @@ TEST_F(CompiledStep, RecordedStepsTrainAsThoseThatAreNot) {
     // of 18 and 6 steps, 3 each are rehearsed
     EXPECT_EQ(Tape::plays, 2 * (15 + 3));
     EXPECT_EQ(said().find("not recorded"), std::string::npos) << said();
+    for (const char* shape : {"x 2x1x4x4", "x 1x1x4x4"})
+      EXPECT_NE(said().find(std::string("steps of ") + shape + " are recorded"), std::string::npos);
   }
 }
 
