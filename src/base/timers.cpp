@@ -16,7 +16,7 @@
 namespace cytra::timers {
 namespace {
 
-constexpr int kBinsPerOctave = 16;  // a bin's ends are 4.4 % apart
+constexpr int kBinsPerOctave = 16;          // a bin's ends are 4.4 % apart
 constexpr int kBins = 44 * kBinsPerOctave;  // up to 2^44 ns: 5 hours
 
 int bin_of(int64_t ns) {

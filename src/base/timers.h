@@ -26,7 +26,8 @@ struct Statistics {
   double total_s = 0, mean_s = 0, p50_s = 0, p95_s = 0, max_s = 0;
 };
 std::map<std::string, Statistics> statistics();
-/// Those that took at least a thousandth of the longest: of the hooks of callbacks, most do nothing.
+/// Those that took at least a thousandth of the longest: of the hooks of callbacks, most do
+/// nothing.
 std::map<std::string, Statistics> main_statistics();
 /// These as a table, the longest total first; "" when nothing was timed.
 std::string table();

@@ -30,8 +30,8 @@ class InstructionCounter {
         what.config = which == 0 ? PERF_COUNT_HW_INSTRUCTIONS : PERF_COUNT_HW_CPU_CYCLES;
         what.inherit = 1;
         what.exclude_kernel = what.exclude_hv = 1;  // allowed to everybody
-        const auto file = static_cast<int>(
-            ::syscall(SYS_perf_event_open, &what, id, /*cpu=*/-1, /*group=*/-1, PERF_FLAG_FD_CLOEXEC));
+        const auto file = static_cast<int>(::syscall(
+            SYS_perf_event_open, &what, id, /*cpu=*/-1, /*group=*/-1, PERF_FLAG_FD_CLOEXEC));
         if (file < 0) return;  // none is allowed, or there are no counters
         files_[which].push_back(file);
       }

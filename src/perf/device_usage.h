@@ -28,7 +28,8 @@ class InstructionCounter;
 /// Reads them, at some 100 us a time.
 class UsageMeter {
  public:
-  /// Of a process that computes there. Instructions count in the threads that there are, and theirs.
+  /// Of a process that computes there. Instructions count in the threads that there are, and
+  /// theirs.
   explicit UsageMeter(c10::Device device);
   ~UsageMeter();
   UsageMeter(const UsageMeter&) = delete;

@@ -37,14 +37,15 @@ std::optional<std::array<char, 32>> bus_of(int cuda_index) {
 struct NvmlDevice::Functions {
   SharedLibrary library{"libnvidia-ml.so.1", SharedLibrary::Symbols::local};
   int (*init)() = library.find<decltype(init)>("nvmlInit_v2");
-  int (*by_bus)(const char*, void**) =
-      library.find<decltype(by_bus)>("nvmlDeviceGetHandleByPciBusId_v2");
+  int (*by_bus)(const char*,
+                void**) = library.find<decltype(by_bus)>("nvmlDeviceGetHandleByPciBusId_v2");
   int (*utilization)(void*, Utilization*) =
       library.find<decltype(utilization)>("nvmlDeviceGetUtilizationRates");
   int (*memory)(void*, NvmlMemory*) = library.find<decltype(memory)>("nvmlDeviceGetMemoryInfo");
   int (*power)(void*, unsigned*) = library.find<decltype(power)>("nvmlDeviceGetPowerUsage");
-  int (*temperature)(void*, int, unsigned*) =
-      library.find<decltype(temperature)>("nvmlDeviceGetTemperature");
+  int (*temperature)(void*,
+                     int,
+                     unsigned*) = library.find<decltype(temperature)>("nvmlDeviceGetTemperature");
 };
 
 std::unique_ptr<NvmlDevice> NvmlDevice::find(int cuda_index) {

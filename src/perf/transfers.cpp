@@ -108,10 +108,10 @@ Code code_at(const void* address) {
   const std::string_view library = path.substr(path.rfind('/') + 1);
   Code code;
   code.is_torch = starts_with(library, "libtorch") || starts_with(library, "libc10");
-  code.place = fmt::format(
-      "{}+{:#x}",
-      library,
-      static_cast<const char*>(address) - static_cast<const char*>(info.dli_fbase));
+  code.place =
+      fmt::format("{}+{:#x}",
+                  library,
+                  static_cast<const char*>(address) - static_cast<const char*>(info.dli_fbase));
   if (info.dli_sname == nullptr) return code;
   for (const char* space : {"_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5torch"})
     code.is_inline = code.is_inline || starts_with(info.dli_sname, space);
@@ -223,12 +223,18 @@ void end_function(const at::RecordFunction& /*function*/, at::ObserverContext* c
 
 const char* name_of(Transfer kind) {
   switch (kind) {
-    case Transfer::to_host: return "to host";
-    case Transfer::to_device: return "to device";
-    case Transfer::host_read: return "host read";
-    case Transfer::cast: return "cast";
-    case Transfer::layout: return "layout";
-    case Transfer::copy: return "copy";
+    case Transfer::to_host:
+      return "to host";
+    case Transfer::to_device:
+      return "to device";
+    case Transfer::host_read:
+      return "host read";
+    case Transfer::cast:
+      return "cast";
+    case Transfer::layout:
+      return "layout";
+    case Transfer::copy:
+      return "copy";
   }
   return "";
 }

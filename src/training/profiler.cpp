@@ -19,8 +19,8 @@ Node component_of(const Node& given, const std::string& folder) {
     if (type != nullptr) node.set("_target_", Node::make_string(type));
   }
   if (!node.has("_target_"))
-    config::throw_bad_value(
-        given, "simple, advanced, pytorch, transfers, null or a component (_target_)");
+    config::throw_bad_value(given,
+                            "simple, advanced, pytorch, transfers, null or a component (_target_)");
   if (node.get<std::string>("dirpath", "").empty()) node.set("dirpath", Node::make_string(folder));
   return node;
 }
@@ -34,8 +34,9 @@ std::vector<std::shared_ptr<Callback>> make_profilers(const Node& given,
   if (!given.is_null()) profiler = component_of(given, folder);
   if (!forbid_transfers.empty()) {
     // One component watches: trainer.profiler's, where that is one of transfers.
-    const bool is_watched = !profiler.is_null() && config::own_name(profiler.get<std::string>(
-                                                       "_target_")) == "TransferProfiler";
+    const bool is_watched =
+        !profiler.is_null() &&
+        config::own_name(profiler.get<std::string>("_target_")) == "TransferProfiler";
     if (!is_watched) {
       guard = Node::make_map();
       guard.set("_target_", Node::make_string("TransferProfiler"));

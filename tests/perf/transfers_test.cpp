@@ -61,15 +61,15 @@ TEST(TransferWatch, TellsOfSizesThatDependOnValues) {
   const at::Tensor image = at::arange(6), mask = image.gt(2);
   EXPECT_EQ(only(found_in([&] { image.index({mask}); }), Transfer::host_read).first.operation,
             "aten::index");
-  EXPECT_EQ(only(found_in([&] { image.masked_select(mask); }), Transfer::host_read).second.calls, 1);
+  EXPECT_EQ(only(found_in([&] { image.masked_select(mask); }), Transfer::host_read).second.calls,
+            1);
   EXPECT_EQ(only(found_in([&] { image.nonzero(); }), Transfer::host_read).second.calls, 1);
 }
 
 TEST(TransferWatch, NumbersOfTheCodeAreNotRead) {
   const at::Tensor image = at::rand({4, 4});
-  const Transfers found = found_in([&] {
-    (image * 2).add(3.5).clamp_min(0).masked_fill(image.gt(0.5), 1.0).pow(2).sum();
-  });
+  const Transfers found = found_in(
+      [&] { (image * 2).add(3.5).clamp_min(0).masked_fill(image.gt(0.5), 1.0).pow(2).sum(); });
   for (const auto& [place, count] : found) EXPECT_FALSE(place.waits) << place.operation;
 }
 

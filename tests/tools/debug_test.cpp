@@ -140,10 +140,10 @@ TEST_F(Debug, TimersAreInTheLogsAndAtTheEnd) {
   EXPECT_NE(read_file(at("timers/csv/version_0/metrics.csv")).find("timer/forward/p95_s"),
             std::string::npos);
   EXPECT_NE(read_file(at("timers/report.html")).find("p95 (ms)"), std::string::npos);
-  const Outcome predicted = test::shell("\"$BIN/predict\" predict.timer=true 'checkpoint.ckpt_path=" +
-                                        at("timers/checkpoints/last.ckpt") + "' 'data.path=" +
-                                        at("samples/images") + "' 'paths.output_dir=" +
-                                        at("masks") + "'");
+  const Outcome predicted =
+      test::shell("\"$BIN/predict\" predict.timer=true 'checkpoint.ckpt_path=" +
+                  at("timers/checkpoints/last.ckpt") + "' 'data.path=" + at("samples/images") +
+                  "' 'paths.output_dir=" + at("masks") + "'");
   EXPECT_EQ(predicted.code, 0) << predicted.err;
   for (const char* stage : {"\nread ", "\npredict ", "\nwrite "})
     EXPECT_NE(predicted.err.find(stage), std::string::npos) << predicted.err;

@@ -1,5 +1,6 @@
-// TransferProfiler: what a step copies, and where the host waits for the device; on demand an error.
-// Source: torch.cuda.set_sync_debug_mode, whose modes these are; that sees no place, and a GPU alone.
+// TransferProfiler: what a step copies, and where the host waits for the device; on demand an
+// error. Source: torch.cuda.set_sync_debug_mode, whose modes these are; that sees no place, and a
+// GPU alone.
 #include <algorithm>
 #include <set>
 
@@ -121,7 +122,8 @@ class TransferProfiler final : public Callback {
     watch_.reset();
     layers_.reset();
     if (forbids() && steps_ < 2)
-      log::warn("{}: nothing was checked: the first step is left out, and there was no other", name);
+      log::warn("{}: nothing was checked: the first step is left out, and there was no other",
+                name);
     if (options_.dirpath.empty()) return;
     std::vector<FoundTransfer> rows(transfers.begin(), transfers.end());
     std::stable_sort(rows.begin(), rows.end(), [](const FoundTransfer& a, const FoundTransfer& b) {
@@ -140,8 +142,9 @@ class TransferProfiler final : public Callback {
                        std::to_string(count.first_step)});
     }
     const std::string path = options_.dirpath + "/table.txt";
-    write_file(path, fmt::format("Calls and bytes are those of a step, the mean of {}.\n", steps_) +
-                         format_table(lines));
+    write_file(path,
+               fmt::format("Calls and bytes are those of a step, the mean of {}.\n", steps_) +
+                   format_table(lines));
     constexpr std::size_t kMostLines = 20;
     if (lines.size() > kMostLines) lines.resize(kMostLines);
     log::info("transfers of a step, the mean of {} ({}):\n{}", steps_, path, format_table(lines));

@@ -50,10 +50,10 @@ class TrainingLog {
   const std::vector<std::shared_ptr<Logger>>& loggers_;
   TrainState& state_;
   c10::Device device_;
-  std::unique_ptr<Progress> progress_;  // null: not shown
+  std::unique_ptr<Progress> progress_;     // null: not shown
   std::optional<perf::UsageMeter> usage_;  // while it is shown
-  std::string note_;                    // what the line of progress says after its numbers
-  data::Timing timing_, logged_;        // of all batches; as of the last log_step()
+  std::string note_;                       // what the line of progress says after its numbers
+  data::Timing timing_, logged_;           // of all batches; as of the last log_step()
 };
 
 }  // namespace cytra::training

@@ -30,7 +30,8 @@ int cuDeviceGet(int* device, int index) {
   return 0;
 }
 int cuDeviceGetPCIBusId(char* text, int size, int device) {
-  std::snprintf(text, static_cast<unsigned>(size), "00000000:%02x:00.0", static_cast<unsigned>(device));
+  std::snprintf(
+      text, static_cast<unsigned>(size), "00000000:%02x:00.0", static_cast<unsigned>(device));
   return 0;
 }
 int cuGetErrorString(int, const char** text) {

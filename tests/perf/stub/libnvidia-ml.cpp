@@ -1,5 +1,5 @@
-// NVML as the tests want it: one GPU on the bus of the stub driver's second one. STUB_NVML=mig: parts
-// of a GPU tell no utilisation.
+// NVML as the tests want it: one GPU on the bus of the stub driver's second one. STUB_NVML=mig:
+// parts of a GPU tell no utilisation.
 #include <cstdlib>
 #include <cstring>
 
