@@ -207,7 +207,7 @@ int check_data(cli::Run run, const TrainConfig& config) {
   const Setup setup(config, choose_device(config));
   std::unique_ptr<Progress> progress;
   data::Survey survey = data::survey(*setup.data,
-                                     setup.data->loader().num_workers,
+                                     setup.data->loader().workers(),
                                      [&](data::Split split, int64_t done, int64_t all) {
                                        if (!progress)
                                          progress = std::make_unique<Progress>(

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/child_process.h"
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -203,7 +204,7 @@ std::string first_host(const std::string& nodes) {
 }
 
 int threads_of(const Place& place) {
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  const int64_t cores = available_processors();
   const int64_t share = std::max<int64_t>(1, cores / place.local_size);
   return static_cast<int>(number_or("SLURM_CPUS_PER_TASK", share, 1, kMost));
 }

@@ -40,7 +40,7 @@ struct Fingerprint {
 data::Survey survey_of(const data::DataModule& module) {
   std::unique_ptr<Progress> progress;
   return data::survey(
-      module, module.loader().num_workers, [&](data::Split split, int64_t done, int64_t all) {
+      module, module.loader().workers(), [&](data::Split split, int64_t done, int64_t all) {
         if (!progress)
           progress =
               std::make_unique<Progress>(fmt::format("reading {}", data::name_of(split)), all);

@@ -1,10 +1,10 @@
 #include "app/train_data.h"
 
 #include <map>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/control_groups.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "nn/weights.h"
@@ -43,6 +43,7 @@ data::LoaderOptions options_of(const Setup& setup,
                                const std::shared_ptr<data::CacheManager>& cache,
                                const std::string& checkpoint) {
   data::LoaderOptions options = setup.data->loader();
+  options.num_workers = options.workers(setup.place.local_size);
   if (options.batch_size > 0) return options;
   if (!checkpoint.empty())
     options.batch_size = nn::checkpoint_config(checkpoint).get<int64_t>("data.batch_size", 0);
@@ -89,6 +90,7 @@ data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
                                           : setup.task->validation_transform();
   if (last) spec.transforms.push_back(last);
   spec.seed = setup.seed;
+  spec.options.num_workers = spec.options.workers(setup.place.local_size);
   spec.pin = setup.device.is_cuda() && spec.options.pin_memory;
   spec.channels_last = setup.task->model().channels_last;
   spec.channels = setup.channels;
@@ -140,7 +142,7 @@ void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device
               cache.misses);
   }
   const std::string line = data::verdict(
-      timing, loaders.options, cache, std::thread::hardware_concurrency(), device.is_cuda());
+      timing, loaders.options, cache, available_processors(), device.is_cuda());
   if (!line.empty()) log::info("{}", line);
 }
 

@@ -1,15 +1,13 @@
 #include "base/memory.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/strings.h"
+#include "base/control_groups.h"
 
 // Of jemalloc, null in a process without it: a library of ours never asks for it to be loaded.
 extern "C" int mallctl(const char* name,
@@ -26,43 +24,13 @@ int64_t heap_number(const char* name) {
   return ::mallctl(name, &number, &size, nullptr, 0) == 0 ? static_cast<int64_t>(number) : 0;
 }
 
-/// The number after `name`, which begins a line of the file, or the file's first; none where there
-/// is no number ("max", "unlimited").
-std::optional<int64_t> number_of(const std::string& path, const std::string& name = "") {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!starts_with(line, name)) continue;
-    const char* text = line.c_str() + name.size();
-    char* end = nullptr;
-    const int64_t number = std::strtoll(text, &end, 10);  // the largest for what is beyond it
-    return end == text ? std::nullopt : std::optional(number);
-  }
-  return {};
-}
-
-/// Where this process stands below the mount of a controller: "/a/b", or "" at its top. v2 has no
-/// name there.
-std::string group_of(const std::string& root, const std::string& controller) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {  // "4:memory:/a/b", "0::/a/b"
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::vector<std::string> names = split(line.substr(first + 1, second - first - 1), ',');
-    if (std::find(names.begin(), names.end(), controller) == names.end()) continue;
-    const std::string path = line.substr(second + 1);
-    return path == "/" || path[0] != '/' ? "" : path;
-  }
-  return "";
-}
-
+/// Names of one meaning in v2 and v1.
 struct GroupFiles {
-  const char *folder, *controller, *limit, *used, *idle, *read_again;  // pages of files
+  const char *limit, *used, *idle, *read_again;  // pages of files
 };
 constexpr GroupFiles kVersions[] = {
-    {"/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file ", "active_file "},
-    {"/sys/fs/cgroup/memory",
-     "memory",
-     "memory.limit_in_bytes",
+    {"memory.max", "memory.current", "inactive_file ", "active_file "},
+    {"memory.limit_in_bytes",
      "memory.usage_in_bytes",
      "total_inactive_file ",
      "total_active_file "}};
@@ -75,26 +43,21 @@ AvailableMemory available_memory(const std::string& root) {
     if (bytes < least.bytes) least = {std::max<int64_t>(0, bytes), limit};
   };
   const std::string machine = root + "/proc/meminfo";
-  if (const auto free_kb = number_of(machine, "MemAvailable:"))
-    take(1024 * (*free_kb + number_of(machine, "SwapFree:").value_or(0)), "the machine");
-  for (const GroupFiles& version : kVersions) {
-    // Within a container the mount may begin at its own group while the path is the host's: what
-    // is not there is passed over.
-    for (std::string group = group_of(root, version.controller);;) {
-      const std::string folder = root + version.folder + group + "/";
-      if (const auto limit = number_of(folder + version.limit)) {
-        const int64_t used = number_of(folder + version.used).value_or(0);
-        const std::string pages = folder + "memory.stat";
-        const int64_t droppable = number_of(pages, version.idle).value_or(0) +
-                                  number_of(pages, version.read_again).value_or(0);
-        take(*limit - used + std::min(droppable, used), "the container's limit");
-      }
-      if (group.empty()) break;
-      group.resize(group.rfind('/'));
+  if (const auto free_kb = number_in_file(machine, "MemAvailable:"))
+    take(1024 * (*free_kb + number_in_file(machine, "SwapFree:").value_or(0)), "the machine");
+  for (const std::string& folder : control_group_folders("memory", root)) {
+    for (const GroupFiles& files : kVersions) {
+      const auto limit = number_in_file(folder + files.limit);
+      if (!limit) continue;
+      const int64_t used = number_in_file(folder + files.used).value_or(0);
+      const std::string pages = folder + "memory.stat";
+      const int64_t droppable = number_in_file(pages, files.idle).value_or(0) +
+                                number_in_file(pages, files.read_again).value_or(0);
+      take(*limit - used + std::min(droppable, used), "the container's limit");
     }
   }
-  const auto space = number_of(root + "/proc/self/limits", "Max address space");
-  const auto pages = number_of(root + "/proc/self/statm");
+  const auto space = number_in_file(root + "/proc/self/limits", "Max address space");
+  const auto pages = number_in_file(root + "/proc/self/statm");
   if (space && pages) take(*space - *pages * ::sysconf(_SC_PAGESIZE), "ulimit -v");
   if (const auto heap = heap_statistics(); heap && least.bytes < INT64_MAX)
     least.bytes += heap->unused;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -42,7 +42,7 @@ int parallel_jobs(const Node& root) {
   const auto count = node->as<int64_t>();
   if (count == 0 || count < -1)
     throw ConfigError(node->where() + ": expected jobs at a time, or -1 for one per processor");
-  return static_cast<int>(count == -1 ? std::max(1U, std::thread::hardware_concurrency())
+  return static_cast<int>(count == -1 ? available_processors()
                                       : std::min<int64_t>(count, 4096));
 }
 
@@ -142,7 +142,7 @@ int run_sweep(const Program& program,
   }
   const int parallel = std::min(parallel_jobs(plan.root), static_cast<int>(jobs.size()));
   if (parallel > 1) {  // cores of their own, as joblib's workers have: threads that wait, spin
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    const int cores = available_processors();
     ::setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores / parallel)).c_str(), 0);
   }
   write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));

@@ -33,6 +33,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+LoaderOptions with_workers(LoaderOptions options) {
+  options.num_workers = options.workers();
+  return options;
+}
+
 /// What an epoch takes, and how often it took the same image before.
 struct Epoch {
   std::vector<std::size_t> order;
@@ -112,7 +117,7 @@ struct DataLoader::Shared {
 };
 
 DataLoader::Shared::Shared(DataLoaderSpec given)
-    : options(config::checked(given.options, "data")),
+    : options(with_workers(config::checked(given.options, "data"))),
       seed(given.seed),
       batch_transforms(std::move(given.batch_transforms)),
       channels(std::move(given.channels)),

@@ -28,6 +28,7 @@ struct SplitTransforms {
 
 /// Keys every data module takes, with CytoDL's and torch's names.
 struct LoaderOptions {
+  static constexpr int64_t kAutoWorkers = -1;
   int64_t batch_size = 1,  // 0: AUTO
       num_workers = 2, prefetch_factor = 2;
   bool pin_memory = true, drop_last = false, replacement = true;
@@ -51,9 +52,9 @@ struct LoaderOptions {
       config::Keyword{1, 1e6, "AUTO", 0});
     v("num_workers",
       num_workers,
-      "threads that load and transform; 0: in the training thread",
-      0,
-      1024);
+      "threads that load and transform; 0: in the training thread; AUTO: half of the processors at "
+      "hand, from 2 to 8",
+      config::Keyword{0, 1024, "AUTO", kAutoWorkers});
     v("prefetch_factor", prefetch_factor, "batches kept ready per worker", 1, 1024);
     v("pin_memory", pin_memory, "page-locked batches when a CUDA device is used");
     v("drop_last", drop_last, "leave out the last batch of an epoch when it is short");
@@ -80,6 +81,8 @@ struct LoaderOptions {
   void check() const {
     if (axes) io::check_axes(*axes);
   }
+  /// num_workers, AUTO as a number: for each of so many `processes` on this machine.
+  int64_t workers(int64_t processes = 1) const;
 
  private:
   template <class V>

@@ -1,7 +1,8 @@
 #include "io/ordered_jobs.h"
 
 #include <algorithm>
-#include <thread>
+
+#include "base/control_groups.h"
 
 namespace cytra::io {
 namespace {
@@ -14,7 +15,7 @@ constexpr int64_t kAlone = 2;  // a small image is done before threads have begu
 void OrderedJobs::post(std::function<Result()> job) {
   if (++posted_ <= kAlone) return job()();
   if (pool_ == nullptr) {
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t cores = static_cast<std::size_t>(available_processors());
     most_ = 2 * std::min(cores, kMostThreads);
     pool_ = std::make_unique<ThreadPool>(std::min(cores, kMostThreads));
   }

@@ -1,5 +1,6 @@
 #include "data/loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "config/composer.h"
 #include "config/registry.h"
@@ -240,7 +242,7 @@ TEST(DataLoader, OptionsSetInCppAreChecked) {
             }).find("data.prefetch_factor: expected a value from 1"),
             0U);
   EXPECT_EQ(error_of([](data::LoaderOptions& o) {
-              o.num_workers = -1;
+              o.num_workers = -2;
             }).find("data.num_workers: expected a value from 0"),
             0U);
   data::LoaderOptions options;
@@ -265,6 +267,19 @@ TEST(LoaderOptions, TakesTheKeysOfOtherLoaders) {
                                       "always live as long as the training)"}));
   EXPECT_EQ(notes_of("{shuffle: false, cache_rate: 0.5, multiprocessing_context: spawn}").size(),
             3U);
+}
+
+TEST(LoaderOptions, AutoSharesTheProcessorsOut) {
+  const auto options =
+      config::parse<data::LoaderOptions>(config::parse_yaml("{num_workers: auto}", "a.yaml"));
+  const int64_t half = available_processors() / 2;
+  EXPECT_EQ(options.workers(), std::clamp<int64_t>(half, 2, 8));
+  EXPECT_EQ(options.workers(1 << 20), 2);
+  data::DataLoader automatic(spec_of(6, options.num_workers)), two(spec_of(6, 2));
+  EXPECT_EQ(stream(automatic, 0), stream(two, 0));
+  EXPECT_THROW(
+      config::parse<data::LoaderOptions>(config::parse_yaml("{num_workers: -1}", "a.yaml")),
+      ConfigError);
 }
 
 TEST(DataLoader, AutoIsNoBatchSize) {

@@ -1,0 +1,16 @@
+#include "data/loader_options.h"
+
+#include <algorithm>
+
+#include "base/control_groups.h"
+
+namespace cytra::data {
+
+int64_t LoaderOptions::workers(int64_t processes) const {
+  // Half: the training step wants processors, too. Two also where there is one: reading waits.
+  constexpr int64_t kFewest = 2, kMost = 8;
+  if (num_workers != kAutoWorkers) return num_workers;
+  return std::clamp(available_processors() / processes / 2, kFewest, kMost);
+}
+
+}  // namespace cytra::data
