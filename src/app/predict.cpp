@@ -23,6 +23,7 @@
 #include "base/timers.h"
 #include "config/run_config.h"
 #include "inference/trained_head.h"
+#include "nn/model.h"
 #include "perf/device.h"
 
 namespace cytra::app {
@@ -193,9 +194,26 @@ struct HeadPredictor {
   inference::Predictor predictor;
 };
 
+/// With the memory format that was asked for.
+std::vector<inference::LoadedModel> models_of(const PredictConfig& config) {
+  const PredictModelOptions& asked = config.model;
+  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  for (const inference::LoadedModel& model : models) {
+    if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
+      throw ConfigError(fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                                    *asked.spatial_dims,
+                                    model.path,
+                                    model.spatial_dims));
+    }
+    if (asked.channels_last && model.network)
+      model.network->settings.channels_last = asked.channels_last;
+  }
+  return models;
+}
+
 /// One for each head that is wanted.
 std::vector<HeadPredictor> predictors_of(const PredictConfig& config) {
-  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  std::vector<inference::LoadedModel> models = models_of(config);
   const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
   const std::vector<std::string>& wanted =
       config.predict.heads.empty() ? all : config.predict.heads;

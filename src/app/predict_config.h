@@ -1,6 +1,8 @@
 #pragma once
 // All that `predict` takes.
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "app/entry.h"
 #include "app/predict_inputs.h"
@@ -9,6 +11,31 @@
 #include "training/trainer_options.h"
 
 namespace cytra::app {
+
+/// What TrainerOptions visits, as keys that `predict` takes and does not read: the group `trainer`
+/// is chosen here as in `train`.
+template <class V>
+class KeysOfTraining {
+ public:
+  explicit KeysOfTraining(V& v) : v_(v) {}
+  template <class... Rest>
+  void operator()(const char* key, Rest&&...) {
+    take(key);
+  }
+  template <class T>
+  void operator()(const char* key, T&, const char*, const std::vector<std::string>&) {
+    take(key);
+  }
+
+ private:
+  void take(const char* key) {
+    const std::string_view name = key;
+    if (name != "accelerator" && name != "precision" && name != "devices" &&
+        name != "limit_predict_batches")
+      v_(key, config::Unused{}, "of training");
+  }
+  V& v_;
+};
 
 /// Where to compute, and how much.
 struct PredictTrainerOptions : perf::DeviceOptions {
@@ -31,6 +58,8 @@ struct PredictTrainerOptions : perf::DeviceOptions {
     v("limit_predict_batches",
       limit_predict_batches,
       "of the images: the first 10, or 0.1 of them");
+    KeysOfTraining<V> others(v);
+    training::TrainerOptions().visit(others);
   }
   void check() { limit = training::amount_of(limit_predict_batches, limit); }
 };
@@ -48,8 +77,12 @@ struct PredictPerformanceOptions : perf::PerformanceOptions {
 /// `model`: the checkpoint's, but for how it is prepared.
 struct PredictModelOptions {
   inference::EngineOptions engine;
+  std::optional<int64_t> spatial_dims;
+  std::optional<bool> channels_last;
   template <class V>
   void visit(V& v) {
+    v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
+    v("channels_last", channels_last, "memory format; null: as the checkpoint says");
     engine.visit_model(v);
   }
 };

@@ -4,8 +4,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include "app/launch.h"
+#include "base/error.h"
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "training/processes/gradient_average.h"
@@ -37,6 +39,22 @@ uint64_t prepare_process(const TrainConfig& config,
 }
 
 }  // namespace
+
+void TrainConfig::check() const {
+  const Node* window = task.find("inference_args.roi_size");
+  const Node* dims = task.find("model.spatial_dims");
+  if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
+      dims->kind != config::Kind::integer)
+    return;
+  const auto count = static_cast<int64_t>(window->list.size());
+  if (count <= 1 || count == dims->integer) return;
+  throw ConfigError(fmt::format(
+      "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; a "
+      "patch_shape that is left out follows spatial_dims",
+      window->origin.text(),
+      count,
+      dims->integer));
+}
 
 c10::Device choose_device(const TrainConfig& config) {
   perf::prepare(config.performance, config.trainer.deterministic_mode);

@@ -97,6 +97,8 @@ struct TrainConfig : CommonConfig {
     v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
     v("persist_cache", Unused{}, "of CytoDL");
   }
+  /// Throws: ConfigError for windows (as a rule patch_shape) of other dimensions than the model's.
+  void check() const;
 };
 
 }  // namespace cytra::app

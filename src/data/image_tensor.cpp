@@ -36,7 +36,10 @@ at::ScalarType scalar_type(io::Dtype dtype) {
 }  // namespace
 
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path) {
-  if (spatial_dims == 3 || planes == 1) return;
+  if ((spatial_dims == 3) == (planes > 1)) return;
+  if (planes == 1)
+    throw DataError(path +
+                    ": a plane, but spatial_dims is 3, expected a stack; set spatial_dims=2");
   throw DataError(fmt::format(
       "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3, or axes=TYX when they "
       "are time points",
@@ -60,7 +63,7 @@ at::Tensor read_tensor(const ImageRequest& image) {
 
 at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path) {
   const auto [c, z, y, x] = image.shape;
-  check_planes(z, spatial_dims, path);
+  if (spatial_dims == 2) check_planes(z, spatial_dims, path);  // of a stack, this may be a crop
   auto* pixels = new std::vector<unsigned char>(std::move(image.pixels));  // the tensor's now
   const at::Tensor tensor = at::from_blob(
       pixels->data(),

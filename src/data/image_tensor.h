@@ -9,7 +9,8 @@ namespace cytra::data {
 /// pixels of an image that is moved in, without a copy. Throws: DataError when a stack is read as
 /// 2D.
 at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path);
-/// Throws: DataError for a stack when spatial_dims is 2.
+/// Of a whole image. Throws: DataError for a stack when spatial_dims is 2, for a plane when it
+/// is 3.
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path);
 /// What is wanted of an image that is not read yet. Throws: DataError, also for values that are NaN
 /// or infinite.

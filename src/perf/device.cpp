@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -106,18 +107,32 @@ void prepare(const PerformanceOptions& options, const std::string& deterministic
   context.setDeterministicFillUninitializedMemory(false);  // costs time, and nothing reads it
 }
 
+namespace {
+
+/// torch takes every core that it sees; a container may have less time than that. 0: as torch has
+/// chosen, or the user by OpenMP's or MKL's variable.
+int threads_of(const PerformanceOptions& options) {
+  if (options.num_threads > 0) return static_cast<int>(options.num_threads);
+  if (std::getenv("OMP_NUM_THREADS") != nullptr || std::getenv("MKL_NUM_THREADS") != nullptr)
+    return 0;
+  const int most = available_processors();
+  return most < at::get_num_threads() ? most : 0;
+}
+
+}  // namespace
+
 void apply(const PerformanceOptions& options, c10::Device device) {
-  if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
+  if (const int threads = threads_of(options); threads > 0) at::set_num_threads(threads);
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(options.matmul_precision);
   if (device.is_cuda()) {
-    if (options.enable_tf32) context.setAllowTF32CuBLAS(true);  // false would undo the precision
-    context.setAllowTF32CuDNN(options.enable_tf32);
+    if (options.enable_tf32) context.setAllowTF32CuDNN(*options.enable_tf32);
+    if (options.enable_tf32 == true) context.setAllowTF32CuBLAS(true);  // false: matmul_precision's
     context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
     return;
   }
   std::vector<std::string> idle;
-  if (options.enable_tf32) idle.emplace_back("enable_tf32");
+  if (options.enable_tf32 == true) idle.emplace_back("enable_tf32");
   if (options.enable_cudnn_benchmark) idle.emplace_back("enable_cudnn_benchmark");
   if (options.max_split_size_mb > 0) idle.emplace_back("max_split_size_mb");
   if (options.expandable_segments) idle.emplace_back("expandable_segments");

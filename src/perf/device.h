@@ -1,5 +1,6 @@
 #pragma once
 #include <exception>
+#include <optional>
 #include <string>
 
 #include <c10/core/Device.h>
@@ -28,15 +29,21 @@ struct DeviceOptions {
 /// The `performance` group: switches that hold for the whole process.
 struct PerformanceOptions {
   int64_t num_threads = 0, max_split_size_mb = 0;
-  bool enable_tf32 = false, enable_cudnn_benchmark = false, expandable_segments = false;
+  std::optional<bool> enable_tf32;
+  bool enable_cudnn_benchmark = false, expandable_segments = false;
   double memory_fraction = 1;
   std::string matmul_precision = "highest";
   template <class V>
   void visit(V& v) {
-    v("num_threads", num_threads, "CPU threads of one operation; 0: all cores", 0, 4096);
+    v("num_threads",
+      num_threads,
+      "CPU threads of one operation; 0: all processors that the process may use",
+      0,
+      4096);
     v("enable_tf32",
       enable_tf32,
-      "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later)");
+      "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later); null: "
+      "for convolutions, as torch by itself");
     v("enable_cudnn_benchmark",
       enable_cudnn_benchmark,
       "let cuDNN measure its algorithms for each new shape");

@@ -41,10 +41,11 @@ TEST_F(MovedKeys, OverridesReachTheirNewPlaces) {
                                "model.lr_scheduler.gamma=0.5",
                                "model.inference_args.overlap=0.5",
                                "performance.channels_last=True"});
-  EXPECT_EQ(to_json(config),
-            R"({"performance":{"enable_tf32":false},"model":{"spatial_dims":3,"channels_last":true},)"
-            R"("spatial_dims":3,"optimizer":{"lr":0.0001},"scheduler":{"gamma":0.5},)"
-            R"("task":{"inference_args":{"overlap":0.5,"mode":"gaussian"}}})");
+  EXPECT_EQ(
+      to_json(config),
+      R"({"performance":{"enable_tf32":false},"model":{"spatial_dims":3,"channels_last":true},)"
+      R"("spatial_dims":3,"optimizer":{"lr":0.0001},"scheduler":{"gamma":0.5},)"
+      R"("task":{"inference_args":{"overlap":0.5,"mode":"gaussian"}}})");
   EXPECT_EQ(config.at("optimizer.lr").where(),
             "command line 'model.optimizer.lr=0.0001': optimizer.lr");
   EXPECT_EQ(to_json(compose({"model.inference_args.overlap=0.5"}, "predict")),
@@ -52,13 +53,14 @@ TEST_F(MovedKeys, OverridesReachTheirNewPlaces) {
 }
 
 TEST_F(MovedKeys, FilesToo) {
-  const Node config = compose(
-      {experiment("model:\n  spatial_dims: 3\n  inference_args:\n    overlap: 0.5\n"
-                  "  optimizer:\n    generator:\n      lr: 0.1\n")});
-  EXPECT_EQ(to_json(config),
-            R"({"performance":{"enable_tf32":false},"model":{"spatial_dims":3,"channels_last":null},)"
-            R"("spatial_dims":3,"optimizer":{"lr":0.1},"scheduler":{"gamma":0.9},)"
-            R"("task":{"inference_args":{"overlap":0.5,"mode":"gaussian"}}})");
+  const Node config =
+      compose({experiment("model:\n  spatial_dims: 3\n  inference_args:\n    overlap: 0.5\n"
+                          "  optimizer:\n    generator:\n      lr: 0.1\n")});
+  EXPECT_EQ(
+      to_json(config),
+      R"({"performance":{"enable_tf32":false},"model":{"spatial_dims":3,"channels_last":null},)"
+      R"("spatial_dims":3,"optimizer":{"lr":0.1},"scheduler":{"gamma":0.9},)"
+      R"("task":{"inference_args":{"overlap":0.5,"mode":"gaussian"}}})");
   EXPECT_EQ(config.at("optimizer.lr").where(),
             tree_.folder() + "/experiment/mine.yaml:8:11: optimizer.lr");
 }
@@ -66,8 +68,7 @@ TEST_F(MovedKeys, FilesToo) {
 TEST_F(MovedKeys, TheLaterFileWins) {
   // The group comes before that of the key's new place, the experiment after both.
   EXPECT_TRUE(compose({"performance=mine"}).at("model.channels_last").boolean);
-  const Node config =
-      compose({"performance=mine", experiment("model: {channels_last: false}\n")});
+  const Node config = compose({"performance=mine", experiment("model: {channels_last: false}\n")});
   EXPECT_FALSE(config.at("model.channels_last").boolean);
   EXPECT_EQ(compose({experiment("model: {optimizer: {lr: 0.1}}\n"), "optimizer.lr=0.2"})
                 .get<double>("optimizer.lr"),

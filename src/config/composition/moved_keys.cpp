@@ -58,8 +58,8 @@ void check_once(const Node& before, const Node& now, const MovedKey& key) {
     }
     return;
   }
-  const bool is_one_file = before.origin.line > 0 && now.origin.line > 0 &&
-                           *before.origin.file == *now.origin.file;
+  const bool is_one_file =
+      before.origin.line > 0 && now.origin.line > 0 && *before.origin.file == *now.origin.file;
   if (is_one_file && !equal(before, now)) fail_twice(key.before, before, key.now, now);
 }
 

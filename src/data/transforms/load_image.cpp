@@ -207,6 +207,7 @@ class LoadImaged final : public Transform {
     std::vector<at::Tensor> parts;
     const auto read = [&](const std::string& path) {
       io::Image image = io::read_image(path, selection);
+      check_planes(image.shape[1], options_.spatial_dims, path);
       const io::Geometry own = image.geometry;
       at::Tensor tensor = to_tensor(std::move(image), options_.spatial_dims, path);
       check_finite(tensor, path);
