@@ -50,16 +50,6 @@ void check_same(const std::string& path, const Node& now, const Node& then) {
   }
 }
 
-struct Range {
-  double low, high;
-};
-Range range_of(const Node& row) {
-  const Node* const low = row.find_direct("median_low_ms");
-  if (low != nullptr && !low->is_null())
-    return {low->as<double>(), row.get<double>("median_high_ms")};
-  return {row.get<double>("min_ms"), row.get<double>("max_ms")};
-}
-
 }  // namespace
 
 Node read_baseline(const std::string& path, const Node& report) {
@@ -87,13 +77,13 @@ std::vector<std::string> compare(const Node& baseline,
       return;
     }
     const double change = row.get<double>("median_ms") / before->get<double>("median_ms") - 1;
-    const Range now = range_of(row), was = range_of(*before);
-    const char* const verdict = now.low > was.high   ? "slower"
-                                : now.high < was.low ? "faster"
-                                                     : "same";
+    const auto now = range_of(row), was = range_of(*before);
+    const char* const verdict = now.first > was.second   ? "slower"
+                                : now.second < was.first ? "faster"
+                                                         : "same";
     row.set("change", real(change));
     row.set("verdict", Node::make_string(verdict));
-    if (threshold_percent && now.low > was.high && 100 * change > *threshold_percent) {
+    if (threshold_percent && now.first > was.second && 100 * change > *threshold_percent) {
       slower.push_back(fmt::format("{}: {:.2f} ms, {:.2f} before ({:+.1f} %)",
                                    name,
                                    row.get<double>("median_ms"),

@@ -27,6 +27,13 @@ std::string change_text(const Node& row) {
 
 }  // namespace
 
+std::pair<double, double> range_of(const Node& row) {
+  const Node* const low = row.find_direct("median_low_ms");
+  if (low != nullptr && !low->is_null())
+    return {low->as<double>(), row.get<double>("median_high_ms")};
+  return {row.get<double>("min_ms"), row.get<double>("max_ms")};
+}
+
 std::vector<std::string> headings() {
   return {"median ms",
           "95 %",

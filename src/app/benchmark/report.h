@@ -3,6 +3,7 @@
 // size to rows (rows.h).
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/node.h"
@@ -15,6 +16,10 @@ using EachRow = std::function<void(const std::string& section,
                                    const std::string& option,
                                    config::Node& row)>;
 void each_row(config::Node& report, const EachRow& look);
+
+/// Where the median of a row's times lies, in ms; of few runs, where all of them lie. Rows whose
+/// ranges lie apart differ by more than the noise.
+std::pair<double, double> range_of(const config::Node& row);
 
 /// What each column of a row is, and what it holds; "" where there is nothing.
 std::vector<std::string> headings();

@@ -30,8 +30,8 @@ struct Variant {
 std::vector<Variant> inference_variants();
 std::vector<Variant> training_variants();
 
-/// Of each kind of option the one that made the model fastest, all in one; none where that was
-/// measured already. `rows`: by name, as rows.h makes them.
+/// Of each kind of option the one that made the model fastest, beyond the noise, all in one; none
+/// where that was measured already. `rows`: by name, as rows.h makes them.
 std::optional<Variant> best_together(const std::vector<Variant>& variants,
                                      const config::Node& rows);
 
