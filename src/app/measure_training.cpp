@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -13,6 +12,7 @@
 #include "app/step_clock.h"
 #include "app/train_data.h"
 #include "app/train_report.h"
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -296,7 +296,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.batch_size = loaders.options.batch_size;
   facts.num_workers = loaders.options.num_workers;
   facts.prefetch_factor = loaders.options.prefetch_factor;
-  facts.cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  facts.cores = std::max<int64_t>(1, available_processors());
   facts.threads = at::get_num_threads();
   facts.channels_last = setup.task->model().channels_last;
   facts.precision = config.trainer.precision;
