@@ -65,7 +65,7 @@ struct ConvTensors {
   at::Tensor image, weight, grad;
 };
 
-double difference(const at::Tensor& value, const at::Tensor& exact) {
+double error_of(const at::Tensor& value, const at::Tensor& exact) {
   return ((value.to(at::kDouble) - exact).abs().max() / exact.abs().max()).item<double>();
 }
 
@@ -92,7 +92,7 @@ TEST(ConvWeightGrad, EqualsSumsInDouble) {
       const ConvTensors tensors(kConvCases[i], type);
       const at::Tensor exact = tensors.gradients(at::kDouble)[1], ours = tensors.ours();
       EXPECT_EQ(ours.scalar_type(), type);
-      EXPECT_LT(difference(ours, exact), type == at::kFloat ? 1e-6 : 4e-3) << i << ' ' << type;
+      EXPECT_LT(error_of(ours, exact), type == at::kFloat ? 1e-6 : 4e-3) << i << ' ' << type;
     }
   }
 }
@@ -101,7 +101,7 @@ TEST(ConvWeightGrad, SumsOfManyPixelsKeepTheirDigits) {
   if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
   at::manual_seed(2);
   const ConvTensors tensors({{2, 32, 256, 256}, {32, 32, 3, 3}, {1, 1}, {1, 1}}, at::kFloat);
-  EXPECT_LT(difference(tensors.ours(), tensors.gradients(at::kDouble)[1]), 3e-6);
+  EXPECT_LT(error_of(tensors.ours(), tensors.gradients(at::kDouble)[1]), 3e-6);
 }
 
 /// Of torch's operation, so of every convolution; all cases, with ours where it is faster.
@@ -112,7 +112,7 @@ TEST(ConvWeightGrad, ServesTorchsBackwardPass) {
       const ConvTensors tensors(kConvCases[i], type);
       const auto exact = tensors.gradients(at::kDouble), all = tensors.gradients(type);
       for (std::size_t g = 0; g < exact.size(); ++g)
-        EXPECT_LT(difference(all[g], exact[g]), type == at::kFloat ? 1e-5 : 1e-2)
+        EXPECT_LT(error_of(all[g], exact[g]), type == at::kFloat ? 1e-5 : 1e-2)
             << i << ' ' << g << ' ' << type;
     }
   }
@@ -148,7 +148,7 @@ TEST(ConvWeightGrad, IsTheSameWithTheSameThreads) {
     at::set_num_threads(threads);
     const at::Tensor first = tensors.ours();
     EXPECT_TRUE(first.equal(tensors.ours())) << threads;
-    EXPECT_LT(difference(first, tensors.gradients(at::kDouble)[1]), 1e-6) << threads;
+    EXPECT_LT(error_of(first, tensors.gradients(at::kDouble)[1]), 1e-6) << threads;
   }
   at::set_num_threads(before);
 }
