@@ -15,6 +15,7 @@
 #include "app/benchmark/rows.h"
 #include "app/benchmark/subject.h"
 #include "app/entry.h"
+#include "app/train_config.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -225,8 +226,8 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   subject.config = training_config(run, config);
   subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
   const bool is_experiment = subject.checkpoint.empty() && subject.config.has("performance");
-  const auto performance =
-      is_experiment ? config::parse<perf::PerformanceOptions>(subject.config.at("performance"))
+  const perf::PerformanceOptions performance =
+      is_experiment ? config::parse<TrainPerformanceOptions>(subject.config.at("performance"))
                     : config.performance;
   std::string accelerator = config.trainer.accelerator;
   if (accelerator == "auto" && is_experiment)
