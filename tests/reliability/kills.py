@@ -186,11 +186,15 @@ def signalled(programs, full, count, random):
         chains += 1
     for number in (signal.SIGINT, signal.SIGTERM):  # in a validation that takes minutes
         data_slow = programs.samples(valid=40, size=512) if full else programs.samples(valid=20, size=256)
-        process = start(programs.train(programs.folder / f"twice {number}", "trainer.num_sanity_val_steps=0",
-                                       "trainer.max_epochs=100", "task.inference_args.overlap=0.9", data=data_slow))
-        time.sleep(first * 2)
-        os.kill(process.pid, number)
-        time.sleep(0.3)  # else the system makes one of both
+        for patience in range(2, 8):  # a first signal between two validations ends the run at once
+            process = start(programs.train(programs.folder / f"twice {number}", "trainer.num_sanity_val_steps=0",
+                                           "trainer.max_epochs=100", "task.inference_args.overlap=0.9", data=data_slow))
+            time.sleep(first * patience)
+            os.kill(process.pid, number)
+            time.sleep(0.3)  # else the system makes one of both
+            if process.poll() is None:
+                break
+            process.communicate()
         begin = time.monotonic()
         expect(process.poll() is None, "ended before the second signal")
         os.kill(process.pid, number)
