@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 namespace cytra::nn {
@@ -26,10 +27,11 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
   auto operation = std::make_unique<Operation>();
   const std::string_view name = function.name();
   const auto input = [&](std::size_t i) { return function.inputs()[i].toTensor(); };
+  const bool has_backward = at::GradMode::is_enabled();  // else weights that require it get none
   const auto add_product = [&](std::size_t first) {  // of two inputs: a gradient costs a product
     for (const std::size_t i : {first, first + 1}) {
       operation->values += input(i).numel();
-      operation->backward += input(i).requires_grad() ? 1 : 0;
+      operation->backward += has_backward && input(i).requires_grad() ? 1 : 0;
     }
   };
   if (name == "aten::convolution") {
@@ -53,7 +55,7 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
         2 * query.numel() / query.size(-1) * key.size(-2) * (query.size(-1) + value.size(-1));
     operation->values = query.numel() + key.numel() + value.numel();
     // The scores again, and four products: with the two of the forward pass, five for two.
-    if (query.requires_grad() || key.requires_grad() || value.requires_grad())
+    if (has_backward && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
       operation->backward = 2.5;
   } else {
     return nullptr;

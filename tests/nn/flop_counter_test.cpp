@@ -37,6 +37,10 @@ TEST(FlopCounter, CountsByHand) {
   EXPECT_EQ(convolution.forward, 2 * (2 * 4 * 8 * 10) * (3 * 3 * 3));
   EXPECT_EQ(convolution.backward, convolution.forward) << "the image needs no gradient";
   EXPECT_EQ(convolution.values, 2 * 3 * 80 + 4 * 27 + 2 * 4 * 80);
+  {
+    const at::NoGradGuard no_grad;
+    EXPECT_EQ(count_flops([&] { at::conv2d(image, weight); }).backward, 0);
+  }
 
   const at::Tensor a = at::zeros({5, 6}).requires_grad_(), b = at::zeros({6, 7}).requires_grad_();
   const Flops product = count_flops([&] { at::matmul(a, b); });
