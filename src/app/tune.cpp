@@ -1,7 +1,8 @@
 #include "app/tune.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cmath>
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -10,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "app/train_data.h"
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -66,13 +68,8 @@ std::vector<Question> open_questions(const TrainConfig& config, c10::Device devi
   return questions;
 }
 
-/// Forward and backward pass of the first batch of a training; its shape.
-struct Timed {
-  double ms = 0;
-  std::string shape;
-};
-Timed time_pass(const TrainConfig& config, c10::Device device) {
-  constexpr int kWarmUp = 1, kRepeats = 3;
+/// The first batch of a training, on the device.
+data::Batch first_batch(const TrainConfig& config, c10::Device device) {
   const Setup setup(config, device);
   data::DataLoaderSpec spec = loader_spec(setup, data::Split::train);
   spec.options.num_workers = 0;
@@ -83,33 +80,41 @@ Timed time_pass(const TrainConfig& config, c10::Device device) {
   std::optional<data::Batch> batch = feed.next();
   if (!batch) throw DataError("the training set has no batch");
   training::cast(*batch, setup.precision.parameters);
+  return std::move(*batch);
+}
+
+std::string shape_of(const data::Batch& batch) {
+  std::string shape;
+  for (const auto& [key, images] : batch.tensors)
+    shape += fmt::format("{} {} ", key, fmt::join(images.sizes(), "x"));
+  return shape;
+}
+
+/// Milliseconds of its forward and backward pass.
+double time_pass(const TrainConfig& config, c10::Device device, const data::Batch& batch) {
+  constexpr int kWarmUp = 1, kRepeats = 3;
+  const Setup setup(config, device);
   setup.task->model().train();
-  Timed timed{INFINITY, {}};
-  for (const auto& [key, images] : batch->tensors)
-    timed.shape += fmt::format("{} {} ", key, fmt::join(images.sizes(), "x"));
+  double least = INFINITY;
   for (int i = 0; i < kWarmUp + kRepeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     at::Tensor loss;
     {
       const training::Autocast autocast(setup.precision, device.type());
-      loss = setup.task->training_step(*batch);
+      loss = setup.task->training_step(batch);
     }
     loss.backward();
     setup.optimizer->zero_grad();
     perf::synchronize(device);
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
-    if (i >= kWarmUp) timed.ms = std::min(timed.ms, ms.count());
+    if (i >= kWarmUp) least = std::min(least, ms.count());
   }
-  return timed;
+  return least;
 }
 
 std::string tuned_file() {
-  const char* given = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string folder = given != nullptr && *given != '\0' ? given
-                       : home != nullptr                  ? std::string(home) + "/.cache"
-                                                          : "";
-  return folder.empty() ? "" : folder + "/cytra/tuned.json";
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/tuned.json";
 }
 
 /// {"version": ..., key: [choices]}; empty where there is none that this program wrote.
@@ -167,12 +172,12 @@ TrainConfig tuned(TrainConfig config, c10::Device device) {
     return config;
   const std::vector<Question> questions = open_questions(config, device);
   if (questions.empty() || config.data.get<std::string>("batch_size", "") == "AUTO") return config;
-  Timed best = time_pass(config, device);
+  const data::Batch batch = first_batch(config, device);
   const std::string path = tuned_file();
   const std::string key = fmt::format("{}; {}; {}; {}",
                                       perf::describe(device),
                                       config.trainer.precision,
-                                      best.shape,
+                                      shape_of(batch),
                                       config::to_json(config.task));
   const Node kept = read_kept(path);
   if (const Question chosen = chosen_before(kept, key, questions); !chosen.empty()) {
@@ -181,7 +186,8 @@ TrainConfig tuned(TrainConfig config, c10::Device device) {
     return config;
   }
   constexpr double kGain = 0.97;  // less is noise
-  const double first = best.ms;
+  const double first = time_pass(config, device, batch);
+  double best = first;
   Question chosen;
   for (const Question& question : questions) {
     const Choice* winner = &question.front();
@@ -189,9 +195,9 @@ TrainConfig tuned(TrainConfig config, c10::Device device) {
       TrainConfig other = config;
       question[c].apply(other);
       try {
-        const double ms = time_pass(other, device).ms;
-        if (ms >= kGain * best.ms) continue;
-        best.ms = ms;
+        const double ms = time_pass(other, device, batch);
+        if (ms >= kGain * best) continue;
+        best = ms;
         winner = &question[c];
       } catch (const std::exception& error) {
         if (!perf::is_out_of_memory(error)) throw;
@@ -204,7 +210,7 @@ TrainConfig tuned(TrainConfig config, c10::Device device) {
   log::info(
       "model.compile_mode=max-autotune: {}: {:.3g} ms for forward and backward pass, {:.3g} before",
       texts_of(chosen),
-      best.ms,
+      best,
       first);
   return config;
 }

@@ -1,12 +1,12 @@
 // The model run by OpenVINO, which libcytra_openvino.so holds.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "inference/engines/traced.h"
@@ -31,13 +31,6 @@ Function of_module(const char* name) {
   if (function == nullptr)
     throw EngineUnfit("OpenVINO can't be loaded: " + library.problem(), false);
   return function;
-}
-
-std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/cytra";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/cytra" : "";
 }
 
 /// Windows of one inference: fewer need less memory and are as fast, or faster, until the smallest
