@@ -44,7 +44,7 @@ void TrainConfig::check() const {
   const Node* window = task.find("inference_args.roi_size");
   const Node* dims = task.find("model.spatial_dims");
   if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
-      dims->kind != config::Kind::integer)
+      dims->kind != config::Kind::integer || dims->integer < 2 || dims->integer > 3)
     return;
   const auto count = static_cast<int64_t>(window->list.size());
   if (count <= 1 || count == dims->integer) return;

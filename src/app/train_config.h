@@ -4,12 +4,9 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "app/entry.h"
 #include "app/optimize_options.h"
 #include "app/plan_options.h"
-#include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "metrics/metric.h"
@@ -48,13 +45,8 @@ struct TrainPerformanceOptions : perf::PerformanceOptions {
     PerformanceOptions::visit(v);
     v("forbid_transfers",
       forbid_transfers,
-      "a step that makes the host wait for the device: warn tells where, error ends the run");
-  }
-  void check() const {
-    if (forbid_transfers && *forbid_transfers != "warn" && *forbid_transfers != "error")
-      throw ConfigError(fmt::format("forbid_transfers: expected null, warn or error, found '{}'{}",
-                                    *forbid_transfers,
-                                    suggestion(*forbid_transfers, {"warn", "error"})));
+      "a step that makes the host wait for the device: warn tells where, error ends the run",
+      {"warn", "error"});
   }
 };
 

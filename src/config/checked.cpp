@@ -7,14 +7,13 @@
 
 namespace cytra::config {
 
-void OptionChecker::operator()(const char* key,
-                               std::string& field,
-                               const char* /*doc*/,
-                               const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), field) != choices.end()) return;
+void OptionChecker::check_choice(const char* key,
+                                 const std::string& value,
+                                 const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   fail(key,
-       "expected one of " + join(choices, ", ") + ", got '" + field + "'." +
-           (nearest(field, choices).empty() ? "" : suggestion(field, choices)));
+       "expected one of " + join(choices, ", ") + ", got '" + value + "'." +
+           (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
 }
 
 std::string OptionChecker::name_of(const char* key) const {

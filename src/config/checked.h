@@ -41,10 +41,17 @@ class OptionChecker {
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword) {
     if (field != keyword.value) (*this)(key, field, doc, keyword.low, keyword.high);
   }
+  template <class T>
   void operator()(const char* key,
-                  std::string& field,
-                  const char* doc,
-                  const std::vector<std::string>& choices);
+                  T& field,
+                  const char* /*doc*/,
+                  const std::vector<std::string>& choices) {
+    if constexpr (IsOptional<T>::value) {
+      if (field) check_choice(key, *field, choices);
+    } else {
+      check_choice(key, field, choices);
+    }
+  }
   void operator()(const char* /*key*/, Node& /*field*/, const char* /*doc*/, const Part& /*part*/) {
   }
   void operator()(const char* /*key*/, const Unused& /*unused*/, const char* /*doc*/) {}
@@ -83,6 +90,9 @@ class OptionChecker {
   }
   std::string name_of(const char* key) const;
   void check_range(const char* key, double value, double low, double high);
+  void check_choice(const char* key,
+                    const std::string& value,
+                    const std::vector<std::string>& choices);
   void fail(const char* key, const std::string& what);
   void throw_if_any() const;
 

@@ -25,8 +25,9 @@ class OptionLister {
     (*this)(key, field, doc, keyword.low, keyword.high);
     options.back().keyword = keyword.word;
   }
+  template <class T>
   void operator()(const char* key,
-                  std::string& field,
+                  T& field,
                   const char* doc,
                   const std::vector<std::string>& choices) {
     add(key, field, doc).choices = choices;

@@ -88,18 +88,6 @@ void throw_bad_value(const Node& node, const std::string& expected) {
 }
 
 void OptionReader::operator()(const char* key,
-                              std::string& field,
-                              const char* /*doc*/,
-                              const std::vector<std::string>& choices) {
-  const Node* child = take(key, field);
-  if (child == nullptr || is_among(field, choices)) return;
-  const std::string value = shortened(field);
-  fail(*child,
-       "expected one of " + join(choices, ", ") + ", got '" + value + "'." +
-           (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
-}
-
-void OptionReader::operator()(const char* key,
                               int64_t& field,
                               const char* doc,
                               const Keyword& keyword) {
@@ -130,6 +118,16 @@ void OptionReader::operator()(const char* key, const Unused& unused, const char*
   const std::string value = shortened(plain_text(*child));
   if (!is_among(value, unused.same))
     problems_.note(*child, value + " has no effect here (" + doc + ")");
+}
+
+void OptionReader::check_choice(const Node& child,
+                                const std::string& value,
+                                const std::vector<std::string>& choices) {
+  if (is_among(value, choices)) return;
+  const std::string given = shortened(value);
+  fail(child,
+       "expected one of " + join(choices, ", ") + ", got '" + given + "'." +
+           (nearest(given, choices).empty() ? "" : suggestion(given, choices)));
 }
 
 void OptionReader::fail(const Node& place, const std::string& what) {

@@ -51,10 +51,19 @@ class OptionReader {
   }
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
   /// A text that must be one of `choices`.
+  template <class T>
   void operator()(const char* key,
-                  std::string& field,
-                  const char* doc,
-                  const std::vector<std::string>& choices);
+                  T& field,
+                  const char* /*doc*/,
+                  const std::vector<std::string>& choices) {
+    const Node* child = take(key, field);
+    if (child == nullptr) return;
+    if constexpr (IsOptional<T>::value) {
+      if (field) check_choice(*child, *field, choices);
+    } else {
+      check_choice(*child, field, choices);
+    }
+  }
   /// Kept as it is, made later.
   void operator()(const char* key, Node& field, const char* doc, const Part& part);
   void operator()(const char* key, const Unused& unused, const char* doc);
@@ -106,6 +115,9 @@ class OptionReader {
     return true;
   }
   bool check_range(const Node& child, double value, double low, double high);
+  void check_choice(const Node& child,
+                    const std::string& value,
+                    const std::vector<std::string>& choices);
   void require(const char* key);  // a value must be there, and no empty list
   void fail(const Node& place, const std::string& what);
 
