@@ -1,11 +1,17 @@
 // torch's convolution_backward on a CPU, so of every convolution, transposed or not: the weight's
-// gradient by a kernel of ours where it is faster, all else as before.
+// gradient by a kernel of ours where it is faster, else in a part for each thread where it has few
+// values, all else as before. Threads that share one such gradient wait for each other inside of
+// oneDNN, and spin: beside another program on these cores each wait takes a time slice.
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/convolution_backward_compositeexplicitautograd_dispatch.h>
+#include <omp.h>
 #include <torch/library.h>
 
 #include "ops/conv_weight_grad.h"
@@ -14,6 +20,71 @@ namespace cytra::ops {
 namespace {
 
 using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of input, weight and bias
+
+/// Of a convolution that is not transposed.
+struct Form {
+  at::IntArrayRef stride, padding, dilation;
+  int64_t groups;
+};
+
+constexpr int64_t kMostValues = int64_t{1} << 20;  // of all parts: they are added at the end
+
+/// Parts of one gradient: ranges of samples, or of the output's rows where samples are few.
+int64_t count_parts(const at::Tensor& output, const at::Tensor& weight) {
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads(),
+                samples = output.size(0),
+                most = std::min(threads, kMostValues / std::max<int64_t>(weight.numel(), 1));
+  return most <= samples ? most : most / samples * samples;
+}
+
+at::Tensor weight_grad_in_parts(int64_t parts,
+                                const at::Tensor& image,
+                                const at::Tensor& output,
+                                const at::Tensor& weight,
+                                const Form& form) {
+  const int64_t samples = output.size(0), rows = output.size(2),
+                cuts = std::min(std::max<int64_t>(parts / samples, 1), rows);
+  std::vector<int64_t> padding(form.padding.begin(), form.padding.end());
+  at::Tensor padded = image.detach();
+  if (cuts > 1) {  // the rows beside a part are the image's, those outside are zeros
+    std::vector<int64_t> outside(2 * padding.size(), 0);
+    outside.end()[-1] = outside.end()[-2] = std::exchange(padding.front(), 0);
+    padded = at::constant_pad_nd(padded, outside).contiguous(image.suggest_memory_format());
+    parts = samples * cuts;
+  }
+  const auto part_of = [&](int64_t part) -> std::array<at::Tensor, 2> {
+    if (cuts == 1) {
+      const int64_t first = samples * part / parts, end = samples * (part + 1) / parts;
+      return {padded.narrow(0, first, end - first), output.narrow(0, first, end - first)};
+    }
+    const int64_t cut = part % cuts, first = rows * cut / cuts, end = rows * (cut + 1) / cuts;
+    const int64_t needed =
+        (end - first - 1) * form.stride[0] + form.dilation[0] * (weight.size(2) - 1) + 1;
+    return {padded.narrow(0, part / cuts, 1).narrow(2, first * form.stride[0], needed),
+            output.narrow(0, part / cuts, 1).narrow(2, first, end - first)};
+  };
+  std::vector<at::Tensor> sums(static_cast<std::size_t>(parts));
+  at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;
+    omp_set_num_threads(1);  // of this thread, until the loop ends: oneDNN plans for as many
+    for (int64_t part = first; part < last; ++part) {
+      const auto [x, dy] = part_of(part);
+      sums[static_cast<std::size_t>(part)] =
+          std::get<1>(at::compositeexplicitautograd::convolution_backward(dy,
+                                                                          x,
+                                                                          weight,
+                                                                          std::nullopt,
+                                                                          form.stride,
+                                                                          padding,
+                                                                          form.dilation,
+                                                                          false,
+                                                                          {0},
+                                                                          form.groups,
+                                                                          {false, true, false}));
+    }
+  });
+  return at::stack(sums).sum(at::IntArrayRef{0}, false, at::kFloat).to(weight.scalar_type());
+}
 
 Tensors convolution_backward(const at::Tensor& grad,
                              const at::Tensor& input,
@@ -43,17 +114,21 @@ Tensors convolution_backward(const at::Tensor& grad,
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
   const cpu::ConvForm form{weight.sizes().slice(2), stride, padding};
-  if (!needs[1] || groups != 1 || !std::all_of(dilation.begin(), dilation.end(), is_one) ||
-      !cpu::has_conv_weight_grad(image, output, form))
-    return torchs(grad, needs);
+  const bool has_ours = needs[1] && groups == 1 &&
+                        std::all_of(dilation.begin(), dilation.end(), is_one) &&
+                        cpu::has_conv_weight_grad(image, output, form);
+  const int64_t parts = needs[1] && !has_ours ? count_parts(output, weight) : 0;
+  if (!has_ours && parts < 2) return torchs(grad, needs);
 
   const at::Tensor dy = grad.contiguous(input.suggest_memory_format());
+  const at::Tensor &x = transposed ? dy : input, &y = transposed ? input : dy;
   at::Tensor of_input, of_bias;
   if (needs[0]) of_input = std::get<0>(torchs(dy, {true, false, false}));
   if (needs[2]) of_bias = at::sum(dy.flatten(2), at::IntArrayRef{0, 2});
-  const at::Tensor of_weight = cpu::conv_weight_grad(
-      transposed ? dy : input, transposed ? input : dy, form, weight.suggest_memory_format());
-  return {of_input, of_weight, of_bias};
+  return {of_input,
+          has_ours ? cpu::conv_weight_grad(x, y, form, weight.suggest_memory_format())
+                   : weight_grad_in_parts(parts, x, y, weight, {stride, padding, dilation, groups}),
+          of_bias};
 }
 
 TORCH_LIBRARY_IMPL(aten, CPU, library) {
