@@ -11,7 +11,7 @@ import tempfile
 
 LAYERS = {
     "base": 0, "config": 1, "cli": 2, "io": 2, "ops": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
-    "training": 5, "inference": 5, "tasks": 6, "app": 7,
+    "training": 5, "inference": 5, "tasks": 6, "pipelines": 7, "app": 8,
 }
 PRIVATE = re.compile(r"(app|ops)/|.+/.+/")  # headers that are not installed: cmake/CytraInstall.cmake
 # (a header, where it may be included, that place in words)

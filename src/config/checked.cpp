@@ -8,12 +8,12 @@
 namespace cytra::config {
 
 void OptionChecker::check_choice(const char* key,
-                                 const std::string& value,
-                                 const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+                                 const std::optional<std::string>& value,
+                                 const Choices& choices) {
+  if (!value || std::find(choices.begin(), choices.end(), *value) != choices.end()) return;
   fail(key,
-       "expected one of " + join(choices, ", ") + ", got '" + value + "'." +
-           (nearest(value, choices).empty() ? "" : suggestion(value, choices)));
+       "expected one of " + join(choices, ", ") + ", got '" + *value + "'." +
+           (nearest(*value, choices).empty() ? "" : suggestion(*value, choices)));
 }
 
 std::string OptionChecker::name_of(const char* key) const {

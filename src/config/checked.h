@@ -2,6 +2,7 @@
 // What visit() and check() know of options (visit.h), for those that were set in C++:
 //   Trainer::Trainer(TrainerOptions options) : options_(config::checked(options, "trainer")) ...
 // parse() has checked what comes from YAML.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,15 +43,8 @@ class OptionChecker {
     if (field != keyword.value) (*this)(key, field, doc, keyword.low, keyword.high);
   }
   template <class T>
-  void operator()(const char* key,
-                  T& field,
-                  const char* /*doc*/,
-                  const std::vector<std::string>& choices) {
-    if constexpr (IsOptional<T>::value) {
-      if (field) check_choice(key, *field, choices);
-    } else {
-      check_choice(key, field, choices);
-    }
+  void operator()(const char* key, T& field, const char* /*doc*/, const Choices& choices) {
+    check_choice(key, field, choices);
   }
   void operator()(const char* /*key*/, Node& /*field*/, const char* /*doc*/, const Part& /*part*/) {
   }
@@ -91,8 +85,8 @@ class OptionChecker {
   std::string name_of(const char* key) const;
   void check_range(const char* key, double value, double low, double high);
   void check_choice(const char* key,
-                    const std::string& value,
-                    const std::vector<std::string>& choices);
+                    const std::optional<std::string>& value,
+                    const Choices& choices);
   void fail(const char* key, const std::string& what);
   void throw_if_any() const;
 

@@ -26,10 +26,7 @@ class OptionLister {
     options.back().keyword = keyword.word;
   }
   template <class T>
-  void operator()(const char* key,
-                  T& field,
-                  const char* doc,
-                  const std::vector<std::string>& choices) {
+  void operator()(const char* key, T& field, const char* doc, const Choices& choices) {
     add(key, field, doc).choices = choices;
   }
   void operator()(const char* key, Node& field, const char* doc, const Part& part) {

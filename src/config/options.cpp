@@ -121,10 +121,10 @@ void OptionReader::operator()(const char* key, const Unused& unused, const char*
 }
 
 void OptionReader::check_choice(const Node& child,
-                                const std::string& value,
-                                const std::vector<std::string>& choices) {
-  if (is_among(value, choices)) return;
-  const std::string given = shortened(value);
+                                const std::optional<std::string>& value,
+                                const Choices& choices) {
+  if (!value || is_among(*value, choices)) return;
+  const std::string given = shortened(*value);
   fail(child,
        "expected one of " + join(choices, ", ") + ", got '" + given + "'." +
            (nearest(given, choices).empty() ? "" : suggestion(given, choices)));

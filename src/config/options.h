@@ -1,6 +1,7 @@
 #pragma once
 // One declaration per component: Options::visit(v) lists every option once (visit.h); parsing,
 // checking, descriptions and the JSON schema (schema.h) all come from it.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,7 @@
 
 namespace cytra::config {
 
-/// `variables`: dotted names of the user's own that may stand in this map and the plain maps below,
-/// never in a component.
+/// `variables`: dotted names of the user's own that may stand in plain maps, never in a component.
 template <class Options>
 Options read_options(const Node& node,
                      Problems& problems,
@@ -42,9 +42,8 @@ class OptionReader {
     if constexpr (IsOptional<T>::value) {
       if (field) check_range(*child, static_cast<double>(*field), low, high);
     } else if constexpr (IsVector<T>::value) {
-      for (const auto value : field) {
+      for (const auto value : field)
         if (!check_range(*child, static_cast<double>(value), low, high)) break;
-      }
     } else {
       check_range(*child, static_cast<double>(field), low, high);
     }
@@ -52,17 +51,8 @@ class OptionReader {
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
   /// A text that must be one of `choices`.
   template <class T>
-  void operator()(const char* key,
-                  T& field,
-                  const char* /*doc*/,
-                  const std::vector<std::string>& choices) {
-    const Node* child = take(key, field);
-    if (child == nullptr) return;
-    if constexpr (IsOptional<T>::value) {
-      if (field) check_choice(*child, *field, choices);
-    } else {
-      check_choice(*child, field, choices);
-    }
+  void operator()(const char* key, T& field, const char* /*doc*/, const Choices& choices) {
+    if (const Node* child = take(key, field)) check_choice(*child, field, choices);
   }
   /// Kept as it is, made later.
   void operator()(const char* key, Node& field, const char* doc, const Part& part);
@@ -115,9 +105,7 @@ class OptionReader {
     return true;
   }
   bool check_range(const Node& child, double value, double low, double high);
-  void check_choice(const Node& child,
-                    const std::string& value,
-                    const std::vector<std::string>& choices);
+  void check_choice(const Node& child, const std::optional<std::string>& value, const Choices&);
   void require(const char* key);  // a value must be there, and no empty list
   void fail(const Node& place, const std::string& what);
 

@@ -29,6 +29,8 @@ struct Part;
 struct Required {};
 inline constexpr Required required;
 
+using Choices = std::vector<std::string>;  // what a text may be
+
 /// A key that CytoDL's users carry and nothing reads here. A value other than null and those of
 /// `same` (as plain text) asks for something, and is noted; an empty `same` takes every value.
 struct Unused {
