@@ -3,6 +3,7 @@
 
     benchmarks/run.py --list
     benchmarks/run.py startup_help train_step --repeats 9 --write
+    benchmarks/run.py all --repeats 3 --write
     benchmarks/run.py gpu --from gpu.json --write    (what scripts/gpu_check.sh measured on another machine)
 
 A benchmark is a file benchmarks/NAME.py with TITLE, comparisons(env) -> [Comparison, ...] and, where it needs data,
@@ -206,9 +207,9 @@ def shown(command, env):
     """A command as a reader would type it at the root of the checkout."""
     words = []
     for word in map(str, command):
-        for path, name in ((env.bin, "build/release/bin"), (env.scratch, "$SCRATCH"), (ROOT, ".")):
+        for path, name in ((env.python, "python"), (env.bin, "build/release/bin"), (env.scratch, "$SCRATCH"), (ROOT, ".")):
             word = word.replace(str(path), name)
-        words.append("python" if word == env.python or word.endswith("peers-venv/bin/python") else word)
+        words.append(word)
     return " ".join(w if w.startswith("$SCRATCH") or "=$SCRATCH" in w else shlex.quote(w) for w in words)
 
 
@@ -223,7 +224,7 @@ def load(name):
 
 
 def names():
-    return sorted(p.stem for p in HERE.glob("*.py") if p.stem != "run" and not p.stem.endswith("_peer"))
+    return sorted(p.stem for p in HERE.glob("*.py") if "\ndef comparisons(" in p.read_text())
 
 
 def section(name, module, results, env, repeats, load):
@@ -309,7 +310,7 @@ def main():
         return
     if args.repeats < 1:
         parser.error("--repeats takes 1 or more")
-    modules = {name: load(name) for name in args.names}
+    modules = {name: load(name) for name in (names() if args.names == ["all"] else args.names)}
     programs = args.build.resolve()
     if (programs / "bin").is_dir():
         programs /= "bin"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: sets up, builds, makes sample images, trains, predicts and measures.
-# Everything it writes is below .venv, build, data/samples and logs. About seven minutes the first time, half a minute after.
+# Everything it writes is below .venv, build, data/samples and logs. About nine minutes the first time on two cores, half a minute after.
 set -euo pipefail
 here=$PWD
 scripts=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)

@@ -241,7 +241,11 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
               text_of(trials.run(), explicit_ones));
   }
   const std::string again = train_command(trials.run(), explicit_ones, target.choice);
-  log::info("{:.2f} times the images per second; train with it:  {}", whole.gain, again);
+  if (search.best().empty()) {
+    log::info("nothing that was tried is faster: the file holds the settings as they are");
+  } else {
+    log::info("{:.2f} times the images per second; train with it:  {}", whole.gain, again);
+  }
   cli::Results results(trials.run().json);
   results.add("file", target.path);
   for (const auto& [key, value] : settings) results.add(key, value);

@@ -29,11 +29,17 @@ struct Form {
 
 constexpr int64_t kMostValues = int64_t{1} << 20;  // of all parts: they are added at the end
 
-/// Parts of one gradient: ranges of samples, or of the output's rows where samples are few.
-int64_t count_parts(const at::Tensor& output, const at::Tensor& weight) {
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads(),
-                samples = output.size(0),
-                most = std::min(threads, kMostValues / std::max<int64_t>(weight.numel(), 1));
+/// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
+/// than two: as torch has it.
+int64_t count_parts(const at::Tensor& output, const at::Tensor& weight, const Form& form) {
+  const at::ScalarType type = weight.scalar_type();
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  if (at::in_parallel_region() || output.numel() == 0 || weight.numel() == 0 ||
+      output.scalar_type() != type || (type != at::kFloat && type != at::kBFloat16) ||
+      form.stride.size() != dims || form.padding.size() != dims || form.dilation.size() != dims)
+    return 0;
+  const int64_t samples = output.size(0),
+                most = std::min<int64_t>(at::get_num_threads(), kMostValues / weight.numel());
   return most <= samples ? most : most / samples * samples;
 }
 
@@ -117,7 +123,8 @@ Tensors convolution_backward(const at::Tensor& grad,
   const bool has_ours = needs[1] && groups == 1 &&
                         std::all_of(dilation.begin(), dilation.end(), is_one) &&
                         cpu::has_conv_weight_grad(image, output, form);
-  const int64_t parts = needs[1] && !has_ours ? count_parts(output, weight) : 0;
+  const Form plain{stride, padding, dilation, groups};
+  const int64_t parts = needs[1] && !has_ours ? count_parts(output, weight, plain) : 0;
   if (!has_ours && parts < 2) return torchs(grad, needs);
 
   const at::Tensor dy = grad.contiguous(input.suggest_memory_format());
@@ -127,7 +134,7 @@ Tensors convolution_backward(const at::Tensor& grad,
   if (needs[2]) of_bias = at::sum(dy.flatten(2), at::IntArrayRef{0, 2});
   return {of_input,
           has_ours ? cpu::conv_weight_grad(x, y, form, weight.suggest_memory_format())
-                   : weight_grad_in_parts(parts, x, y, weight, {stride, padding, dilation, groups}),
+                   : weight_grad_in_parts(parts, x, y, weight, plain),
           of_bias};
 }
 

@@ -121,6 +121,59 @@ TEST(ConvWeightGrad, ServesTorchsBackwardPass) {
   EXPECT_TRUE(tensors.gradients(at::kFloat)[1].equal(tensors.ours()));
 }
 
+/// Layers of few weights, whose gradient each thread computes a part of: of the samples, or of the
+/// rows where there are fewer samples.
+TEST(ConvWeightGrad, OfNarrowLayersInPartsEqualsSumsInDouble) {
+  struct Narrow {
+    Numbers image, weight, stride, padding, dilation;
+    int64_t groups = 1;
+    bool transposed = false;
+  };
+  const std::vector<Narrow> cases{
+      {{4, 1, 20, 19}, {16, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {{1, 1, 20, 19}, {16, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {{1, 3, 21, 18}, {8, 3, 5, 3}, {2, 2}, {2, 1}, {1, 1}},
+      {{1, 2, 21, 18}, {8, 2, 3, 3}, {2, 3}, {3, 2}, {3, 2}},
+      {{2, 16, 9, 8}, {1, 16, 1, 1}, {1, 1}, {0, 0}, {1, 1}},
+      {{5, 12, 9, 8}, {12, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 12},
+      {{1, 12, 9, 8}, {12, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 3},
+      {{1, 2, 6, 7, 9}, {8, 2, 3, 3, 3}, {2, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+      {{2, 16, 9, 7}, {16, 8, 2, 2}, {2, 2}, {0, 0}, {1, 1}, 1, true},
+      {{1, 16, 3, 4, 5}, {16, 4, 1, 2, 2}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}, 1, true},
+      {{1, 3, 2, 9}, {4, 3, 3, 3}, {1, 1}, {1, 1}, {1, 1}},  // fewer rows than threads
+  };
+  at::manual_seed(5);
+  const int before = at::get_num_threads();
+  for (const bool is_last : {false, true}) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Narrow& c = cases[i];
+      const Numbers none(c.stride.size(), 0);
+      const auto format = !is_last              ? at::MemoryFormat::Contiguous
+                          : c.image.size() == 4 ? at::MemoryFormat::ChannelsLast
+                                                : at::MemoryFormat::ChannelsLast3d;
+      const at::Tensor image = at::randn(c.image).contiguous(format),
+                       weight = at::randn(c.weight).contiguous(format);
+      const auto gradient = [&](int threads, at::ScalarType type) {
+        at::set_num_threads(threads);
+        const at::Tensor x = image.to(type).requires_grad_(), w = weight.to(type).requires_grad_();
+        const at::Tensor y = at::convolution(
+            x, w, {}, c.stride, c.padding, c.dilation, c.transposed, none, c.groups);
+        (y * at::linspace(-1, 1, y.numel(), y.options()).cos().view_as(y)).sum().backward();
+        return w.grad();
+      };
+      const at::Tensor exact = gradient(1, at::kDouble);
+      for (const int threads : {2, 5}) {
+        const at::Tensor parts = gradient(threads, at::kFloat);
+        EXPECT_LT(error_of(parts, exact), 1e-5) << i << ' ' << threads << ' ' << is_last;
+        EXPECT_TRUE(parts.equal(gradient(threads, at::kFloat))) << i << ' ' << threads;
+        EXPECT_LT(error_of(gradient(threads, at::kBFloat16), exact), 3e-2) << i << ' ' << threads;
+      }
+      EXPECT_EQ(at::get_num_threads(), 5);  // the loop's own number of threads ends with it
+    }
+  }
+  at::set_num_threads(before);
+}
+
 TEST(ConvWeightGrad, TakesWhatItCanRead) {
   if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
   const auto has = [](const at::Tensor& image, const at::Tensor& grad, const Numbers& kernel) {
