@@ -1,0 +1,52 @@
+#pragma once
+// Models that find objects: a box, a score and a class of each.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+namespace cytra::pipelines {
+
+/// Units: pixels of the image that was given; x1 and y1 are exclusive, so that x1 - x0 is the
+/// width. Boxes lie within the image.
+struct Detection {
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  float score = 0;    // 0 to 1
+  int64_t label = 0;  // class: from 0 for a checkpoint of ours; a TorchScript file's own numbers
+};
+
+struct DetectorOptions {
+  double conf_threshold = 0.25;  // detections with a lower score are left out
+  double iou_threshold = 0.5;    // of two boxes of a class that overlap more, the better one stays
+  int64_t max_detections = 300;  // per image, the best
+  int64_t batch_size = 8;        // images in one pass, at most
+};
+
+class Detector {
+ public:
+  virtual ~Detector() = default;
+  /// `images`: (C,H,W) uint8 or float32 as they are on file, of any sizes, on the CPU or the
+  /// detector's device; C: in_channels(). What the training did with intensities is done here; a
+  /// TorchScript file gets uint8 divided by 255, and float32 as it is.
+  /// Returns an entry for each image, by descending score. An image's result does not depend on the
+  /// others. Thread: one at a time.
+  /// Throws: DataError for images that the model does not take, MemoryError.
+  virtual std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) = 0;
+  virtual int64_t in_channels() const = 0;
+  /// Another for every other result: of weights, model and options.
+  virtual std::string fingerprint() const = 0;
+};
+
+/// `path`: a checkpoint of `train experiment=detection/...`, or TorchScript whose forward() takes
+/// images (N,C,H,W), or a list of (C,H,W) as torchvision's detectors do, and gives torchvision's
+/// list of dicts (boxes (K,4) as x0 y0 x1 y1, scores (K), labels (K)), or a tuple of these three,
+/// of one image.
+/// Throws: ConfigError for another task's checkpoint, DataError for a file that holds no detector.
+std::unique_ptr<Detector> load_detector(const std::string& path,
+                                        c10::Device device,
+                                        const DetectorOptions& options = {});
+
+}  // namespace cytra::pipelines
