@@ -155,7 +155,8 @@ TEST(ConvWeightGrad, OfNarrowLayersInPartsEqualsSumsInDouble) {
                        weight = at::randn(c.weight).contiguous(format);
       const auto gradient = [&](int threads, at::ScalarType type) {
         at::set_num_threads(threads);
-        const at::Tensor x = image.to(type).requires_grad_(), w = weight.to(type).requires_grad_();
+        const at::Tensor x = image.detach().to(type).requires_grad_(),
+                         w = weight.detach().to(type).requires_grad_();
         const at::Tensor y = at::convolution(
             x, w, {}, c.stride, c.padding, c.dilation, c.transposed, none, c.groups);
         (y * at::linspace(-1, 1, y.numel(), y.options()).cos().view_as(y)).sum().backward();
