@@ -1,0 +1,236 @@
+#include "pipelines/batch_segment/compute.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "perf/device_memory.h"
+
+namespace cytra::pipelines {
+namespace {
+
+constexpr std::size_t kBoxesAtOnce = 1024;  // whose logits wait on the host
+
+int64_t count_of(const SegmentWorks& works) {
+  return static_cast<int64_t>(works.size());
+}
+
+/// What is still to be done.
+SegmentWorks open_works(const SegmentWorks& works) {
+  SegmentWorks open;
+  for (SegmentWork* work : works) {
+    if (!work->is_over) open.push_back(work);
+  }
+  return open;
+}
+
+/// A detector of RGB takes grey images, too, and leaves out what is transparency.
+at::Tensor with_channels(const at::Tensor& image, int64_t channels) {
+  if (channels == 3 && image.size(0) == 1) return image.expand({3, -1, -1}).contiguous();
+  if (channels == 3 && image.size(0) == 4) return image.narrow(0, 0, 3);
+  return image;
+}
+
+}  // namespace
+
+SegmentStages::SegmentStages(StageReport& report, const BatchSegmentOptions& options)
+    : models(report.add("models")),
+      load(report.add("load", options.mode == "parallel" ? options.io_workers : 1)),
+      compute(report.add("compute")),
+      detect(report.add("  detect")),
+      encode(report.add("  encode")),
+      masks(report.add("  masks")),
+      save(report.add("save", options.mode == "parallel" ? options.io_workers : 1)) {}
+
+at::Tensor boxes_of(const std::vector<Detection>& found) {
+  const at::Tensor boxes = at::empty({static_cast<int64_t>(found.size()), 4}, at::kFloat);
+  float* value = boxes.data_ptr<float>();
+  for (const Detection& one : found) {
+    for (const float side : {one.x0, one.y0, one.x1, one.y1}) *value++ = side;
+  }
+  return boxes;
+}
+
+SegmentCompute::SegmentCompute(const SegmentModels& models,
+                               const BatchSegmentOptions& options,
+                               c10::Device device,
+                               SegmentStages& stages)
+    : models_(models), options_(options), device_(device), stages_(stages) {}
+
+PromptedSegmenter& SegmentCompute::segmenter() {
+  if (!segmenter_) {
+    const StageWork work(stages_.models);
+    segmenter_ = models_.load_segmenter();
+  }
+  return *segmenter_;
+}
+
+Detector& SegmentCompute::detector(const std::string& path) {
+  std::unique_ptr<Detector>& detector = detectors_[path];
+  if (!detector) {
+    const StageWork work(stages_.models);
+    detector = models_.load_detector(path);
+  }
+  return *detector;
+}
+
+at::Tensor SegmentCompute::to_device(const at::Tensor& values) const {
+  if (!device_.is_cuda() || values.is_cuda()) return values.to(device_);
+  return values.pin_memory().to(device_, /*non_blocking=*/true);
+}
+
+/// All of them at once; where that fails, each by itself, so that what is wrong with one image
+/// costs that image alone.
+void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, const Step& step) {
+  const auto attempt = [&](const SegmentWorks& some) {
+    try {
+      step(some);
+      return true;
+    } catch (const IoError&) {  // the device, say
+      throw;
+    } catch (const std::exception&) {
+      if (some.size() > 1) return false;
+      some[0]->is_over = true;
+      sink.leave_out(some[0]->input, std::current_exception());
+      return true;
+    }
+  };
+  if (works.empty() || attempt(works)) return;
+  for (SegmentWork* work : works) attempt({work});
+}
+
+void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCounts& counts) {
+  std::map<std::string, SegmentWorks> by_detector;
+  for (SegmentWork* work : open_works(works))
+    by_detector[models_.detector_of(work->input.view)].push_back(work);
+  for (const auto& [path, own] : by_detector) {
+    detector(path);
+    together(own, sink, [&, name = path](const SegmentWorks& some) { detect(name, some); });
+  }
+  SegmentWorks some;
+  std::size_t boxes = 0;
+  const auto segment_some = [&] {
+    together(some, sink, [&](const SegmentWorks& part) {
+      encode(part, counts);
+      make_masks(part);
+    });
+    some.clear();
+    boxes = 0;
+  };
+  for (SegmentWork* work : open_works(works)) {
+    if (work->found.empty()) continue;  // an image without objects needs no encoding
+    if (boxes + work->found.size() > kBoxesAtOnce) segment_some();
+    some.push_back(work);
+    boxes += work->found.size();
+  }
+  segment_some();
+  for (const SegmentWork* work : open_works(works)) {
+    ++counts.images;
+    counts.boxes += static_cast<int64_t>(work->found.size());
+  }
+}
+
+void SegmentCompute::detect(const std::string& path, const SegmentWorks& works) {
+  const StageWork timed(stages_.detect, count_of(works));
+  Detector& detector = *detectors_.at(path);
+  const auto run = [&](const at::Tensor& numbers) -> std::vector<at::Tensor> {
+    std::vector<at::Tensor> images;
+    const at::Tensor order = numbers.cpu();
+    const int64_t* number = order.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < order.size(0); ++i)
+      images.push_back(
+          with_channels(works[static_cast<std::size_t>(number[i])]->image, detector.in_channels()));
+    std::vector<std::vector<Detection>> found = detector.detect(images);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      works[static_cast<std::size_t>(number[i])]->found = std::move(found[i]);
+    return {numbers};
+  };
+  const at::Tensor all = at::arange(count_of(works), at::TensorOptions(at::kLong).device(device_));
+  for (int64_t first = 0; first < count_of(works); first += options_.image_batch_size)
+    images_(run, all.slice(0, first, first + options_.image_batch_size));
+}
+
+void SegmentCompute::encode(const SegmentWorks& works, SegmentCounts& counts) {
+  SegmentWorks fresh;
+  for (SegmentWork* work : works) {
+    if (!work->embedding.defined()) fresh.push_back(work);
+  }
+  const StageWork timed(stages_.encode, count_of(fresh));
+  for (std::size_t first = 0; first < fresh.size();) {
+    const std::size_t count =
+        std::min(fresh.size() - first, std::size_t(options_.image_batch_size));
+    std::vector<at::Tensor> images;
+    for (std::size_t i = 0; i < count; ++i) images.push_back(fresh[first + i]->square.image);
+    const at::Tensor made = encodings_(
+        [this](const at::Tensor& some) -> std::vector<at::Tensor> {
+          return {segmenter().encode(to_device(some))};
+        },
+        at::stack(images))[0];
+    for (std::size_t i = 0; i < count; ++i) {
+      fresh[first + i]->embedding = made.narrow(0, static_cast<int64_t>(i), 1);
+      fresh[first + i]->is_new_embedding = true;
+    }
+    counts.encoded += static_cast<int64_t>(count);
+    first += count;
+  }
+  counts.cached += count_of(works) - count_of(fresh);
+}
+
+/// Boxes of all images in batches of one size.
+void SegmentCompute::make_masks(const SegmentWorks& works) {
+  std::vector<at::Tensor> embeddings, prompts;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    const at::Tensor boxes = works[i]->square.placement.boxes(boxes_of(works[i]->found));
+    const at::Tensor image = at::full({boxes.size(0), 1}, static_cast<double>(i));
+    prompts.push_back(at::cat({boxes, image}, 1));  // (B,5): the last says of which image
+    embeddings.push_back(works[i]->embedding.to(device_));
+  }
+  const at::Tensor all = to_device(at::cat(prompts)), pool = at::cat(embeddings);
+  const StageWork timed(stages_.masks, all.size(0));
+  const auto run = [&](const at::Tensor& some) -> std::vector<at::Tensor> {
+    const at::Tensor image = some.select(1, 4).to(at::kLong);
+    return {perf::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
+  };
+  std::vector<at::Tensor> parts;
+  for (int64_t first = 0; first < all.size(0); first += options_.sam_batch_size)
+    parts.push_back(boxes_(run, all.slice(0, first, first + options_.sam_batch_size))[0]);
+  const at::Tensor logits = at::cat(parts);
+  int64_t first = 0;
+  for (SegmentWork* work : works) {
+    const auto count = static_cast<int64_t>(work->found.size());
+    work->logits = logits.narrow(0, first, count);
+    first += count;
+  }
+}
+
+void SegmentCompute::run_naively(SegmentWork& work, SegmentSink& sink, SegmentCounts& counts) {
+  const std::string path = models_.detector_of(work.input.view);
+  detector(path);
+  segmenter();
+  together({&work}, sink, [&](const SegmentWorks& one) {
+    detect(path, one);
+    std::vector<at::Tensor> logits;
+    const std::vector<Detection> all = work.found;
+    for (const Detection& found : all) {
+      work.found = {found};
+      work.embedding = at::Tensor();
+      encode(one, counts);
+      make_masks(one);
+      logits.push_back(work.logits);
+    }
+    work.found = all;
+    work.is_new_embedding = false;
+    if (!logits.empty()) work.logits = at::cat(logits);
+    ++counts.images;
+    counts.boxes += static_cast<int64_t>(all.size());
+  });
+}
+
+void SegmentCompute::forget_models() {
+  detectors_.clear();
+  segmenter_.reset();
+}
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,278 @@
+#include "pipelines/segment_files.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/json.h"
+#include "io/csv.h"
+#include "io/fingerprint.h"
+
+namespace cytra::pipelines {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+Node real_node(double value) {
+  Node node;
+  node.kind = config::Kind::real;
+  node.real = value;
+  return node;
+}
+
+Node list_node(const std::vector<Node>& values) {
+  Node node;
+  node.kind = config::Kind::list;
+  node.list = values;
+  return node;
+}
+
+std::string json_text(const std::string& text) {
+  return config::to_json(config::to_utf8(Node::make_string(text)));
+}
+
+/// A line of the record.
+std::string line_of(const SegmentedImage& image, const std::string& stamp) {
+  std::vector<Node> objects;
+  for (const SegmentedObject& object : image.objects) {
+    const Detection& found = object.found;
+    Node node = Node::make_map();
+    node.set(
+        "box",
+        list_node(
+            {real_node(found.x0), real_node(found.y0), real_node(found.x1), real_node(found.y1)}));
+    node.set("score", real_node(found.score));
+    node.set("class", Node::make_integer(found.label));
+    node.set("counts", Node::make_string(object.mask.text()));
+    objects.push_back(std::move(node));
+  }
+  Node node = Node::make_map();
+  node.set("name", Node::make_string(image.input.name));
+  node.set("image", Node::make_string(image.input.path));
+  node.set("view", Node::make_string(image.input.view));
+  node.set("stamp", Node::make_string(stamp));
+  node.set("height", Node::make_integer(image.height));
+  node.set("width", Node::make_integer(image.width));
+  node.set("objects", list_node(objects));
+  return config::to_json(config::to_utf8(node)) + "\n";
+}
+
+/// A number of float's precision.
+std::string short_text(double value) {
+  return fmt::format("{}", static_cast<float>(value));
+}
+
+/// The file of an image's tables, as it is filled.
+class CocoFile {
+ public:
+  explicit CocoFile(const std::string& path) : file_(path) { file_.write("{\"annotations\":["); }
+  void add_image(int64_t id, const Node& image) {
+    images_.push_back(
+        fmt::format("\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{},\"view\":{}}}",
+                    id,
+                    json_text(image.get<std::string>("image")),
+                    image.get<int64_t>("width"),
+                    image.get<int64_t>("height"),
+                    json_text(image.get<std::string>("view"))));
+  }
+  void add_object(int64_t image_id,
+                  const Node& image,
+                  const Node& object,
+                  const io::CocoRle& mask) {
+    const auto box = object.get<std::vector<double>>("box");
+    const auto label = object.get<int64_t>("class");
+    classes_.insert(label);
+    file_.write(fmt::format(
+        "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"score\":{},"
+        "\"area\":{},\"iscrowd\":0,\"segmentation\":{{\"size\":[{},{}],\"counts\":{}}}}}",
+        objects_ == 0 ? "" : ",",
+        objects_ + 1,
+        image_id,
+        label,
+        short_text(box.at(0)),
+        short_text(box.at(1)),
+        short_text(box.at(2) - box.at(0)),
+        short_text(box.at(3) - box.at(1)),
+        short_text(object.get<double>("score")),
+        mask.area(),
+        image.get<int64_t>("height"),
+        image.get<int64_t>("width"),
+        json_text(object.get<std::string>("counts"))));
+    ++objects_;
+  }
+  void finish() {
+    file_.write("\n],\"images\":[");
+    for (std::size_t i = 0; i < images_.size(); ++i) file_.write((i == 0 ? "" : ",") + images_[i]);
+    file_.write("\n],\"categories\":[");
+    std::string separator;
+    for (const int64_t label : classes_) {
+      file_.write(fmt::format("{}{{\"id\":{},\"name\":\"class {}\"}}", separator, label, label));
+      separator = ",";
+    }
+    file_.write("]}\n");
+    file_.commit();
+  }
+  int64_t objects() const { return objects_; }
+
+ private:
+  AtomicFile file_;
+  std::vector<std::string> images_;
+  std::set<int64_t> classes_;
+  int64_t objects_ = 0;
+};
+
+std::vector<std::string> row_of(const Node& image,
+                                std::size_t number,
+                                const Node& object,
+                                const io::CocoRle& mask) {
+  std::vector<std::string> row{image.get<std::string>("image"),
+                               image.get<std::string>("view"),
+                               std::to_string(number),
+                               std::to_string(object.get<int64_t>("class")),
+                               short_text(object.get<double>("score"))};
+  for (const double side : object.get<std::vector<double>>("box")) row.push_back(short_text(side));
+  row.push_back(std::to_string(mask.area()));
+  for (const int64_t side : mask.box()) row.push_back(std::to_string(side));
+  return row;
+}
+
+}  // namespace
+
+SegmentFiles::SegmentFiles(std::string folder, std::string settings, bool object_masks)
+    : folder_(std::move(folder)),
+      settings_(std::move(settings)),
+      object_masks_(object_masks),
+      record_(folder_ + "/segmented.jsonl") {
+  remove_stale_temporaries(folder_);
+  std::error_code ignored;
+  for (const char* kind : {"masks", "objects"}) {
+    const std::string below = folder_ + "/" + kind;
+    if (!fs::is_directory(below, ignored)) continue;
+    remove_stale_temporaries(below);
+    for (const auto& entry : fs::recursive_directory_iterator(below, ignored))
+      if (entry.is_directory(ignored)) remove_stale_temporaries(entry.path().string());
+  }
+  read_record(false);
+}
+
+std::string SegmentFiles::stamp_of(const std::string& content) const {
+  return io::fingerprint(fmt::format("{} {} {}", settings_, object_masks_, content));
+}
+
+std::string SegmentFiles::label_path(const SegmentInput& input) const {
+  return fmt::format("{}/masks/{}.png", folder_, input.name);
+}
+
+/// A line that was cut short, or is none of ours, says nothing.
+void SegmentFiles::read_record(bool is_final) {
+  const std::lock_guard lock(mutex_);
+  std::ifstream file(folder_ + "/segmented.jsonl", std::ios::binary);
+  done_.clear();
+  bool is_whole = true;
+  for (std::string line;;) {
+    const auto place = static_cast<int64_t>(file.tellg());
+    if (!std::getline(file, line)) break;
+    is_whole = !file.eof();
+    try {
+      const Node node = config::from_utf8(config::parse_json(line, "segmented.jsonl"));
+      done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
+    } catch (const Error&) {
+    }
+  }
+  if (!is_whole && !is_final) record_.append("\n");  // behind a line that was cut
+}
+
+bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
+  const std::lock_guard lock(mutex_);
+  const auto found = done_.find(input.name);
+  if (found == done_.end() || found->second.stamp != stamp_of(content)) return false;
+  std::error_code error;
+  if (fs::file_size(label_path(input), error) == 0 || error) return false;
+  current_.insert(input.name);
+  return true;
+}
+
+void SegmentFiles::prepare_folder(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  const std::lock_guard lock(mutex_);
+  if (folders_.insert(folder).second) make_folders(folder);
+}
+
+void SegmentFiles::write(const SegmentedImage& image) {
+  const std::string path = label_path(image.input);
+  prepare_folder(path);
+  io::write_png(path, image.labels());
+  const std::string objects = fmt::format("{}/objects/{}", folder_, image.input.name);
+  if (object_masks_) {
+    std::error_code ignored;
+    fs::remove_all(objects, ignored);  // of a run with other settings
+    make_folders(objects);
+    io::Image mask;
+    mask.shape = {1, 1, image.height, image.width};
+    for (std::size_t i = 0; i < image.objects.size(); ++i) {
+      std::vector<uint16_t> inside(static_cast<std::size_t>(mask.count()));
+      image.objects[i].mask.paint(255, inside.data());
+      mask.pixels.assign(inside.begin(), inside.end());
+      io::write_png(fmt::format("{}/{:04}.png", objects, i + 1), mask);
+    }
+  }
+  const std::string line = line_of(image, stamp_of(image.content));
+  const std::lock_guard lock(mutex_);
+  record_.append(line);
+  current_.insert(image.input.name);
+}
+
+Node SegmentFiles::line_at(int64_t place) const {
+  std::ifstream file(folder_ + "/segmented.jsonl", std::ios::binary);
+  file.seekg(place);
+  std::string line;
+  std::getline(file, line);
+  return config::from_utf8(config::parse_json(line, "segmented.jsonl"));
+}
+
+SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& inputs) {
+  read_record(true);
+  CocoFile coco(folder_ + "/instances.json");
+  const std::vector<std::string> columns{"image",
+                                         "view",
+                                         "object",
+                                         "class",
+                                         "score",
+                                         "x0",
+                                         "y0",
+                                         "x1",
+                                         "y1",
+                                         "area",
+                                         "mask_left",
+                                         "mask_top",
+                                         "mask_width",
+                                         "mask_height"};
+  std::vector<std::vector<std::string>> rows;
+  Totals totals;
+  for (const SegmentInput& input : inputs) {
+    if (current_.count(input.name) == 0) continue;
+    const auto found = done_.find(input.name);
+    if (found == done_.end())
+      throw IoError(fmt::format("{}/segmented.jsonl: no line of {}", folder_, input.path));
+    const Node image = line_at(found->second.place);
+    coco.add_image(++totals.images, image);
+    std::size_t number = 0;
+    for (const Node& object : image.at("objects").list) {
+      const io::CocoRle mask = io::parse_rle(object.get<std::string>("counts"),
+                                             image.get<int64_t>("height"),
+                                             image.get<int64_t>("width"));
+      coco.add_object(totals.images, image, object, mask);
+      rows.push_back(row_of(image, ++number, object, mask));
+    }
+  }
+  totals.objects = coco.objects();
+  coco.finish();
+  io::write_table(folder_ + "/objects.csv", columns, rows);
+  return totals;
+}
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,59 @@
+#pragma once
+// What is written of segmented images, and which of them are done.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/append_file.h"
+#include "config/node.h"
+#include "pipelines/batch_segment.h"
+
+namespace cytra::pipelines {
+
+/// Below a folder: masks/NAME.png, a label image (16 bit) for each image; objects/NAME/0001.png
+/// ..., where asked for, a mask (0 and 255) for each object; segmented.jsonl, a line for each image
+/// that is done, with its objects. A line is written behind its image's files, so that a process
+/// that is killed at any time leaves whole images alone. finish() makes the tables of all of them
+/// out of it.
+class SegmentFiles {
+ public:
+  /// Reads what an earlier run with the same `settings` (all that results depend on but the images)
+  /// has left, and removes what a killed one left half-written. Throws: as AtomicFile.
+  SegmentFiles(std::string folder, std::string settings, bool object_masks);
+  /// Whether an image of this content is done, and its files are there. Thread: several at once.
+  bool has(const SegmentInput& input, const std::string& content);
+  /// Thread: several at once. Throws: as AtomicFile; DataError as SegmentedImage::labels().
+  void write(const SegmentedImage& image);
+  struct Totals {
+    int64_t images = 0, objects = 0;
+  };
+  /// objects.csv, a row for each object, and instances.json, in COCO's format with run lengths, of
+  /// those of the inputs that this run has made, or found by has(), in their order. Throws: IoError
+  /// when a line is missing, as AtomicFile.
+  Totals finish(const std::vector<SegmentInput>& inputs);
+
+ private:
+  std::string stamp_of(const std::string& content) const;
+  std::string label_path(const SegmentInput& input) const;
+  void read_record(bool is_final);
+  config::Node line_at(int64_t place) const;
+  void prepare_folder(const std::string& path);
+
+  const std::string folder_, settings_;
+  const bool object_masks_;
+  mutable std::mutex mutex_;
+  std::set<std::string> folders_;  // made; guarded by mutex_, as all that follows
+  struct Done {
+    std::string stamp;
+    int64_t place = 0;  // of its line in the record
+  };
+  std::map<std::string, Done> done_;  // by name, what the record holds
+  std::set<std::string> current_;     // names of what this run has made or found
+  AppendFile record_;
+};
+
+}  // namespace cytra::pipelines
