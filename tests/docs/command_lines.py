@@ -23,6 +23,7 @@ LEFT_OUT = {
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
     r"torchrun |srun |#SBATCH|#!/bin/bash": "needs a cluster; tests/tools/ddp_test.cpp has the launcher's environment",
     r"nvidia-smi|gpu --from|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
+    r"g\+\+ .*-fsanitize=thread": "compiles tests again, with a compiler that the programs do without",
     r"tensorboard |tail -f": "programs of others that do not end",
     r"train model=tiny": "a model that the reader writes",
     r"RUN/plans\.json": "a training of nnU-Net; tests/nn/models has one",

@@ -1,0 +1,39 @@
+#include "pipelines/batching/batch_costs.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace cytra::pipelines {
+
+void BatchCosts::record(int64_t images, double seconds) {
+  const auto [known, is_new] = seconds_.emplace(images, seconds);
+  if (!is_new) known->second += 0.2 * (seconds - known->second);
+}
+
+double BatchCosts::expected(int64_t images) const {
+  if (seconds_.empty()) return 0;
+  const auto above = seconds_.lower_bound(images);
+  if (above == seconds_.end()) {
+    const auto& [most, seconds] = *seconds_.rbegin();
+    return seconds * static_cast<double>(images) / static_cast<double>(most);
+  }
+  if (above->first == images || above == seconds_.begin()) return above->second;
+  const auto below = std::prev(above);
+  const double share =
+      static_cast<double>(images - below->first) / static_cast<double>(above->first - below->first);
+  return below->second + share * (above->second - below->second);
+}
+
+int64_t optimal_batch_size(const std::map<int64_t, double>& seconds) {
+  const auto rate = [](const auto& size) {
+    return static_cast<double>(size.first) / std::max(size.second, 1e-9);
+  };
+  double best = 0;
+  for (const auto& size : seconds) best = std::max(best, rate(size));
+  for (const auto& size : seconds) {
+    if (rate(size) >= 0.97 * best) return size.first;
+  }
+  return 0;
+}
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,98 @@
+#pragma once
+// Which requests share a batch, and when it is closed. No threads, no clock: whoever calls says
+// what time it is.
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipelines/batching.h"
+#include "pipelines/batching/batch_costs.h"
+
+namespace cytra::pipelines {
+
+/// Some images of one shape, whatever they are.
+struct BatchRequest {
+  virtual ~BatchRequest() = default;
+  /// The answer is there. Called once, as fail() is, or the other one; neither may throw.
+  virtual void succeed() = 0;
+  virtual void fail(std::exception_ptr error) = 0;
+
+  std::string bucket;  // requests of one bucket share batches
+  int64_t images = 1, bytes = 0;
+  BatchTime deadline = kNoDeadline;
+
+  // What becomes of it: of BatchQueue and Batcher.
+  BatchTime arrival{};
+  int64_t taken = 0, computed = 0;  // images
+  bool is_waiting = false, is_finished = false;
+};
+
+/// Images of a request that are computed together.
+struct BatchSlice {
+  std::shared_ptr<BatchRequest> request;
+  int64_t begin = 0, count = 0;
+};
+struct Batch {
+  std::string bucket;
+  int64_t images = 0;
+  std::vector<BatchSlice> slices;
+};
+
+/// A batch is closed, for an idle model, when it is full; when its oldest request would else miss
+/// its deadline, or arrival + max_latency, by what computing is expected to take; or when waiting
+/// for the next request is not expected to pay: when that makes the latencies of all of them longer
+/// in sum. Requests are taken in their order, and are split only where they are larger than a
+/// batch.
+class BatchQueue {
+ public:
+  explicit BatchQueue(const BatchingOptions& options) : options_(options) {}
+
+  /// "" where there is room, else why there is none.
+  std::string what_is_full(const BatchRequest& request) const;
+  /// No request of that size will ever find room.
+  bool is_too_large(const BatchRequest& request) const;
+  void add(std::shared_ptr<BatchRequest> request, BatchTime now);
+  /// It no longer waits.
+  void remove(BatchRequest& request);
+  /// A batch to compute at once, or when to ask again if no request comes until then (kNoDeadline:
+  /// never).
+  struct Next {
+    std::optional<Batch> batch;
+    BatchTime wake = kNoDeadline;
+  };
+  /// `expects_more`: requests may still come.
+  Next next(BatchTime now, bool expects_more = true);
+  bool is_empty() const { return requests_ == 0; }
+
+  void record(const std::string& bucket, int64_t images, double seconds);
+  /// Seconds by size, measured ahead: the best size is where batches are full, from now on.
+  void warm(const std::string& bucket, const std::map<int64_t, double>& seconds);
+  /// Images of a full batch.
+  int64_t full_size(const std::string& bucket) const;
+
+ private:
+  struct Bucket {
+    std::deque<std::shared_ptr<BatchRequest>> waiting;
+    BatchCosts costs;
+    int64_t full = 0;  // 0: max_batch_size
+    // Of its requests: when the last one came, and what is usual.
+    BatchTime last_arrival{};
+    double gap_s = 0, images = 0;
+  };
+  int64_t full_of(const Bucket& bucket) const;
+  /// What would be closed now. `is_full`: no request that comes can change it.
+  Batch form(const Bucket& bucket, bool& is_full) const;
+  BatchTime due(const Bucket& bucket, const Batch& batch, BatchTime now) const;
+  void take(Bucket& bucket, const Batch& batch);
+  void forget_idle();
+
+  const BatchingOptions options_;
+  std::map<std::string, Bucket> buckets_;
+  int64_t requests_ = 0, bytes_ = 0;  // that wait
+};
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,82 @@
+#pragma once
+// Requests of many threads, answered in batches by one. Free of torch, so that ThreadSanitizer sees
+// all of it (docs/serving.md).
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipelines/batching/batch_queue.h"
+
+namespace cytra::pipelines {
+
+/// Thread: any thread may call anything.
+class Batcher {
+ public:
+  /// Computes a batch, in the batcher's own thread. What it throws is the answer to its requests.
+  using Run = std::function<void(const Batch& batch)>;
+  Batcher(const BatchingOptions& options, Run run);
+  ~Batcher();  // stop()
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  /// Throws: RequestError where there is no room (rejected, or timed_out where it waits for some),
+  /// or it takes no more. The request is not told then.
+  void submit(const std::shared_ptr<BatchRequest>& request);
+  /// Also of a request that is being computed: its answer is dropped. False: it has ended.
+  bool cancel(const std::shared_ptr<BatchRequest>& request);
+  /// `work` in the batcher's thread, between batches; returns when it is done. Throws: what it
+  /// throws, and RequestError after close().
+  void run_between(const std::function<void()>& work);
+  void warm(const std::string& bucket, const std::map<int64_t, double>& seconds);
+  int64_t full_size(const std::string& bucket) const;
+  /// Answers all requests that are there, and takes no more.
+  void drain();
+  /// Takes no more; those that wait are cancelled, what is being computed is answered.
+  void stop();
+
+  void count_values(int64_t values, int64_t padded);
+  BatchingFigures figures() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  using Requests = std::vector<std::shared_ptr<BatchRequest>>;
+  struct Between {
+    const std::function<void()>* work;
+    std::exception_ptr error;
+    bool is_done = false;
+  };
+
+  void work();
+  void watch();
+  void compute(Lock& lock, const Batch& batch);
+  void run_work(Lock& lock);
+  /// With the lock. False: another one has ended it. Else it has to be told, and then told()
+  /// called.
+  bool finish(BatchRequest& request, Outcome outcome);
+  void fail(Lock& lock, const Requests& requests, const RequestError& error);
+  void reject(Outcome outcome, const std::string& why);
+  void close();
+  void join();
+
+  const Run run_;
+  const bool waits_for_room_;
+  mutable std::mutex mutex_;
+  // What may have changed: work for the thread, room in the queue, a deadline, all requests told.
+  std::condition_variable work_, room_, deadline_, told_;
+  BatchQueue queue_;  // guarded by mutex_, as all that follows
+  BatchingFigures figures_;
+  std::map<const BatchRequest*, std::shared_ptr<BatchRequest>> open_;
+  std::multimap<BatchTime, BatchRequest*> deadlines_;  // of those
+  std::vector<Between*> between_;
+  int64_t waiting_for_room_ = 0, untold_ = 0;
+  bool is_closed_ = false, ends_ = false;
+  std::once_flag joined_;
+  std::thread worker_, watcher_;
+};
+
+}  // namespace cytra::pipelines
