@@ -21,7 +21,10 @@ TEST(PromptedSegmenter, AMaskComesBackWhereTheBoxWas) {
   ASSERT_EQ(mask.sizes(), at::IntArrayRef({60, 120}));
   const at::Tensor truth = image[0].gt(0);
   const double both = mask.logical_and(truth).sum().item<double>();
-  EXPECT_GT(both / mask.logical_or(truth).sum().item<double>(), 0.85);
+  // A pixel of the fake's masks is four of the image: so much is lost along the object's border.
+  EXPECT_GT(both / mask.logical_or(truth).sum().item<double>(), 0.65);
+  EXPECT_EQ(mask.slice(0, 0, 8).sum().item<int64_t>() + mask.slice(1, 0, 48).sum().item<int64_t>(),
+            0);
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+// Source: segment_anything/modeling/image_encoder.py; relative positions: arXiv:2112.01526.
+#include "nn/blocks/sam_encoder.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace cytra::nn {
+namespace {
+
+constexpr BlockStyle kSamBlock{"proj", "lin1", "lin2", 1e-6};
+
+/// positions (2n-1,E) -> (n,n,E): of each query place the one of each key.
+at::Tensor relative_positions(const at::Tensor& positions, int64_t n) {
+  const at::Tensor places = at::arange(n, positions.options().dtype(at::kLong));
+  return positions.index({places.unsqueeze(1) - places.unsqueeze(0) + (n - 1)});
+}
+
+/// (N,H,W,E) -> (M,window,window,E), with 0 behind the right and lower edge.
+at::Tensor windows_of(const at::Tensor& x, int64_t window) {
+  const auto behind = [&](int64_t length) { return (window - length % window) % window; };
+  const at::Tensor padded =
+      at::constant_pad_nd(x, {0, 0, 0, behind(x.size(2)), 0, behind(x.size(1))});
+  return padded.unflatten(1, {-1, window}).unflatten(3, {-1, window}).transpose(2, 3).flatten(0, 2);
+}
+
+at::Tensor image_of_windows(const at::Tensor& windows, int64_t height, int64_t width) {
+  const int64_t window = windows.size(1);
+  const int64_t across = (width + window - 1) / window, down = (height + window - 1) / window;
+  return windows.unflatten(0, {-1, down, across})
+      .transpose(2, 3)
+      .flatten(3, 4)
+      .flatten(1, 2)
+      .slice(1, 0, height)
+      .slice(2, 0, width);
+}
+
+}  // namespace
+
+ChannelNorm::ChannelNorm(int64_t channels)
+    : weight(register_parameter("weight", at::ones({channels}))),
+      bias(register_parameter("bias", at::zeros({channels}))) {}
+
+at::Tensor ChannelNorm::forward(const at::Tensor& x) {
+  return at::layer_norm(x.movedim(1, -1), weight.sizes(), weight, bias, 1e-6).movedim(-1, 1);
+}
+
+void SamEncoderOptions::check() const {
+  const auto expect_multiple = [](const char* name, int64_t value, const char* of, int64_t part) {
+    if (value % part != 0)
+      throw ConfigError(
+          fmt::format("Sam: {}={}: expected a multiple of {}={}", name, value, of, part));
+  };
+  expect_multiple("img_size", img_size, "patch_size", patch_size);
+  expect_multiple("embed_dim", embed_dim, "num_heads", num_heads);
+  for (const int64_t block : global_attn_indexes) {
+    if (block >= depth)
+      throw ConfigError(
+          fmt::format("Sam: global_attn_indexes: {}, expected blocks from 0 to {} (depth={})",
+                      block,
+                      depth - 1,
+                      depth));
+  }
+}
+
+struct SamEncoder::Attention final : torch::nn::Module {
+  Attention(int64_t features, int64_t heads, int64_t side)
+      : side_(side),
+        heads_(heads),
+        qkv_(register_module("qkv", std::make_shared<Linear>(features, 3 * features))),
+        output_(register_module("proj", std::make_shared<Linear>(features, features))),
+        down_(register_parameter("rel_pos_h", at::zeros({2 * side - 1, features / heads}))),
+        across_(register_parameter("rel_pos_w", at::zeros({2 * side - 1, features / heads}))) {}
+  /// (N,side,side,E) -> the same
+  at::Tensor forward(const at::Tensor& x) {
+    const auto parts = call(*qkv_, x.flatten(1, 2)).chunk(3, -1);
+    const at::Tensor query = split_heads(parts[0], heads_);
+    const at::Tensor attended =
+        attend(query, split_heads(parts[1], heads_), split_heads(parts[2], heads_), 0, bias(query));
+    return call(*output_, attended).unflatten(1, {side_, side_});
+  }
+
+ private:
+  /// (N,heads,T,T): what the distance along each axis adds to a query's product with a key.
+  at::Tensor bias(const at::Tensor& query) const {
+    const at::Tensor places = query.unflatten(2, {side_, side_});  // (N,heads,H,W,e)
+    const at::Tensor down =
+        at::matmul(places, relative_positions(down_, side_).transpose(1, 2));  // (N,heads,H,W,H)
+    const at::Tensor across =
+        at::matmul(places.transpose(2, 3), relative_positions(across_, side_).transpose(1, 2))
+            .transpose(2, 3);
+    return (down.unsqueeze(-1) + across.unsqueeze(-2)).flatten(4, 5).flatten(2, 3);
+  }
+  int64_t side_, heads_;
+  std::shared_ptr<Linear> qkv_, output_;
+  at::Tensor down_, across_;
+};
+
+struct SamEncoder::Block final : torch::nn::Module {
+  /// `window`: tokens of a side; 0: the whole image, of `side` tokens.
+  Block(const SamEncoderOptions& options, int64_t window, int64_t side)
+      : window_(window),
+        norm1_(register_module("norm1",
+                               std::make_shared<LayerNorm>(options.embed_dim, kSamBlock.epsilon))),
+        attn_(
+            register_module("attn",
+                            std::make_shared<Attention>(
+                                options.embed_dim, options.num_heads, window > 0 ? window : side))),
+        norm2_(register_module("norm2",
+                               std::make_shared<LayerNorm>(options.embed_dim, kSamBlock.epsilon))),
+        mlp_(register_module(
+            "mlp",
+            std::make_shared<Mlp>(kSamBlock,
+                                  options.embed_dim,
+                                  static_cast<int64_t>(static_cast<double>(options.embed_dim) *
+                                                       options.mlp_ratio)))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor normed = call(*norm1_, x);
+    const at::Tensor y =
+        x + (window_ == 0 ? call(*attn_, normed)
+                          : image_of_windows(
+                                call(*attn_, windows_of(normed, window_)), x.size(1), x.size(2)));
+    return y + call(*mlp_, call(*norm2_, y));
+  }
+
+ private:
+  int64_t window_;
+  std::shared_ptr<LayerNorm> norm1_;
+  std::shared_ptr<Attention> attn_;
+  std::shared_ptr<LayerNorm> norm2_;
+  std::shared_ptr<Mlp> mlp_;
+};
+
+SamEncoder::SamEncoder(const SamEncoderOptions& options)
+    : patches_(put(*this,
+                   "patch_embed.proj",
+                   patch_convolution(
+                       3, options.embed_dim, {options.patch_size, options.patch_size}, {0, 0}))) {
+  const int64_t side = options.img_size / options.patch_size;
+  positions_ = register_parameter("pos_embed", at::zeros({1, side, side, options.embed_dim}));
+  const auto& whole = options.global_attn_indexes;
+  blocks_ = register_list(*this, "blocks", options.depth, [&](int64_t i) {
+    const bool is_global = std::find(whole.begin(), whole.end(), i) != whole.end();
+    return std::make_shared<Block>(options, is_global ? 0 : options.window_size, side);
+  });
+  ConvOptions one{{1, 1}, {1, 1}, /*bias=*/false}, three{{3, 3}, {1, 1}, /*bias=*/false};
+  neck_ = {
+      put(*this, "neck.0", std::make_shared<Conv>(options.embed_dim, options.out_chans, one)),
+      put(*this, "neck.1", std::make_shared<ChannelNorm>(options.out_chans)),
+      put(*this, "neck.2", std::make_shared<Conv>(options.out_chans, options.out_chans, three)),
+      put(*this, "neck.3", std::make_shared<ChannelNorm>(options.out_chans))};
+}
+
+at::Tensor SamEncoder::forward(const at::Tensor& image, bool recompute) {
+  at::Tensor x = call(*patches_, image).movedim(1, -1) + positions_;
+  for (const auto& block : blocks_) x = recompute ? checkpoint(block, x) : call(*block, x);
+  x = x.movedim(-1, 1);
+  for (const auto& layer : neck_) x = call(*layer, x);
+  return x;
+}
+
+}  // namespace cytra::nn

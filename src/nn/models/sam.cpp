@@ -1,0 +1,88 @@
+// Segment Anything with a Vision Transformer (arXiv:2304.02643). Parameter names and outputs are
+// those of segment_anything.modeling.Sam, arguments those of its parts; the defaults are vit_b's.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/blocks/sam_decoder.h"
+
+namespace cytra::nn {
+namespace {
+
+class Sam final : public PromptableModel {
+ public:
+  struct Options : ModelOptions, SamEncoderOptions, SamDecoderOptions {
+    std::vector<double> pixel_mean = kSamPixels.mean, pixel_std = kSamPixels.std;
+    template <class V>
+    void visit(V& v) {
+      SamEncoderOptions::visit(v);
+      SamDecoderOptions::visit(v);
+      v("pixel_mean",
+        pixel_mean,
+        "of bytes in red, green and blue; []: each image's own, so that any type of pixels will do",
+        -1e6,
+        1e6);
+      v("pixel_std", pixel_std, "their deviations; []: each image's own", 1e-6, 1e6);
+      ModelOptions::visit(v);
+    }
+    void check() const {
+      SamEncoderOptions::check();
+      SamDecoderOptions::check(out_chans);
+      if (pixel_mean.size() != pixel_std.size() || (!pixel_mean.empty() && pixel_mean.size() != 3))
+        throw ConfigError(
+            fmt::format("Sam: pixel_mean has {} numbers and pixel_std {}, expected 3 in both, or "
+                        "none in both",
+                        pixel_mean.size(),
+                        pixel_std.size()));
+    }
+  };
+  explicit Sam(const Options& options)
+      : PromptableModel(options),
+        options_(options),
+        encoder_(register_module("image_encoder", std::make_shared<SamEncoder>(options))),
+        prompts_(register_module(
+            "prompt_encoder",
+            std::make_shared<SamPromptEncoder>(options.out_chans,
+                                               options.img_size / options.patch_size,
+                                               options.img_size,
+                                               options.mask_in_chans))),
+        decoder_(register_module("mask_decoder",
+                                 std::make_shared<SamMaskDecoder>(options.out_chans, options))) {}
+
+  at::Tensor encode(const at::Tensor& images) override {
+    return call(*encoder_, images, settings.gradient_checkpointing);
+  }
+  PromptedMasks decode(const at::Tensor& embeddings, const Prompts& prompts, bool all) override {
+    return decoder_->forward(
+        embeddings, prompts_->grid(), prompts_->sparse(prompts), prompts_->dense(prompts), all);
+  }
+  PixelScale pixels() const override { return {options_.pixel_mean, options_.pixel_std}; }
+
+  at::Tensor forward(const at::Tensor& image) override { return encode(image); }
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    const at::Tensor embeddings = encode(image);
+    const auto size = static_cast<double>(options_.img_size);
+    const at::Tensor box = at::tensor({0.0, 0.0, size, size}, at::kFloat);
+    const PromptedMasks masks =
+        decode(embeddings, {box.to(image.device()).expand({image.size(0), 4})}, true);
+    return {embeddings, masks.logits, masks.quality};
+  }
+  std::vector<int64_t> divisor() const override { return {1, 1}; }
+  std::vector<int64_t> fixed_size() const override {
+    return {options_.img_size, options_.img_size};
+  }
+  int64_t in_channels() const override { return 3; }
+  int64_t out_channels() const override { return options_.out_chans; }
+  int64_t spatial_dims() const override { return 2; }
+
+ private:
+  Options options_;
+  std::shared_ptr<SamEncoder> encoder_;
+  std::shared_ptr<SamPromptEncoder> prompts_;
+  std::shared_ptr<SamMaskDecoder> decoder_;
+};
+CYTRA_REGISTER(Model, Sam, "Sam");
+
+}  // namespace
+}  // namespace cytra::nn

@@ -1,0 +1,106 @@
+"""Golden values of Segment Anything: tests/golden/networks/sam_2d.json, tests/golden/promptable.json. Needs segment-anything."""
+import importlib.machinery
+import json
+import sys
+import unittest.mock
+from functools import partial
+from pathlib import Path
+
+try:
+    import torchvision  # noqa: F401
+except ImportError:  # what the package imports for its generator of masks
+    for name in ["torchvision", "torchvision.ops", "torchvision.ops.boxes", "torchvision.transforms",
+                 "torchvision.transforms.functional"]:
+        sys.modules[name] = unittest.mock.MagicMock(__spec__=importlib.machinery.ModuleSpec(name, None))
+
+import torch
+from network_golden import fill, pattern, write
+from segment_anything.build_sam import _build_sam
+from segment_anything.modeling import ImageEncoderViT, MaskDecoder, PromptEncoder, Sam, TwoWayTransformer
+from segment_anything.utils.transforms import ResizeLongestSide
+
+OPTIONS = dict(img_size=40, patch_size=4, embed_dim=16, depth=3, num_heads=2, mlp_ratio=2.0, window_size=4, out_chans=32,
+               global_attn_indexes=[1], mask_in_chans=8, num_multimask_outputs=3, decoder_depth=2, decoder_num_heads=4,
+               decoder_mlp_dim=24, iou_head_depth=3, iou_head_hidden_dim=12)
+
+
+def small():
+    o = OPTIONS
+    side = o["img_size"] // o["patch_size"]
+    return Sam(
+        ImageEncoderViT(depth=o["depth"], embed_dim=o["embed_dim"], img_size=o["img_size"], mlp_ratio=o["mlp_ratio"],
+                        norm_layer=partial(torch.nn.LayerNorm, eps=1e-6), num_heads=o["num_heads"],
+                        patch_size=o["patch_size"], qkv_bias=True, use_rel_pos=True,
+                        global_attn_indexes=o["global_attn_indexes"], window_size=o["window_size"],
+                        out_chans=o["out_chans"]),
+        PromptEncoder(o["out_chans"], (side, side), (o["img_size"],) * 2, o["mask_in_chans"]),
+        MaskDecoder(transformer_dim=o["out_chans"],
+                    transformer=TwoWayTransformer(depth=o["decoder_depth"], embedding_dim=o["out_chans"],
+                                                  mlp_dim=o["decoder_mlp_dim"], num_heads=o["decoder_num_heads"]),
+                    num_multimask_outputs=o["num_multimask_outputs"], iou_head_depth=o["iou_head_depth"],
+                    iou_head_hidden_dim=o["iou_head_hidden_dim"]),
+    )
+
+
+def decode(network, embedding, **prompts):
+    """All masks and qualities of one image's prompts."""
+    sparse, dense = network.prompt_encoder(points=prompts.get("points"), boxes=prompts.get("boxes"), masks=prompts.get("masks"))
+    return network.mask_decoder.predict_masks(embedding[None], network.prompt_encoder.get_dense_pe(), sparse, dense)
+
+
+def of_whole_box(network, image):
+    embeddings = network.image_encoder(image)
+    box = torch.tensor([[0.0, 0.0, OPTIONS["img_size"], OPTIONS["img_size"]]])
+    parts = [decode(network, embedding, boxes=box) for embedding in embeddings]
+    return embeddings, torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
+
+
+write("sam_2d", small(), {"_target_": "Sam", **OPTIONS}, [2, 3, 40, 40], "segment_anything.modeling.Sam", run=of_whole_box)
+
+
+def values(tensor):
+    flat = tensor.detach().flatten().double()
+    return {"shape": list(tensor.shape), "largest": flat.abs().max().item(), "values": flat[:: max(1, len(flat) // 64)][:64].tolist()}
+
+
+torch.manual_seed(0)
+network = small().eval()
+fill(network)
+embedding = network.image_encoder(pattern([1, 3, 40, 40], 7).float())[0]
+boxes = torch.tensor([[3.5, 4.0, 20.0, 31.25], [0.0, 10.0, 12.0, 39.0]])
+points = torch.tensor([[[5.0, 6.0], [30.5, 2.0]], [[20.0, 20.0], [39.0, 0.0]]])
+labels = torch.tensor([[1, 0], [1, -1]])
+masks = pattern([2, 1, 40, 40], 8).float()
+cases = {
+    "boxes": dict(boxes=boxes),
+    "points": dict(points=(points, labels)),
+    "points_and_boxes": dict(points=(points, labels), boxes=boxes),
+    "masks": dict(masks=masks),
+    "boxes_and_masks": dict(boxes=boxes, masks=masks),
+}
+with torch.no_grad():
+    prompted = {name: [values(t) for t in decode(network, embedding, **prompts)] for name, prompts in cases.items()}
+
+# An image of bytes and its way into the square and back. apply_image_torch reads the size wrongly (of a batch, not an image).
+resize = ResizeLongestSide(40)
+squares = []
+for height, width in [(30, 53), (61, 20), (9, 8)]:
+    image = ((pattern([3, height, width], 9) + 1) * 127.5).floor()
+    size = resize.get_preprocess_shape(height, width, 40)
+    scaled = torch.nn.functional.interpolate(image[None], size, mode="bilinear", align_corners=False, antialias=True)[0].float()
+    box = torch.tensor([[1.5, 2.0, width, height]])
+    logits = pattern([2, 1, 20, 20], 10).float()
+    squares.append({
+        "size": [height, width],
+        "image": values(network.preprocess(scaled)),
+        "box": resize.apply_boxes_torch(box, (height, width))[0].tolist(),
+        "masks": values(network.postprocess_masks(logits, size, (height, width))[:, 0]),
+    })
+
+# Names and shapes of sam_vit_b_01ec64.pth.
+with torch.device("meta"):
+    vit_b = _build_sam(768, 12, 12, [2, 5, 8, 11])
+names = {name: list(tensor.shape) for name, tensor in vit_b.state_dict().items()}
+(Path(__file__).resolve().parent / "promptable.json").write_text(
+    json.dumps({"model": {"_target_": "Sam", **OPTIONS}, "prompted": prompted, "squares": squares, "vit_b": names},
+               separators=(",", ":")) + "\n")
