@@ -5,18 +5,23 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "samples/fundus.h"
 #include "samples/generate.h"
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Writes a synthetic data set: fluorescent nuclei with their masks and a second stain.",
+      "Writes a synthetic data set: fluorescent nuclei with their masks and a second stain, or "
+      "photographs of retinas with their vessels.",
       "generate_samples");
-  std::string output = "data/samples";
+  std::string output = "data/samples", kind = "nuclei";
   int64_t train = 24, valid = 6, test = 6;
   uint64_t seed = 0;
   cytra::samples::NucleiOptions options;
   app.option_defaults()->always_capture_default();
   app.add_option("--output", output, "folder to write to");
+  app.add_option(
+         "--kind", kind, "fundus: retinas; retinas, whose sizes vary; takes the counts and --seed")
+      ->check(CLI::IsMember({"nuclei", "fundus"}));
   app.add_option("--train", train, "images in train.csv")->check(CLI::Range(0, 100000));
   app.add_option("--valid", valid, "images in valid.csv")->check(CLI::Range(0, 100000));
   app.add_option("--test", test, "images in test.csv")->check(CLI::Range(0, 100000));
@@ -31,7 +36,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
-    cytra::samples::write_dataset(output, options, train, valid, test, seed);
+    if (kind == "fundus") {
+      cytra::samples::write_fundus_dataset(output, train, valid, test, seed);
+    } else {
+      cytra::samples::write_dataset(output, options, train, valid, test, seed);
+    }
     fmt::print("{}: {} train, {} valid and {} test samples (train.csv, valid.csv, test.csv)\n",
                output,
                train,

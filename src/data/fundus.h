@@ -1,0 +1,104 @@
+#pragma once
+// Photographs of the retina: where the bright disc lies, the same disc at a fixed place and size,
+// and contrast that does not depend on the light. docs/fundus.md
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::data::fundus {
+
+/// How a search for a disc ended.
+enum class DiscState { found, too_dark, few_edges, few_inliers };
+const char* name_of(DiscState state);  // "found", "too dark", ...
+
+/// Pixels, whose centres have whole numbers. A circle when major equals minor.
+struct Disc {
+  DiscState state = DiscState::found;
+  double y = 0, x = 0;          // centre; may lie beyond the image
+  double major = 0, minor = 0;  // semi axes
+  double angle = 0;             // radians of the major axis, from x towards y, 0 to pi
+  double rms = 0;               // distance of the inliers from the outline
+  // What the image shows of it: pixels of the first and last row and column, after those that the
+  // image's border or a bar of black has cut off.
+  double top = 0, bottom = 0, left = 0, right = 0;
+  int64_t rays = 0, edges = 0, inliers = 0;  // sent out; ended at an edge; at the outline
+  double contrast = 0;      // of the disc against its surround, in the image's units
+  double noise = 0;         // of a pixel of the search, likewise
+  int64_t min_inliers = 0;  // that were asked for
+  double radius() const;    // of the circle of the same area
+  bool is_found() const { return state == DiscState::found; }
+  /// What is wrong, with the numbers; "" when it was found.
+  std::string problem() const;
+};
+
+struct DiscOptions {
+  int64_t seed = 0;
+  double min_inliers = 0.3;     // share of the rays that must end at the outline
+  double min_radius = 0.15;     // share of the image's smaller side
+  double max_radius = 1.0;      // share of the image's larger side
+  double min_axes_ratio = 0.7;  // minor : major axis; 1: circles alone
+  template <class V>
+  void visit(V& v) {
+    v("seed", seed, "of RANSAC's draws: the same image and seed give the same disc", 0, 1e9);
+    v("min_inliers", min_inliers, "share of the rays that must end at the disc's outline", 0.1, 1);
+    v("min_radius", min_radius, "of the disc, as a share of the image's smaller side", 0.01, 2);
+    v("max_radius", max_radius, "of the disc, as a share of the image's larger side", 0.05, 4);
+    v("min_axes_ratio",
+      min_axes_ratio,
+      "of an ellipse's axes, minor : major, for images with pixels that are no squares; 1: circles "
+      "alone",
+      0.3,
+      1);
+  }
+};
+
+/// The retina in each image: edges along rays from the middle of the bright area, then the circle
+/// or ellipse that most of them lie on (RANSAC). Where the image cuts the disc off (at its border,
+/// or by bars of black), the rest of the outline decides. The edges are found on the images'
+/// device for all of them at once; what follows, 512 points an image, on the CPU in float32.
+/// Shape: (N,C,H,W), any type and channels, 32 pixels a side or more. Throws: DataError.
+std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& options);
+
+/// Where the disc comes to lie.
+struct View {
+  int64_t size = 512;  // pixels of a side
+  double fill = 1;     // diameter of the disc : size
+};
+
+/// Takes a pixel of the view, homogeneous (y,x,1), to the image; (3,3) float64. An ellipse becomes
+/// a circle; nothing is turned.
+at::Tensor matrix_of(const Disc& disc, const View& view);
+/// The discs at their places in the view; 0 outside of the image. Bilinear: of the means over as
+/// many pixels as a pixel of the view covers, in float32; nearest: labels, in their type.
+/// Shape: (N,C,H,W), N discs -> (N,C,size,size).
+at::Tensor to_view(const at::Tensor& images,
+                   const std::vector<Disc>& discs,
+                   const View& view,
+                   bool is_nearest);
+/// The reverse, onto images of height x width; 0 outside of the view.
+/// Shape: (N,C,size,size) -> (N,C,height,width).
+at::Tensor from_view(const at::Tensor& views,
+                     const std::vector<Disc>& discs,
+                     int64_t height,
+                     int64_t width,
+                     const View& view,
+                     bool is_nearest);
+/// 1 within the disc and what the image shows of it, else 0. Without a rim of `margin`, a share of
+/// the radius: there the light falls off. Shape: N discs -> (N,1,size,size) float32.
+at::Tensor mask_of(const std::vector<Disc>& discs,
+                   const View& view,
+                   c10::Device device,
+                   double margin = 0.01);
+/// factor (x - blur(x)) + 0.5 within the mask, cut to 0..1; 0 outside. The blur is a Gaussian whose
+/// `sigma` is a share of the radius, over what lies within the mask alone, so that the rim does not
+/// shine. It is computed on pixels of a quarter of its sigma, in float16 on a GPU.
+/// Shape: views (N,C,size,size) of 0..1, mask (N,1,size,size) -> as views, float32.
+at::Tensor enhance(const at::Tensor& views,
+                   const at::Tensor& mask,
+                   const View& view,
+                   double sigma = 0.05,
+                   double factor = 4);
+
+}  // namespace cytra::data::fundus
