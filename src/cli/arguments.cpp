@@ -35,15 +35,33 @@ constexpr Line lines[] = {
     {"-h, --help", "this text"},
 };
 
+/// A path may hold signs of the grammar.
+std::string value_of(const std::string& word) {
+  const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
+  return is_plain ? word : config::override_text(config::Node::make_string(word));
+}
+
+/// Whether the word after this flag is its value.
+bool takes_value(const Program& program, const std::string& word) {
+  if (word.find('=') != std::string::npos) return false;
+  for (const Flag& flag : program.flags) {
+    if (word == flag.name) return flag.takes != Flag::Takes::nothing;
+  }
+  for (const Line& line : lines) {  // "-c, --cfg job|hydra|all"
+    const std::vector<std::string> names = split(line.flag, ' ');
+    const bool has_value = !starts_with(names.back(), "-");
+    for (const std::string& name : names) {
+      if (word == name || word + "," == name) return has_value;
+    }
+  }
+  return false;
+}
+
 /// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so
 /// those are told apart.
 void add_flag_override(const Flag& flag,
                        const std::vector<std::string>& words,
                        std::vector<std::string>& overrides) {
-  const auto value_of = [](const std::string& word) {  // a path may hold signs of the grammar
-    const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
-    return is_plain ? word : config::override_text(config::Node::make_string(word));
-  };
   std::vector<std::string> values;
   for (const std::string& word : words) {
     if (word.find('=') == std::string::npos) {
@@ -81,6 +99,23 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 }
 
 }  // namespace
+
+Words::Words(const Program& program,
+             const std::vector<std::string>& keys,
+             int argc,
+             char** argv) {
+  std::size_t next = 0;
+  bool is_value = false;
+  for (int i = 0; i < argc; ++i) {
+    std::string word = argv[i];
+    const bool is_place = i > 0 && !is_value && !word.empty() && word[0] != '-' &&
+                          word.find('=') == std::string::npos && next < keys.size();
+    is_value = !is_value && takes_value(program, word);
+    words_.push_back(is_place ? keys[next++] + "=" + value_of(word) : std::move(word));
+  }
+  for (std::string& word : words_) pointers_.push_back(word.data());
+  pointers_.push_back(nullptr);
+}
 
 std::string flags_help(const Program& program) {
   std::string text;

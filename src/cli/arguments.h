@@ -22,6 +22,19 @@ struct Arguments {
   std::string command_line;  // all of it, ready to paste
 };
 
+/// A command line whose words that are neither flags, nor values of flags, nor overrides stand for
+/// keys: `program IN OUT` is `program video.input=IN video.output=OUT`. Words beyond `keys` stay.
+class Words {
+ public:
+  Words(const Program& program, const std::vector<std::string>& keys, int argc, char** argv);
+  int count() const { return static_cast<int>(words_.size()); }
+  char** data() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
 /// Throws: ConfigError for an unknown flag or a flag without its value.
 Arguments parse_arguments(const Program& program, int argc, char** argv);
 /// The flags with their help, a line each.
