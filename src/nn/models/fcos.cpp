@@ -1,0 +1,159 @@
+// FCOS: finds objects. A small residual backbone, a feature pyramid
+// (torchvision.ops.FeaturePyramidNetwork) and the head of torchvision.models.detection.fcos, with
+// their parameters' names. arXiv:1904.01355.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/blocks/dynunet_block.h"
+#include "nn/detection_model.h"
+
+namespace cytra::nn {
+namespace {
+
+constexpr int64_t kFcosGroups = 32;  // of the head's norms
+
+ConvOptions fcos_conv(int64_t side) {
+  return {{side, side}, {1, 1}};
+}
+
+/// Convolutions with norm and ReLU, then one for each output.
+struct FcosBranch final : torch::nn::Module {
+  FcosBranch(int64_t width,
+             int64_t convs,
+             const std::vector<std::pair<std::string, int64_t>>& outputs) {
+    conv = register_module("conv", std::make_shared<Sequence>());
+    NormOptions norm{"group"};
+    norm.num_groups = kFcosGroups;
+    const auto small = [](const std::shared_ptr<Conv>& layer) {
+      torch::nn::init::normal_(layer->weight, 0, 0.01);
+      torch::nn::init::zeros_(layer->bias);
+      return layer;
+    };
+    for (int64_t i = 0; i < convs; ++i) {
+      conv->add(fmt::to_string(3 * i), small(std::make_shared<Conv>(width, width, fcos_conv(3))));
+      conv->add(fmt::to_string(3 * i + 1), std::make_shared<Norm>(norm, width));
+      conv->add(fmt::to_string(3 * i + 2), std::make_shared<Activation>(ActivationOptions{"relu"}));
+    }
+    for (const auto& [name, channels] : outputs) {
+      ends.push_back(
+          register_module(name, small(std::make_shared<Conv>(width, channels, fcos_conv(3)))));
+    }
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor features = call(*conv, x);
+    std::vector<at::Tensor> outputs;
+    for (const auto& end : ends) outputs.push_back(call(*end, features));
+    if (outputs.size() == 1) return outputs[0];
+    outputs[0] = outputs[0].relu();  // distances
+    return at::cat(outputs, 1);
+  }
+  std::shared_ptr<Sequence> conv;
+  std::vector<std::shared_ptr<Conv>> ends;
+};
+
+class FCOS final : public DetectionModel {
+ public:
+  struct Options : ModelOptions {
+    int64_t in_channels = 1, num_classes = 1, width = 64, num_convs = 2;
+    Sizes filters{16, 32, 64, 96, 128};
+    config::Node norm_name = config::parse_yaml("[group, {num_groups: 8}]", "norm_name");
+    template <class V>
+    void visit(V& v) {
+      v("in_channels", in_channels, "image channels C", 1, 1e5);
+      v("num_classes", num_classes, "kinds of objects", 1, 1e4);
+      v("filters",
+        filters,
+        "features of the backbone at stride 2, 4, 8 ...; objects are looked for from stride 4 on",
+        1,
+        1e5);
+      v("width", width, "features of the pyramid and the head, a multiple of 32", 32, 4096);
+      v("num_convs", num_convs, "convolutions of the head ahead of each output", 1, 16);
+      v("norm_name", norm_name, "of the backbone: batch, [group, {num_groups: 8}] ...");
+      ModelOptions::visit(v);
+    }
+    void check() const {
+      if (filters.size() < 2) throw ConfigError("FCOS: filters need two levels or more");
+      if (width % kFcosGroups != 0)
+        throw ConfigError(
+            fmt::format("FCOS: width={}, expected a multiple of {}", width, kFcosGroups));
+    }
+  };
+
+  explicit FCOS(const Options& options)
+      : DetectionModel(options),
+        in_channels_(options.in_channels),
+        num_classes_(options.num_classes) {
+    UnetBlockOptions block{{3, 3}, {2, 2}, norm_options(options.norm_name), {"leakyrelu"}};
+    int64_t in = options.in_channels, stride = 1;
+    for (std::size_t level = 0; level < options.filters.size(); ++level) {
+      const int64_t out = options.filters[level];
+      // Not of the image: oneDNN crashes in the gradient of a convolution of side 1 and stride 2 of
+      // one channel that comes last.
+      block.residual = level > 0;
+      stages_.push_back(put(
+          *this, fmt::format("backbone.{}", level), std::make_shared<UnetBlock>(in, out, block)));
+      in = out;
+      stride *= 2;
+      if (level == 0) continue;
+      strides_.push_back(stride);
+      const auto pyramid = [&](const char* name, int64_t from, int64_t side) {
+        const auto conv = std::make_shared<Conv>(from, options.width, fcos_conv(side));
+        torch::nn::init::kaiming_uniform_(conv->weight, 1);
+        torch::nn::init::zeros_(conv->bias);
+        return put(*this, fmt::format("fpn.{}.{}.0", name, level - 1), conv);
+      };
+      inner_.push_back(pyramid("inner_blocks", out, 1));
+      outer_.push_back(pyramid("layer_blocks", options.width, 3));
+    }
+    using Outputs = std::vector<std::pair<std::string, int64_t>>;
+    const auto branch = [&](const std::string& name, const Outputs& outputs) {
+      return put(*this,
+                 "head." + name,
+                 std::make_shared<FcosBranch>(options.width, options.num_convs, outputs));
+    };
+    classes_ = branch("classification_head", {{"cls_logits", num_classes_}});
+    boxes_ = branch("regression_head", {{"bbox_reg", 4}, {"bbox_ctrness", 1}});
+    const at::NoGradGuard no_grad;
+    classes_->ends[0]->bias.fill_(-std::log((1 - 0.01) / 0.01));  // objects are rare
+    boxes_->ends[0]->bias.fill_(1);  // so that the ReLU after it lets all places learn at first
+  }
+
+  at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    std::vector<at::Tensor> features;
+    at::Tensor x = image;
+    for (std::size_t level = 0; level < stages_.size(); ++level) {
+      x = run(stages_[level], x);
+      if (level > 0) features.push_back(x);
+    }
+    std::vector<at::Tensor> levels(features.size());
+    at::Tensor above;
+    for (std::size_t level = features.size(); level-- > 0;) {
+      const at::Tensor& own = features[level];
+      at::Tensor here = call(*inner_[level], own);
+      if (above.defined()) here = here + at::upsample_nearest2d(above, {own.size(2), own.size(3)});
+      above = here;
+      const at::Tensor merged = call(*outer_[level], here);
+      levels[level] = at::cat({run(classes_, merged), run(boxes_, merged)}, 1);
+    }
+    return levels;
+  }
+  std::vector<int64_t> divisor() const override { return {strides_.back(), strides_.back()}; }
+  int64_t in_channels() const override { return in_channels_; }
+  int64_t num_classes() const override { return num_classes_; }
+  std::vector<int64_t> strides() const override { return strides_; }
+
+ private:
+  int64_t in_channels_, num_classes_;
+  std::vector<int64_t> strides_;
+  std::vector<std::shared_ptr<UnetBlock>> stages_;
+  std::vector<std::shared_ptr<Conv>> inner_, outer_;  // the finest first
+  std::shared_ptr<FcosBranch> classes_, boxes_;
+};
+CYTRA_REGISTER(Model, FCOS, "FCOS");
+
+}  // namespace
+}  // namespace cytra::nn

@@ -1,0 +1,184 @@
+// DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
+// label image, so whatever moves voxels moves the boxes. The method is FCOS
+// (nn/detection_model.h), the metric COCO's mean average precision.
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/batch.h"
+#include "metrics/mean_average_precision.h"
+#include "nn/detection_model.h"
+#include "tasks/detection/objects.h"
+#include "training/task.h"
+
+namespace cytra::tasks {
+namespace {
+
+class DetectionTask final : public training::Task {
+ public:
+  struct Options {
+    std::string x_key = "raw", y_key = "instances";
+    std::optional<std::string> class_key;
+    config::Node model;
+    double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
+    int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 300;
+    template <class V>
+    void visit(V& v) {
+      v("x_key", x_key, "the image's key in a sample");
+      v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
+      v("class_key",
+        class_key,
+        "key of an image of classes, 0 for none and 1 to num_classes: an object has the commonest "
+        "in it; null: there is one class");
+      v("model", model, "the network: FCOS", config::component<nn::Model>());
+      v("min_size",
+        min_size,
+        "pixels; objects that are narrower, as crops leave of them, do not count",
+        1,
+        1e6);
+      v("center_sampling_radius",
+        center_sampling_radius,
+        "places this near to an object's centre learn it, in strides of their level",
+        0.5,
+        1e3);
+      v("score_thresh",
+        score_thresh,
+        "of validation: objects with a lower score are left out",
+        0,
+        1);
+      v("nms_thresh",
+        nms_thresh,
+        "of two objects of a class whose boxes overlap (IoU) by more, the better one stays",
+        0,
+        1);
+      v("topk_candidates", topk_candidates, "of each level, the best, ahead of that", 1, 1e6);
+      v("detections_per_img", detections_per_img, "the best, of validation", 1, 1e6);
+    }
+  };
+  explicit DetectionTask(const Options& options)
+      : options_(options),
+        model_(std::dynamic_pointer_cast<nn::DetectionModel>(make<nn::Model>(options.model))),
+        metric_(model_ ? model_->num_classes() : 1) {
+    if (!model_)
+      throw ConfigError("task.model: no network that finds objects; expected model=fcos");
+    if (!options.class_key && model_->num_classes() > 1) {
+      throw ConfigError(fmt::format(
+          "task.class_key: null, but the model has {} classes; expected the key of an image of "
+          "classes, or num_classes=1",
+          model_->num_classes()));
+    }
+    objects_ = {options.x_key,
+                options.y_key,
+                options.class_key,
+                model_->in_channels(),
+                model_->num_classes(),
+                options.min_size};
+  }
+
+  nn::Model& model() override { return *model_; }
+  std::shared_ptr<data::Transform> sample_transform() override {
+    return make_detection_transform(objects_, model_->strides(), options_.center_sampling_radius);
+  }
+  std::shared_ptr<data::Transform> validation_transform() override {
+    return make_detection_transform(objects_, {}, options_.center_sampling_radius);
+  }
+
+  Tensor training_step(const data::Batch& batch) override {
+    return nn::fcos_loss(
+               model_->all(batch.at(options_.x_key)), batch.at(options_.y_key), model_->strides())
+        .sum();
+  }
+
+  void validation_step(const data::Batch& batch) override {
+    const at::Tensor& images = batch.at(options_.x_key);
+    const std::vector<nn::Boxes> truth = truth_of(batch);
+    const at::Tensor input = nn::padded(*model_, images);
+    const auto levels = model_->all(input);
+    std::vector<at::Tensor> targets;
+    for (const nn::Boxes& boxes : truth) {
+      targets.push_back(nn::fcos_target(
+          boxes, model_->strides(), input.size(2), input.size(3), options_.center_sampling_radius));
+    }
+    loss_sum_ += nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum().item<double>();
+    ++batches_;
+    const auto found =
+        nn::decode_fcos(levels, model_->strides(), images.size(2), images.size(3), boxes());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      metric_.update(
+          found[i].corners, found[i].scores, found[i].classes, truth[i].corners, truth[i].classes);
+    }
+  }
+
+  training::Metrics validation_end() override {
+    training::Metrics results{
+        {"loss", batches_ > 0 ? loss_sum_ / static_cast<double>(batches_) : std::nan("")}};
+    results.merge(metric_.compute());
+    metric_.reset();
+    loss_sum_ = 0;
+    batches_ = 0;
+    return results;
+  }
+
+  /// None: the precision depends on the order of all scores.
+  std::vector<Tensor> sums() override { return {}; }
+
+  std::map<std::string, Tensor> preview(const data::Batch& batch) override {
+    const at::Tensor image = batch.at(options_.x_key).slice(0, 0, 1);
+    std::map<std::string, Tensor> images{{"input", image[0]}};
+    const auto draw = [&](const char* name, const nn::Boxes& boxes) {
+      const int64_t height = image.size(2), width = image.size(3);
+      at::Tensor plane = at::zeros({1, height, width});
+      const at::Tensor sides = boxes.corners.round().to(at::kLong);
+      for (int64_t i = 0; i < sides.size(0); ++i) {
+        const auto side = [&](int64_t k, int64_t most) {
+          return std::clamp<int64_t>(sides[i][k].item<int64_t>(), 0, most);
+        };
+        const int64_t x0 = side(0, width - 1), y0 = side(1, height - 1);
+        const int64_t x1 = std::max(x0 + 1, side(2, width)), y1 = std::max(y0 + 1, side(3, height));
+        const double value = boxes.scores.defined() ? boxes.scores[i].item<double>() : 1;
+        at::Tensor box = plane.slice(1, y0, y1).slice(2, x0, x1);
+        for (const int64_t axis : {1, 2}) {
+          box.select(axis, 0).fill_(value);
+          box.select(axis, -1).fill_(value);
+        }
+      }
+      images[name] = plane;
+    };
+    // Of a batch of the training there are targets in place of the labels.
+    if (batch.at(options_.y_key).sizes().slice(2) == image.sizes().slice(2))
+      draw("target", truth_of(batch).front());
+    draw("prediction", nn::find_boxes(*model_, image, boxes()).front());
+    return images;
+  }
+
+ private:
+  std::vector<nn::Boxes> truth_of(const data::Batch& batch) const {
+    const at::Tensor labels = batch.at(options_.y_key);
+    std::vector<nn::Boxes> truth;
+    for (int64_t i = 0; i < labels.size(0); ++i) {
+      truth.push_back(objects_.of(
+          labels[i], options_.class_key ? batch.at(*options_.class_key)[i] : at::Tensor()));
+    }
+    return truth;
+  }
+  nn::BoxOptions boxes() const {
+    return {options_.score_thresh,
+            options_.nms_thresh,
+            options_.topk_candidates,
+            options_.detections_per_img};
+  }
+  Options options_;
+  std::shared_ptr<nn::DetectionModel> model_;
+  ObjectBoxes objects_;
+  metrics::MeanAveragePrecision metric_;
+  double loss_sum_ = 0;
+  int64_t batches_ = 0;
+};
+CYTRA_REGISTER(training::Task, DetectionTask, "DetectionTask");
+
+}  // namespace
+}  // namespace cytra::tasks

@@ -1,0 +1,122 @@
+#include "tasks/detection/objects.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "ops/boxes.h"
+
+namespace cytra::tasks {
+namespace {
+
+class DetectionTarget final : public data::Transform {
+ public:
+  DetectionTarget(const ObjectBoxes& objects, std::vector<int64_t> strides, double radius)
+      : objects_(objects), strides_(std::move(strides)), radius_(radius) {
+    name = "DetectionTask";
+    text = fmt::format("{} {} {} {} {} {} {} {} {}",
+                       name,
+                       objects.x_key,
+                       objects.y_key,
+                       objects.class_key.value_or(""),
+                       objects.in_channels,
+                       objects.num_classes,
+                       objects.min_size,
+                       fmt::join(strides_, ","),
+                       radius);
+  }
+  void apply(data::Sample& sample, Rng& /*rng*/) const override {
+    const int64_t channels = sample.at(objects_.x_key).size(0);
+    if (channels != objects_.in_channels) {
+      throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
+                                  sample.id,
+                                  channels,
+                                  objects_.in_channels));
+    }
+    const std::vector<int64_t> size = sample.size(objects_.x_key);
+    expect_plane(sample, objects_.y_key, size);
+    at::Tensor classes;
+    if (objects_.class_key) {
+      expect_plane(sample, *objects_.class_key, size);
+      classes = sample.at(*objects_.class_key);
+    }
+    nn::Boxes boxes;
+    try {
+      boxes = objects_.of(sample.at(objects_.y_key), classes);
+    } catch (const DataError& error) {
+      throw DataError(path_of(sample, objects_.y_key) + ": " + error.what());
+    }
+    if (strides_.empty()) return;
+    sample.tensors[objects_.y_key] = nn::fcos_target(boxes, strides_, size[0], size[1], radius_);
+  }
+
+ private:
+  static std::string path_of(const data::Sample& sample, const std::string& key) {
+    const auto source = sample.sources.find(key);
+    return source == sample.sources.end() || source->second.path.empty() ? sample.id
+                                                                         : source->second.path;
+  }
+  static void expect_plane(data::Sample& sample,
+                           const std::string& key,
+                           const std::vector<int64_t>& image) {
+    const at::Tensor& labels = sample.at(key);
+    const std::vector<int64_t> size = labels.sizes().slice(1).vec();
+    if (labels.size(0) == 1 && size.size() == 2 && size == image) return;
+    throw DataError(
+        fmt::format("{}: ({}), expected one channel of labels in the plane of the image, (1,{})",
+                    path_of(sample, key),
+                    fmt::join(labels.sizes(), ","),
+                    fmt::join(image, ",")));
+  }
+  ObjectBoxes objects_;
+  std::vector<int64_t> strides_;
+  double radius_;
+};
+
+}  // namespace
+
+nn::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) const {
+  const at::Tensor plane = labels.to(at::kCPU, at::kFloat).contiguous();
+  if (plane.ne(plane.round()).any().item<bool>())
+    throw DataError("labels with fractions, expected whole numbers; resampling needs mode nearest");
+  if (plane.lt(0).any().item<bool>()) throw DataError("negative labels, expected 0 for none");
+  const at::Tensor kinds =
+      classes.defined() ? classes.to(at::kCPU, at::kLong).contiguous() : at::Tensor();
+  std::vector<float> corners;
+  std::vector<int64_t> numbers;
+  for (const auto& [label, box] : ops::boxes_of<float>(plane)) {
+    if (std::min(box.size(1), box.size(2)) < min_size) continue;
+    int64_t number = 0;
+    if (kinds.defined()) {
+      const at::Tensor own = box.part_of(kinds).masked_select(box.part_of(plane).eq(label));
+      if (own.min().item<int64_t>() < 0 || own.max().item<int64_t>() > num_classes) {
+        throw DataError(fmt::format("{}: classes {} to {}, expected 0 for none, 1 to {}",
+                                    class_key.value_or("classes"),
+                                    own.min().item<int64_t>(),
+                                    own.max().item<int64_t>(),
+                                    num_classes));
+      }
+      const at::Tensor counts = at::bincount(own, {}, num_classes + 1).slice(0, 1);
+      if (counts.max().item<int64_t>() == 0) continue;
+      number = counts.argmax().item<int64_t>();
+    }
+    numbers.push_back(number);
+    for (const int64_t side : {box.first[2], box.first[1], box.last[2] + 1, box.last[1] + 1})
+      corners.push_back(static_cast<float>(side));
+  }
+  const auto count = static_cast<int64_t>(numbers.size());
+  return {at::tensor(corners, at::TensorOptions(at::kFloat)).reshape({count, 4}),
+          {},
+          at::tensor(numbers, at::TensorOptions(at::kLong))};
+}
+
+std::shared_ptr<data::Transform> make_detection_transform(const ObjectBoxes& objects,
+                                                          const std::vector<int64_t>& strides,
+                                                          double center_sampling_radius) {
+  return std::make_shared<DetectionTarget>(objects, strides, center_sampling_radius);
+}
+
+}  // namespace cytra::tasks
