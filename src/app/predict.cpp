@@ -245,14 +245,21 @@ void predict_head(PredictProcess& self,
                   const std::vector<data::Sample>& inputs,
                   const std::string& folder,
                   Books& books,
+                  PredictStages& stages,
                   const std::function<void(int signal)>& conclude) {
   const inference::LoadedModel& model = by.predictor.model();
   std::optional<tasks::ResultScores> scores;
   if (config.data.scores()) expect_scored_form(by.predictor);
   if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
   PredictRecord record(folder, self.processes.place().rank);
-  PredictPipeline pipeline(
-      config, by.predictor, folder, books, record, scores ? &*scores : nullptr, self.processes);
+  PredictPipeline pipeline(config,
+                           by.predictor,
+                           folder,
+                           books,
+                           record,
+                           scores ? &*scores : nullptr,
+                           self.processes,
+                           stages);
   const auto tell = [&] {
     if (!self.processes.is_first()) return;
     if (!self.processes.is_alone()) add_others(record, books);
@@ -272,6 +279,13 @@ void predict_head(PredictProcess& self,
   }
   gather(self.processes, scores, books);
   tell();
+}
+
+/// Also at the begin: a file that can't be written is told then.
+void write_figures(const PredictStages& stages, const std::string& path) {
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) make_folders(parent.string());
+  stages.report.write_prometheus(path);
 }
 
 int predict_with(PredictProcess& self,
@@ -303,6 +317,9 @@ int predict_with(PredictProcess& self,
             books.images,
             perf::describe(predictor.device()));
 
+  PredictStages stages;
+  if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
+
   const auto conclude = [&](int signal) {
     if (!is_first) return;
     books.results.add("output_dir", folder);
@@ -321,10 +338,18 @@ int predict_with(PredictProcess& self,
     if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets
     const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
     make_folders(own);
-    predict_head(self, config, by, inputs, own, books, conclude);
+    predict_head(self, config, by, inputs, own, books, stages, conclude);
   }
   self.processes.finish();
-  if (config.predict.timer) log::info("times of the stages:\n{}", timers::table());
+  stages.report.finish();
+  if (const std::string text = stages.report.bottleneck(); is_first && !text.empty())
+    log::info("{}", text);
+  if (config.predict.timer)
+    log::info("times of the stages:\n{}\n{}", stages.report.table(), timers::table());
+  if (is_first && config.predict.prometheus) {
+    stages.report.count("images_failed", "Images that were left out.", books.images - books.done);
+    write_figures(stages, *config.predict.prometheus);
+  }
   conclude(0);
   return books.code;
 }

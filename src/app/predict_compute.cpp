@@ -25,6 +25,7 @@ void PredictPipeline::compute_all(Progress& progress) {
   int64_t done = 0;
   std::vector<JobPointer> batch;
   const auto flush = [&] {
+    const pipelines::StageWork work(stages_.predict, static_cast<int64_t>(batch.size()), true);
     if (batch.size() == 1) compute(batch[0], progress);
     if (batch.size() > 1) compute_together(batch, progress);
     done += static_cast<int64_t>(batch.size());
@@ -56,6 +57,7 @@ inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
 
 void PredictPipeline::send(const JobPointer& job, const at::Tensor& values, bool is_kept) {
   if (job->is_abandoned) throw Abandoned();
+  const pipelines::StagePause pause(stages_.predict);  // while the writer has no room
   rows_.push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
 }
 
@@ -110,6 +112,7 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   } catch (const Abandoned&) {
   }
   if (!is_computed) job->is_abandoned = true;
+  const pipelines::StagePause pause(stages_.predict);
   rows_.push({job, {}, false});
 }
 
@@ -153,6 +156,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!are_computed[i]) jobs[i]->is_abandoned = true;
+    const pipelines::StagePause pause(stages_.predict);
     rows_.push({jobs[i], {}, false});
   }
 }

@@ -2,6 +2,7 @@
 // What `predict` writes: names and formats.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct PredictOptions {
   config::Node postprocess;
   std::vector<std::string> heads;
   std::string contours = "none";
+  std::optional<std::string> prometheus;
   template <class V>
   void visit(V& v) {
     v("save",
@@ -56,6 +58,9 @@ struct PredictOptions {
       "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
       {"none", "geojson", "imagej_roi", "both"});
     v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
+    v("prometheus",
+      prometheus,
+      "FILE.prom with the figures of the stages at the end, for node_exporter's textfile collector");
     v("timer", timer, "tell at the end how long images took to read, predict and write");
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }

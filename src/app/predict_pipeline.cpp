@@ -80,7 +80,8 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
                                  Books& books,
                                  PredictRecord& record,
                                  tasks::ResultScores* scores,
-                                 training::Processes& processes)
+                                 training::Processes& processes,
+                                 PredictStages& stages)
     : config_(config),
       predictor_(predictor),
       folder_(std::move(folder)),
@@ -88,6 +89,7 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
       record_(record),
       scores_(scores),
       processes_(processes),
+      stages_(stages),
       common_{predictor, config.predict, steps_of(config, predictor), scores != nullptr},
       settings_(settings_of(config, predictor)),
       ready_(kReadAhead, quarter_of_memory()),
@@ -204,6 +206,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
         }
         if (is_done(*job)) return;
         const perf::Scope scope("read");
+        const pipelines::StageWork work(stages_.read, 1, true);
         auto input = std::make_shared<inference::ModelInput>(
             predictor_.transforms().apply(frame,
                                           key,
@@ -240,6 +243,7 @@ void PredictPipeline::write_all() {
     Job& job = *rows->job;
     const bool is_last = !rows->values.defined();
     const perf::Scope scope("write");
+    const pipelines::StageWork work(stages_.write, is_last ? 1 : 0, true);
     if (is_last && shares_rows_) join_rows(job);
     if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
           if (is_last) return conclude(job);

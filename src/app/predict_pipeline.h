@@ -13,10 +13,19 @@
 #include "app/predict_record.h"
 #include "base/progress.h"
 #include "base/queue.h"
+#include "pipelines/stage_report.h"
 #include "tasks/result_scores.h"
 #include "training/processes/processes.h"
 
 namespace cytra::app {
+
+/// What the three threads do, over all heads. perf::Scope times the same work.
+struct PredictStages {
+  pipelines::StageReport report{"predict"};
+  pipelines::StageReport::Stage& read = report.add("read");
+  pipelines::StageReport::Stage& predict = report.add("predict");
+  pipelines::StageReport::Stage& write = report.add("write");
+};
 
 class PredictPipeline {
  public:
@@ -28,7 +37,8 @@ class PredictPipeline {
                   Books& books,
                   PredictRecord& record,
                   tasks::ResultScores* scores,
-                  training::Processes& processes);
+                  training::Processes& processes,
+                  PredictStages& stages);
   /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
   /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
   /// full).
@@ -71,6 +81,7 @@ class PredictPipeline {
   PredictRecord& record_;
   tasks::ResultScores* scores_;
   training::Processes& processes_;
+  PredictStages& stages_;
   bool shares_rows_ = false;
   const PredictionFiles::Common common_;
   const std::string settings_;  // all that results depend on but the images

@@ -118,7 +118,12 @@ StageWork::~StageWork() {
   const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin_;
   stage_.busy_ns_ += time.count();
   stage_.items_ += items_;
-  timers::add(stage_.name_.c_str(), time);
+  if (!is_timing_) timers::add(stage_.name_.c_str(), time);
+}
+
+StagePause::~StagePause() {
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin_;
+  stage_.busy_ns_ -= time.count();
 }
 
 }  // namespace cytra::pipelines

@@ -24,6 +24,7 @@ class StageReport {
    private:
     friend class StageReport;
     friend class StageWork;
+    friend class StagePause;
     const std::string name_;
     const int64_t threads_;
     std::atomic<int64_t> items_{0}, busy_ns_{0};
@@ -73,11 +74,15 @@ class StageReport {
   std::map<std::string, Counter> counters_;
 };
 
-/// Counts its own life, and `items`, to a stage; also to base/timers, where they are on.
+/// Counts its own life, and `items`, to a stage; also to base/timers, where they are on, unless
+/// somebody else `is_timing` the same work.
 class StageWork {
  public:
-  explicit StageWork(StageReport::Stage& stage, int64_t items = 1)
-      : stage_(stage), items_(items), begin_(std::chrono::steady_clock::now()) {}
+  explicit StageWork(StageReport::Stage& stage, int64_t items = 1, bool is_timing = false)
+      : stage_(stage),
+        items_(items),
+        is_timing_(is_timing),
+        begin_(std::chrono::steady_clock::now()) {}
   ~StageWork();
   StageWork(const StageWork&) = delete;
   StageWork& operator=(const StageWork&) = delete;
@@ -85,6 +90,21 @@ class StageWork {
  private:
   StageReport::Stage& stage_;
   const int64_t items_;
+  const bool is_timing_;
+  const std::chrono::steady_clock::time_point begin_;
+};
+
+/// Within a StageWork: while this lives, the stage waits for another one.
+class StagePause {
+ public:
+  explicit StagePause(StageReport::Stage& stage)
+      : stage_(stage), begin_(std::chrono::steady_clock::now()) {}
+  ~StagePause();
+  StagePause(const StagePause&) = delete;
+  StagePause& operator=(const StagePause&) = delete;
+
+ private:
+  StageReport::Stage& stage_;
   const std::chrono::steady_clock::time_point begin_;
 };
 

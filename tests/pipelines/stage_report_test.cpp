@@ -34,6 +34,18 @@ TEST(StageReport, NamesTheStageThatTheOthersWaitFor) {
   EXPECT_NE(report.table().find("inference"), std::string::npos);
 }
 
+TEST(StageReport, WhatAStageWaitsIsNoWork) {
+  StageReport report("test");
+  StageReport::Stage& stage = report.add("predict");
+  {
+    const StageWork work(stage);
+    const StagePause pause(stage);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_LT(report.figures()[0].busy_s, 0.04);
+  EXPECT_EQ(report.figures()[0].items, 1);
+}
+
 TEST(StageReport, IsPrometheusText) {
   StageReport report("process_video");
   { const StageWork work(report.add("decode"), 3); }

@@ -143,8 +143,19 @@ TEST_F(Debug, TimersAreInTheLogsAndAtTheEnd) {
   const Outcome predicted =
       test::shell("\"$BIN/predict\" predict.timer=true 'checkpoint.ckpt_path=" +
                   at("timers/checkpoints/last.ckpt") + "' 'data.path=" + at("samples/images") +
-                  "' 'paths.output_dir=" + at("masks") + "'");
+                  "' 'paths.output_dir=" + at("masks") +
+                  "' 'predict.prometheus=" + at("figures/predict.prom") + "'");
   EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_NE(predicted.err.find(" is what the others wait for: busy "), std::string::npos)
+      << predicted.err;
+  const std::string figures = read_file(at("figures/predict.prom"));
+  for (const char* stage : {"read", "predict", "write"}) {
+    const std::string line =
+        std::string("cytra_stage_items_total{program=\"predict\",stage=\"") + stage + "\"} 16\n";
+    EXPECT_NE(figures.find(line), std::string::npos) << line << figures;
+  }
+  EXPECT_NE(figures.find("cytra_images_failed_total{program=\"predict\"} 0\n"), std::string::npos)
+      << figures;
   for (const char* stage : {"\nread ", "\npredict ", "\nwrite "})
     EXPECT_NE(predicted.err.find(stage), std::string::npos) << predicted.err;
 }

@@ -59,6 +59,31 @@ TEST(CsvLogger, GrowsByColumnsAndRows) {
   EXPECT_EQ(read_file(path), "epoch,step,c\n0,1,7\n");
 }
 
+TEST(PrometheusLogger, HasTheNewestOfEachMetric) {
+  const test::TmpDir dir;
+  const auto logger = cytra::make<Logger>("{_target_: PrometheusLogger, save_dir: '" + dir.path() +
+                                          "', filename: a.prom}");
+  const config::Node tree =
+      config::parse_yaml("{experiment_name: 'a \"b', data: {batch_size: 8}}", "test");
+  logger->open({"runs/1", tree, 5, {}});
+  const std::string labels = R"({experiment="a \"b",run="runs/1"} )";
+  EXPECT_EQ(read_file(dir / "a.prom"), "# TYPE cytra_step gauge\ncytra_step" + labels + "5\n");
+  logger->log({{"train/loss_step", 0.5}, {"data_time", 0.1}, {"step_time", 0.3}}, 0, 10);
+  logger->log({{"val/loss", std::nan("")}}, 1, 20);
+  logger->close({{"best.val-loss", HUGE_VAL}});
+  const std::string text = read_file(dir / "a.prom");
+  for (const char* line : {"cytra_step$20\n",
+                           "cytra_epoch$1\n",
+                           "# TYPE cytra_train_loss_step gauge\ncytra_train_loss_step$0.5\n",
+                           "cytra_images_per_second$20\n",
+                           "cytra_val_loss$NaN\n",
+                           "cytra_best_val_loss$+Inf\n"}) {
+    std::string expected = line;
+    expected.replace(expected.find('$'), 1, labels);
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << text;
+  }
+}
+
 TEST(JsonLogger, WritesAnObjectPerRow) {
   const test::TmpDir dir;
   {
