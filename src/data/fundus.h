@@ -91,6 +91,9 @@ at::Tensor mask_of(const std::vector<Disc>& discs,
                    const View& view,
                    c10::Device device,
                    double margin = 0.01);
+/// The largest value that an image of this type can have. Throws: DataError for numbers with a
+/// fraction that go beyond 1.
+double white_of(const at::Tensor& image);
 /// factor (x - blur(x)) + 0.5 within the mask, cut to 0..1; 0 outside. The blur is a Gaussian whose
 /// `sigma` is a share of the radius, over what lies within the mask alone, so that the rim does not
 /// shine. It is computed on pixels of a quarter of its sigma, in float16 on a GPU.

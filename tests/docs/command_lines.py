@@ -17,7 +17,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples")
+PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus")
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
@@ -74,7 +74,7 @@ def small(line):
         command += f" trainer.accelerator=cpu 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
         command += "" if " model=" in command else f" 'model.filters={filters}'"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
-    elif command.startswith(("predict ", "benchmark_performance ")):
+    elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ")):
         command += " trainer.accelerator=cpu"
     elif command.startswith("optimize "):
         command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
@@ -104,6 +104,10 @@ def make_data(run, scratch):
     run("generate_samples --output my_data --train 6 --valid 2 --test 1 --size 48")
     add_targets(scratch / "my_data", 48)
     run("generate_samples --output my_stacks --train 1 --valid 1 --test 0 --size 32 --spatial-dims 3 --depth 16")
+    run("generate_samples --kind fundus --output fundus --train 3 --valid 0 --test 0")
+    (scratch / "photographs").mkdir()
+    for path in (scratch / "fundus/images").glob("*_raw.png"):
+        shutil.copy(path, scratch / "photographs")
     (scratch / "data").mkdir()
     (scratch / "data/samples").symlink_to(scratch / "my_data")
     for name in ("my_folders/raw", "my_folders/seg", "my_pairs"):

@@ -6,7 +6,8 @@
 fits: points and cv2.fitEllipse's answer (centre, semi axes, radians of the major axis from x towards y).
 discs: threshold, largest contour and fitEllipse on the images of `generate_samples --kind fundus --seed 3`, where OpenCV is right: its
 contour follows bars and the image's border, too.
-retina: the same of scikit-image's retina.jpg, which the second argument names.
+contrast: 4 (x - blur(x)) + 0.5 by cv2.GaussianBlur of all pixels within the disc, at every 8th pixel of a pattern.
+retina: as discs, of scikit-image's retina.jpg, which the second argument names.
 """
 import csv
 import json
@@ -50,6 +51,15 @@ def disc(path):
     return answer(contour)
 
 
+def contrast(sigma):
+    i, j = np.mgrid[:128, :128]
+    x = 0.5 + 0.3 * np.sin(i * 0.13) * np.cos(j * 0.09) + 0.1 * ((i * 7 + j * 13) % 11) / 11
+    mask = ((i - 63.5) ** 2 + (j - 63.5) ** 2 <= (64 * 0.99) ** 2).astype(float)
+    blur = lambda a: cv2.GaussianBlur(np.pad(a, 128), (0, 0), sigma * 64)[128:-128, 128:-128]
+    enhanced = np.clip(4 * (x - blur(x * mask) / np.maximum(blur(mask), 1e-3)) + 0.5, 0, 1) * mask
+    return [round(float(v), 6) for v in enhanced[::8, ::8].ravel()]
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.argv[1], "--kind", "fundus", "--output", folder, "--train", "100", "--valid", "0", "--test", "0", "--seed", "3"]
@@ -65,6 +75,7 @@ def main():
             if error < 0.01 and abs(math.sqrt(one["major"] * one["minor"]) / radius - 1) < 0.01:
                 found.append({"index": index, **one})
     golden = {"opencv": cv2.__version__, "fits": list(fits(np.random.default_rng(0))), "discs": found, "retina": disc(sys.argv[2])}
+    golden["contrast"] = {str(sigma): contrast(sigma) for sigma in (0.05, 0.2)}
     path = pathlib.Path(__file__).with_name("fundus.json")
     path.write_text(json.dumps(golden) + "\n")
     print(f"{path.name}: {len(golden['fits'])} fits, {len(found)} discs")

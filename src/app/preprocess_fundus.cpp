@@ -1,0 +1,243 @@
+// `preprocess_fundus`: photographs of retinas at one place, size and contrast, with a table of
+// where each disc was.
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "app/entry.h"
+#include "app/predict_books.h"
+#include "app/predict_inputs.h"
+#include "app/predict_output.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/run_lock.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "io/csv.h"
+#include "io/fingerprint.h"
+#include "pipelines/fundus.h"
+
+namespace cytra::app {
+namespace {
+
+using data::fundus::Disc;
+
+const std::vector<std::string> kFundusColumns{"image",
+                                              "name",
+                                              "state",
+                                              "y",
+                                              "x",
+                                              "major",
+                                              "minor",
+                                              "angle",
+                                              "top",
+                                              "bottom",
+                                              "left",
+                                              "right",
+                                              "size",
+                                              "fill",
+                                              "rms",
+                                              "inliers",
+                                              "edges",
+                                              "stamp"};
+
+struct FundusData {
+  std::string path, key = "raw";
+  template <class V>
+  void visit(V& v) {
+    v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
+    v("key", key, "the manifest's column of the images");
+  }
+};
+
+struct FundusConfig : CommonConfig {
+  FundusData data;
+  pipelines::FundusOptions fundus;
+  perf::DeviceOptions trainer;
+  template <class V>
+  void visit(V& v) {
+    v("data", data, "the photographs");
+    v("fundus", fundus, "how the retina is found, and what is written");
+    v("trainer", trainer, "where to compute");
+    CommonConfig::visit(v);
+  }
+};
+
+const bool fundus_is_added = add_program<FundusConfig>("preprocess_fundus");
+
+/// fundus.csv: a row for each image, by its name. Renewed now and then, so that a run that is
+/// killed does not begin anew.
+class FundusTable {
+ public:
+  explicit FundusTable(const std::string& folder) : path_(folder + "/fundus.csv") {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path_, ignored)) return;
+    const io::Table table = io::read_table(path_);
+    if (table.columns != kFundusColumns)
+      throw DataError(path_ + ": not written by this program; expected another paths.output_dir");
+    for (const auto& row : table.rows) rows_[row[1]] = row;
+  }
+  bool has(const std::string& name, const std::string& stamp) const {
+    const auto found = rows_.find(name);
+    return found != rows_.end() && found->second.back() == stamp;
+  }
+  void add(const pipelines::FundusInput& input,
+           const std::string& state,
+           const Disc& disc,
+           const data::fundus::View& view,
+           const std::string& stamp) {
+    std::vector<std::string> row{input.path, input.name, state};
+    for (const double number : {disc.y,
+                                disc.x,
+                                disc.major,
+                                disc.minor,
+                                disc.angle,
+                                disc.top,
+                                disc.bottom,
+                                disc.left,
+                                disc.right,
+                                static_cast<double>(view.size),
+                                view.fill,
+                                disc.rms})
+      row.push_back(io::cell_of(number));
+    row.push_back(std::to_string(disc.inliers));
+    row.push_back(std::to_string(disc.edges));
+    row.push_back(stamp);
+    rows_[input.name] = row;
+    constexpr std::chrono::seconds kInterval(10);
+    if (std::chrono::steady_clock::now() - written_ > kInterval) write();
+  }
+  void write() {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& [name, row] : rows_) rows.push_back(row);
+    io::write_table(path_, kFundusColumns, rows);
+    written_ = std::chrono::steady_clock::now();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::map<std::string, std::vector<std::string>> rows_;
+  std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
+};
+
+/// All that the results of an image depend on.
+std::string fundus_stamp(const std::string& path, const std::string& settings) {
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(path, ignored);
+  const auto time = std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
+  return io::fingerprint(fmt::format("{} {} {} {}", path, size, time, settings)).substr(0, 16);
+}
+
+std::string settings_of(const pipelines::FundusOptions& o) {
+  return fmt::format("1 {} {} {} {} {} {} {} {} {}",
+                     o.view.size,
+                     o.view.fill,
+                     o.contrast,
+                     o.mask,
+                     o.seed,
+                     o.min_inliers,
+                     o.min_radius,
+                     o.max_radius,
+                     o.min_axes_ratio);
+}
+
+int preprocess(cli::Run run, const FundusConfig& config) {
+  watch_signals();
+  perf::prepare(config.performance);
+  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  perf::apply(config.performance, device);
+  const std::string& folder = config.paths.output_dir;
+  Books books(run.json);
+  InputOptions listed;
+  listed.path = config.data.path;
+  OutputNames names;
+  std::vector<pipelines::FundusInput> inputs;
+  for (const data::Sample& sample : list_inputs(
+           listed, {config.data.key}, [&](const std::string&id, const std::exception&error) {
+             books.leave_out(id, error);
+             ++books.images;
+           })) {
+    const data::Source& source = sample.sources.at(config.data.key);
+    inputs.push_back({source.path, names.next(source)});
+  }
+  books.images += static_cast<int64_t>(inputs.size());
+  make_folders(folder);
+  const RunLock lock(folder);
+  for (const char* part : {"", "/images", "/contrast", "/masks"}) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder + part, ignored))
+      remove_stale_temporaries(folder + part);
+  }
+  FundusTable table(folder);
+  const std::string settings = settings_of(config.fundus);
+  std::map<std::string, std::string> stamps;
+  std::vector<pipelines::FundusInput> left;
+  for (const pipelines::FundusInput& input : inputs) {
+    const std::string& stamp = stamps[input.name] = fundus_stamp(input.path, settings);
+    bool is_done = table.has(input.name, stamp);
+    for (const std::string& file : pipelines::fundus_files(input, config.fundus)) {
+      std::error_code ignored;
+      is_done = is_done && std::filesystem::exists(folder + "/" + file, ignored);
+    }
+    if (is_done) {
+      ++books.done;
+      ++books.resumed;
+    } else {
+      left.push_back(input);
+    }
+  }
+  pipelines::StageReport report("preprocess_fundus");
+  const auto conclude = [&](int signal) {
+    table.write();
+    books.results.add("images", config::Node::make_integer(books.done));
+    books.results.add("table", table.path());
+    books.results.add("output_dir", folder);
+    log::write(
+        signal == 0 ? log::Level::info : log::Level::warn,
+        fmt::format("{}{} of {} images done{}",
+                    signal == 0 ? "" : "interrupted: ",
+                    books.done,
+                    books.images,
+                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    books.results.print();
+  };
+  {
+    const EndOnSignal end_on_signal(books, conclude);
+    Progress progress("retinas", static_cast<int64_t>(left.size()));
+    int64_t seen = 0;
+    pipelines::FundusEvents events;
+    events.done = [&](const pipelines::FundusInput& input, const Disc& disc) {
+      const std::lock_guard guard(books.mutex);
+      table.add(input, name_of(disc.state), disc, config.fundus.view, stamps.at(input.name));
+      ++books.done;
+      progress.update(++seen);
+    };
+    events.failed =
+        [&](const pipelines::FundusInput& input, const std::exception& error, const Disc* disc) {
+          books.leave_out(input.path, error);
+          const std::lock_guard guard(books.mutex);
+          table.add(input,
+                    disc != nullptr ? name_of(disc->state) : "not read",
+                    disc != nullptr ? *disc : Disc(),
+                    config.fundus.view,
+                    "");
+          progress.update(++seen);
+        };
+    pipelines::preprocess_fundus(left, config.fundus, folder, device, report, events);
+  }
+  report.finish();
+  log::info("{}", report.table());
+  conclude(0);
+  return books.code;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_preprocess_fundus(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::preprocess);
+}

@@ -1,0 +1,103 @@
+// FundusNormalized: photographs of retinas with their disc at a fixed place and size.
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "config/registry.h"
+#include "data/fundus.h"
+#include "data/transforms/spatial_options.h"
+#include "data/transforms/voxel_frame.h"
+
+namespace cytra::data::fundus {
+namespace {
+
+/// The first key decides where the disc is. Where voxels go is kept in the sample's geometry, so
+/// that `predict.original_grid` undoes it.
+class FundusNormalized final : public Transform {
+ public:
+  struct Options : spatial::KeyOptions, DiscOptions {
+    View view;
+    std::string contrast = "replace";
+    bool mask = true;
+    std::optional<double> white;
+    std::vector<std::string> mode{"bilinear"};
+    template <class V>
+    void visit(V& v) {
+      spatial::KeyOptions::visit(v);
+      v("size", view.size, "pixels of a side of the result", 16, 16384);
+      v("fill", view.fill, "diameter of the disc as a share of that", 0.1, 2);
+      v("contrast",
+        contrast,
+        "4 (x - blur(x)) + 0.5 of keys with mode bilinear: instead of x (replace), behind its "
+        "channels (append), or not (none)",
+        {"replace", "append", "none"});
+      v("mask", mask, "0 outside of the disc, of keys with mode bilinear");
+      v("white",
+        white,
+        "the largest value there can be, which contrast makes 1; null: 255 or 65535 of whole "
+        "numbers, "
+        "1 of others",
+        1e-9,
+        1e9);
+      v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
+      DiscOptions::visit(v);
+    }
+    void check() const {
+      spatial::check_choices("mode", mode, {"bilinear", "nearest"});
+      spatial::check_per_key("mode", mode, *this);
+    }
+  };
+  explicit FundusNormalized(const Options& options) : options_(options) {}
+
+  void apply(Sample& sample, Rng&) const override {
+    Disc disc;
+    std::vector<int64_t> shape;
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k) {
+      if (image.dim() != 3)
+        throw DataError("a stack, expected a plane: a retina is looked for in 2D images");
+      const std::vector<int64_t> size = image.sizes().slice(1).vec();
+      if (shape.empty()) {
+        disc = find_discs(image.unsqueeze(0), options_)[0];
+        if (!disc.is_found()) throw DataError(disc.problem());
+        shape = size;
+      }
+      if (size != shape) {
+        throw DataError(fmt::format(
+            "{} pixels, the first key has {}", fmt::join(size, "x"), fmt::join(shape, "x")));
+      }
+      const bool is_label = spatial::of_key(options_.mode, k) == "nearest";
+      return is_label ? to_view(image.unsqueeze(0), {disc}, options_.view, true)[0]
+                      : seen(image, disc);
+    });
+    if (!shape.empty()) spatial::move_voxels(sample.geometry, matrix_of(disc, options_.view));
+  }
+
+ private:
+  at::Tensor seen(const at::Tensor& image, const Disc& disc) const {
+    at::Tensor view = to_view(image.unsqueeze(0), {disc}, options_.view, false);
+    const at::Tensor mask = mask_of({disc}, options_.view, view.device());
+    const at::Tensor shown = options_.mask ? view * mask : view;
+    if (options_.contrast == "none") return shown[0];
+    const double white = options_.white ? *options_.white : white_of(image);
+    const at::Tensor enhanced = enhance(view / white, mask, options_.view);
+    return options_.contrast == "replace" ? enhanced[0] : at::cat({shown / white, enhanced}, 1)[0];
+  }
+  Options options_;
+};
+CYTRA_REGISTER(Transform, FundusNormalized, "FundusNormalized");
+
+}  // namespace
+
+double white_of(const at::Tensor& image) {
+  if (image.scalar_type() == at::kByte) return 255;
+  if (image.scalar_type() == at::kUInt16) return 65535;
+  const double most = image.to(at::kFloat).max().item<double>();
+  if (most > 1) {
+    throw DataError(fmt::format(
+        "values up to {:g}, expected 0 to 1, or the value that is white: white: 255", most));
+  }
+  return 1;
+}
+
+}  // namespace cytra::data::fundus

@@ -1,0 +1,135 @@
+#include "pipelines/fundus.h"
+
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/image_tensor.h"
+#include "inference/original_grid.h"
+#include "io/reader.h"
+#include "samples/fundus.h"
+#include "tests/data/make_transform.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra::pipelines {
+namespace {
+
+struct Told {
+  std::vector<std::string> done, failed, messages;
+  FundusEvents events() {
+    FundusEvents events;
+    events.done = [this](const FundusInput& input, const data::fundus::Disc&) {
+      done.push_back(input.name);
+    };
+    events.failed =
+        [this](const FundusInput& input, const std::exception& error, const data::fundus::Disc*) {
+          failed.push_back(input.name);
+          messages.emplace_back(error.what());
+        };
+    return events;
+  }
+};
+
+TEST(FundusPipeline, WritesWhatItFindsAndNamesTheRest) {
+  const test::TmpDir dir;
+  std::vector<FundusInput> inputs;
+  for (uint64_t i = 0; i < 5; ++i) {
+    const std::string path = dir / ("in" + std::to_string(i) + ".png");
+    io::write_png(path, samples::generate_fundus(samples::varied_fundus(1, i), 1, i).image);
+    inputs.push_back({path, "in" + std::to_string(i)});
+  }
+  io::Image black;
+  black.shape = {3, 1, 100, 100};
+  black.pixels.resize(black.bytes());
+  io::write_png(dir / "black.png", black);
+  inputs.insert(inputs.begin() + 1, {dir / "black.png", "black"});
+  write_file(dir / "broken.png", "no image");
+  inputs.push_back({dir / "broken.png", "broken"});
+
+  FundusOptions options;
+  options.view.size = 96;
+  options.batch_size = 3;
+  Told told;
+  StageReport report("test");
+  preprocess_fundus(inputs, options, dir / "out", at::kCPU, report, told.events());
+  std::sort(told.done.begin(), told.done.end());
+  EXPECT_EQ(told.done, (std::vector<std::string>{"in0", "in1", "in2", "in3", "in4"}));
+  std::sort(told.failed.begin(), told.failed.end());
+  EXPECT_EQ(told.failed, (std::vector<std::string>{"black", "broken"}));
+  for (const FundusInput& input : inputs) {
+    for (const std::string& file : fundus_files(input, options))
+      EXPECT_EQ(std::filesystem::exists(dir / ("out/" + file)), input.name.substr(0, 2) == "in")
+          << file;
+  }
+  const at::Tensor mask = data::to_tensor(io::read_image(dir / "out/masks/in0.png"), 2, "mask");
+  EXPECT_EQ(mask.sizes().vec(), (std::vector<int64_t>{1, 96, 96}));
+  EXPECT_EQ(mask[0][48][48].item<int>(), 255);
+  EXPECT_EQ(mask[0][1][1].item<int>(), 0);
+  const at::Tensor shown = data::to_tensor(io::read_image(dir / "out/images/in0.png"), 2, "image");
+  EXPECT_EQ(shown.size(0), 3);
+  EXPECT_EQ(shown[0][1][1].item<int>(), 0);
+  EXPECT_GT(shown[0][30][48].item<int>(), 10);
+}
+
+TEST(FundusPipeline, BatchesOfAnySizeGiveTheSameFiles) {
+  const test::TmpDir dir;
+  std::vector<FundusInput> inputs;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const std::string path = dir / ("in" + std::to_string(i) + ".png");
+    io::write_png(path, samples::generate_fundus({}, 1, i).image);
+    inputs.push_back({path, "in" + std::to_string(i)});
+  }
+  for (const int64_t size : {1, 4}) {
+    FundusOptions options;
+    options.view.size = 96;
+    options.batch_size = size;
+    options.workers = size;
+    Told told;
+    StageReport report("test");
+    preprocess_fundus(inputs, options, dir / std::to_string(size), at::kCPU, report, told.events());
+    ASSERT_EQ(told.done.size(), 4U);
+  }
+  for (const FundusInput& input : inputs) {
+    const auto read = [&](const char* folder) {
+      return data::to_tensor(
+                 io::read_image(dir / (folder + ("/images/" + input.name + ".png"))), 2, "")
+          .to(at::kInt);
+    };
+    EXPECT_LE((read("1") - read("4")).abs().max().item<int>(), 1);
+  }
+}
+
+/// What predict.original_grid does with the mask of a model behind FundusNormalized.
+TEST(FundusPipeline, OriginalGridUndoesTheTransform) {
+  samples::FundusOptions squeezed;
+  squeezed.axes_ratio = 0.9;
+  const samples::FundusSample generated = samples::generate_fundus(squeezed, 4, 0);
+  data::Sample sample;
+  sample.id = "retina";
+  sample.tensors["raw"] = data::to_tensor(generated.image, 2, "raw");
+  sample.tensors["seg"] = data::to_tensor(generated.vessels, 2, "seg");
+  sample.geometry.spacing_um = {0, 1000, 1000};
+  sample.geometry.affine = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+  const io::Geometry original = sample.geometry;
+  const at::Tensor truth = sample.tensors["seg"].clone();
+  Rng rng(0);
+  make_transform(
+      "{_target_: FundusNormalized, keys: [raw, seg], mode: [bilinear, nearest], size: 512}")
+      ->apply(sample, rng);
+  inference::Result result;
+  result.values = sample.tensors["seg"];
+  result.is_labels = true;
+  result.geometry = sample.geometry;
+  inference::to_grid(result, {truth.size(1), truth.size(2)}, original);
+  ASSERT_EQ(result.values.sizes(), truth.sizes());
+  const at::Tensor a = result.values.eq(1), b = truth.eq(1);
+  const double both = a.logical_and(b).sum().item<double>();
+  const double dice = 2 * both / (a.sum().item<double>() + b.sum().item<double>());
+  EXPECT_GT(dice, 0.97);
+}
+
+}  // namespace
+}  // namespace cytra::pipelines
