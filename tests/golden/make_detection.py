@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes detection.safetensors and networks/fcos_2d.json: boxes by torchvision, mean average precision by pycocotools.
+"""Writes detection.safetensors, networks/fcos_2d.json and models/torchvision_fcos.pt: boxes by torchvision, mean average precision by pycocotools.
 
     python tests/golden/make_detection.py     (needs benchmarks/requirements.txt, torchvision, pycocotools)
 """
 import contextlib
 import io
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from network_golden import write
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from torchvision.models.detection import FCOS
+from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.fcos import FCOSHead
 from torchvision.ops import FeaturePyramidNetwork, batched_nms, box_iou
 
@@ -149,6 +151,33 @@ def average_precision(golden):
         print(golden.tensors[f"map.{most}.values"])
 
 
+def scripted(golden):
+    """torchvision's FCOS as torch.jit.script writes it, without what only a debugger reads."""
+    backbone = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, stride=8, padding=1), torch.nn.ReLU())
+    backbone.out_channels = 32
+    model = FCOS(backbone, 3, anchor_generator=AnchorGenerator(((8,),), ((1.0,),)), head=FCOSHead(32, 1, 3, 1),
+                 min_size=48, max_size=64, score_thresh=0.05).eval()
+    with torch.no_grad():
+        for parameter in model.head.parameters():
+            parameter.mul_(3)
+        model.head.classification_head.cls_logits.bias.fill_(-1.0)
+        model.head.regression_head.bbox_reg.bias.fill_(1.0)
+    path = Path(__file__).parent / "models" / "torchvision_fcos.pt"
+    written = io.BytesIO()
+    torch.jit.save(torch.jit.script(model), written)
+    with zipfile.ZipFile(written) as source, zipfile.ZipFile(path, "w") as target:
+        for entry in source.infolist():
+            if not entry.filename.endswith(".debug_pkl"):
+                target.writestr(zipfile.ZipInfo(entry.filename), source.read(entry), entry.compress_type)
+    image = torch.rand(3, 32, 24)
+    found = model([image])[0]
+    good = found["scores"] >= 0.25
+    found = {k: v[good] for k, v in found.items()}
+    kept = batched_nms(found["boxes"], found["scores"], found["labels"], 0.5)
+    golden.add("scripted", {}, {"image": image, **{k: v[kept] for k, v in found.items()}})
+    print(path.name, path.stat().st_size, "bytes,", len(kept), "boxes")
+
+
 def main():
     torch.manual_seed(18)
     torch.set_num_threads(1)
@@ -157,6 +186,7 @@ def main():
     boxes(golden)
     fcos(golden)
     average_precision(golden)
+    scripted(golden)
     golden.save(Path(__file__).parent)
 
 

@@ -1,11 +1,11 @@
 // TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
+#include "inference/torchscript.h"
+
 #include <sstream>
-#include <unordered_map>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -87,8 +87,12 @@ void add_outputs(const std::string& path, const c10::IValue& value, std::vector<
 
 }  // namespace
 
-Program open_torchscript(const std::string& path) {
-  std::unordered_map<std::string, std::string> files{{"config", ""}};
+bool is_torchscript(const std::string& path) {
+  return kind_of(path) == ModelKind::torchscript;
+}
+
+jit::Module load_torchscript(const std::string& path,
+                             std::unordered_map<std::string, std::string>& files) {
   jit::Module module;
   try {
     module = jit::load(path, c10::kCPU, files, /*load_debug_files=*/false);
@@ -101,12 +105,28 @@ Program open_torchscript(const std::string& path) {
   const auto method = module.find_method("forward");
   if (!method) refuse_torchscript(path, "TorchScript without forward()");
   expect_one_input(path, method->function().getSchema());
-  const std::shared_ptr<jit::Graph> graph = method->graph();
-  for_each_node(graph->block(), [&](const jit::Node& node) {
+  for_each_node(method->graph()->block(), [&](const jit::Node& node) {
     const std::string kind = node.kind().toQualString();
     if (kind == "aten::save" || kind == "aten::from_file")
       refuse_torchscript(path, "its forward() works on files (" + kind + "): it is not run");
   });
+  return module;
+}
+
+std::string fingerprint_of(const jit::Module& module) {
+  std::string text = module.get_method("forward").graph()->toString(false);
+  for (const auto& entry : module.named_attributes()) {
+    if (!entry.value.isTensor()) continue;
+    const at::Tensor values = entry.value.toTensor().contiguous();
+    text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
+  }
+  return io::fingerprint(text);
+}
+
+Program open_torchscript(const std::string& path) {
+  std::unordered_map<std::string, std::string> files{{"config", ""}};
+  jit::Module module = load_torchscript(path, files);
+  const std::shared_ptr<jit::Graph> graph = module.get_method("forward").graph();
 
   Program program;
   if (const at::Tensor kernel = first_kernel(module, *graph); kernel.defined()) {
@@ -115,13 +135,7 @@ Program open_torchscript(const std::string& path) {
   }
   if (!files.at("config").empty())  // export_model's
     program.config = config::parse_yaml(files.at("config"), path + " (config)");
-  std::string text = graph->toString(false);
-  for (const auto& entry : module.named_attributes()) {
-    if (!entry.value.isTensor()) continue;
-    const at::Tensor values = entry.value.toTensor().contiguous();
-    text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
-  program.fingerprint = io::fingerprint(text);
+  program.fingerprint = fingerprint_of(module);
   program.forward = [path, module](const at::Tensor& windows) mutable {
     std::vector<at::Tensor> outputs;
     add_outputs(path, module.forward({windows}), outputs);

@@ -1,0 +1,32 @@
+#pragma once
+// The detectors that load_detector() chooses from.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipelines/detector.h"
+
+namespace cytra::nn {
+struct Boxes;
+}
+
+namespace cytra::pipelines {
+
+std::unique_ptr<Detector> load_trained_detector(const std::string& path,
+                                                c10::Device device,
+                                                const DetectorOptions& options);
+std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
+                                                 c10::Device device,
+                                                 const DetectorOptions& options);
+
+/// Of (K,4), (K), (K), on the CPU, in their order.
+std::vector<Detection> detections_of(const nn::Boxes& boxes);
+
+/// Throws: DataError unless it is (C,H,W) with that many channels; 0: any number.
+void expect_detector_image(const at::Tensor& image, int64_t channels);
+
+/// TorchScript of torchvision's detectors calls operators of its own; from now on there is
+/// torchvision::nms.
+void add_torchvision_operators();
+
+}  // namespace cytra::pipelines

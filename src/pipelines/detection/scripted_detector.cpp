@@ -1,0 +1,163 @@
+// TorchScript that gives boxes: torchvision's detectors, and others with outputs as theirs.
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "inference/torchscript.h"
+#include "nn/detection_model.h"
+#include "ops/nms.h"
+#include "perf/device.h"
+#include "pipelines/detection/kinds.h"
+
+namespace cytra::pipelines {
+namespace {
+
+class ScriptedDetector final : public Detector {
+ public:
+  ScriptedDetector(std::string path, c10::Device device, const DetectorOptions& options)
+      : path_(std::move(path)), device_(device), options_(options) {
+    std::unordered_map<std::string, std::string> files;
+    module_ = inference::load_torchscript(path_, files);
+    fingerprint_ = inference::fingerprint_of(module_);
+    takes_list_ =
+        module_.get_method("forward").function().getSchema().arguments()[1].type()->kind() ==
+        c10::TypeKind::ListType;
+    for (const at::Tensor& parameter : module_.parameters()) {
+      if (parameter.dim() != 4) continue;
+      in_channels_ = parameter.size(1);  // of the first convolution
+      break;
+    }
+    module_.to(device);
+  }
+
+  /// One by one: what padding and batches do to results, the file does not say.
+  std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
+    const c10::InferenceMode inference;
+    std::vector<std::vector<Detection>> found;
+    for (const at::Tensor& image : images) {
+      expect_detector_image(image, 0);
+      const bool is_byte = image.scalar_type() == at::kByte;
+      at::Tensor input = image.to(device_, at::kFloat);
+      if (is_byte) input = input / 255;
+      found.push_back(detections_of(chosen(run(input), image.size(1), image.size(2))));
+    }
+    return found;
+  }
+  int64_t in_channels() const override { return in_channels_; }
+  std::string fingerprint() const override {
+    return fmt::format("{} {} {} {}",
+                       fingerprint_,
+                       options_.conf_threshold,
+                       options_.iou_threshold,
+                       options_.max_detections);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw DataError(
+        fmt::format("{}: {}; expected a list of dicts (boxes (K,4), scores (K), labels (K)) or a "
+                    "tuple of these "
+                    "three",
+                    path_,
+                    what));
+  }
+  nn::Boxes run(const at::Tensor& image) {
+    c10::IValue output;
+    try {
+      if (takes_list_) {
+        output = module_.forward({c10::List<at::Tensor>({image})});
+      } else {
+        output = module_.forward({image.unsqueeze(0)});
+      }
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (perf::is_out_of_memory(error)) throw;
+      const std::string text = error.what();
+      throw DataError(fmt::format("{}: its forward() failed with an image of ({},{},{}): {}",
+                                  path_,
+                                  image.size(0),
+                                  image.size(1),
+                                  image.size(2),
+                                  text.substr(0, text.find('\n'))));
+    }
+    return boxes_in(output);
+  }
+  nn::Boxes boxes_in(const c10::IValue& value) const {
+    if (value.isGenericDict()) return boxes_of_dict(value.toGenericDict());
+    std::vector<c10::IValue> parts;
+    if (value.isTuple()) {
+      parts = value.toTupleRef().elements().vec();
+    } else if (value.isList()) {
+      const auto list = value.toListRef();
+      parts.assign(list.begin(), list.end());
+    } else {
+      refuse("its forward() returns a " + value.tagKind());
+    }
+    // torchvision's own scripts give (losses, detections).
+    if (value.isTuple() && parts.size() == 2 && parts[1].isList()) return boxes_in(parts[1]);
+    if (parts.size() == 1) return boxes_in(parts[0]);
+    if (parts.size() != 3) refuse(fmt::format("its forward() returns {} things", parts.size()));
+    for (const c10::IValue& part : parts) {
+      if (!part.isTensor()) refuse("its forward() returns three things that are no tensors");
+    }
+    return checked({parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()});
+  }
+  nn::Boxes boxes_of_dict(const c10::impl::GenericDict& dict) const {
+    const auto tensor = [&](const char* key) {
+      const auto entry = dict.find(key);
+      if (entry == dict.end() || !entry->value().isTensor())
+        refuse(fmt::format("its dict has no '{}'", key));
+      return entry->value().toTensor();
+    };
+    return checked({tensor("boxes"), tensor("scores"), tensor("labels")});
+  }
+  nn::Boxes checked(nn::Boxes boxes) const {
+    const int64_t count = boxes.scores.numel();
+    if (boxes.corners.dim() != 2 || boxes.corners.size(1) != 4 || boxes.corners.size(0) != count ||
+        boxes.scores.dim() != 1 || boxes.classes.dim() != 1 || boxes.classes.numel() != count) {
+      const auto shape = [](const at::Tensor& t) {
+        return fmt::format("({})", fmt::join(t.sizes(), ","));
+      };
+      refuse(fmt::format("boxes {}, scores {}, labels {}",
+                         shape(boxes.corners),
+                         shape(boxes.scores),
+                         shape(boxes.classes)));
+    }
+    return boxes;
+  }
+  nn::Boxes chosen(const nn::Boxes& all, int64_t height, int64_t width) const {
+    const at::Tensor corners = all.corners.to(at::kCPU, at::kFloat);
+    const at::Tensor most = at::tensor({width, height, width, height}, corners.options());
+    const at::Tensor within = at::minimum(corners.clamp_min(0), most);
+    const at::Tensor scores = all.scores.to(at::kCPU, at::kFloat);
+    const at::Tensor good = scores.ge(options_.conf_threshold).nonzero().select(1, 0);
+    const nn::Boxes some{within.index_select(0, good),
+                         scores.index_select(0, good),
+                         all.classes.to(at::kCPU, at::kLong).index_select(0, good)};
+    at::Tensor kept = ops::nms(some.corners, some.scores, some.classes, options_.iou_threshold);
+    kept = kept.narrow(0, 0, std::min(options_.max_detections, kept.size(0)));
+    return {some.corners.index_select(0, kept),
+            some.scores.index_select(0, kept),
+            some.classes.index_select(0, kept)};
+  }
+  std::string path_, fingerprint_;
+  c10::Device device_;
+  DetectorOptions options_;
+  torch::jit::Module module_;
+  bool takes_list_ = false;
+  int64_t in_channels_ = 3;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
+                                                 c10::Device device,
+                                                 const DetectorOptions& options) {
+  add_torchvision_operators();
+  return std::make_unique<ScriptedDetector>(path, device, options);
+}
+
+}  // namespace cytra::pipelines

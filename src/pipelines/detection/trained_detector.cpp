@@ -1,0 +1,129 @@
+// A checkpoint of `train experiment=detection/...`.
+#include <map>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "inference/adaptive_batch.h"
+#include "inference/input.h"
+#include "inference/trained_model.h"
+#include "nn/detection_model.h"
+#include "pipelines/detection/kinds.h"
+
+namespace cytra::pipelines {
+namespace {
+
+class TrainedDetector final : public Detector {
+ public:
+  TrainedDetector(inference::LoadedModel model,
+                  std::shared_ptr<nn::DetectionModel> network,
+                  c10::Device device,
+                  const DetectorOptions& options)
+      : model_(std::move(model)),
+        network_(std::move(network)),
+        device_(device),
+        options_(options),
+        x_key_(model_.config.at("task").get<std::string>("x_key", "raw")),
+        class_key_(model_.config.find("task.class_key")),
+        transforms_(model_.config.at("data.transforms"),
+                    model_.config.at("task").get<std::string>("y_key", "instances")) {
+    model_.place(device);
+    const config::Node task = model_.config.at("task");
+    boxes_ = {options.conf_threshold,
+              options.iou_threshold,
+              task.get<int64_t>("topk_candidates", boxes_.topk_candidates),
+              options.max_detections};
+  }
+
+  std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
+    const c10::InferenceMode inference;
+    // An image's own size says how far it is padded, never the others: norms see the whole of it.
+    std::map<std::vector<int64_t>, std::vector<std::size_t>> by_size;
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& image : images) {
+      const at::Tensor input = nn::padded(*network_, prepared(image).unsqueeze(0));
+      by_size[input.sizes().vec()].push_back(inputs.size());
+      inputs.push_back(input);
+    }
+    std::vector<std::vector<Detection>> found(images.size());
+    const auto most = static_cast<std::size_t>(options_.batch_size);
+    for (const auto& [size, places] : by_size) {
+      for (std::size_t first = 0; first < places.size(); first += most) {
+        const std::size_t end = std::min(first + most, places.size());
+        std::vector<at::Tensor> batch;
+        for (std::size_t i = first; i < end; ++i) batch.push_back(inputs[places[i]]);
+        const std::vector<at::Tensor> levels =
+            adaptive_([this](const at::Tensor& part) { return network_->all(part.to(device_)); },
+                      at::cat(batch));
+        for (std::size_t i = first; i < end; ++i) {
+          std::vector<at::Tensor> own;
+          for (const at::Tensor& level : levels)
+            own.push_back(level.narrow(0, static_cast<int64_t>(i - first), 1));
+          const at::Tensor& image = images[places[i]];
+          found[places[i]] = detections_of(
+              nn::decode_fcos(own, network_->strides(), image.size(1), image.size(2), boxes_)
+                  .front());
+        }
+      }
+    }
+    return found;
+  }
+  int64_t in_channels() const override { return model_.in_channels; }
+  std::string fingerprint() const override {
+    return fmt::format("{} {} {} {} {}",
+                       model_.fingerprint,
+                       boxes_.score_thresh,
+                       boxes_.nms_thresh,
+                       boxes_.topk_candidates,
+                       boxes_.detections_per_img);
+  }
+
+ private:
+  /// With the training's intensities.
+  at::Tensor prepared(const at::Tensor& image) const {
+    expect_detector_image(image, model_.in_channels);
+    data::Sample sample;
+    sample.id = "image";
+    sample.tensors[x_key_] = image.to(at::kCPU, at::kFloat);
+    if (class_key_ != nullptr && !class_key_->is_null())  // transforms of the training name it, too
+      sample.tensors[class_key_->as<std::string>()] = at::zeros({1, image.size(1), image.size(2)});
+    const inference::ModelInput input = transforms_.apply(std::move(sample), x_key_);
+    if (input.shape != image.sizes().vec()) {
+      throw ConfigError(
+          model_.path +
+          ": the transforms of its training change the size of images (predict list, else valid); "
+          "boxes would lie elsewhere");
+    }
+    return input.rows(0, input.shape[1]);
+  }
+  inference::LoadedModel model_;
+  std::shared_ptr<nn::DetectionModel> network_;
+  c10::Device device_;
+  DetectorOptions options_;
+  std::string x_key_;
+  const config::Node* class_key_;  // in model_
+  inference::InputTransforms transforms_;
+  nn::BoxOptions boxes_;
+  inference::AdaptiveBatch adaptive_;
+};
+
+}  // namespace
+
+std::unique_ptr<Detector> load_trained_detector(const std::string& path,
+                                                c10::Device device,
+                                                const DetectorOptions& options) {
+  inference::LoadedModel model = inference::load_models({{path}, {}}).front();
+  const auto network = std::dynamic_pointer_cast<nn::DetectionModel>(model.network);
+  if (!network) {
+    throw ConfigError(
+        fmt::format("{}: a model of the task {}, which finds no boxes; expected a checkpoint of "
+                    "experiment=detection/..., or TorchScript",
+                    path,
+                    model.config.at("task").get<std::string>("_target_", "?")));
+  }
+  return std::make_unique<TrainedDetector>(std::move(model), network, device, options);
+}
+
+}  // namespace cytra::pipelines
