@@ -19,8 +19,7 @@ int main(int argc, char** argv) {
   cytra::samples::NucleiOptions options;
   app.option_defaults()->always_capture_default();
   app.add_option("--output", output, "folder to write to");
-  app.add_option(
-         "--kind", kind, "fundus: retinas; retinas, whose sizes vary; takes the counts and --seed")
+  app.add_option("--kind", kind, "fundus: retinas, whose sizes vary; takes the counts and --seed")
       ->check(CLI::IsMember({"nuclei", "fundus"}));
   app.add_option("--train", train, "images in train.csv")->check(CLI::Range(0, 100000));
   app.add_option("--valid", valid, "images in valid.csv")->check(CLI::Range(0, 100000));

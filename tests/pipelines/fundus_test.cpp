@@ -12,6 +12,7 @@
 #include "io/reader.h"
 #include "samples/fundus.h"
 #include "tests/data/make_transform.h"
+#include "tests/support/program.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra::pipelines {
@@ -129,6 +130,62 @@ TEST(FundusPipeline, OriginalGridUndoesTheTransform) {
   const double both = a.logical_and(b).sum().item<double>();
   const double dice = 2 * both / (a.sum().item<double>() + b.sum().item<double>());
   EXPECT_GT(dice, 0.97);
+}
+
+TEST(FundusProgram, LeavesOutWhatIsDoneAndNamesWhatFails) {
+  const test::TmpDir dir;
+  const std::string begin = "cd \"" + dir.path() + "\" && $BIN/";
+  const test::Outcome made = test::shell(
+      begin + "generate_samples --kind fundus --train 2 --valid 0 --test 0 --output set");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string program =
+      begin + "preprocess_fundus paths.output_dir=out fundus.size=64 trainer.accelerator=cpu ";
+  const test::Outcome first = test::shell(program + "data.path=set/train.csv");
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("images: 2"), std::string::npos) << first.out;
+  const test::Outcome second = test::shell(program + "data.path=set/train.csv");
+  EXPECT_NE(second.err.find("2 of 2 images done, 2 of them before"), std::string::npos)
+      << second.err;
+  const test::Outcome other =
+      test::shell(program + "data.path=set/train.csv fundus.contrast=false");
+  EXPECT_EQ(other.err.find("of them before"), std::string::npos) << other.err;
+  // The folder holds masks of vessels, too, which are no retinas.
+  const test::Outcome masks = test::shell(program + "data.path=set/images");
+  EXPECT_EQ(masks.code, 2);
+  EXPECT_NE(masks.out.find("failed: set/images/train_0000_seg.png"), std::string::npos)
+      << masks.out;
+  EXPECT_NE(masks.err.find("no retina"), std::string::npos) << masks.err;
+  const std::string table = read_file(dir / "out/fundus.csv");
+  EXPECT_NE(table.find("train_0000_raw,found"), std::string::npos) << table;
+  EXPECT_NE(table.find("train_0000_seg,too "), std::string::npos) << table;
+}
+
+TEST(FundusProgram, MasksArePredictedInThePixelsOfThePhotograph) {
+  const test::TmpDir dir;
+  const std::string begin = "cd \"" + dir.path() + "\" && $BIN/";
+  const test::Outcome made = test::shell(
+      begin + "generate_samples --kind fundus --train 1 --valid 1 --test 1 --output set");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const test::Outcome trained = test::shell(
+      begin +
+      "train experiment=fundus/vessels fundus_size=64 patch_shape=[32,32] model.filters=[4,4,8] "
+      "trainer.accelerator=cpu trainer.max_epochs=1 trainer.limit_train_batches=1 "
+      "data.num_workers=0 data.path=set paths.output_dir=run");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const test::Outcome predicted = test::shell(
+      begin +
+      "predict trainer.accelerator=cpu predict.original_grid=true predict.format=npy "
+      "data.path=set/test.csv checkpoint.ckpt_path=run/checkpoints/last.ckpt paths.output_dir=out");
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  const auto photograph = io::open_image(dir / "set/images/test_0000_raw.png")->info().shape;
+  std::string mask;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "out")) {
+    if (entry.path().extension() == ".npy") mask = entry.path();
+  }
+  ASSERT_NE(mask, "") << predicted.out;
+  const auto shape = io::open_image(mask)->info().shape;
+  EXPECT_EQ(shape[2], photograph[2]);
+  EXPECT_EQ(shape[3], photograph[3]);
 }
 
 }  // namespace

@@ -29,7 +29,12 @@ void expect_mistake(const std::string& command, const std::vector<std::string>& 
 
 TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
   for (const char* program :
-       {"train", "predict", "benchmark_performance", "optimize", "export_model"}) {
+       {"train",
+        "predict",
+        "benchmark_performance",
+        "optimize",
+        "export_model",
+        "preprocess_fundus"}) {
     const Outcome outcome = shell(std::string("\"$BIN/") + program + "\"");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");

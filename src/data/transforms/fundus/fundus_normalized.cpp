@@ -20,7 +20,7 @@ class FundusNormalized final : public Transform {
     View view;
     std::string contrast = "replace";
     bool mask = true;
-    std::optional<double> white;
+    double white = 255;
     std::vector<std::string> mode{"bilinear"};
     template <class V>
     void visit(V& v) {
@@ -35,9 +35,7 @@ class FundusNormalized final : public Transform {
       v("mask", mask, "0 outside of the disc, of keys with mode bilinear");
       v("white",
         white,
-        "the largest value there can be, which contrast makes 1; null: 255 or 65535 of whole "
-        "numbers, "
-        "1 of others",
+        "the largest value there can be, which contrast makes 1: 65535 of 16 bit, 1 of shares",
         1e-9,
         1e9);
       v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
@@ -79,7 +77,13 @@ class FundusNormalized final : public Transform {
     const at::Tensor mask = mask_of({disc}, options_.view, view.device());
     const at::Tensor shown = options_.mask ? view * mask : view;
     if (options_.contrast == "none") return shown[0];
-    const double white = options_.white ? *options_.white : white_of(image);
+    const double white = options_.white, most = image.to(at::kFloat).max().item<double>();
+    if (most > white || (most <= 1 && white > 1)) {
+      throw DataError(fmt::format(
+          "values up to {:g}, expected up to white: {:g}; set white to the value that is white",
+          most,
+          white));
+    }
     const at::Tensor enhanced = enhance(view / white, mask, options_.view);
     return options_.contrast == "replace" ? enhanced[0] : at::cat({shown / white, enhanced}, 1)[0];
   }

@@ -160,6 +160,24 @@ TEST(FundusNormalized, PutsImageAndLabelsInOnePlace) {
   EXPECT_GT(plain.tensors["raw"].max().item<double>(), 100);
 }
 
+TEST(FundusNormalized, WantsToKnowWhatIsWhite) {
+  const samples::FundusSample generated = samples::generate_fundus({}, 2, 0);
+  Rng rng(0);
+  const auto enhanced = [&](double scale, const std::string& white) {
+    Sample sample;
+    sample.id = "retina.png";
+    sample.tensors["raw"] = to_tensor(generated.image, 2, "raw").to(at::kFloat) * scale;
+    make_transform("{_target_: FundusNormalized, keys: [raw], size: 64" + white + "}")
+        ->apply(sample, rng);
+    return sample.tensors["raw"];
+  };
+  const at::Tensor expected = enhanced(1, "");
+  EXPECT_TRUE(at::allclose(enhanced(1.0 / 255, ", white: 1"), expected, 1e-4, 1e-4));
+  EXPECT_THROW(enhanced(1.0 / 255, ""), DataError);
+  EXPECT_THROW(enhanced(257, ""), DataError);
+  EXPECT_TRUE(at::allclose(enhanced(257, ", white: 65535"), expected, 1e-4, 1e-4));
+}
+
 TEST(FundusNormalized, NamesTheImageWithoutARetina) {
   Sample sample;
   sample.id = "black.png";
