@@ -13,6 +13,7 @@
 #include "app/benchmark/baseline.h"
 #include "app/benchmark/report.h"
 #include "app/benchmark/rows.h"
+#include "app/benchmark/service.h"
 #include "app/benchmark/subject.h"
 #include "app/entry.h"
 #include "app/train_config.h"
@@ -59,7 +60,8 @@ struct BenchmarkConfig : CommonConfig {
   std::optional<double> threshold;
   Checkpoint checkpoint;
   std::vector<int64_t> input_shape, batch_sizes;
-  bool compare_opts = false, inference = false, train = false;
+  bool compare_opts = false, inference = false, train = false, service = false;
+  double seconds = ServiceLoads().seconds;
   Repeats repeats;
   Trainer trainer;
   template <class V>
@@ -71,6 +73,8 @@ struct BenchmarkConfig : CommonConfig {
     v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
     v("inference", inference, "measure the model's pass; the usual thing without train");
     v("train", train, "measure training steps: forward, loss, backward, clipping, update");
+    v("service", service, "measure the model behind a BatchingService: latency by load");
+    v("seconds", seconds, "that each load of the service lasts", 0.001, 86400);
     v("compare_opts", compare_opts, "measure every option, not the experiment's alone");
     v("warmup", repeats.warmup, "runs before the timed ones", 0, 1e9);
     v("repeats", repeats.timed, "timed runs per figure", 1, 1e9);
@@ -316,10 +320,17 @@ void add_rows(const Subject& subject,
                measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
     }
   };
-  if (config.inference || !config.train)
+  if (config.inference || (!config.train && !config.service))
     add("inference", variants_of(inference_variants()), count_inference, measure_inference);
   if (config.train)
     add("training", variants_of(training_variants()), count_training, measure_training);
+  if (config.service) {
+    ServiceLoads loads;
+    loads.seconds = config.seconds;
+    if (!config.batch_sizes.empty())
+      loads.max_batch_size = *std::max_element(batches.begin(), batches.end());
+    report.set("service", measure_service(subject, configured(subject), loads));
+  }
 }
 
 bool has_any_figures(Node& report) {
@@ -351,9 +362,11 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
     write_file(path, ends_with(path, ".html") ? html_of(report) : config::to_json(report) + "\n");
     log::info("report: {}", path);
   }
-  const std::string text = run.json ? config::to_json(report) + "\n" : table_of(report);
+  std::string text = run.json ? config::to_json(report) + "\n" : table_of(report);
+  if (config.service && !run.json) text += service_table(report.at("service"));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!has_any_figures(report)) throw MemoryError("out of memory: try smaller --batch-sizes");
+  if (!config.service && !has_any_figures(report))
+    throw MemoryError("out of memory: try smaller --batch-sizes");
   for (const std::string& row : slower) log::write(log::Level::error, "slower than before: " + row);
   return slower.empty() ? 0 : kSlower;
 }

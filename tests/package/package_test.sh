@@ -40,6 +40,12 @@ predicts/predict_in_cpp trained/checkpoints/last.ckpt samples/images/test_0000_r
 grep -q '^mask.ome.tif: 128 x 128$' predicts.txt && grep -q '^a tensor: 96 x 80, by .*[a-z]' predicts.txt ||
   fail 'the example did not predict'
 
+# A program whose threads share a model.
+cmake -S "${example%/*}/serve_in_cpp" -B serves -DCMAKE_PREFIX_PATH="$here" -DCYTRA_TORCH="$torch" "${launcher[@]}" >serves.log
+cmake --build serves
+serves/serve_in_cpp trained/checkpoints/last.ckpt | tee serves.txt
+grep -q '^answered: 80 of 80, in batches of ' serves.txt || fail 'the example did not answer'
+
 # Without torch for the io part; and what is missing is said.
 cat >CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.22)
