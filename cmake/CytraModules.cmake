@@ -21,7 +21,7 @@ function(cytra_module name)
   set(CYTRA_MODULES ${CYTRA_MODULES} cytra_${name} PARENT_SCOPE)
 endfunction()
 
-foreach(name DICOM VIDEO HDF5)
+foreach(name DICOM VIDEO HDF5 FFMPEG)
   set(CYTRA_${name} AUTO CACHE STRING "Module of io: AUTO (when its library is found), ON or OFF")
   set_property(CACHE CYTRA_${name} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -55,6 +55,17 @@ if(CYTRA_HDF5_INCLUDE AND CYTRA_HDF5_LIBRARY)
 endif()
 cytra_module(hdf5 FOUND ${found} PACKAGE libhdf5-dev LINKS ${CYTRA_HDF5_LIBRARY} ZLIB::ZLIB nlohmann_json::nlohmann_json
   INCLUDES ${CYTRA_HDF5_INCLUDE})
+
+find_path(CYTRA_FFMPEG_INCLUDE libavformat/avformat.h)
+set(found ON)
+foreach(name avformat avcodec swscale avutil)
+  find_library(CYTRA_FFMPEG_${name} ${name})
+  list(APPEND ffmpeg ${CYTRA_FFMPEG_${name}})
+  if(NOT CYTRA_FFMPEG_INCLUDE OR NOT CYTRA_FFMPEG_${name})
+    set(found OFF)
+  endif()
+endforeach()
+cytra_module(ffmpeg FOUND ${found} PACKAGE libavformat-dev LINKS ${ffmpeg} INCLUDES ${CYTRA_FFMPEG_INCLUDE})
 
 # AOTInductor's models name libtorch.so. That of a wheel with CUDA loads only where all of CUDA is; those for a CPU take
 # nothing from it, so a library of that name without contents will do.

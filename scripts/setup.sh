@@ -3,7 +3,7 @@
 # say(), headline(), fail() and quietly() are then there, too. Safe to repeat and to interrupt; done work is kept.
 #   CYTRA_TORCH=/path/to/torch    use that LibTorch (the folder that holds include/ and lib/) instead of the wheel
 #   CYTRA_CUDA=ON|OFF             with or without the CUDA libraries (default: with, when there is an NVIDIA GPU)
-#   CYTRA_FORMATS=ON|OFF|dicom,hdf5,video  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
+#   CYTRA_FORMATS=ON|OFF|dicom,hdf5,video,ffmpeg  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
 #                                 install them; OpenCV's for video bring 250 packages)
 #   CYTRA_OPENVINO=ON|OFF         OpenVINO (180 MB in .venv), which runs models on a CPU three times as fast (default: where
 #                                 pip can install it)
@@ -19,7 +19,8 @@ packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev
           libblosc-dev libzstd-dev liblz4-dev libxxhash-dev pkg-config libgtest-dev libgloo-dev)
 # Left out where the distribution lacks them: the first two make a build faster, the third the programs.
 optional=(ccache mold libjemalloc-dev)
-declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev)
+declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev
+                   [ffmpeg]='libavformat-dev libavcodec-dev libswscale-dev libavutil-dev')
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -106,11 +107,11 @@ choose_formats() {
   case ${CYTRA_FORMATS:-AUTO} in
     AUTO) optional+=("${formats[dicom]}" "${formats[hdf5]}") ;;
     OFF) ;;
-    ON) packages+=("${formats[@]}") ;;
+    ON) read -r -a packages <<<"${packages[*]} ${formats[*]}" ;;
     *)
       for name in ${CYTRA_FORMATS//,/ }; do
-        [[ -n ${formats[$name]:-} ]] || fail 2 "CYTRA_FORMATS=$CYTRA_FORMATS: choices are ON, OFF, or some of dicom,hdf5,video"
-        packages+=("${formats[$name]}")
+        [[ -n ${formats[$name]:-} ]] || fail 2 "CYTRA_FORMATS=$CYTRA_FORMATS: choices are ON, OFF, or some of dicom,hdf5,video,ffmpeg"
+        read -r -a packages <<<"${packages[*]} ${formats[$name]}"
       done
       ;;
   esac

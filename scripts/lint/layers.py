@@ -20,6 +20,7 @@ HOMES = [
     (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
+    (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),
     (r"openvino/", r"src/inference/openvino/", "src/inference/openvino/"),
     (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),

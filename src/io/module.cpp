@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/video_stream.h"
 
 namespace cytra::io {
 namespace {
@@ -27,7 +28,8 @@ struct Module {
   throw DataError(fmt::format("{}: {}, but {}", path, module.what, why));
 }
 
-ModuleEntry load(const std::string& path, const Module& module) {
+template <class Entry>
+Entry load(const std::string& path, const Module& module, const char* name) {
   const std::string file = path_beside(&is_dicom, fmt::format("libcytra_{}.so", module.name));
   std::error_code error;
   if (!fs::exists(file, error)) {
@@ -42,11 +44,18 @@ ModuleEntry load(const std::string& path, const Module& module) {
   SharedLibrary library(file, SharedLibrary::Symbols::local);
   if (!library.is_loaded())
     fail_module(path, module, fmt::format("its module can't be loaded: {}", library.problem()));
-  const auto entry = library.find<ModuleEntry>(kModuleEntry);
+  const auto entry = library.find<Entry>(name);
   if (entry == nullptr)
     fail_module(path, module, fmt::format("its module is not ours: {}", library.problem()));
   return entry;
 }
+
+ModuleEntry load_reader(const std::string& path, const Module& module) {
+  return load<ModuleEntry>(path, module, kModuleEntry);
+}
+
+constexpr Module kFFmpeg{
+    "ffmpeg", "a video", "FFmpeg", "libavformat-dev libavcodec-dev libswscale-dev libavutil-dev"};
 
 }  // namespace
 
@@ -120,7 +129,8 @@ bool is_dicom(const std::string& head, const std::string& path) {
 }
 
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open = load(path, {"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"});
+  static const ModuleEntry open =
+      load_reader(path, {"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
@@ -134,7 +144,7 @@ bool is_video(const std::string& head, const std::string&) {
 
 std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection) {
   static const ModuleEntry open =
-      load(path, {"video", "a video", "video", "libopencv-videoio-dev"});
+      load_reader(path, {"video", "a video", "video", "libopencv-videoio-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
@@ -155,8 +165,22 @@ bool is_hdf5(const std::string& head, const std::string& path) {
 }
 
 std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open = load(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
+  static const ModuleEntry open =
+      load_reader(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
+}
+
+std::unique_ptr<VideoSource> open_video_source(const std::string& path,
+                                               std::function<bool()> stop) {
+  static const auto open = load<OpenVideoEntry>(path, kFFmpeg, kOpenVideoEntry);
+  return std::unique_ptr<VideoSource>(open(path, std::move(stop)));
+}
+
+std::unique_ptr<VideoSink> create_video(const std::string& path,
+                                        const VideoSource& like,
+                                        const VideoSinkOptions& options) {
+  static const auto create = load<CreateVideoEntry>(path, kFFmpeg, kCreateVideoEntry);
+  return std::unique_ptr<VideoSink>(create(path, like, options));
 }
 
 }  // namespace cytra::io

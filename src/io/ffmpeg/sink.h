@@ -1,0 +1,60 @@
+#pragma once
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "io/ffmpeg/handles.h"
+#include "io/ffmpeg/source.h"
+#include "io/ffmpeg/tone.h"
+
+namespace cytra::io {
+
+/// VideoSink into a file that has no name before finish(), or into nothing.
+class FFmpegSink final : public VideoSink {
+ public:
+  FFmpegSink(const std::string& path, const VideoSource& like, const VideoSinkOptions& options);
+  ~FFmpegSink() override;
+  FFmpegSink(const FFmpegSink&) = delete;
+  FFmpegSink& operator=(const FFmpegSink&) = delete;
+  void write(const VideoFrame& frame) override;
+  void finish(const SoundPackets& sound) override;
+  std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+  void open_container(const std::string& path);
+  void open_encoder(const VideoSource& like, const VideoSinkOptions& options);
+  void open_output();
+  void copy_tracks(const FFmpegSource& like);
+  void write_header();
+  void write_sound(const SoundPackets& sound);
+  void drain();
+  void expect(int code, const std::string& action);
+  void close();
+  static int write_bytes(void* self, uint8_t* bytes, int count);
+  static int64_t seek(void* self, int64_t offset, int whence);
+
+  const std::string path_;  // for messages
+  const VideoInfo info_;    // of the source
+  std::optional<AtomicFile> file_;
+  uint64_t position_ = 0, size_ = 0;  // in the file
+  std::exception_ptr write_error_;
+  AVFormatContext* container_ = nullptr;
+  CodecPointer encoder_;
+  int video_ = 0;
+  struct Track {
+    int stream;        // ours
+    AVRational units;  // of the source's time stamps
+  };
+  std::map<int, Track> tracks_;  // of sound, by the source's stream
+  std::optional<Tone> tone_;
+  ScalerPointer scaler_;
+  FramePointer picture_;
+  std::vector<unsigned char> padded_;  // RGB with even sides
+  std::vector<std::string> notes_;
+  bool is_begun_ = false;
+};
+
+}  // namespace cytra::io

@@ -1,0 +1,280 @@
+#include "io/ffmpeg/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "io/format.h"
+
+extern "C" {
+#include <libavutil/display.h>
+}
+
+namespace cytra::io {
+namespace {
+
+constexpr int kPipeBytes = 1 << 16;
+constexpr int kWaitMs = 100;  // between two looks at `stop`
+
+bool is_address(const std::string& path) {
+  return path.find("://") != std::string::npos;
+}
+
+/// Quarter turns clockwise that show a video upright, out of its display matrix. Source: FFmpeg's
+/// get_rotation().
+int turns_of(const AVStream& stream) {
+  const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+  if (matrix == nullptr) return 0;
+  const double counterclockwise = av_display_rotation_get(reinterpret_cast<const int32_t*>(matrix));
+  if (std::isnan(counterclockwise)) return 0;
+  return static_cast<int>((std::lround(-counterclockwise / 90) % 4 + 4) % 4);
+}
+
+}  // namespace
+
+FFmpegSource::FFmpegSource(std::string path, std::function<bool()> stop)
+    : path_(std::move(path)), stop_(std::move(stop)), decoded_(make_frame()) {
+  av_log_set_level(AV_LOG_QUIET);  // our messages tell
+  try {
+    open_container();
+    open_decoder();
+    describe();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+FFmpegSource::~FFmpegSource() {
+  close();
+}
+
+void FFmpegSource::close() {
+  avformat_close_input(&container_);
+  if (pipe_input_ != nullptr) {
+    av_freep(&pipe_input_->buffer);
+    avio_context_free(&pipe_input_);
+  }
+  if (pipe_ >= 0) ::close(pipe_);
+  pipe_ = -1;
+}
+
+int FFmpegSource::is_stopped(void* self) {
+  const auto& stop = static_cast<FFmpegSource*>(self)->stop_;
+  return stop && stop() ? 1 : 0;
+}
+
+/// A read() that waits for ever would keep a signal from ending the program.
+int FFmpegSource::read_pipe(void* self, uint8_t* bytes, int count) {
+  const int pipe = static_cast<FFmpegSource*>(self)->pipe_;
+  while (is_stopped(self) == 0) {
+    pollfd state{pipe, POLLIN, 0};
+    const int ready = ::poll(&state, 1, kWaitMs);
+    if (ready < 0 && errno != EINTR) return AVERROR(errno);
+    if (ready <= 0) continue;
+    const ssize_t got = ::read(pipe, bytes, static_cast<std::size_t>(count));
+    if (got > 0) return static_cast<int>(got);
+    if (got == 0) return AVERROR_EOF;
+    if (errno != EAGAIN && errno != EINTR) return AVERROR(errno);
+  }
+  return AVERROR_EXIT;
+}
+
+void FFmpegSource::open_pipe() {
+  // Waits for a writer by itself, so that a signal ends the wait; not blocking, a FIFO without a
+  // writer reads as at its end.
+  while ((pipe_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  if (pipe_ < 0) throw_errno("can't be read", path_, errno);
+  pollfd state{pipe_, POLLIN, 0};
+  while (::poll(&state, 1, kWaitMs) <= 0 && is_stopped(this) == 0) {
+  }
+  auto* buffer = static_cast<unsigned char*>(av_malloc(kPipeBytes));
+  if (buffer == nullptr) throw std::bad_alloc();
+  pipe_input_ = avio_alloc_context(buffer, kPipeBytes, 0, this, &read_pipe, nullptr, nullptr);
+  if (pipe_input_ == nullptr) throw std::bad_alloc();
+  container_->pb = pipe_input_;
+}
+
+void FFmpegSource::open_container() {
+  std::string name = path_;
+  struct stat status {};
+  const bool is_net = is_address(path_);
+  if (!is_net) {
+    if (::stat(path_.c_str(), &status) != 0) throw_errno("can't be read", path_, errno);
+    if (S_ISDIR(status.st_mode)) throw DataError(path_ + ": a folder, expected a video");
+    // A file's name is no address, whatever it looks like
+    name = "file:" + std::filesystem::absolute(path_).string();
+  }
+  info_.is_live = is_net || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
+  container_ = avformat_alloc_context();
+  if (container_ == nullptr) throw std::bad_alloc();
+  container_->interrupt_callback = {&is_stopped, this};
+  if (!is_net && info_.is_live) open_pipe();
+  const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
+  if (opened < 0) {
+    throw DataError(
+        fmt::format("{}: {}: expected a video of FFmpeg's; an MP4 that is cut off has no "
+                    "index and can't be read",
+                    path_,
+                    words_of(opened)));
+  }
+  const int found = avformat_find_stream_info(container_, nullptr);
+  if (found < 0) throw DataError(fmt::format("{}: {}", path_, words_of(found)));
+}
+
+void FFmpegSource::open_decoder() {
+  const AVCodec* codec = nullptr;
+  video_ = av_find_best_stream(container_, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+  if (video_ == AVERROR_DECODER_NOT_FOUND)
+    throw DataError(path_ + ": no decoder for this video in FFmpeg's libraries");
+  if (video_ < 0) throw DataError(path_ + ": no video in this file");
+  decoder_.reset(avcodec_alloc_context3(codec));
+  if (!decoder_) throw std::bad_alloc();
+  const AVStream& stream = video();
+  int code = avcodec_parameters_to_context(decoder_.get(), stream.codecpar);
+  decoder_->pkt_timebase = stream.time_base;
+  decoder_->thread_count = 0;  // as many as there are cores
+  if (code >= 0) code = avcodec_open2(decoder_.get(), codec, nullptr);
+  if (code < 0) throw DataError(fmt::format("{}: its decoder: {}", path_, words_of(code)));
+}
+
+void FFmpegSource::describe() {
+  const AVStream& stream = video();
+  info_.width = decoder_->width;
+  info_.height = decoder_->height;
+  if (info_.width < 1 || info_.height < 1)
+    throw DataError(path_ + ": a video without a size; it may be truncated or damaged");
+  check_memory(
+      path_, "a frame", 3.0 * static_cast<double>(info_.width) * static_cast<double>(info_.height));
+  info_.turns = turns_of(stream);
+  info_.time_base = {stream.time_base.num, stream.time_base.den};
+  const AVRational rate = av_guess_frame_rate(container_, container_->streams[video_], nullptr);
+  if (rate.num > 0 && rate.den > 0) info_.frame_rate = av_q2d(rate);
+  if (!info_.is_live) {
+    if (stream.nb_frames > 0) {
+      info_.frames = stream.nb_frames;
+    } else if (container_->duration > 0 && info_.frame_rate > 0) {
+      info_.frames =
+          std::llround(static_cast<double>(container_->duration) / AV_TIME_BASE * info_.frame_rate);
+    }
+  }
+  for (unsigned i = 0; i < container_->nb_streams; ++i) {
+    AVStream* one = container_->streams[i];
+    const bool is_sound = one->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+    info_.sound_tracks += is_sound ? 1 : 0;
+    if (!is_sound && static_cast<int>(i) != video_) one->discard = AVDISCARD_ALL;
+  }
+}
+
+void FFmpegSource::take_sound(PacketPointer packet) {
+  sound_.push_back(std::make_shared<SoundPacket>(SoundPacket{std::move(packet)}));
+}
+
+/// One packet of the video into the decoder, or its end.
+void FFmpegSource::feed() {
+  while (true) {
+    PacketPointer packet = make_packet();
+    const int code = av_read_frame(container_, packet.get());
+    if (code < 0) {
+      if (code != AVERROR_EOF && code != AVERROR_EXIT) failure_ = words_of(code);
+      avcodec_send_packet(decoder_.get(), nullptr);
+      is_drained_ = true;
+      return;
+    }
+    const AVStream& stream = *container_->streams[packet->stream_index];
+    if (packet->pts != AV_NOPTS_VALUE) {
+      end_us_ = std::max(end_us_,
+                         av_rescale_q(packet->pts + std::max<int64_t>(packet->duration, 0),
+                                      stream.time_base,
+                                      AVRational{1, AV_TIME_BASE}));
+    }
+    if (packet->stream_index != video_) {
+      if (stream.codecpar->codec_type == AVMEDIA_TYPE_AUDIO) take_sound(std::move(packet));
+      continue;
+    }
+    const bool is_damaged = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+    const int sent = avcodec_send_packet(decoder_.get(), packet.get());
+    if (sent == AVERROR(ENOMEM)) throw std::bad_alloc();
+    if (sent < 0 || is_damaged) ++bad_packets_;
+    return;
+  }
+}
+
+bool FFmpegSource::decode() {
+  while (true) {
+    const int code = avcodec_receive_frame(decoder_.get(), decoded_.get());
+    if (code == 0) return true;
+    if (code == AVERROR(ENOMEM)) throw std::bad_alloc();
+    if (code == AVERROR_EOF || (is_drained_ && code == AVERROR(EAGAIN))) return false;
+    if (code != AVERROR(EAGAIN)) ++bad_packets_;
+    if (!is_drained_) feed();
+  }
+}
+
+void FFmpegSource::convert(VideoFrame& frame) {
+  const auto width = static_cast<int>(info_.width), height = static_cast<int>(info_.height);
+  const Picture picture{decoded_->width,
+                        decoded_->height,
+                        static_cast<AVPixelFormat>(decoded_->format),
+                        decoded_->colorspace,
+                        decoded_->color_range};
+  if (!scaler_ || !(picture == picture_)) {
+    scaler_ = make_scaler(picture, width, height, Direction::to_rgb);
+    picture_ = picture;
+  }
+  frame.rgb.resize(static_cast<std::size_t>(3) * static_cast<std::size_t>(width) *
+                   static_cast<std::size_t>(height));
+  uint8_t* planes[4] = {frame.rgb.data()};
+  const int steps[4] = {3 * width};
+  sws_scale(scaler_.get(), decoded_->data, decoded_->linesize, 0, decoded_->height, planes, steps);
+}
+
+bool FFmpegSource::read(VideoFrame& frame) {
+  const bool is_there = decode();
+  frame = {};
+  frame.sound = std::move(sound_);
+  sound_.clear();
+  if (!is_there) return false;
+  convert(frame);
+  frame.number = next_number_++;
+  frame.duration = std::max<int64_t>(decoded_->pkt_duration, 0);
+  int64_t pts = decoded_->best_effort_timestamp;
+  if (pts == AV_NOPTS_VALUE) pts = last_pts_ == INT64_MIN ? 0 : last_pts_ + last_duration_;
+  if (last_pts_ != INT64_MIN) pts = std::max(pts, last_pts_ + 1);  // they grow
+  frame.pts = last_pts_ = pts;
+  last_duration_ = std::max<int64_t>(frame.duration, 1);
+  av_frame_unref(decoded_.get());
+  return true;
+}
+
+std::string FFmpegSource::problem() const {
+  constexpr double kTolerance = 0.5;  // seconds: containers round how long they last
+  const double unit = 1.0 / AV_TIME_BASE;
+  std::string text;
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
+  if (bad_packets_ > 0) add(fmt::format("{} damaged packets", bad_packets_));
+  if (!failure_.empty()) add(failure_);
+  if (info_.is_live || !is_drained_ || (stop_ && stop_())) return text;
+  const bool is_stated = container_->duration > 0 &&
+                         container_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE;
+  const int64_t start = container_->start_time == AV_NOPTS_VALUE ? 0 : container_->start_time;
+  const double there = end_us_ == INT64_MIN ? 0 : static_cast<double>(end_us_ - start) * unit,
+               stated = static_cast<double>(container_->duration) * unit;
+  if (is_stated && there < stated - kTolerance) {
+    add(fmt::format("ends at {:.3f} s of {:.3f} s", there, stated));
+  } else if (video().nb_frames > next_number_ && !text.empty()) {
+    add(fmt::format("{} of {} frames", next_number_, video().nb_frames));
+  }
+  return text;
+}
+
+}  // namespace cytra::io

@@ -1,0 +1,53 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "io/ffmpeg/handles.h"
+
+namespace cytra::io {
+
+/// VideoSource of a file, a FIFO or an address that FFmpeg knows.
+class FFmpegSource final : public VideoSource {
+ public:
+  FFmpegSource(std::string path, std::function<bool()> stop);
+  ~FFmpegSource() override;
+  FFmpegSource(const FFmpegSource&) = delete;
+  FFmpegSource& operator=(const FFmpegSource&) = delete;
+  bool read(VideoFrame& frame) override;
+  std::string problem() const override;
+
+  const AVFormatContext& container() const { return *container_; }
+  const AVStream& video() const { return *container_->streams[video_]; }
+
+ private:
+  void close();
+  void open_container();
+  void open_pipe();
+  void open_decoder();
+  void describe();
+  bool decode();
+  void feed();
+  void take_sound(PacketPointer packet);
+  void convert(VideoFrame& frame);
+  static int is_stopped(void* self);
+  static int read_pipe(void* self, uint8_t* bytes, int count);
+
+  const std::string path_;
+  const std::function<bool()> stop_;
+  int pipe_ = -1;
+  AVFormatContext* container_ = nullptr;
+  AVIOContext* pipe_input_ = nullptr;
+  int video_ = -1;
+  CodecPointer decoder_;
+  FramePointer decoded_;
+  Picture picture_;  // of the frame before
+  ScalerPointer scaler_;
+  SoundPackets sound_;  // read, not yet given
+  bool is_drained_ = false;
+  int64_t next_number_ = 0, last_pts_ = INT64_MIN, last_duration_ = 0;
+  int64_t end_us_ = INT64_MIN;  // of all packets
+  int64_t bad_packets_ = 0;
+  std::string failure_;  // of the container
+};
+
+}  // namespace cytra::io
