@@ -32,6 +32,25 @@ class Queue {
     changed_.notify_all();
     return true;
   }
+  /// Never waits: where there is no room, the oldest items are dropped. `inherit(dropped, next)` is
+  /// told of each, and of the item that is the oldest then. Returns how many. Throws: as push().
+  template <class Inherit>
+  int64_t push_over(T item, int64_t bytes, Inherit&& inherit) {
+    const std::lock_guard lock(mutex_);
+    throw_error();
+    int64_t dropped = 0;
+    for (; !entries_.empty() && (entries_.size() >= items_ || held_ + bytes > bytes_); ++dropped) {
+      Entry oldest = std::move(entries_.front());
+      entries_.pop_front();
+      held_ -= oldest.bytes;
+      inherit(oldest.item, entries_.empty() ? item : entries_.front().item);
+    }
+    if (is_closed_) return dropped;
+    held_ += bytes;
+    entries_.push_back({std::move(item), bytes});
+    changed_.notify_all();
+    return dropped;
+  }
   /// Waits for an item. None: closed, and all are taken. Throws: what fail() was given, at once.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);

@@ -50,6 +50,18 @@ TEST(Queue, WaitsWhileTheBytesAreTaken) {
   producer.join();
 }
 
+TEST(Queue, DropsTheOldestWhereAskedTo) {
+  Queue<int> queue(2, 10);
+  std::vector<std::pair<int, int>> heirs;
+  const auto note = [&](int dropped, int next) { heirs.emplace_back(dropped, next); };
+  EXPECT_EQ(queue.push_over(1, 1, note), 0);
+  EXPECT_EQ(queue.push_over(2, 1, note), 0);
+  EXPECT_EQ(queue.push_over(3, 1, note), 1) << "two items fit";
+  EXPECT_EQ(queue.push_over(4, 10, note), 2) << "ten bytes fit";
+  EXPECT_EQ(heirs, (std::vector<std::pair<int, int>>{{1, 2}, {2, 3}, {3, 4}}));
+  EXPECT_EQ(queue.pop(), 4);
+}
+
 TEST(Queue, CarriesAnErrorToBothEnds) {
   Queue<int> queue(1);
   ASSERT_TRUE(queue.push(1));

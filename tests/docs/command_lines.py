@@ -17,13 +17,15 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus")
+PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus",
+            "process_video")
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
     r"torchrun |srun |#SBATCH|#!/bin/bash": "needs a cluster; tests/tools/ddp_test.cpp has the launcher's environment",
     r"nvidia-smi|gpu --from|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
     r"g\+\+ .*-fsanitize=thread": "compiles tests again, with a compiler that the programs do without",
+    r"process_video --benchmark": "frames of up to 8K take minutes here",
     r"tensorboard |tail -f": "programs of others that do not end",
     r"train model=tiny": "a model that the reader writes",
     r"RUN/plans\.json": "a training of nnU-Net; tests/nn/models has one",
@@ -74,7 +76,7 @@ def small(line):
         command += f" trainer.accelerator=cpu 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
         command += "" if " model=" in command else f" 'model.filters={filters}'"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
-    elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ")):
+    elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
         command += " trainer.accelerator=cpu"
     elif command.startswith("optimize "):
         command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
@@ -103,6 +105,7 @@ def add_targets(data, side):
 def make_data(run, scratch):
     run("generate_samples --output my_data --train 6 --valid 2 --test 1 --size 48")
     add_targets(scratch / "my_data", 48)
+    run("generate_samples --video cells.mp4 --width 320 --height 240 --frames 15")
     run("generate_samples --output my_stacks --train 1 --valid 1 --test 0 --size 32 --spatial-dims 3 --depth 16")
     run("generate_samples --kind fundus --output fundus --train 3 --valid 0 --test 0")
     (scratch / "photographs").mkdir()

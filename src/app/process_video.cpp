@@ -1,0 +1,285 @@
+// `process_video`: a trained model over the frames of a video, into a video.
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "app/predict_config.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "base/table.h"
+#include "inference/trained_head.h"
+#include "io/video_stream.h"
+#include "nn/model.h"
+#include "perf/device.h"
+#include "pipelines/stage_report.h"
+#include "pipelines/video.h"
+#include "samples/movie.h"
+
+namespace cytra::app {
+namespace {
+
+struct VideoFileOptions : pipelines::VideoOptions {
+  std::optional<std::string> input, output, prometheus;
+  io::VideoSinkOptions encoding;
+  double threshold = 0.5;
+  template <class V>
+  void visit(V& v) {
+    v("input", input, "a video, a FIFO, or an address that FFmpeg reads (rtsp://...)");
+    v("output", output, "the video to write: .mp4, .mov, .mkv ...");
+    v("threshold", threshold, "of a mask's probability", 0, 1);
+    VideoOptions::visit(v);
+    v("codec", encoding.codec, "auto: libx264, else mpeg4; or an encoder of FFmpeg by its name");
+    v("preset",
+      encoding.preset,
+      "of libx264: slower ones make smaller files",
+      {"ultrafast",
+       "superfast",
+       "veryfast",
+       "faster",
+       "fast",
+       "medium",
+       "slow",
+       "slower",
+       "veryslow"});
+    v("crf", encoding.crf, "of libx264: lower is better and larger; 0: lossless", 0, 51);
+    v("prometheus", prometheus, "also write what the stages did to this file, for Prometheus");
+  }
+};
+
+/// Where to compute: `trainer` of predict without its processes.
+struct VideoTrainerOptions : perf::DeviceOptions {
+  std::string precision = "32";
+  template <class V>
+  void visit(V& v) {
+    DeviceOptions::visit(v);
+    v("precision", precision, "of products; weights stay float32", perf::precision_names());
+    v("devices", config::Unused{}, "a video runs in one process");
+    v("limit_predict_batches", config::Unused{}, "use video.limit_frames");
+    KeysOfTraining<V> others(v);
+    training::TrainerOptions().visit(others);
+  }
+};
+
+struct VideoConfig : CommonConfig {
+  inference::CheckpointOptions checkpoint;
+  VideoFileOptions video;
+  config::Node inference_args;
+  inference::TtaOptions tta;
+  VideoTrainerOptions trainer;
+  PredictPerformanceOptions performance;
+  PredictModelOptions model;
+  template <class V>
+  void visit(V& v) {
+    v("checkpoint", checkpoint, "the trained model");
+    v("video", video, "what to read, to predict and to write");
+    v("inference_args",
+      inference_args,
+      "sliding window; null: as the checkpoint says",
+      config::changes<inference::WindowChanges>());
+    v("tta", tta, "test-time augmentation: the mean over turned images");
+    v("trainer", trainer, "where to compute");
+    v("performance", performance, "switches that hold for the whole process");
+    v("model", model, "how the checkpoint's model is prepared");
+    CommonConfig::visit_names(v);
+    v("seed", config::Unused{}, "nothing is random here");
+    v("test", config::Unused{{"false"}}, "of predict");
+  }
+};
+
+const bool process_video_is_added = add_program<VideoConfig>("process_video");
+
+inference::Predictor video_predictor(const VideoConfig& config) {
+  inference::PredictorOptions options;
+  options.accelerator = config.trainer.accelerator;
+  options.inference_args = config.inference_args;
+  options.engine = config.performance.engine;
+  options.engine.precision = config.trainer.precision;
+  options.engine.compile_model = config.model.engine.compile_model;
+  options.engine.compile_mode = config.model.engine.compile_mode;
+  options.tta = config.tta;
+  options.threshold = config.video.threshold;
+  options.tracks_places = true;
+  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  for (inference::LoadedModel& model : models) {
+    const std::vector<std::string> heads = inference::heads_of(model.config.at("task"));
+    if (!heads.empty()) {
+      log::info("{}: of its heads, {}", model.path, heads.front());
+      model = inference::head_of(model, heads.front());
+    }
+    if (config.model.channels_last && model.network)
+      model.network->settings.channels_last = config.model.channels_last;
+  }
+  return {std::move(models), options};
+}
+
+/// What is asked for and what came of it, in words of the report and of the results.
+void add_figures(const pipelines::VideoFigures& figures,
+                 pipelines::StageReport& report,
+                 cli::Results& results) {
+  const auto count = [&](const std::string& name, const std::string& help, int64_t value) {
+    report.count(name, help, value);
+    results.add(name, config::Node::make_integer(value));
+  };
+  count("frames_in", "frames that were decoded", figures.frames_in);
+  count("frames_inferred", "frames that the model saw, whole or in part", figures.inferred);
+  count("frames_reused", "frames that took over the mask before them", figures.reused);
+  count("frames_dropped", "frames of a live source that came too fast", figures.dropped);
+  count("frames_written", "frames in the output", figures.written);
+  if (figures.partial > 0)
+    results.add("frames_partial", config::Node::make_integer(figures.partial));
+  if (figures.reused > 0)
+    results.add("longest_gap", config::Node::make_integer(figures.longest_gap));
+  if (figures.drift_frames > 0) {
+    results.add("drift_frames", config::Node::make_integer(figures.drift_frames));
+    results.add("drift_mean", figures.drift_mean);
+    results.add("drift_max", figures.drift_max);
+  }
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+double seconds_between(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+int process_video(cli::Run run, const VideoConfig& config) {
+  const VideoFileOptions& options = config.video;
+  if (!options.input || !options.output) {
+    throw ConfigError(
+        "expected an input and an output: process_video IN.mp4 OUT.mp4 "
+        "checkpoint.ckpt_path=logs/.../best.ckpt");
+  }
+  watch_signals();
+  perf::prepare(config.performance);
+  const auto stop = [] { return signal_received() != 0; };
+  const auto source = io::open_video_source(*options.input, stop);
+  remove_stale_temporaries(folder_of(*options.output));  // of processes that were killed
+  const auto sink = io::create_video(*options.output, *source, options.encoding);
+  for (const std::string& note : sink->notes()) log::warn("{}: {}", *options.output, note);
+  const inference::Predictor predictor = video_predictor(config);
+  perf::apply(config.performance, predictor.device());
+  const io::VideoInfo& info = source->info();
+  log::info("{}: {}x{}{}, {:.3f} frames per second, {} sound tracks, on {}",
+            *options.input,
+            info.width,
+            info.height,
+            info.turns == 0 ? "" : fmt::format(" turned by {} degrees", 90 * info.turns),
+            info.frame_rate,
+            info.sound_tracks,
+            perf::describe(predictor.device()));
+
+  pipelines::StageReport report("process_video");
+  Progress progress("frames", std::min(info.frames, options.limit_frames.value_or(info.frames)));
+  const auto begin = std::chrono::steady_clock::now();
+  const pipelines::VideoFigures figures =
+      pipelines::run_video(*source, *sink, predictor, options, report, {stop, [&](int64_t frames) {
+                                                                          progress.update(frames);
+                                                                        }});
+  report.finish();
+  progress.finish();
+  const double seconds = seconds_between(begin);
+  cli::Results results(run.json);
+  add_figures(figures, report, results);
+  results.add("seconds", std::round(seconds * 1e3) / 1e3);
+  results.add("fps", std::round(static_cast<double>(figures.written) / seconds * 100) / 100);
+  const std::string problem = source->problem();
+  const int signal = signal_received();
+  if (figures.written > 0) results.add("output", *options.output);
+  log::info("{}", report.table());
+  if (!report.bottleneck().empty()) log::info("{}", report.bottleneck());
+  if (options.prometheus) report.write_prometheus(*options.prometheus);
+  if (figures.dropped > 0)
+    log::warn("{} frames were dropped: they came faster than they were predicted", figures.dropped);
+  if (signal != 0) {
+    log::warn("interrupted: {}",
+              figures.written == 0
+                  ? "nothing was written"
+                  : fmt::format("{} ends at {:.3f} s", *options.output, figures.last_s));
+    results.print();
+    return signal_exit_code(signal);
+  }
+  results.print();
+  if (figures.written == 0)
+    throw DataError(fmt::format(
+        "{}: no frame could be decoded{}{}", *options.input, problem.empty() ? "" : ": ", problem));
+  if (problem.empty()) return 0;
+  log::warn("{}: {}; the last frame that could be decoded is that of {:.3f} s",
+            *options.input,
+            problem,
+            figures.last_s);
+  return exit_code(DataError(problem));
+}
+
+/// `process_video --benchmark`: generated frames of the usual sizes, encoded and thrown away.
+int benchmark_video(cli::Run run, const VideoConfig& config) {
+  struct Size {
+    const char* name;
+    int64_t width, height;
+  };
+  constexpr Size kSizes[] = {
+      {"1080p", 1920, 1080}, {"4K", 3840, 2160}, {"6K", 6144, 3456}, {"8K", 7680, 4320}};
+  constexpr int64_t kFrames = 30;
+  watch_signals();
+  perf::prepare(config.performance);
+  const inference::Predictor predictor = video_predictor(config);
+  perf::apply(config.performance, predictor.device());
+  const auto stop = [] { return signal_received() != 0; };
+  cli::Results results(run.json);
+  std::vector<std::vector<std::string>> rows{
+      {"size", "pixels", "frames", "FPS", "inferred", "reused", "slowest stage"}};
+  for (const Size& size : kSizes) {
+    samples::MovieOptions movie;
+    movie.width = size.width;
+    movie.height = size.height;
+    movie.frames = config.video.limit_frames.value_or(kFrames);
+    samples::Movie source(movie);
+    const auto sink = io::create_video("", source, config.video.encoding);
+    pipelines::StageReport report("process_video");
+    Progress progress(size.name, movie.frames);
+    const auto begin = std::chrono::steady_clock::now();
+    const pipelines::VideoFigures figures = pipelines::run_video(
+        source, *sink, predictor, config.video, report, {stop, [&](int64_t frames) {
+                                                           progress.update(frames);
+                                                         }});
+    report.finish();
+    progress.finish();
+    if (const int signal = signal_received(); signal != 0) return signal_exit_code(signal);
+    const double fps = static_cast<double>(figures.written) / seconds_between(begin);
+    const std::string bottleneck = report.bottleneck();
+    rows.push_back({size.name,
+                    fmt::format("{}x{}", size.width, size.height),
+                    std::to_string(figures.written),
+                    fmt::format("{:.2f}", fps),
+                    std::to_string(figures.inferred),
+                    std::to_string(figures.reused),
+                    bottleneck.substr(0, bottleneck.find(' '))});
+    results.add(std::string("fps_") + size.name, std::round(fps * 100) / 100);
+  }
+  log::info("{} on {}, {}:\n{}",
+            predictor.model().path,
+            perf::describe(predictor.device()),
+            predictor.engine(),
+            format_table(rows));
+  results.print();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_process_video(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::process_video);
+}
+
+extern "C" int cytra_benchmark_video(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::benchmark_video);
+}

@@ -1,0 +1,94 @@
+#pragma once
+// A trained model over the frames of a video, a thread for each stage: decode, preprocess, infer,
+// postprocess, encode. What `process_video` works by.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "config/options.h"
+
+namespace cytra::io {
+class VideoSource;
+class VideoSink;
+}  // namespace cytra::io
+namespace cytra::inference {
+class Predictor;
+}
+
+namespace cytra::pipelines {
+
+class StageReport;
+
+struct VideoOptions {
+  std::string output_kind = "overlay", live = "auto";
+  int64_t batch_size = 1, max_gap = 10, measure_drift = 0;
+  double skip_threshold = 0;
+  std::optional<std::string> roi;
+  std::optional<int64_t> limit_frames;
+  template <class V>
+  void visit(V& v) {
+    v("output_kind",
+      output_kind,
+      "overlay: the frame with outlines and a tint; mask: grey, black for the background",
+      {"overlay", "mask"});
+    v("batch_size",
+      batch_size,
+      "frames that share their windows' batches; 1 of live video",
+      1,
+      4096);
+    v("skip_threshold",
+      skip_threshold,
+      "a frame that differs less from the last predicted one (mean of a 1/8 luma thumbnail, 0 to "
+      "1) "
+      "takes over its mask; 0: every frame is predicted",
+      0,
+      1);
+    v("max_gap", max_gap, "at most as many frames in a row take over a mask", 1, 1e6);
+    v("measure_drift",
+      measure_drift,
+      "every n-th frame that takes over a mask is predicted, too, to report 1 - IoU; 0: none",
+      0,
+      1e6);
+    v("roi",
+      roi,
+      "what is predicted: x,y,width,height in pixels of the upright picture; motion: what has "
+      "changed; an image whose pixels other than 0 are wanted; null: all");
+    v("live",
+      live,
+      "the oldest frames are dropped where they come too fast: on, off; auto: of a FIFO, a device "
+      "or an address",
+      {"auto", "on", "off"});
+    v("limit_frames", limit_frames, "the first frames alone; null: all", 1, 1e9);
+  }
+};
+
+struct VideoFigures {
+  int64_t frames_in = 0;  // decoded
+  int64_t inferred = 0, reused = 0, dropped = 0, written = 0;
+  int64_t partial = 0;      // of the inferred: a part of the frame, by roi=motion
+  int64_t longest_gap = 0;  // frames in a row that took over a mask
+  int64_t drift_frames = 0;
+  double drift_mean = 0, drift_max = 0;  // 1 - IoU of the foreground
+  double last_s = 0;                     // time stamp of the last written frame
+};
+
+struct VideoHooks {
+  /// Asked often; true: what is predicted is written, the rest is left out.
+  std::function<bool()> stop = {};
+  /// Frames written by now; in the thread that encodes.
+  std::function<void(int64_t frames)> progress = {};
+};
+
+/// All frames of `source`, in their order and with their time stamps, into `sink`, which is
+/// finished, too. No frame is dropped but from a live source. `report` gets the five stages.
+/// Throws: ConfigError (a model that makes no masks, a region beyond the frame), DataError (values
+/// that are not finite), IoError, MemoryError.
+VideoFigures run_video(io::VideoSource& source,
+                       io::VideoSink& sink,
+                       const inference::Predictor& predictor,
+                       const VideoOptions& options,
+                       StageReport& report,
+                       const VideoHooks& hooks = {});
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,184 @@
+#include "pipelines/video/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "data/image_tensor.h"
+#include "io/reader.h"
+
+namespace cytra::pipelines {
+namespace {
+
+constexpr float kMoved =
+    0.04F;  // of a thumbnail's pixel: above a camera's noise, which 64 pixels average
+constexpr int64_t kMargin = 32;     // pixels around what moved, for the model to see
+constexpr double kWholeFrom = 0.6;  // share of the region from which on all of it is predicted
+
+double mean_difference(const Thumbnail& a, const Thumbnail& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.luma.size(); ++i)
+    sum += std::abs(static_cast<double>(a.luma[i]) - static_cast<double>(b.luma[i]));
+  return sum / static_cast<double>(a.luma.size());
+}
+
+/// "x,y,width,height".
+std::optional<FrameBox> box_of(const std::string& text) {
+  const std::vector<std::string> words = split(text, ',');
+  if (words.size() != 4) return std::nullopt;
+  int64_t numbers[4] = {};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::string word = trim(words[i]);
+    if (word.empty() || word.size() > 9 ||
+        word.find_first_not_of("0123456789") != std::string::npos)
+      return std::nullopt;
+    numbers[i] = std::stoll(word);
+  }
+  return FrameBox{numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+}  // namespace
+
+FrameBox to_stored(const FrameBox& box, const io::VideoInfo& info) {
+  switch (info.turns) {
+    case 1:
+      return {box.y, info.height - box.x - box.width, box.height, box.width};
+    case 2:
+      return {
+          info.width - box.x - box.width, info.height - box.y - box.height, box.width, box.height};
+    case 3:
+      return {info.width - box.y - box.height, box.x, box.height, box.width};
+    default:
+      return box;
+  }
+}
+
+at::Tensor to_upright(const at::Tensor& stored, int turns) {
+  return turns == 0 ? stored : at::rot90(stored, -turns, {-2, -1});
+}
+
+at::Tensor to_stored(const at::Tensor& upright, int turns) {
+  return turns == 0 ? upright : at::rot90(upright, turns, {-2, -1});
+}
+
+Attention::Attention(const VideoOptions& options, const io::VideoInfo& info)
+    : options_(options), width_(info.width), whole_{0, 0, info.width, info.height} {
+  follows_motion_ = options.roi && *options.roi == "motion";
+  if (options.roi && !follows_motion_) choose_region(*options.roi, info);
+}
+
+void Attention::choose_region(const std::string& roi, const io::VideoInfo& info) {
+  const bool is_turned = info.turns % 2 == 1;
+  const int64_t width = is_turned ? info.height : info.width,
+                height = is_turned ? info.width : info.height;
+  if (const std::optional<FrameBox> box = box_of(roi)) {
+    if (box->width < 1 || box->height < 1 || box->x + box->width > width ||
+        box->y + box->height > height) {
+      throw ConfigError(
+          fmt::format("video.roi={}: not within the picture of {}x{} pixels", roi, width, height));
+    }
+    whole_ = to_stored(*box, info);
+    return;
+  }
+  if (!io::is_image_path(roi)) {
+    throw ConfigError(fmt::format(
+        "video.roi={}: expected x,y,width,height (whole numbers), motion, or an image", roi));
+  }
+  const at::Tensor pixels = data::to_tensor(io::read_image(roi), 2, roi).ne(0).any(0);
+  if (pixels.size(0) != height || pixels.size(1) != width) {
+    throw ConfigError(fmt::format("video.roi={}: {}x{} pixels, the upright picture has {}x{}",
+                                  roi,
+                                  pixels.size(1),
+                                  pixels.size(0),
+                                  width,
+                                  height));
+  }
+  mask_ = to_stored(pixels, info.turns).contiguous();
+  const at::Tensor rows = mask_.any(1).nonzero(), columns = mask_.any(0).nonzero();
+  if (rows.size(0) == 0) throw ConfigError(fmt::format("video.roi={}: all of it is 0", roi));
+  const auto first = [](const at::Tensor& places) { return places[0].item<int64_t>(); };
+  const auto count = [](const at::Tensor& places) {
+    return places[-1].item<int64_t>() - places[0].item<int64_t>() + 1;
+  };
+  whole_ = {first(columns), first(rows), count(columns), count(rows)};
+}
+
+/// The box around all that changed, with a margin; empty: nothing.
+FrameBox Attention::moved(const Thumbnail& now) const {
+  int64_t x0 = now.width, y0 = now.height, x1 = -1, y1 = -1;
+  for (int64_t y = 0; y < now.height; ++y) {
+    for (int64_t x = 0; x < now.width; ++x) {
+      const auto i = static_cast<std::size_t>(y * now.width + x);
+      if (std::abs(now.luma[i] - reference_->luma[i]) < kMoved) continue;
+      x0 = std::min(x0, x);
+      x1 = std::max(x1, x);
+      y0 = std::min(y0, y);
+      y1 = std::max(y1, y);
+    }
+  }
+  if (x1 < 0) return {};
+  // Multiples of the margin: few sizes of batches
+  const auto low = [](int64_t cell) {
+    return std::max<int64_t>(cell * kThumbnailStep - kMargin, 0) / kMargin * kMargin;
+  };
+  const auto high = [](int64_t cell, int64_t limit) {
+    return std::min(limit, ((cell + 1) * kThumbnailStep + 2 * kMargin - 1) / kMargin * kMargin);
+  };
+  FrameBox box{low(x0), low(y0), 0, 0};
+  box.width = high(x1, whole_.width) - box.x;
+  box.height = high(y1, whole_.height) - box.y;
+  return box;
+}
+
+/// What is predicted now is what later frames are compared with.
+void Attention::take_over(const Thumbnail& now, const FrameBox& box) {
+  const auto begin = [](int64_t at) { return (at + kThumbnailStep - 1) / kThumbnailStep; };
+  const auto end = [](int64_t at, int64_t limit) {
+    return std::min((at + kThumbnailStep - 1) / kThumbnailStep, limit);
+  };
+  for (int64_t y = begin(box.y); y < end(box.y + box.height, now.height); ++y) {
+    for (int64_t x = begin(box.x); x < end(box.x + box.width, now.width); ++x) {
+      const auto i = static_cast<std::size_t>(y * now.width + x);
+      reference_->luma[i] = now.luma[i];
+    }
+  }
+}
+
+Attention::Choice Attention::choose(const std::vector<unsigned char>& rgb) {
+  Choice choice;
+  choice.box = whole_;
+  if (options_.skip_threshold <= 0 && !follows_motion_) return choice;
+  Thumbnail now = thumbnail_of(rgb.data(), width_, whole_);
+  const bool is_due = !reference_ || since_whole_ >= options_.max_gap;
+  FrameBox box;
+  if (!is_due) {
+    const bool is_alike =
+        options_.skip_threshold > 0 && mean_difference(now, *reference_) < options_.skip_threshold;
+    if (follows_motion_ && !is_alike) box = moved(now);
+    if (is_alike || (follows_motion_ && box.width == 0)) {
+      ++since_whole_;
+      ++reused_;
+      choice.is_inferred = false;
+      choice.is_measured = options_.measure_drift > 0 && reused_ % options_.measure_drift == 0;
+      return choice;
+    }
+  }
+  const bool is_part =
+      box.width > 0 && static_cast<double>(box.width * box.height) <
+                           kWholeFrom * static_cast<double>(whole_.width * whole_.height);
+  if (is_part) {
+    ++since_whole_;
+    take_over(now, box);
+    choice.box = box;
+    return choice;
+  }
+  reference_ = std::move(now);
+  since_whole_ = 0;
+  return choice;
+}
+
+}  // namespace cytra::pipelines

@@ -1,0 +1,364 @@
+#include "pipelines/video/run.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "inference/original_grid.h"
+#include "ops/window_sums.h"
+
+namespace cytra::pipelines {
+namespace {
+
+constexpr int64_t kQueueBytes = int64_t{256} << 20;  // each: two frames of 8K, with their tensors
+constexpr std::size_t kQueueFrames = 16, kLiveFrames = 2;  // live: what waits is late
+
+/// Pixels lie at multiples of 1 mm: transforms keep account of where they go.
+io::Geometry plain_geometry() {
+  io::Geometry geometry;
+  geometry.affine[0] = geometry.affine[5] = geometry.affine[10] = 1;
+  return geometry;
+}
+
+void expect_masks(const inference::Predictor& predictor) {
+  const inference::LoadedModel& model = predictor.model();
+  if (model.spatial_dims != 2) {
+    throw ConfigError(
+        fmt::format("{}: a model of {} dimensions, frames have 2", model.path, model.spatial_dims));
+  }
+  if (model.in_channels != 1 && model.in_channels != 3) {
+    throw ConfigError(
+        fmt::format("{}: a model of {} channels; frames have 3, or 1 (their brightness)",
+                    model.path,
+                    model.in_channels));
+  }
+  if (predictor.steps().empty() && !predictor.decoder().gives_labels())
+    throw ConfigError(fmt::format("{}: expected a model that makes masks or labels", model.path));
+}
+
+int64_t highest_label(const inference::Predictor& predictor) {
+  if (!predictor.steps().empty()) return 0;
+  const int64_t channels = predictor.model().out_channels;
+  const bool is_argmax = predictor.finish().kind == ops::Finish::Kind::argmax;
+  return std::max<int64_t>(is_argmax ? channels - 1 : channels, 1);
+}
+
+}  // namespace
+
+VideoRun::VideoRun(io::VideoSource& source,
+                   io::VideoSink& sink,
+                   const inference::Predictor& predictor,
+                   const VideoOptions& options,
+                   StageReport& report,
+                   const VideoHooks& hooks)
+    : source_(source),
+      sink_(sink),
+      predictor_(predictor),
+      options_(options),
+      hooks_(hooks),
+      is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
+      attention_(options, source.info()),
+      decoding_(report.add("decode")),
+      preprocessing_(report.add("preprocess")),
+      inferring_(report.add("infer")),
+      postprocessing_(report.add("postprocess")),
+      encoding_(report.add("encode")),
+      decoded_(is_live_ ? kLiveFrames : kQueueFrames, kQueueBytes),
+      prepared_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
+      predicted_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
+      drawn_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
+      labels_(at::zeros({source.info().height, source.info().width}, at::kInt)) {
+  expect_masks(predictor);
+  highest_ = highest_label(predictor);
+}
+
+int64_t VideoRun::bytes_of(const Job& job) {
+  auto bytes = static_cast<int64_t>(job.frame.rgb.size());
+  if (job.input) {
+    int64_t values = 1;
+    for (const int64_t side : job.input->shape) values *= side;
+    bytes += values * static_cast<int64_t>(sizeof(float));
+  }
+  return bytes + (job.values.defined() ? static_cast<int64_t>(job.values.nbytes()) : 0);
+}
+
+void VideoRun::fail(const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = error;
+  }
+  for (Jobs* queue : {&decoded_, &prepared_, &predicted_, &drawn_}) queue->fail(error);
+}
+
+VideoFigures VideoRun::run() {
+  std::vector<std::thread> threads;
+  const auto guarded = [this](void (VideoRun::*work)()) {
+    try {
+      const c10::InferenceMode inference_mode;  // of this thread
+      (this->*work)();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  };
+  try {
+    for (const auto work : {&VideoRun::decode_all,
+                            &VideoRun::preprocess_all,
+                            &VideoRun::postprocess_all,
+                            &VideoRun::encode_all})
+      threads.emplace_back(guarded, work);
+  } catch (...) {  // no more threads
+    fail(std::current_exception());
+  }
+  guarded(&VideoRun::infer_all);
+  for (std::thread& thread : threads) thread.join();
+  if (error_) std::rethrow_exception(error_);
+  if (figures_.drift_frames > 0)
+    figures_.drift_mean = drift_sum_ / static_cast<double>(figures_.drift_frames);
+  return figures_;
+}
+
+void VideoRun::decode_all() {
+  const int64_t limit = options_.limit_frames.value_or(INT64_MAX);
+  bool is_end = false;
+  while (!is_end && !is_stopped()) {
+    auto job = std::make_unique<Job>();
+    if (figures_.frames_in < limit) {
+      const StageWork work(decoding_);
+      is_end = !source_.read(job->frame);
+    } else {
+      is_end = true;
+    }
+    if (!is_end) ++figures_.frames_in;
+    const int64_t bytes = bytes_of(*job);
+    if (!is_live_ || is_end) {
+      if (!decoded_.push(std::move(job), bytes)) return;
+      continue;
+    }
+    figures_.dropped += decoded_.push_over(
+        std::move(job), bytes, [](const JobPointer& dropped, const JobPointer& next) {
+          io::SoundPackets sound = std::move(dropped->frame.sound);  // it has no gap
+          sound.insert(sound.end(), next->frame.sound.begin(), next->frame.sound.end());
+          next->frame.sound = std::move(sound);
+        });
+  }
+  decoded_.close();
+}
+
+/// The box of a frame as the checkpoint's transforms leave it.
+std::unique_ptr<inference::ModelInput> VideoRun::input_of(const Job& job) const {
+  const FrameBox& box = job.choice.box;
+  const int64_t width = source_.info().width;
+  at::Tensor pixels;
+  if (predictor_.model().in_channels == 1) {
+    pixels = at::empty({1, box.height, box.width}, at::kByte);
+    luma_of(job.frame.rgb.data(), width, box, pixels.mutable_data_ptr<uint8_t>());
+  } else {
+    const at::Tensor frame =
+        at::from_blob(const_cast<unsigned char*>(job.frame.rgb.data()),  // is only read
+                      {source_.info().height, width, 3},
+                      at::kByte);
+    pixels = frame.narrow(0, box.y, box.height)
+                 .narrow(1, box.x, box.width)
+                 .permute({2, 0, 1})
+                 .contiguous();
+  }
+  data::Sample sample;
+  sample.id = fmt::format("frame {}", job.frame.number);
+  sample.geometry = plain_geometry();
+  sample.tensors[predictor_.x_key()] = to_upright(pixels, source_.info().turns).contiguous();
+  auto input = std::make_unique<inference::ModelInput>(
+      predictor_.transforms().apply(std::move(sample), predictor_.x_key()));
+  predictor_.check(*input);
+  return input;
+}
+
+void VideoRun::preprocess_all() {
+  while (std::optional<JobPointer> next = decoded_.pop()) {
+    if (is_stopped()) break;
+    JobPointer job = std::move(*next);
+    if (!job->is_end()) {
+      const StageWork work(preprocessing_);
+      job->choice = attention_.choose(job->frame.rgb);
+      if (job->choice.is_inferred || job->choice.is_measured) job->input = input_of(*job);
+    }
+    const int64_t bytes = bytes_of(*job);
+    if (!prepared_.push(std::move(job), bytes)) break;
+  }
+  decoded_.close();  // after a stop, nobody takes more
+  prepared_.close();
+}
+
+/// Predicts those that wait for it, whose inputs have one shape, and hands all on.
+void VideoRun::infer(std::vector<JobPointer>& jobs) {
+  std::vector<Job*> waiting;
+  std::vector<const inference::ModelInput*> inputs;
+  for (const JobPointer& job : jobs) {
+    if (!job->input) continue;
+    waiting.push_back(job.get());
+    inputs.push_back(job->input.get());
+  }
+  if (!waiting.empty()) {
+    const StageWork work(inferring_, static_cast<int64_t>(waiting.size()));
+    const std::vector<int64_t>& shape = inputs[0]->shape;
+    const std::string& id = inputs[0]->sample.id;
+    const inference::SlidingWindowOptions windows =
+        predictor_.windows(id, {shape.begin() + 1, shape.end()});
+    if (waiting.size() == 1) {
+      std::vector<at::Tensor> parts;
+      predictor_.run(*inputs[0], windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
+        parts.push_back(rows[0].cpu().clone());
+      });
+      waiting[0]->values = at::cat(parts, 1);
+    } else {
+      predictor_.run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
+        if (!values.defined()) {
+          throw DataError(inputs[i]->sample.id +
+                          ": the model makes values of it that are NaN or infinite");
+        }
+        waiting[i]->values = values.cpu().clone();
+      });
+    }
+  }
+  for (JobPointer& job : jobs) {
+    const int64_t bytes = bytes_of(*job);
+    predicted_.push(std::move(job), bytes);
+  }
+  jobs.clear();
+}
+
+void VideoRun::infer_all() {
+  const int64_t batch_size = is_live_ ? 1 : options_.batch_size;
+  const auto most = static_cast<std::size_t>(4 * batch_size);  // with those that need no model
+  std::vector<JobPointer> jobs;
+  std::vector<int64_t> shape;
+  int64_t waiting = 0;
+  const auto flush = [&] {
+    infer(jobs);
+    waiting = 0;
+  };
+  while (std::optional<JobPointer> next = prepared_.pop()) {
+    if (is_stopped()) break;
+    JobPointer job = std::move(*next);
+    if (job->input) {
+      if (waiting > 0 && job->input->shape != shape) flush();
+      shape = job->input->shape;
+      ++waiting;
+    }
+    jobs.push_back(std::move(job));
+    if (waiting >= batch_size || jobs.size() >= most || waiting == 0) flush();
+  }
+  if (!is_stopped()) flush();
+  prepared_.close();
+  predicted_.close();
+}
+
+/// (h,w) int32 of the box of a job, as stored.
+at::Tensor VideoRun::labels_of(const Job& job) const {
+  const FrameBox& box = job.choice.box;
+  const bool has_steps = !predictor_.steps().empty();
+  inference::Result result{job.values, false, job.input->sample.geometry};
+  if (has_steps) {
+    inference::apply_all(predictor_.steps(), result);
+  } else if (!predictor_.decoder().is_labels(predictor_.form())) {
+    throw std::logic_error("video frames are predicted in the form that predict calls mask");
+  }
+  result.is_labels = true;
+  const io::Geometry plain = plain_geometry();
+  const bool is_turned = source_.info().turns % 2 == 1;
+  const std::vector<int64_t> size{is_turned ? box.width : box.height,
+                                  is_turned ? box.height : box.width};
+  if (result.geometry.affine != plain.affine || result.values.sizes().slice(1) != size)
+    inference::to_grid(result, size, plain);
+  at::Tensor labels = result.values.to(at::kInt);
+  if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
+    const at::Tensor numbers =
+        at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});
+    labels = (labels.ne(0) * numbers).amax(0, true);
+  }
+  return to_stored(labels[0], source_.info().turns);
+}
+
+void VideoRun::measure(const at::Tensor& labels, const FrameBox& box) {
+  const at::Tensor own = labels_.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
+  const at::Tensor is_any = own.ne(0).logical_or(labels.ne(0));
+  const auto whole = is_any.sum().item<int64_t>();
+  const auto common = own.eq(labels).logical_and(is_any).sum().item<int64_t>();
+  const double drift =
+      whole == 0 ? 0 : 1 - static_cast<double>(common) / static_cast<double>(whole);
+  ++figures_.drift_frames;
+  drift_sum_ += drift;
+  figures_.drift_max = std::max(figures_.drift_max, drift);
+}
+
+/// The result of a job into the labels of the frame.
+void VideoRun::paste(const Job& job) {
+  const FrameBox& box = job.choice.box;
+  at::Tensor labels = labels_of(job);
+  const auto part = [&](const at::Tensor& whole) {
+    return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
+  };
+  if (attention_.mask().defined()) labels = labels * part(attention_.mask());
+  if (job.choice.is_measured) return measure(labels, box);
+  part(labels_).copy_(labels);
+}
+
+void VideoRun::postprocess_all() {
+  while (std::optional<JobPointer> next = predicted_.pop()) {
+    JobPointer job = std::move(*next);
+    if (!job->is_end()) {
+      const StageWork work(postprocessing_);
+      if (job->values.defined()) paste(*job);
+      const Attention::Choice& choice = job->choice;
+      gap_ = choice.is_inferred ? 0 : gap_ + 1;
+      ++(choice.is_inferred ? figures_.inferred : figures_.reused);
+      if (choice.is_inferred && !(choice.box == attention_.whole())) ++figures_.partial;
+      figures_.longest_gap = std::max(figures_.longest_gap, gap_);
+      const int32_t* labels = labels_.const_data_ptr<int32_t>();
+      if (options_.output_kind == "mask") {
+        paint_labels(labels, labels_.numel(), highest_, job->frame.rgb.data());
+      } else {
+        draw_labels(labels, labels_.size(0), labels_.size(1), job->frame.rgb.data());
+      }
+      job->input.reset();
+      job->values.reset();
+    }
+    const int64_t bytes = bytes_of(*job);
+    if (!drawn_.push(std::move(job), bytes)) break;
+  }
+  drawn_.close();
+}
+
+void VideoRun::encode_all() {
+  io::SoundPackets rest;
+  while (std::optional<JobPointer> next = drawn_.pop()) {
+    const Job& job = **next;
+    if (job.is_end()) {
+      rest = job.frame.sound;
+      continue;
+    }
+    {
+      const StageWork work(encoding_);
+      sink_.write(job.frame);
+    }
+    ++figures_.written;
+    figures_.last_s = source_.info().time_base.seconds(job.frame.pts);
+    if (hooks_.progress) hooks_.progress(figures_.written);
+  }
+  const StageWork work(encoding_, 0);
+  sink_.finish(rest);
+}
+
+VideoFigures run_video(io::VideoSource& source,
+                       io::VideoSink& sink,
+                       const inference::Predictor& predictor,
+                       const VideoOptions& options,
+                       StageReport& report,
+                       const VideoHooks& hooks) {
+  return VideoRun(source, sink, predictor, options, report, hooks).run();
+}
+
+}  // namespace cytra::pipelines

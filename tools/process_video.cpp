@@ -1,0 +1,34 @@
+// process_video: a trained model over the frames of a video. See `process_video --help`.
+#include "cli/arguments.h"
+#include "cli/program.h"
+
+int main(int argc, char** argv) {
+  using Takes = cytra::cli::Flag::Takes;
+  const cytra::cli::Program program{
+      "process_video",
+      "predict the frames of a video, into a video",
+      "  process_video cells.mp4 out.mp4 checkpoint.ckpt_path=logs/.../best.ckpt\n"
+      "  process_video cells.mp4 out.mp4 --ckpt logs/.../best.ckpt --output-kind mask "
+      "--skip-threshold 0.01 "
+      "--measure-drift 5\n"
+      "  process_video cells.mp4 out.mp4 --ckpt logs/.../best.ckpt --roi motion "
+      "video.limit_frames=5\n"
+      "  process_video --benchmark --ckpt logs/.../best.ckpt video.limit_frames=1",
+      "process_video",
+      "cytra_process_video",
+      {{"--ckpt", "checkpoint.ckpt_path", Takes::one, "the trained model"},
+       {"--output-kind", "video.output_kind", Takes::one, "overlay or mask"},
+       {"--roi", "video.roi", Takes::one, "x,y,width,height, motion, or an image"},
+       {"--skip-threshold",
+        "video.skip_threshold",
+        Takes::one,
+        "below this change, the last mask holds"},
+       {"--max-gap", "video.max_gap", Takes::one, "frames in a row that take over a mask, at most"},
+       {"--measure-drift", "video.measure_drift", Takes::one, "predict every n-th of them, too"},
+       {"--prometheus", "video.prometheus", Takes::one, "a file of figures for Prometheus"}},
+      {{"--benchmark",
+        "cytra_benchmark_video",
+        "frames per second at 1080p, 4K, 6K and 8K, on generated frames"}}};
+  cytra::cli::Words words(program, {"video.input", "video.output"}, argc, argv);
+  return cytra::cli::run(program, words.count(), words.data());
+}
