@@ -12,6 +12,7 @@
 #include "inference/foreign/foreign.h"
 #include "io/fingerprint.h"
 #include "nn/model.h"
+#include "nn/promptable.h"
 #include "nn/weights.h"
 
 namespace cytra::inference {
@@ -37,6 +38,11 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   // What the training began with need not be there any more: its weights are in the checkpoint.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
   loaded.network = make<nn::Model>(model);
+  if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
+    throw DataError(path +
+                    ": a prompted segmenter, which makes masks of boxes: `batch_segment "
+                    "--segmenter` takes it, with a detector for the boxes");
+  }
   nn::load_weights(path, *loaded.network, true);
   expect_finite_weights(*loaded.network, path);
   loaded.network->eval();

@@ -44,10 +44,10 @@ class PromptedSegmenter {
 };
 
 /// `path`: a checkpoint of `train experiment=promptable/...`; weights of Segment Anything with a
-/// ViT (sam_vit_b_01ec64.pth, or the same as safetensors): its size is told by the weights' shapes;
-/// or TorchScript, a module with methods encode((N,3,S,S)) -> (N,C,s,s) and masks((B,C,s,s), (B,4))
-/// -> (B,h,w) and an int attribute image_size. Throws: ConfigError, DataError naming what was
-/// found.
+/// ViT (sam_vit_b_01ec64.pth, or the same as safetensors): their shapes tell its size; or
+/// TorchScript, a module with methods encode((N,3,S,S)) -> (N,C,s,s) and masks((B,C,s,s), (B,4)) ->
+/// (B,h,w), an int attribute image_size, and, where they are not Segment Anything's, pixel_mean and
+/// pixel_std, lists of 3 numbers for bytes. Throws: ConfigError, DataError naming what was found.
 std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path, c10::Device device);
 
 }  // namespace cytra::pipelines

@@ -1,4 +1,4 @@
-"""Golden values of Segment Anything: tests/golden/networks/sam_2d.json, tests/golden/promptable.json. Needs segment-anything."""
+"""Golden values of Segment Anything: tests/golden/networks/sam_2d.json, tests/golden/promptable*. Needs segment-anything."""
 import importlib.machinery
 import json
 import sys
@@ -24,8 +24,8 @@ OPTIONS = dict(img_size=40, patch_size=4, embed_dim=16, depth=3, num_heads=2, ml
                decoder_mlp_dim=24, iou_head_depth=3, iou_head_hidden_dim=12)
 
 
-def small():
-    o = OPTIONS
+def small(**changes):
+    o = {**OPTIONS, **changes}
     side = o["img_size"] // o["patch_size"]
     return Sam(
         ImageEncoderViT(depth=o["depth"], embed_dim=o["embed_dim"], img_size=o["img_size"], mlp_ratio=o["mlp_ratio"],
@@ -97,10 +97,64 @@ for height, width in [(30, 53), (61, 20), (9, 8)]:
         "masks": values(network.postprocess_masks(logits, size, (height, width))[:, 0]),
     })
 
+# Files as users have them: a state dict as Meta's (an OrderedDict, torch.save), and TorchScript.
+FOLDER = Path(__file__).resolve().parent / "promptable"
+FOLDER.mkdir(exist_ok=True)
+loaded = small(embed_dim=8, out_chans=16, mask_in_chans=4, decoder_num_heads=8, window_size=3).eval()
+fill(loaded)
+with torch.no_grad():  # not the mean of pixels
+    for tensor in loaded.parameters():
+        tensor.copy_(tensor.half())
+    matrix = loaded.prompt_encoder.pe_layer.positional_encoding_gaussian_matrix
+    matrix.copy_(matrix.half())
+torch.save({name: tensor.half() for name, tensor in loaded.state_dict().items()}, FOLDER / "sam.pth")
+picture = ((pattern([3, 30, 53], 11) + 1) * 127.5).floor()
+with torch.no_grad():
+    out = loaded([{"image": resize_picture, "original_size": (30, 53), "boxes": resize.apply_boxes_torch(torch.tensor(
+        [[3.0, 4.0, 20.0, 25.0], [30.0, 2.0, 50.0, 29.0]]), (30, 53))} for resize_picture in [torch.nn.functional.interpolate(
+            picture[None], resize.get_preprocess_shape(30, 53, 40), mode="bilinear", align_corners=False,
+            antialias=True)[0].float()]], multimask_output=False)[0]
+
+
+class Bright(torch.nn.Module):
+    """What is brighter than half of its box's centre."""
+
+    image_size: int
+    pixel_mean: list[float]
+    pixel_std: list[float]
+
+    def __init__(self):
+        super().__init__()
+        self.image_size = 32
+        self.pixel_mean = [0.0, 0.0, 0.0]
+        self.pixel_std = [255.0, 255.0, 255.0]
+
+    @torch.jit.export
+    def encode(self, images: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.avg_pool2d(images, 2)
+
+    @torch.jit.export
+    def masks(self, embeddings: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+        x = ((boxes[:, 0] + boxes[:, 2]) / 4).long()
+        y = ((boxes[:, 1] + boxes[:, 3]) / 4).long()
+        grey = embeddings.mean(1)
+        return grey - 0.5 * grey[torch.arange(grey.size(0)), y, x][:, None, None]
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+torch.jit.save(torch.jit.script(Bright()), FOLDER / "bright.pt")
+torch.jit.save(torch.jit.script(Plain()), FOLDER / "plain.pt")
+torch.save({"image_encoder.patch_embed.seq.0.c.weight": torch.zeros(1)}, FOLDER / "mobile_sam.pt")
+
 # Names and shapes of sam_vit_b_01ec64.pth.
 with torch.device("meta"):
     vit_b = _build_sam(768, 12, 12, [2, 5, 8, 11])
 names = {name: list(tensor.shape) for name, tensor in vit_b.state_dict().items()}
 (Path(__file__).resolve().parent / "promptable.json").write_text(
-    json.dumps({"model": {"_target_": "Sam", **OPTIONS}, "prompted": prompted, "squares": squares, "vit_b": names},
+    json.dumps({"model": {"_target_": "Sam", **OPTIONS}, "prompted": prompted, "squares": squares, "vit_b": names,
+                "loaded": values(out["low_res_logits"][:, 0])},
                separators=(",", ":")) + "\n")

@@ -49,11 +49,12 @@ void SamDecoderOptions::check(int64_t features) const {
 SamPromptEncoder::SamPromptEncoder(int64_t features,
                                    int64_t side,
                                    int64_t img_size,
-                                   int64_t mask_features)
+                                   const SamDecoderOptions& options)
     : side_(side), img_size_(img_size) {
-  frequencies_ =
-      register_module("pe_layer", std::make_shared<torch::nn::Module>())
-          ->register_buffer("positional_encoding_gaussian_matrix", at::randn({2, features / 2}));
+  const int64_t mask_features = options.mask_in_chans;
+  frequencies_ = register_module("pe_layer", std::make_shared<torch::nn::Module>())
+                     ->register_buffer("positional_encoding_gaussian_matrix",
+                                       at::randn({2, features / 2}) * options.pe_scale);
   for (int64_t i = 0; i < 4; ++i)
     corners_.push_back(put_embedding(*this, fmt::format("point_embeddings.{}", i), 1, features));
   no_point_ = put_embedding(*this, "not_a_point_embed", 1, features);

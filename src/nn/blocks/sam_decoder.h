@@ -8,6 +8,7 @@ namespace cytra::nn {
 struct SamDecoderOptions {
   int64_t mask_in_chans = 16, num_multimask_outputs = 3, decoder_depth = 2, decoder_num_heads = 8,
           decoder_mlp_dim = 2048, iou_head_depth = 3, iou_head_hidden_dim = 256;
+  double pe_scale = 1;
   template <class V>
   void visit(V& v) {
     v("mask_in_chans", mask_in_chans, "features for a mask as a prompt", 4, 1e4);
@@ -16,6 +17,13 @@ struct SamDecoderOptions {
       "masks for prompts that leave doubt, beside the one for those that leave none",
       0,
       100);
+    v("pe_scale",
+      pe_scale,
+      "of the random frequencies that tell places, at the beginning: larger ones tell nearer "
+      "places "
+      "apart, for small objects",
+      1e-3,
+      1e3);
     v("decoder_depth", decoder_depth, "two-way blocks", 1, 100);
     v("decoder_num_heads",
       decoder_num_heads,
@@ -34,7 +42,10 @@ struct SamDecoderOptions {
 class SamPromptEncoder final : public torch::nn::Module {
  public:
   /// `side`: tokens of an embedding's sides; `img_size`: pixels.
-  SamPromptEncoder(int64_t features, int64_t side, int64_t img_size, int64_t mask_features);
+  SamPromptEncoder(int64_t features,
+                   int64_t side,
+                   int64_t img_size,
+                   const SamDecoderOptions& options);
   /// Points and boxes: (B,P,C); without either (B,0,C).
   at::Tensor sparse(const Prompts& prompts);
   /// The guess, or that there is none: (B or 1,C,s,s).

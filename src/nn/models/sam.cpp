@@ -13,11 +13,16 @@ namespace {
 class Sam final : public PromptableModel {
  public:
   struct Options : ModelOptions, SamEncoderOptions, SamDecoderOptions {
+    bool dense_boxes = false;
     std::vector<double> pixel_mean = kSamPixels.mean, pixel_std = kSamPixels.std;
     template <class V>
     void visit(V& v) {
       SamEncoderOptions::visit(v);
       SamDecoderOptions::visit(v);
+      v("dense_boxes",
+        dense_boxes,
+        "a box comes as a mask, too: so a network learns in minutes what a box is; Meta's have not "
+        "learned it");
       v("pixel_mean",
         pixel_mean,
         "of bytes in red, green and blue; []: each image's own, so that any type of pixels will do",
@@ -46,7 +51,7 @@ class Sam final : public PromptableModel {
             std::make_shared<SamPromptEncoder>(options.out_chans,
                                                options.img_size / options.patch_size,
                                                options.img_size,
-                                               options.mask_in_chans))),
+                                               options))),
         decoder_(register_module("mask_decoder",
                                  std::make_shared<SamMaskDecoder>(options.out_chans, options))) {}
 
@@ -54,8 +59,11 @@ class Sam final : public PromptableModel {
     return call(*encoder_, images, settings.gradient_checkpointing);
   }
   PromptedMasks decode(const at::Tensor& embeddings, const Prompts& prompts, bool all) override {
+    Prompts given = prompts;
+    if (options_.dense_boxes && prompts.boxes.defined() && !prompts.masks.defined())
+      given.masks = mask_of_boxes(prompts.boxes);
     return decoder_->forward(
-        embeddings, prompts_->grid(), prompts_->sparse(prompts), prompts_->dense(prompts), all);
+        embeddings, prompts_->grid(), prompts_->sparse(given), prompts_->dense(given), all);
   }
   PixelScale pixels() const override { return {options_.pixel_mean, options_.pixel_std}; }
 
@@ -77,6 +85,19 @@ class Sam final : public PromptableModel {
   int64_t spatial_dims() const override { return 2; }
 
  private:
+  /// (B,4) -> (B,1,4s,4s): 1 inside, -1 outside, between them where a border crosses a pixel.
+  at::Tensor mask_of_boxes(const at::Tensor& boxes) const {
+    const int64_t length = 4 * (options_.img_size / options_.patch_size);
+    const at::Tensor scaled = boxes.to(at::kFloat) * (static_cast<double>(length) /
+                                                      static_cast<double>(options_.img_size));
+    const at::Tensor begin = at::arange(length, scaled.options());
+    const auto covered = [&](int64_t axis) {  // (B,length): the share of each pixel
+      const at::Tensor low = at::maximum(begin, scaled.slice(1, axis, axis + 1));
+      const at::Tensor high = at::minimum(begin + 1, scaled.slice(1, axis + 2, axis + 3));
+      return (high - low).clamp(0, 1);
+    };
+    return (covered(1).unsqueeze(2) * covered(0).unsqueeze(1) * 2 - 1).unsqueeze(1);
+  }
   Options options_;
   std::shared_ptr<SamEncoder> encoder_;
   std::shared_ptr<SamPromptEncoder> prompts_;

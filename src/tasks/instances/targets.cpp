@@ -37,7 +37,7 @@ class InstanceLabels final : public data::Transform {
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
     const int64_t channels = sample.at(x_key_).size(0);
-    if (channels != in_channels_) {
+    if (in_channels_ > 0 && channels != in_channels_) {
       throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
                                   sample.id,
                                   channels,

@@ -28,7 +28,8 @@ struct InstanceTargets {
 };
 
 /// Every sample's last step: checks the image and the labels, and, with `makes_targets`, leaves
-/// what the network learns in place of the labels. Throws: DataError naming the file.
+/// what the network learns in place of the labels. in_channels: of the image; 0: any number.
+/// Throws: DataError naming the file.
 std::shared_ptr<data::Transform> make_instance_transform(const std::string& x_key,
                                                          const std::string& y_key,
                                                          int64_t in_channels,
