@@ -34,7 +34,7 @@ TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
         "benchmark_performance",
         "optimize",
         "export_model",
-        "preprocess_fundus"}) {
+        "preprocess_fundus", "process_video"}) {
     const Outcome outcome = shell(std::string("\"$BIN/") + program + "\"");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");

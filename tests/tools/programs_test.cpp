@@ -214,7 +214,7 @@ TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
 }
 
 TEST_F(Programs, StartWithoutTorch) {
-  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model", "preprocess_fundus"}) {
+  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model", "preprocess_fundus", "process_video"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";

@@ -77,7 +77,7 @@ TEST(Schema, FitsTheConfigs) {
     std::ofstream(dir / (program + (group.empty() ? "" : "." + group) + ".json"))
         << describe(program, group, true);
   };
-  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model", "preprocess_fundus"})
+  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model", "preprocess_fundus", "process_video"})
     write(program, "");
   for (const auto& entry : fs::directory_iterator(CYTRA_SOURCE_DIR "/configs")) {
     if (entry.is_directory()) write("train", entry.path().filename());

@@ -200,6 +200,10 @@ void FFmpegSink::copy_tracks(const FFmpegSource& like) {
     const AVStream& track = *original.streams[i];
     if (track.codecpar->codec_type != AVMEDIA_TYPE_AUDIO) continue;
     const AVCodecID codec = track.codecpar->codec_id;
+    if (track.codecpar->sample_rate <= 0) {  // cut off before its first packet
+      notes_.push_back("a sound track without a rate: left out");
+      continue;
+    }
     if (avformat_query_codec(container_->oformat, codec, FF_COMPLIANCE_NORMAL) == 0) {
       notes_.push_back(fmt::format("{} sound does not fit into {}: left out; .mkv takes any",
                                    avcodec_get_name(codec),
