@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "app/launch.h"
+#include "app/predict_boxes.h"
 #include "app/predict_pipeline.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -28,7 +29,6 @@
 
 namespace cytra::app {
 namespace {
-
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
 /// A new folder, or with predict.resume the one that is there.
@@ -212,8 +212,8 @@ std::vector<inference::LoadedModel> models_of(const PredictConfig& config) {
 }
 
 /// One for each head that is wanted.
-std::vector<HeadPredictor> predictors_of(const PredictConfig& config) {
-  std::vector<inference::LoadedModel> models = models_of(config);
+std::vector<HeadPredictor> predictors_of(std::vector<inference::LoadedModel> models,
+                                         const PredictConfig& config) {
   const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
   const std::vector<std::string>& wanted =
       config.predict.heads.empty() ? all : config.predict.heads;
@@ -365,7 +365,10 @@ int predict(cli::Run run, const PredictConfig& config) {
     c10::impl::VirtualGuardImpl(c10::kCUDA)
         .setDevice({c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus()))});
   }
-  const std::vector<HeadPredictor> heads = predictors_of(config);
+  std::vector<inference::LoadedModel> models = models_of(config);
+  if (finds_boxes(models.front()))
+    return predict_boxes(std::move(run), config, models.front(), device);
+  const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
   OwnLog own_log;
   Children children;
   training::Processes processes(

@@ -74,6 +74,7 @@ def small(line):
         patch = "[8,16,16]" if "_3d" in command else "[16,16]"
         filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels
         command += f" trainer.accelerator=cpu 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        filters = "[8,8,8]" if "experiment=detection" in command else filters  # its norms have groups of 8
         command += "" if " model=" in command else f" 'model.filters={filters}'"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
