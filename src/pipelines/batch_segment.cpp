@@ -128,8 +128,8 @@ struct BatchSegmenter::Impl {
     return options.mode != "naive" &&
            (options.cache.ram_gb > 0 || !options.cache.cache_dir.empty());
   }
-  std::string cache_key(const SegmentWork& work) {
-    return fmt::format("embedding {} {}", compute.segmenter().fingerprint(), work.content);
+  std::string cache_key(const SegmentWork& work) const {
+    return fmt::format("embedding {} {}", fingerprint, work.content);
   }
   /// Any thread: reads an image, and its encoding where that is known.
   SegmentWork load(const SegmentInput& input, SegmentSink& sink);
@@ -144,6 +144,7 @@ struct BatchSegmenter::Impl {
   SegmentStages stages;
   SegmentCompute compute;
   data::CacheManager cache;
+  std::string fingerprint;  // of the segmenter, where there is a cache
   SegmentCounts counts;
 };
 
@@ -321,7 +322,9 @@ SegmentCounts BatchSegmenter::run(std::vector<SegmentInput> inputs, SegmentSink&
   if (inputs.empty()) return {};
   const c10::InferenceMode inference_mode;
   group_views(inputs);
-  impl_->compute.segmenter();  // before threads ask for it
+  const PromptedSegmenter& segmenter = impl_->compute.segmenter();  // before threads ask for it
+  if (impl_->uses_cache() && impl_->fingerprint.empty())
+    impl_->fingerprint = segmenter.fingerprint();
   if (impl_->options.mode == "parallel") {
     impl_->run_parallel(inputs, sink);
   } else {

@@ -17,8 +17,11 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus",
-            "process_video")
+MODELS = ROOT / "tests/golden/models"
+PROGRAMS = (
+    "train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus", "process_video",
+    "batch_segment", "gpu_profile_batch",
+)  # fmt: skip
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
@@ -61,7 +64,9 @@ def places(best, folder):
         ("logs/.../best.ckpt", best), ("logs/.../run", folder), ("data.path=folder", "data.path=my_folders/raw"),
         ("data.path=images", "data.path=my_folders/raw"), ("data.path=huge.ome.zarr", "data.path=image.tif"),
         ("data.path=test.csv", "data.path=my_data/test.csv"), ("experiment=...", "experiment=im2im/segmentation data.path=my_data"),
-        ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"), ("/tmp/kept", "kept"),
+        ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"),
+        ("logs/.../detector.ckpt", MODELS / "bright_detector.ts"), ("logs/.../segmenter.ckpt", MODELS / "bright_segmenter.ts"),
+        ("batch_segment folder", "batch_segment my_folders/raw"), ("/tmp/kept", "kept"),
     ]  # fmt: skip
 
 
@@ -82,6 +87,9 @@ def small(line):
     elif command.startswith("optimize "):
         command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
         command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.5"
+    elif command.startswith(("batch_segment ", "gpu_profile_batch ")):
+        command = command.replace("--device cuda", "") + " --device cpu"
+        command += " seconds=0.01 images=1" if command.startswith("gpu_profile_batch ") else ""
     if command.startswith("benchmark_performance "):
         command += " warmup=0 repeats=1 seconds=0.01"
     return command
@@ -152,7 +160,7 @@ def main():
             if reasons:
                 continue
             for name, value in filled:
-                line = line.replace(name, value)
+                line = line.replace(name, str(value))
             begin = time.monotonic()
             done = run(small(line))
             count += 1

@@ -16,7 +16,7 @@ namespace cytra::pipelines {
 namespace {
 
 /// Bright squares on a dark ground, `count` of them.
-io::Image squares(int64_t height, int64_t width, int64_t count) {
+io::Image bright_squares(int64_t height, int64_t width, int64_t count) {
   io::Image image;
   image.shape = {1, 1, height, width};
   image.pixels.assign(image.bytes(), 10);
@@ -59,7 +59,7 @@ class BatchSegmentTest : public ::testing::Test {
   /// Nine images of several sizes, with 0 to 8 objects.
   void add_nine() {
     for (int64_t i = 0; i < 9; ++i)
-      add("image" + std::to_string(i), squares(40 + 8 * (i % 2), 44 + 4 * (i % 3), i));
+      add("image" + std::to_string(i), bright_squares(40 + 8 * (i % 2), 44 + 4 * (i % 3), i));
   }
   SegmentCounts run(BatchSegmentOptions options) {
     SegmentModels models;
@@ -164,7 +164,7 @@ TEST_F(BatchSegmentTest, ABadImageCostsItselfAlone) {
   add_nine();
   std::ofstream(inputs_[3].path) << "no image";
   add("rgb", [] {
-    io::Image image = squares(40, 40, 2);
+    io::Image image = bright_squares(40, 40, 2);
     image.shape[0] = 3;
     const std::vector<unsigned char> one = image.pixels;
     for (int i = 0; i < 2; ++i) image.pixels.insert(image.pixels.end(), one.begin(), one.end());
@@ -190,7 +190,7 @@ TEST_F(BatchSegmentTest, AFullDiskEndsTheRun) {
 
 TEST_F(BatchSegmentTest, EachViewHasItsDetectorLoadedOnce) {
   for (int64_t i = 0; i < 6; ++i)
-    add("image" + std::to_string(i), squares(40, 40, 2), i % 2 == 0 ? "front" : "left");
+    add("image" + std::to_string(i), bright_squares(40, 40, 2), i % 2 == 0 ? "front" : "left");
   for (const std::string mode : {"optimized", "parallel"}) {
     run(with(mode, 4, 1));
     EXPECT_EQ(detectors_, (std::vector<std::string>{"front.ckpt", "left.ckpt"}));
