@@ -31,7 +31,7 @@ std::string bucket_of(const std::vector<int64_t>& image, const at::TensorOptions
                      type.device().str());
 }
 
-at::Tensor padded(const at::Tensor& input, const std::vector<int64_t>& image) {
+at::Tensor padded_input(const at::Tensor& input, const std::vector<int64_t>& image) {
   if (input.sizes().slice(1) == at::IntArrayRef(image)) return input;
   std::vector<int64_t> ends;  // of the last dimension first: before, after
   for (int64_t d = input.dim() - 1; d >= 2; --d) {
@@ -143,7 +143,7 @@ BatchingService::Request BatchingService::submit(const at::Tensor& input, BatchT
   state.size = input.sizes().slice(2).vec();
   const std::vector<int64_t> image =
       padded_shape(input.sizes().slice(1).vec(), impl_->options.pad_to);
-  state.input = padded(input, image);
+  state.input = padded_input(input, image);
   state.bucket = bucket_of(image, input.options());
   state.images = input.size(0);
   state.bytes = static_cast<int64_t>(state.input.nbytes());

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"

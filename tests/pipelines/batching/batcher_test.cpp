@@ -62,7 +62,7 @@ class Gate {
   bool is_open_ = false;
 };
 
-std::shared_ptr<NumbersRequest> numbers(std::vector<int64_t> input) {
+std::shared_ptr<NumbersRequest> numbers_request(std::vector<int64_t> input) {
   return std::make_shared<NumbersRequest>(std::move(input));
 }
 
@@ -122,7 +122,7 @@ TEST(Batcher, HundredThousandRequestsOf64ThreadsLoseAndSwapNothing) {
         const int64_t size = random() % 20 == 0 ? 33 + random() % 64 : 1 + random() % 4;
         std::vector<int64_t> input;
         for (int64_t k = 0; k < size; ++k) input.push_back(((t * kEach + i) << 8) + k);
-        auto request = numbers(std::move(input));
+        auto request = numbers_request(std::move(input));
         request->bucket = std::to_string(random() % 3);
         if (random() % 4 == 0)
           request->deadline = BatchClock::now() + microseconds(random() % 5000);
@@ -166,11 +166,11 @@ TEST(Batcher, ABatchGrowsWhileTheModelIsBusy) {
     gate.pass();
     double_numbers(batch);
   });
-  std::vector<std::shared_ptr<NumbersRequest>> requests{numbers({1})};
+  std::vector<std::shared_ptr<NumbersRequest>> requests{numbers_request({1})};
   batcher.submit(requests[0]);
   gate.wait_for_one_inside();
   for (int64_t i = 0; i < 40; ++i) {
-    requests.push_back(numbers({i}));
+    requests.push_back(numbers_request({i}));
     batcher.submit(requests.back());
   }
   gate.open();
@@ -186,7 +186,8 @@ TEST(Batcher, ADeadlineIsToldWhileTheModelComputes) {
     gate.pass();
     double_numbers(batch);
   });
-  const auto computed = numbers({1}), waiting = numbers({2}), patient = numbers({3});
+  const auto computed = numbers_request({1}), waiting = numbers_request({2}),
+             patient = numbers_request({3});
   computed->deadline = BatchClock::now() + milliseconds(200);
   batcher.submit(computed);
   gate.wait_for_one_inside();
@@ -195,7 +196,7 @@ TEST(Batcher, ADeadlineIsToldWhileTheModelComputes) {
   batcher.submit(patient);
   EXPECT_EQ(outcome_of(*waiting), Outcome::timed_out);  // the gate is shut all the time
   EXPECT_EQ(outcome_of(*computed), Outcome::timed_out);
-  const auto late = numbers({4});
+  const auto late = numbers_request({4});
   late->deadline = BatchClock::now() - milliseconds(1);
   EXPECT_THROW(batcher.submit(late), RequestError);
   gate.open();
@@ -211,7 +212,8 @@ TEST(Batcher, AnErrorReachesTheRequestsOfItsBatchAlone) {
     if (batch.bucket == "bad") throw std::invalid_argument("such images I do not take");
     double_numbers(batch);
   });
-  const auto first = numbers({1}), bad = numbers({2}), worse = numbers({3}), good = numbers({4});
+  const auto first = numbers_request({1}), bad = numbers_request({2}), worse = numbers_request({3}),
+             good = numbers_request({4});
   bad->bucket = worse->bucket = "bad";
   batcher.submit(first);
   gate.wait_for_one_inside();
@@ -235,14 +237,15 @@ TEST(Batcher, NoRoomRejectsOrWaits) {
       gate.pass();
       double_numbers(batch);
     });
-    const auto first = numbers({1}), second = numbers({2}), third = numbers({3});
+    const auto first = numbers_request({1}), second = numbers_request({2}),
+               third = numbers_request({3});
     batcher.submit(first);
     gate.wait_for_one_inside();
     batcher.submit(second);
-    const auto huge = numbers(std::vector<int64_t>(11));
+    const auto huge = numbers_request(std::vector<int64_t>(11));
     EXPECT_THROW(batcher.submit(huge), RequestError);  // it never has room
     if (waits) {
-      const auto hurried = numbers({5});
+      const auto hurried = numbers_request({5});
       hurried->deadline = BatchClock::now() + milliseconds(5);
       EXPECT_THROW(batcher.submit(hurried), RequestError);
       std::thread opener([&] { gate.open(); });
@@ -270,7 +273,7 @@ TEST(Batcher, StopCancelsWhatWaitsAndDrainAnswersIt) {
       gate.pass();
       double_numbers(batch);
     });
-    const auto first = numbers({1}), second = numbers({2});
+    const auto first = numbers_request({1}), second = numbers_request({2});
     batcher.submit(first);
     gate.wait_for_one_inside();
     batcher.submit(second);
@@ -284,7 +287,7 @@ TEST(Batcher, StopCancelsWhatWaitsAndDrainAnswersIt) {
     if (drains) {
       EXPECT_EQ(outcome_of(*second), Outcome::ok);
     }
-    const auto late = numbers({3});
+    const auto late = numbers_request({3});
     EXPECT_THROW(batcher.submit(late), RequestError);
     EXPECT_THROW(batcher.run_between([] {}), RequestError);
     EXPECT_EQ(batcher.figures().of(Outcome::rejected), 1);
@@ -299,7 +302,7 @@ TEST(Batcher, WorkBetweenBatchesRunsInTheModelsThread) {
   });
   batcher.run_between([&] { of_work = std::this_thread::get_id(); });
   EXPECT_THROW(batcher.run_between([] { throw std::domain_error("x"); }), std::domain_error);
-  const auto request = numbers({1});
+  const auto request = numbers_request({1});
   batcher.submit(request);
   EXPECT_EQ(outcome_of(*request), Outcome::ok);
   EXPECT_EQ(of_model, of_work);
