@@ -132,7 +132,7 @@ std::string fundus_stamp(const std::string& path, const std::string& settings) {
   return io::fingerprint(fmt::format("{} {} {} {}", path, size, time, settings)).substr(0, 16);
 }
 
-std::string settings_of(const pipelines::FundusOptions& o) {
+std::string fundus_settings(const pipelines::FundusOptions& o) {
   return fmt::format("1 {} {} {} {} {} {} {} {} {}",
                      o.view.size,
                      o.view.fill,
@@ -145,7 +145,7 @@ std::string settings_of(const pipelines::FundusOptions& o) {
                      o.min_axes_ratio);
 }
 
-int preprocess(cli::Run run, const FundusConfig& config) {
+int run_fundus(cli::Run run, const FundusConfig& config) {
   watch_signals();
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
@@ -173,7 +173,7 @@ int preprocess(cli::Run run, const FundusConfig& config) {
       remove_stale_temporaries(folder + part);
   }
   FundusTable table(folder);
-  const std::string settings = settings_of(config.fundus);
+  const std::string settings = fundus_settings(config.fundus);
   std::map<std::string, std::string> stamps;
   std::vector<pipelines::FundusInput> left;
   for (const pipelines::FundusInput& input : inputs) {
@@ -239,5 +239,5 @@ int preprocess(cli::Run run, const FundusConfig& config) {
 }  // namespace cytra::app
 
 extern "C" int cytra_preprocess_fundus(const cytra::cli::Run& run) {
-  return cytra::app::start(run, cytra::app::preprocess);
+  return cytra::app::start(run, cytra::app::run_fundus);
 }

@@ -18,7 +18,7 @@
 namespace cytra::pipelines {
 namespace {
 
-struct Told {
+struct FundusTold {
   std::vector<std::string> done, failed, messages;
   FundusEvents events() {
     FundusEvents events;
@@ -53,7 +53,7 @@ TEST(FundusPipeline, WritesWhatItFindsAndNamesTheRest) {
   FundusOptions options;
   options.view.size = 96;
   options.batch_size = 3;
-  Told told;
+  FundusTold told;
   StageReport report("test");
   preprocess_fundus(inputs, options, dir / "out", at::kCPU, report, told.events());
   std::sort(told.done.begin(), told.done.end());
@@ -88,7 +88,7 @@ TEST(FundusPipeline, BatchesOfAnySizeGiveTheSameFiles) {
     options.view.size = 96;
     options.batch_size = size;
     options.workers = size;
-    Told told;
+    FundusTold told;
     StageReport report("test");
     preprocess_fundus(inputs, options, dir / std::to_string(size), at::kCPU, report, told.events());
     ASSERT_EQ(told.done.size(), 4U);

@@ -27,14 +27,20 @@ constexpr double kFullOutline = 0.6;        // of the rays, that an ellipse need
 struct Searched {
   at::Tensor image;
   int64_t block = 1;
+  double shift = 0;  // of a block's centre from its first pixel
 };
 
 Searched searched(const at::Tensor& images) {
   const int64_t side = std::max(images.size(2), images.size(3));
   Searched small;
   small.block = std::max<int64_t>(1, (side + kSide - 1) / kSide);
-  at::Tensor grey = images.to(at::kFloat).mean(1, true);
-  if (small.block > 1) grey = at::avg_pool2d(grey, {small.block, small.block});
+  // Of a larger block four pixels stand for all: most of the time would go into reading them.
+  const int64_t step = small.block < 4 ? 1 : (small.block + 1) / 2;
+  if (step > 1) small.block = 2 * step;
+  const int64_t pool = small.block / step;
+  small.shift = static_cast<double>((pool - 1) * step) / 2;
+  at::Tensor grey = images.slice(2, 0, {}, step).slice(3, 0, {}, step).to(at::kFloat).mean(1, true);
+  if (pool > 1) grey = at::avg_pool2d(grey, {pool, pool});
   small.image = at::avg_pool2d(at::replication_pad2d(grey, {1, 1, 1, 1}), {3, 3}, {1, 1});
   return small;
 }
@@ -213,14 +219,15 @@ std::pair<int64_t, int64_t> full_range(const float* full, const float* all, int6
 
 /// Fills in what the image shows of the discs: rows and columns at which less than half of a disc
 /// is bright are a bar over it.
-void find_borders(const at::Tensor& image,
+void find_borders(const Searched& small,
                   const at::Tensor& threshold,
-                  int64_t block,
                   int64_t height,
                   int64_t width,
                   std::vector<Disc>& discs) {
+  const at::Tensor& image = small.image;
   const int64_t h = image.size(2), w = image.size(3);
-  const auto side = static_cast<double>(block), half = (side - 1) / 2;
+  const auto side = static_cast<double>(small.block);
+  const double half = small.shift;
   std::vector<float> numbers;
   for (const Disc& disc : discs) {
     const double cosine = std::cos(disc.angle), sine = std::sin(disc.angle);
@@ -361,14 +368,14 @@ std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& option
       continue;
     }
     // The centre of a block of pixels lies between them.
-    disc.x = found.ellipse.x * block + (block - 1) / 2;
-    disc.y = found.ellipse.y * block + (block - 1) / 2;
+    disc.x = found.ellipse.x * block + small.shift;
+    disc.y = found.ellipse.y * block + small.shift;
     disc.major = found.ellipse.major * block;
     disc.minor = found.ellipse.minor * block;
     disc.angle = found.ellipse.angle;
     disc.rms = found.rms * block;
   }
-  find_borders(small.image, threshold, small.block, h, w, discs);
+  find_borders(small, threshold, h, w, discs);
   return discs;
 }
 
