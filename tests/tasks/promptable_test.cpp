@@ -86,7 +86,7 @@ TEST(PromptableTask, WithoutJitterBoxesAreExact) {
     EXPECT_TRUE(boxes[i].equal(exact[boxes[i][4].item<float>() == 5 ? 0 : 1]));
 }
 
-data::Batch batch_of(std::vector<data::Sample> samples) {
+data::Batch prompted_batch(std::vector<data::Sample> samples) {
   return data::collate(std::move(samples));
 }
 
@@ -101,11 +101,11 @@ TEST(PromptableTask, ImagesWithoutObjectsCountForNothing) {
     task->sample_transform()->apply(sample, rng);
     return sample;
   };
-  const double alone = task->training_step(batch_of({prepared(false)})).item<double>();
+  const double alone = task->training_step(prompted_batch({prepared(false)})).item<double>();
   const double both =
-      task->training_step(batch_of({prepared(false), prepared(true)})).item<double>();
+      task->training_step(prompted_batch({prepared(false), prepared(true)})).item<double>();
   EXPECT_NEAR(both, alone, 1e-4 * alone);
-  EXPECT_EQ(task->training_step(batch_of({prepared(true)})).item<double>(), 0);
+  EXPECT_EQ(task->training_step(prompted_batch({prepared(true)})).item<double>(), 0);
 }
 
 at::Tensor iou_of(const at::Tensor& a, const at::Tensor& b) {
@@ -118,7 +118,7 @@ TEST(PromptableTask, ItsLossIsThatOfTheMasksOfItsBoxes) {
   data::Sample sample = two_boxes();
   Rng rng(0);
   task->sample_transform()->apply(sample, rng);
-  const data::Batch batch = batch_of({sample});
+  const data::Batch batch = prompted_batch({sample});
   const at::Tensor loss = task->training_step(batch);
   loss.backward();
   EXPECT_TRUE(task->model().parameters().front().grad().defined());
@@ -147,7 +147,7 @@ TEST(PromptableTask, ValidationComparesMasksOfWholeImages) {
   Rng rng(0);
   task->validation_transform()->apply(sample, rng);
   EXPECT_EQ(sample.at("seg").sizes(), at::IntArrayRef({1, 24, 48})) << "of the whole image";
-  const data::Batch batch = batch_of({sample});
+  const data::Batch batch = prompted_batch({sample});
   task->validation_step(batch);
   EXPECT_EQ(task->sums().front()[0].item<double>(), 2) << "objects, without the speck";
   const training::Metrics metrics = task->validation_end();

@@ -10,7 +10,7 @@
 namespace cytra::nn {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
+constexpr double kHalfTurn = 3.14159265358979323846;
 constexpr BlockStyle kTwoWayBlock{"out_proj", "lin1", "lin2", 1e-5};
 
 /// The weight of a torch.nn.Embedding: (count,features).
@@ -79,7 +79,7 @@ SamPromptEncoder::SamPromptEncoder(int64_t features,
 at::Tensor SamPromptEncoder::encoded(const at::Tensor& coordinates) const {
   const at::Tensor centred = coordinates * 2 - 1;
   const at::Tensor angles =
-      2 * kPi *
+      2 * kHalfTurn *
       (centred.slice(-1, 0, 1) * frequencies_[0] + centred.slice(-1, 1, 2) * frequencies_[1]);
   return at::cat({angles.sin(), angles.cos()}, -1);
 }

@@ -14,20 +14,20 @@ namespace {
 constexpr BlockStyle kSamBlock{"proj", "lin1", "lin2", 1e-6};
 
 /// positions (2n-1,E) -> (n,n,E): of each query place the one of each key.
-at::Tensor relative_positions(const at::Tensor& positions, int64_t n) {
+at::Tensor positions_of_keys(const at::Tensor& positions, int64_t n) {
   const at::Tensor places = at::arange(n, positions.options().dtype(at::kLong));
   return positions.index({places.unsqueeze(1) - places.unsqueeze(0) + (n - 1)});
 }
 
 /// (N,H,W,E) -> (M,window,window,E), with 0 behind the right and lower edge.
-at::Tensor windows_of(const at::Tensor& x, int64_t window) {
+at::Tensor square_windows(const at::Tensor& x, int64_t window) {
   const auto behind = [&](int64_t length) { return (window - length % window) % window; };
   const at::Tensor padded =
       at::constant_pad_nd(x, {0, 0, 0, behind(x.size(2)), 0, behind(x.size(1))});
   return padded.unflatten(1, {-1, window}).unflatten(3, {-1, window}).transpose(2, 3).flatten(0, 2);
 }
 
-at::Tensor image_of_windows(const at::Tensor& windows, int64_t height, int64_t width) {
+at::Tensor image_of_square_windows(const at::Tensor& windows, int64_t height, int64_t width) {
   const int64_t window = windows.size(1);
   const int64_t across = (width + window - 1) / window, down = (height + window - 1) / window;
   return windows.unflatten(0, {-1, down, across})
@@ -88,9 +88,9 @@ struct SamEncoder::Attention final : torch::nn::Module {
   at::Tensor bias(const at::Tensor& query) const {
     const at::Tensor places = query.unflatten(2, {side_, side_});  // (N,heads,H,W,e)
     const at::Tensor down =
-        at::matmul(places, relative_positions(down_, side_).transpose(1, 2));  // (N,heads,H,W,H)
+        at::matmul(places, positions_of_keys(down_, side_).transpose(1, 2));  // (N,heads,H,W,H)
     const at::Tensor across =
-        at::matmul(places.transpose(2, 3), relative_positions(across_, side_).transpose(1, 2))
+        at::matmul(places.transpose(2, 3), positions_of_keys(across_, side_).transpose(1, 2))
             .transpose(2, 3);
     return (down.unsqueeze(-1) + across.unsqueeze(-2)).flatten(4, 5).flatten(2, 3);
   }
@@ -120,9 +120,10 @@ struct SamEncoder::Block final : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor normed = call(*norm1_, x);
     const at::Tensor y =
-        x + (window_ == 0 ? call(*attn_, normed)
-                          : image_of_windows(
-                                call(*attn_, windows_of(normed, window_)), x.size(1), x.size(2)));
+        x + (window_ == 0
+                 ? call(*attn_, normed)
+                 : image_of_square_windows(
+                       call(*attn_, square_windows(normed, window_)), x.size(1), x.size(2)));
     return y + call(*mlp_, call(*norm2_, y));
   }
 
