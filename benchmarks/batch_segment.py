@@ -4,7 +4,7 @@ import subprocess
 from run import Comparison
 
 TITLE = (
-    "200 generated images of 192x192 with some 10 to 30 nuclei each through `batch_segment`: our detector (experiment=detection/cells) "
+    "200 generated images of 160x160 with 15 to 30 nuclei each through `batch_segment`: our detector (experiment=detection/cells) "
     "and our prompted segmenter (experiment=promptable/cells). `naive` loads both models for each image, and each box is a call of "
     "its own with the image's encoding; `optimized` loads them once, encodes an image once and pools the boxes of several images; "
     "`parallel` also reads and writes in other threads. Times are of the whole process, with the loading."
@@ -19,7 +19,7 @@ def folder(env):
 def prepare(env):
     data = folder(env)
     if not (data / "train.csv").exists():
-        sizes = ["--train", IMAGES, "--valid", 12, "--test", 0, "--size", 192, "--seed", 18]
+        sizes = ["--train", IMAGES, "--valid", 12, "--test", 0, "--size", 160, "--seed", 18]
         subprocess.run([env.bin / "generate_samples", "--output", data, *map(str, sizes)], check=True)
     with open(data / "train.csv") as table, open(data / "images.csv", "w") as images:
         images.write("image\n" + "".join(row["raw"] + "\n" for row in csv.DictReader(table)))
