@@ -116,7 +116,7 @@ megabytes=$(($(stat -c %s -- "$output") >> 20))
 say "bundle: $output: $megabytes MB, $(find "$tree/bin" -type f | wc -l) programs," \
   "$(find "$tree/lib" -type f | wc -l) libraries"
 large=$(find "$tree/lib" -name 'libcytra_cuda.so' -o -name 'libcytra_dicom.so' -o -name 'libcytra_video.so' -o \
-  -name 'libcytra_openvino.so')
+  -name 'libcytra_ffmpeg.so' -o -name 'libcytra_openvino.so')
 if ((megabytes >= 40)) && [[ -z $large ]]; then
   say "warning: 40 MB are expected at most: see what is in it with tar -tvf '$output'"
 fi

@@ -147,7 +147,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-double seconds_between(std::chrono::steady_clock::time_point begin) {
+double video_seconds(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -186,7 +186,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
                                                                         }});
   report.finish();
   progress.finish();
-  const double seconds = seconds_between(begin);
+  const double seconds = video_seconds(begin);
   cli::Results results(run.json);
   add_figures(figures, report, results);
   results.add("seconds", std::round(seconds * 1e3) / 1e3);
@@ -253,7 +253,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
     report.finish();
     progress.finish();
     if (const int signal = signal_received(); signal != 0) return signal_exit_code(signal);
-    const double fps = static_cast<double>(figures.written) / seconds_between(begin);
+    const double fps = static_cast<double>(figures.written) / video_seconds(begin);
     const std::string bottleneck = report.bottleneck();
     rows.push_back({size.name,
                     fmt::format("{}x{}", size.width, size.height),
