@@ -78,9 +78,11 @@ def small(line):
     if command.startswith("train "):
         patch = "[8,16,16]" if "_3d" in command else "[16,16]"
         filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels
-        command += f" trainer.accelerator=cpu 'patch_shape={patch}' data.num_workers=0 trainer.max_epochs=1"
+        is_square = "experiment=promptable" in command  # its network has a size and layers of its own
+        command += " trainer.accelerator=cpu data.num_workers=0 trainer.max_epochs=1"
+        command += " model.img_size=64" if is_square else f" 'patch_shape={patch}'"
         filters = "[8,8,8]" if "experiment=detection" in command else filters  # its norms have groups of 8
-        command += "" if " model=" in command else f" 'model.filters={filters}'"
+        command += "" if " model=" in command or is_square else f" 'model.filters={filters}'"
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
         command += " trainer.accelerator=cpu"
