@@ -92,6 +92,14 @@ at::Tensor weight_grad_in_parts(int64_t parts,
   return at::stack(sums).sum(at::IntArrayRef{0}, false, at::kFloat).to(weight.scalar_type());
 }
 
+bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArrayRef padding) {
+  const auto all = [](at::IntArrayRef values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+  };
+  return all(weight.sizes().slice(2), 1) && all(padding, 0) && !all(stride, 1) &&
+         stride.size() == static_cast<std::size_t>(weight.dim() - 2);
+}
+
 Tensors convolution_backward(const at::Tensor& grad,
                              const at::Tensor& input,
                              const at::Tensor& weight,
@@ -117,6 +125,25 @@ Tensors convolution_backward(const at::Tensor& grad,
                                                                mask);
   };
   const auto is_one = [](int64_t d) { return d == 1; };
+  if (needs[1] && !transposed && skips_pixels(weight, stride, padding)) {
+    at::Tensor seen = input;  // torch 2.11's oneDNN crashes with the others, of one channel
+    for (std::size_t d = 0; d < stride.size(); ++d)
+      seen = seen.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
+    const std::vector<int64_t> ones(stride.size(), 1);
+    const auto others = torchs(grad, {needs[0], false, needs[2]});
+    const auto own = convolution_backward(grad,
+                                          seen.contiguous(input.suggest_memory_format()),
+                                          weight,
+                                          std::nullopt,
+                                          ones,
+                                          padding,
+                                          dilation,
+                                          false,
+                                          output_padding,
+                                          groups,
+                                          {false, true, false});
+    return {std::get<0>(others), std::get<1>(own), std::get<2>(others)};
+  }
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
   const cpu::ConvForm form{weight.sizes().slice(2), stride, padding};
