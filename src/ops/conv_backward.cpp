@@ -100,17 +100,17 @@ bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArray
          stride.size() == static_cast<std::size_t>(weight.dim() - 2);
 }
 
-Tensors convolution_backward(const at::Tensor& grad,
-                             const at::Tensor& input,
-                             const at::Tensor& weight,
-                             at::OptionalIntArrayRef bias_sizes,
-                             at::IntArrayRef stride,
-                             at::IntArrayRef padding,
-                             at::IntArrayRef dilation,
-                             bool transposed,
-                             at::IntArrayRef output_padding,
-                             int64_t groups,
-                             std::array<bool, 3> needs) {
+Tensors backward_on_cpu(const at::Tensor& grad,
+                        const at::Tensor& input,
+                        const at::Tensor& weight,
+                        at::OptionalIntArrayRef bias_sizes,
+                        at::IntArrayRef stride,
+                        at::IntArrayRef padding,
+                        at::IntArrayRef dilation,
+                        bool transposed,
+                        at::IntArrayRef output_padding,
+                        int64_t groups,
+                        std::array<bool, 3> needs) {
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return at::compositeexplicitautograd::convolution_backward(dy,
                                                                input,
@@ -131,17 +131,17 @@ Tensors convolution_backward(const at::Tensor& grad,
       seen = seen.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
     const std::vector<int64_t> ones(stride.size(), 1);
     const auto others = torchs(grad, {needs[0], false, needs[2]});
-    const auto own = convolution_backward(grad,
-                                          seen.contiguous(input.suggest_memory_format()),
-                                          weight,
-                                          std::nullopt,
-                                          ones,
-                                          padding,
-                                          dilation,
-                                          false,
-                                          output_padding,
-                                          groups,
-                                          {false, true, false});
+    const auto own = backward_on_cpu(grad,
+                                     seen.contiguous(input.suggest_memory_format()),
+                                     weight,
+                                     std::nullopt,
+                                     ones,
+                                     padding,
+                                     dilation,
+                                     false,
+                                     output_padding,
+                                     groups,
+                                     {false, true, false});
     return {std::get<0>(others), std::get<1>(own), std::get<2>(others)};
   }
   // A transposed convolution is one backwards.
@@ -166,7 +166,7 @@ Tensors convolution_backward(const at::Tensor& grad,
 }
 
 TORCH_LIBRARY_IMPL(aten, CPU, library) {
-  library.impl("convolution_backward", TORCH_FN(convolution_backward));
+  library.impl("convolution_backward", TORCH_FN(backward_on_cpu));
 }
 
 }  // namespace
