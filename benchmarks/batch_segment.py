@@ -17,17 +17,22 @@ def folder(env):
 
 
 def prepare(env):
-    data = folder(env)
-    if not (data / "train.csv").exists():
-        sizes = ["--train", IMAGES, "--valid", 12, "--test", 0, "--size", 160, "--seed", 18]
-        subprocess.run([env.bin / "generate_samples", "--output", data, *map(str, sizes)], check=True)
+    data, learned = folder(env), folder(env) / "learned"
+
+    def generate(to, train, valid, seed):
+        sizes = ["--train", train, "--valid", valid, "--test", 0, "--size", 160, "--seed", seed]
+        if not (to / "train.csv").exists():
+            subprocess.run([env.bin / "generate_samples", "--output", to, *map(str, sizes)], check=True, capture_output=True)
+
+    generate(data, IMAGES, 0, 18)
+    generate(learned, 24, 6, 19)
     with open(data / "train.csv") as table, open(data / "images.csv", "w") as images:
         images.write("image\n" + "".join(row["raw"] + "\n" for row in csv.DictReader(table)))
     for task in ("detection", "promptable"):
         kept = data / f"{task}.ckpt"
         if kept.exists():
             continue
-        command = [env.bin / "train", f"experiment={task}/cells", f"data.path={data}", f"paths.output_dir={env.scratch / task}"]
+        command = [env.bin / "train", f"experiment={task}/cells", f"data.path={learned}", f"paths.output_dir={env.scratch / task}"]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         best = next(line.split(": ", 1)[1] for line in out.splitlines() if line.startswith("best_checkpoint: "))
         kept.write_bytes(open(best, "rb").read())
