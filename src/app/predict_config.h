@@ -87,6 +87,20 @@ struct PredictModelOptions {
   }
 };
 
+/// What the sections that programs share say of how a model is run.
+template <class Config>
+inference::PredictorOptions predictor_options(const Config& config) {
+  inference::PredictorOptions options;
+  options.accelerator = config.trainer.accelerator;
+  options.inference_args = config.inference_args;
+  options.engine = config.performance.engine;
+  options.engine.precision = config.trainer.precision;
+  options.engine.compile_model = config.model.engine.compile_model;
+  options.engine.compile_mode = config.model.engine.compile_mode;
+  options.tta = config.tta;
+  return options;
+}
+
 struct PredictConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
   InputOptions data;
@@ -114,14 +128,7 @@ struct PredictConfig : CommonConfig {
     v("test", config::Unused{{"false"}}, "use data.with_target=true");
   }
   inference::PredictorOptions predictor() const {
-    inference::PredictorOptions options;
-    options.accelerator = trainer.accelerator;
-    options.inference_args = inference_args;
-    options.engine = performance.engine;
-    options.engine.precision = trainer.precision;
-    options.engine.compile_model = model.engine.compile_model;
-    options.engine.compile_mode = model.engine.compile_mode;
-    options.tta = tta;
+    inference::PredictorOptions options = predictor_options(*this);
     options.form = predict.save == "auto" ? "" : predict.save;
     options.threshold = predict.threshold;
     options.with_target = data.scores();

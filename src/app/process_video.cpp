@@ -95,14 +95,7 @@ struct VideoConfig : CommonConfig {
 const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
 inference::Predictor video_predictor(const VideoConfig& config) {
-  inference::PredictorOptions options;
-  options.accelerator = config.trainer.accelerator;
-  options.inference_args = config.inference_args;
-  options.engine = config.performance.engine;
-  options.engine.precision = config.trainer.precision;
-  options.engine.compile_model = config.model.engine.compile_model;
-  options.engine.compile_mode = config.model.engine.compile_mode;
-  options.tta = config.tta;
+  inference::PredictorOptions options = predictor_options(config);
   options.threshold = config.video.threshold;
   options.tracks_places = true;
   std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
