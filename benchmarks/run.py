@@ -135,10 +135,11 @@ def measure(comparison, env, repeats, timeout):
 def table(results):
     """Markdown. A ratio above 1 means that Cytra needs less."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lines, bounded = [], False
+    lines, bounded, peer_name = [], False, None
     for comparison, values in results:
-        if not lines or comparison.peer_name != results[0][0].peer_name:
-            lines += [
+        if comparison.peer_name != peer_name:
+            peer_name = comparison.peer_name
+            lines += [""] * bool(lines) + [
                 f"| | Cytra: min / median / max | {comparison.peer_name}: min / median / max | ratio of medians "
                 "| median ratio of pairs |",
                 "|---|---|---|---|---|",
@@ -149,8 +150,9 @@ def table(results):
             def cell(side):
                 return " / ".join(map(number, (min(side), statistics.median(side), max(side)))) + f" {unit(source)}"
 
-            pairs = statistics.median(b / a if a else float("inf") for a, b in zip(ours, peer))
-            medians = statistics.median(peer) / (statistics.median(ours) or float("nan"))
+            infinity = float("inf")
+            pairs = statistics.median(b / a if a else infinity for a, b in zip(ours, peer))
+            medians = statistics.median(peer) / statistics.median(ours) if statistics.median(ours) else infinity
             at_most = source == "rss" and statistics.median(ours) <= own * 1.05
             bounded |= at_most
             ratios = " | ".join(f"{'≥ ' if at_most else ''}{number(r)}" for r in (medians, pairs))

@@ -27,7 +27,8 @@ struct Form {
   int64_t groups;
 };
 
-constexpr int64_t kMostValues = int64_t{1} << 20;  // of all parts: they are added at the end
+constexpr int64_t kMostValues = int64_t{1} << 21;  // of all parts: they are added at the end
+constexpr int64_t kFewestPixels = 512;             // of a part: fewer cost less than their adding
 
 /// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
 /// than two: as torch has it.
@@ -38,8 +39,10 @@ int64_t count_parts(const at::Tensor& output, const at::Tensor& weight, const Fo
       output.scalar_type() != type || (type != at::kFloat && type != at::kBFloat16) ||
       form.stride.size() != dims || form.padding.size() != dims || form.dilation.size() != dims)
     return 0;
-  const int64_t samples = output.size(0),
-                most = std::min<int64_t>(at::get_num_threads(), kMostValues / weight.numel());
+  const int64_t samples = output.size(0), pixels = output.numel() / output.size(1),
+                threads = at::get_num_threads(),
+                most = std::min({threads, kMostValues / weight.numel(), pixels / kFewestPixels});
+  if (2 * most <= threads) return 0;  // the wait costs less than threads without work
   return most <= samples ? most : most / samples * samples;
 }
 
@@ -89,7 +92,10 @@ at::Tensor weight_grad_in_parts(int64_t parts,
                                                                           {false, true, false}));
     }
   });
-  return at::stack(sums).sum(at::IntArrayRef{0}, false, at::kFloat).to(weight.scalar_type());
+  const at::AutoDispatchBelowADInplaceOrView no_gradients;
+  at::Tensor sum = sums[0].to(at::kFloat);
+  for (std::size_t i = 1; i < sums.size(); ++i) sum.add_(sums[i]);
+  return sum.to(weight.scalar_type());
 }
 
 bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArrayRef padding) {

@@ -335,6 +335,18 @@ bool is_last(const at::Tensor& t) {
 
 }  // namespace
 
+/// With AVX-512: packing pays where many pixels share it, and oneDNN is slower with strides and with
+/// batches. (With AVX2 oneDNN is slower throughout.) Measured: docs/benchmarks.md, "Weight
+/// gradients".
+static bool outdoes_onednn(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form) {
+  const int64_t pixels = grad.numel() / grad.size(1);
+  const bool is_strided = c10::multiply_integers(form.stride) > 1;
+  if (image.size(0) == 1) return false;
+  if (image.scalar_type() == at::kFloat) return pixels >= (is_strided ? 1 << 12 : 1 << 14);
+  return pixels >= 1 << 16 && grad.size(1) <= 64 &&
+         (is_strided || image.dim() == 5 || image.size(1) >= 64);
+}
+
 bool has_conv_weight_grad(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form) {
   const at::ScalarType type = image.scalar_type();
   if (!image.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16) ||
@@ -346,7 +358,8 @@ bool has_conv_weight_grad(const at::Tensor& image, const at::Tensor& grad, const
   const auto dims = static_cast<std::size_t>(image.dim() - 2);
   return kernels != nullptr && form.kernel.size() == dims && form.stride.size() == dims &&
          form.padding.size() == dims && c10::multiply_integers(form.kernel) > 1 &&
-         image.size(1) >= kMinChannels && grad.size(1) >= kMinChannels;
+         image.size(1) >= kMinChannels && grad.size(1) >= kMinChannels &&
+         (kernels->lanes < 16 || outdoes_onednn(image, grad, form));
 }
 
 at::Tensor conv_weight_grad(const at::Tensor& image,

@@ -112,12 +112,12 @@ TEST(ConvWeightGrad, ServesTorchsBackwardPass) {
       const ConvTensors tensors(kConvCases[i], type);
       const auto exact = tensors.gradients(at::kDouble), all = tensors.gradients(type);
       for (std::size_t g = 0; g < exact.size(); ++g)
-        EXPECT_LT(error_of(all[g], exact[g]), type == at::kFloat ? 1e-5 : 1e-2)
+        EXPECT_LT(error_of(all[g], exact[g]), type == at::kFloat ? 1e-5 : 2e-2)
             << i << ' ' << g << ' ' << type;
     }
   }
   if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
-  const ConvTensors tensors(kConvCases[0], at::kFloat);
+  const ConvTensors tensors({{2, 32, 96, 96}, {32, 32, 3, 3}, {1, 1}, {1, 1}}, at::kFloat);
   EXPECT_TRUE(tensors.gradients(at::kFloat)[1].equal(tensors.ours()));
 }
 
@@ -195,11 +195,13 @@ TEST(ConvWeightGrad, TakesWhatItCanRead) {
     const Numbers stride{1, 1}, padding{1, 1};
     return ops::cpu::has_conv_weight_grad(image, grad, {kernel, stride, padding});
   };
-  const auto last = [](int64_t channels) {
-    return at::zeros({1, channels, 8, 8}).contiguous(at::MemoryFormat::ChannelsLast);
+  const auto last = [](int64_t channels, int64_t side = 128) {
+    return at::zeros({2, channels, side, side}).contiguous(at::MemoryFormat::ChannelsLast);
   };
   EXPECT_TRUE(has(last(32), last(32), {3, 3}));
   EXPECT_FALSE(has(last(4), last(32), {3, 3}));
+  const bool is_wide = ops::cpu::conv_kernels(false)->lanes == 16;
+  EXPECT_EQ(has(last(32, 8), last(32, 8), {3, 3}), !is_wide) << "few pixels";
   EXPECT_FALSE(has(last(32), last(32), {1, 1}));
   EXPECT_FALSE(has(last(32).contiguous(), last(32), {3, 3}));
   EXPECT_FALSE(has(last(32).to(at::kDouble), last(32).to(at::kDouble), {3, 3}));
