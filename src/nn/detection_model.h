@@ -55,16 +55,16 @@ struct BoxOptions {
   int64_t detections_per_img = 100;  // the best
 };
 
-/// Of the outputs for padded images, the objects of each: within (height,width), by descending
-/// score, on the CPU.
+/// Of the outputs for padded images, the objects of each: within (height,width), none without
+/// area, by descending score, on the CPU.
 std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
                                const std::vector<int64_t>& strides,
                                int64_t height,
                                int64_t width,
                                const BoxOptions& options);
 
-/// The images (N,C,H,W) with zeros to the right and below, so that sides are multiples of
-/// divisor().
+/// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
+/// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
 at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
 
 /// The objects of each image (N,C,H,W) of any sides.

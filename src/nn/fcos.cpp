@@ -67,6 +67,21 @@ at::Tensor sigmoid_focal_loss(const at::Tensor& logits, const at::Tensor& target
          wrong.square() * (0.25 * target + 0.75 * (1 - target));
 }
 
+/// Whether a place's cell has a part of the image; others see the padding alone.
+at::Tensor is_within(const at::Tensor& places, int64_t height, int64_t width) {
+  const at::Tensor half = places.select(1, 2) / 2;
+  return (places.select(1, 0) - half)
+      .lt(width)
+      .logical_and((places.select(1, 1) - half).lt(height));
+}
+
+/// 0 1 2 ... length-1, and back again, of that many in all.
+at::Tensor mirrored(int64_t length, int64_t count) {
+  const int64_t period = std::max<int64_t>(1, 2 * length - 2);
+  const at::Tensor index = at::arange(count).remainder(period);
+  return at::minimum(index, period - index);
+}
+
 }  // namespace
 
 at::Tensor fcos_target(const Boxes& objects,
@@ -153,7 +168,8 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
     for (int64_t n = 0; n < images; ++n) {
       const auto image = static_cast<std::size_t>(n);
       const at::Tensor all = score[n].t().reshape({-1});  // place by place
-      const at::Tensor good = all.gt(options.score_thresh).nonzero().select(1, 0);
+      const at::Tensor seen = is_within(places, height, width).repeat_interleave(classes);
+      const at::Tensor good = all.gt(options.score_thresh).logical_and(seen).nonzero().select(1, 0);
       const at::Tensor good_scores = all.index_select(0, good);
       const int64_t kept = std::min(options.topk_candidates, good.size(0));
       const at::Tensor best =
@@ -172,6 +188,12 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
     const at::Tensor up = all.corners.slice(1, 1, 4, 2).clamp(0, height);
     all.corners =
         at::stack({low.select(1, 0), up.select(1, 0), low.select(1, 1), up.select(1, 1)}, 1);
+    // what lies in the padding alone has nothing left, and would take the place of others
+    const at::Tensor whole =
+        (all.corners.slice(1, 2) - all.corners.slice(1, 0, 2)).amin(1).gt(0).nonzero().select(1, 0);
+    all = {all.corners.index_select(0, whole),
+           all.scores.index_select(0, whole),
+           all.classes.index_select(0, whole)};
     at::Tensor kept = ops::nms(all.corners, all.scores, all.classes, options.nms_thresh);
     kept = kept.narrow(0, 0, std::min(options.detections_per_img, kept.size(0)));
     found.push_back({all.corners.index_select(0, kept),
@@ -185,7 +207,14 @@ at::Tensor padded(const DetectionModel& model, const at::Tensor& images) {
   const std::vector<int64_t> divisor = model.divisor();
   const auto rest = [](int64_t side, int64_t unit) { return (unit - side % unit) % unit; };
   const int64_t below = rest(images.size(2), divisor[0]), right = rest(images.size(3), divisor[1]);
-  return right + below == 0 ? images : at::constant_pad_nd(images, {0, right, 0, below});
+  at::Tensor padded = images;
+  if (below > 0)
+    padded = padded.index_select(
+        2, mirrored(images.size(2), images.size(2) + below).to(images.device()));
+  if (right > 0)
+    padded = padded.index_select(
+        3, mirrored(images.size(3), images.size(3) + right).to(images.device()));
+  return padded;
 }
 
 std::vector<Boxes> find_boxes(DetectionModel& model,

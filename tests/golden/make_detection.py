@@ -90,7 +90,7 @@ def fcos(golden):
     model.head.compute_loss = keep
     losses = model.compute_loss(targets, outputs, [anchors, anchors], counts)
     split = {k: list(v.split(counts, dim=1)) for k, v in outputs.items()}
-    found = model.postprocess_detections(split, [list(anchors.split(counts))] * 2, [(height - 3, width - 5)] * 2)
+    found = model.postprocess_detections(split, [list(anchors.split(counts))] * 2, [(height - 3, width - 3)] * 2)
     joined = torch.cat([outputs["cls_logits"], outputs["bbox_regression"], outputs["bbox_ctrness"]], 2).transpose(1, 2)
     tensors = {"outputs": joined, "boxes": targets[0]["boxes"], "labels": targets[0]["labels"],
                "matched": torch.stack(list(matched["idxs"])),

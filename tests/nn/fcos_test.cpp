@@ -52,7 +52,7 @@ TEST(Fcos, BoxesEqualTorchvision) {
   const test::Golden golden("detection");
   const auto& entry = golden.at("fcos");
   const auto found = decode_fcos(
-      fcos_levels(entry.tensor("outputs"), 64, 96), kFcosStrides, 61, 91, {0.3, 0.5, 40, 20});
+      fcos_levels(entry.tensor("outputs"), 64, 96), kFcosStrides, 61, 93, {0.3, 0.5, 40, 20});
   ASSERT_EQ(found.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     const std::string end = "." + std::to_string(i);
@@ -86,6 +86,50 @@ TEST(Fcos, FindsInImagesOfAnySides) {
   EXPECT_LE(found[0].corners.select(1, 2).max().item<float>(), 35);
   EXPECT_LE(found[0].corners.select(1, 3).max().item<float>(), 21);
   EXPECT_GE(found[0].corners.min().item<float>(), 0);
+}
+
+/// Outputs of one level of stride 4 in which every place has a good object around it.
+at::Tensor everywhere(int64_t rows, int64_t columns) {
+  const at::Tensor level = at::full({1, 6, rows, columns}, 4.0);
+  level.narrow(1, 1, 4).fill_(0.4);  // strides to each side
+  return level;
+}
+
+TEST(Fcos, FindsNothingInThePadding) {  // else it takes the places of what is in the image
+  BoxOptions options;
+  options.detections_per_img = 6;
+  const auto found = decode_fcos({everywhere(8, 8)}, {4}, 5, 9, options).front();
+  ASSERT_EQ(found.corners.size(0), 6);  // 2 x 3 places whose cells reach into the image
+  const at::Tensor sides = found.corners.slice(1, 2) - found.corners.slice(1, 0, 2);
+  EXPECT_GT(sides.min().item<float>(), 0);
+  EXPECT_LT(found.corners.select(1, 0).max().item<float>(), 9);
+  EXPECT_LT(found.corners.select(1, 1).max().item<float>(), 5);
+}
+
+TEST(Fcos, LeavesOutBoxesWithoutArea) {
+  const at::Tensor level = everywhere(2, 2);
+  level.narrow(1, 1, 4).fill_(0.1);  // around 2 and 6 by 0.4: not within 5 columns
+  const auto found = decode_fcos({level}, {4}, 8, 5, {}).front();
+  EXPECT_EQ(found.corners.size(0), 2);
+  EXPECT_LT(found.corners.select(1, 2).max().item<float>(), 3);
+}
+
+TEST(Fcos, PadsByMirroring) {
+  const auto model = std::dynamic_pointer_cast<DetectionModel>(
+      make<Model>("{_target_: FCOS, filters: [8, 8, 8], width: 32, num_convs: 1}"));
+  const int64_t unit = model->divisor()[0];
+  for (const int64_t side : {int64_t{1}, int64_t{2}, int64_t{3}, unit - 1, unit, unit + 1}) {
+    const at::Tensor image = at::arange(side).to(at::kFloat).expand({1, 1, side, side});
+    const at::Tensor ours = padded(*model, image);
+    const int64_t expected = (side + unit - 1) / unit * unit;
+    ASSERT_EQ(ours.sizes(), at::IntArrayRef({1, 1, expected, expected}));
+    for (int64_t x = 0; x < expected; ++x) {
+      const int64_t period = std::max<int64_t>(1, 2 * (side - 1));
+      const int64_t place = x % period;
+      EXPECT_EQ(ours[0][0][expected - 1][x].item<int64_t>(), std::min(place, period - place))
+          << side << " " << x;
+    }
+  }
 }
 
 }  // namespace
