@@ -1,4 +1,4 @@
-// Source: segment_anything/modeling/prompt_encoder.py, mask_decoder.py, transformer.py.
+// Source: segment_anything/modeling/prompt_encoder.py, mask_decoder.py.
 #include "nn/blocks/sam_decoder.h"
 
 #include <ATen/ATen.h>
@@ -6,12 +6,12 @@
 #include <torch/nn/init.h>
 
 #include "base/error.h"
+#include "ops/tokens.h"
 
 namespace cytra::nn {
 namespace {
 
 constexpr double kHalfTurn = 3.14159265358979323846;
-constexpr BlockStyle kTwoWayBlock{"out_proj", "lin1", "lin2", 1e-5};
 
 /// The weight of a torch.nn.Embedding: (count,features).
 at::Tensor put_embedding(torch::nn::Module& owner,
@@ -31,6 +31,14 @@ ConvOptions twofold(bool is_transposed) {
 struct Gelu final : Layer {
   at::Tensor forward(const at::Tensor& x) override { return at::gelu(x); }
 };
+
+const Conv& conv_at(const std::vector<std::shared_ptr<Layer>>& layers, std::size_t i) {
+  return dynamic_cast<const Conv&>(*layers[i]);
+}
+ops::ChannelScale norm_at(const std::vector<std::shared_ptr<Layer>>& layers, std::size_t i) {
+  const auto& norm = dynamic_cast<const ChannelNorm&>(*layers[i]);
+  return {norm.weight, norm.bias, ChannelNorm::kEpsilon};
+}
 
 }  // namespace
 
@@ -112,32 +120,31 @@ at::Tensor SamPromptEncoder::dense(const Prompts& prompts) {
   return x;
 }
 
+at::Tensor SamPromptEncoder::embed(const at::Tensor& embeddings, const Prompts& prompts) {
+  const at::Tensor& masks = prompts.masks;
+  if (!masks.defined() || masks.scalar_type() != at::kFloat ||
+      masks.sizes() != at::IntArrayRef({embeddings.size(0), 1, 4 * side_, 4 * side_}))
+    return ops::to_token_tiles(embeddings + dense(prompts));
+  const Conv &first = conv_at(downscaling_, 0), &second = conv_at(downscaling_, 3),
+             &last = conv_at(downscaling_, 6);
+  return ops::embed_masks(embeddings,
+                          masks,
+                          {first.weight,
+                           first.bias,
+                           norm_at(downscaling_, 1),
+                           second.weight,
+                           second.bias,
+                           norm_at(downscaling_, 4),
+                           last.weight,
+                           last.bias});
+}
+
 at::Tensor SamPromptEncoder::grid() const {
   const at::Tensor places =
       (at::arange(side_, frequencies_.options()) + 0.5) / static_cast<double>(side_);
   const at::Tensor x = places.unsqueeze(0).expand({side_, side_});
   return encoded(at::stack({x, x.t()}, -1)).movedim(-1, 0).unsqueeze(0);
 }
-
-/// Keys and values of other tokens than the queries; fewer features inside.
-struct SamMaskDecoder::Attention final : torch::nn::Module {
-  Attention(int64_t features, int64_t inner, int64_t heads)
-      : heads_(heads),
-        query_(register_module("q_proj", std::make_shared<Linear>(features, inner))),
-        key_(register_module("k_proj", std::make_shared<Linear>(features, inner))),
-        value_(register_module("v_proj", std::make_shared<Linear>(features, inner))),
-        output_(register_module("out_proj", std::make_shared<Linear>(inner, features))) {}
-  at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-    return call(*output_,
-                attend(split_heads(call(*query_, query), heads_),
-                       split_heads(call(*key_, key), heads_),
-                       split_heads(call(*value_, value), heads_)));
-  }
-
- private:
-  int64_t heads_;
-  std::shared_ptr<Linear> query_, key_, value_, output_;
-};
 
 /// Linear layers with ReLU between them: `layers.0` ...
 struct SamMaskDecoder::LayersMlp final : torch::nn::Module {
@@ -156,63 +163,15 @@ struct SamMaskDecoder::LayersMlp final : torch::nn::Module {
   std::vector<std::shared_ptr<Linear>> layers_;
 };
 
-/// Tokens look at each other and at the image, then the image at the tokens.
-struct SamMaskDecoder::TwoWayBlock final : torch::nn::Module {
-  TwoWayBlock(int64_t features, const SamDecoderOptions& options, bool is_first)
-      : is_first_(is_first),
-        self_(attention("self_attn", features, features, options)),
-        norm1_(register_module("norm1", std::make_shared<LayerNorm>(features))),
-        to_image_(attention("cross_attn_token_to_image", features, features / 2, options)),
-        norm2_(register_module("norm2", std::make_shared<LayerNorm>(features))),
-        first_(put(*this, "mlp.lin1", std::make_shared<Linear>(features, options.decoder_mlp_dim))),
-        second_(
-            put(*this, "mlp.lin2", std::make_shared<Linear>(options.decoder_mlp_dim, features))),
-        norm3_(register_module("norm3", std::make_shared<LayerNorm>(features))),
-        norm4_(register_module("norm4", std::make_shared<LayerNorm>(features))),
-        to_tokens_(attention("cross_attn_image_to_token", features, features / 2, options)) {}
-  void run(at::Tensor& tokens,
-           at::Tensor& image,
-           const at::Tensor& token_places,
-           const at::Tensor& image_places) {
-    if (is_first_) {
-      tokens = call(*self_, tokens, tokens, tokens);
-    } else {
-      const at::Tensor placed = tokens + token_places;
-      tokens = tokens + call(*self_, placed, placed, tokens);
-    }
-    tokens = call(*norm1_, tokens);
-    const at::Tensor placed_image = image + image_places;
-    tokens = call(*norm2_, tokens + call(*to_image_, tokens + token_places, placed_image, image));
-    tokens = call(*norm3_, tokens + call(*second_, at::relu(call(*first_, tokens))));
-    image = call(*norm4_, image + call(*to_tokens_, placed_image, tokens + token_places, tokens));
-  }
-
- private:
-  std::shared_ptr<Attention> attention(const char* name,
-                                       int64_t features,
-                                       int64_t inner,
-                                       const SamDecoderOptions& options) {
-    return register_module(name,
-                           std::make_shared<Attention>(features, inner, options.decoder_num_heads));
-  }
-  bool is_first_;
-  std::shared_ptr<Attention> self_;
-  std::shared_ptr<LayerNorm> norm1_;
-  std::shared_ptr<Attention> to_image_;
-  std::shared_ptr<LayerNorm> norm2_;
-  std::shared_ptr<Linear> first_, second_;
-  std::shared_ptr<LayerNorm> norm3_, norm4_;
-  std::shared_ptr<Attention> to_tokens_;
-};
-
 SamMaskDecoder::SamMaskDecoder(int64_t features, const SamDecoderOptions& options) {
   const auto transformer = register_module("transformer", std::make_shared<torch::nn::Module>());
   blocks_ = register_list(*transformer, "layers", options.decoder_depth, [&](int64_t i) {
-    return std::make_shared<TwoWayBlock>(features, options, i == 0);
+    return std::make_shared<TwoWayBlock>(
+        features, options.decoder_num_heads, options.decoder_mlp_dim, i == 0);
   });
   last_ = transformer->register_module(
       "final_attn_token_to_image",
-      std::make_shared<Attention>(features, features / 2, options.decoder_num_heads));
+      std::make_shared<SamAttention>(features, features / 2, options.decoder_num_heads));
   last_norm_ =
       transformer->register_module("norm_final_attn", std::make_shared<LayerNorm>(features));
   const int64_t masks = options.num_multimask_outputs + 1;
@@ -236,27 +195,49 @@ SamMaskDecoder::SamMaskDecoder(int64_t features, const SamDecoderOptions& option
                           features, options.iou_head_hidden_dim, masks, options.iou_head_depth));
 }
 
+at::Tensor SamMaskDecoder::attend(ImageTokens& image, int64_t objects, const at::Tensor& sparse) {
+  const at::Tensor own = at::cat({quality_token_, mask_tokens_});
+  const at::Tensor places = at::cat({own.unsqueeze(0).expand({objects, -1, -1}), sparse}, 1);
+  at::Tensor tokens = places;
+  for (const auto& block : blocks_) block->run(tokens, places, image);
+  return call(*last_norm_, tokens + image.seen_by(*last_, tokens + places));
+}
+
+at::Tensor SamMaskDecoder::factors(const at::Tensor& tokens, int64_t masks) {
+  std::vector<at::Tensor> factors;
+  for (int64_t k = 0; k < masks; ++k)
+    factors.push_back(call(*mask_mlps_[static_cast<std::size_t>(k)], tokens.select(1, 1 + k)));
+  return at::stack(factors, 1);
+}
+
 PromptedMasks SamMaskDecoder::forward(const at::Tensor& embeddings,
                                       const at::Tensor& grid,
                                       const at::Tensor& sparse,
                                       const at::Tensor& dense,
                                       bool all) {
-  const int64_t objects = embeddings.size(0), side = embeddings.size(2);
-  const at::Tensor own = at::cat({quality_token_, mask_tokens_});
-  const at::Tensor places = at::cat({own.unsqueeze(0).expand({objects, -1, -1}), sparse}, 1);
-  const at::Tensor image_places = grid.flatten(2).transpose(1, 2);
-  at::Tensor tokens = places, image = (embeddings + dense).flatten(2).transpose(1, 2);
-  for (const auto& block : blocks_) block->run(tokens, image, places, image_places);
-  tokens = call(*last_norm_, tokens + call(*last_, tokens + places, image + image_places, image));
-
-  at::Tensor pixels = image.transpose(1, 2).unflatten(2, {side, side});
+  PlainImageTokens image(embeddings + dense, grid);
+  const at::Tensor tokens = attend(image, embeddings.size(0), sparse);
+  at::Tensor pixels = image.image();
   for (const auto& layer : upscaling_) pixels = call(*layer, pixels);
   const int64_t masks = all ? mask_tokens_.size(0) : 1;
-  std::vector<at::Tensor> weights;
-  for (int64_t k = 0; k < masks; ++k)
-    weights.push_back(call(*mask_mlps_[static_cast<std::size_t>(k)], tokens.select(1, 1 + k)));
-  return {at::matmul(at::stack(weights, 1), pixels.flatten(2))
+  return {at::matmul(factors(tokens, masks), pixels.flatten(2))
               .unflatten(2, {pixels.size(2), pixels.size(3)}),
+          call(*quality_mlp_, tokens.select(1, 0)).slice(1, 0, masks)};
+}
+
+PromptedMasks SamMaskDecoder::forward_fused(const at::Tensor& image_tokens,
+                                            const at::Tensor& grid,
+                                            const at::Tensor& sparse,
+                                            bool all) {
+  FusedImageTokens image(image_tokens, grid);
+  const at::Tensor tokens = attend(image, image_tokens.size(0), sparse);
+  const int64_t masks = all ? mask_tokens_.size(0) : 1;
+  const Conv &first = conv_at(upscaling_, 0), &second = conv_at(upscaling_, 3);
+  return {ops::paint_masks(
+              image.tokens(),
+              grid.size(2),
+              {first.weight, first.bias, norm_at(upscaling_, 1), second.weight, second.bias},
+              factors(tokens, masks)),
           call(*quality_mlp_, tokens.select(1, 0)).slice(1, 0, masks)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The prompts and masks of Segment Anything, with the names of its parameters.
 #include "nn/blocks/sam_encoder.h"
+#include "nn/blocks/sam_transformer.h"
 #include "nn/promptable.h"
 
 namespace cytra::nn {
@@ -50,6 +51,8 @@ class SamPromptEncoder final : public torch::nn::Module {
   at::Tensor sparse(const Prompts& prompts);
   /// The guess, or that there is none: (B or 1,C,s,s).
   at::Tensor dense(const Prompts& prompts);
+  /// embeddings (B,C,s,s) + dense(prompts) as tokens of ops/tokens.h.
+  at::Tensor embed(const at::Tensor& embeddings, const Prompts& prompts);
   /// Where each token of an embedding lies: (1,C,s,s).
   at::Tensor grid() const;
 
@@ -73,13 +76,19 @@ class SamMaskDecoder final : public torch::nn::Module {
                         const at::Tensor& sparse,
                         const at::Tensor& dense,
                         bool all);
+  /// The same by kernels of a CPU, without gradients. image_tokens: SamPromptEncoder::embed()'s,
+  /// written into.
+  PromptedMasks forward_fused(const at::Tensor& image_tokens,
+                              const at::Tensor& grid,
+                              const at::Tensor& sparse,
+                              bool all);
 
  private:
-  struct Attention;
-  struct TwoWayBlock;
   struct LayersMlp;
+  at::Tensor attend(ImageTokens& image, int64_t objects, const at::Tensor& sparse);
+  at::Tensor factors(const at::Tensor& tokens, int64_t masks);
   std::vector<std::shared_ptr<TwoWayBlock>> blocks_;
-  std::shared_ptr<Attention> last_;
+  std::shared_ptr<SamAttention> last_;
   std::shared_ptr<LayerNorm> last_norm_;
   at::Tensor quality_token_, mask_tokens_;  // (1,C), (K,C)
   std::vector<std::shared_ptr<Layer>> upscaling_;

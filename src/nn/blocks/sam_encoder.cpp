@@ -45,7 +45,7 @@ ChannelNorm::ChannelNorm(int64_t channels)
       bias(register_parameter("bias", at::zeros({channels}))) {}
 
 at::Tensor ChannelNorm::forward(const at::Tensor& x) {
-  return at::layer_norm(x.movedim(1, -1), weight.sizes(), weight, bias, 1e-6).movedim(-1, 1);
+  return at::layer_norm(x.movedim(1, -1), weight.sizes(), weight, bias, kEpsilon).movedim(-1, 1);
 }
 
 void SamEncoderOptions::check() const {

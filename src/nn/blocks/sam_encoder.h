@@ -6,6 +6,7 @@ namespace cytra::nn {
 
 /// torch.nn.LayerNorm over channels: (N,C,H,W) -> the same (segment_anything's LayerNorm2d).
 struct ChannelNorm final : Layer {
+  static constexpr double kEpsilon = 1e-6;
   explicit ChannelNorm(int64_t channels);
   at::Tensor forward(const at::Tensor& x) override;
   at::Tensor weight, bias;

@@ -15,6 +15,7 @@ struct Linear : torch::nn::Module {
 struct LayerNorm : torch::nn::Module {
   explicit LayerNorm(int64_t features, double epsilon = 1e-5);
   at::Tensor forward(const at::Tensor& x) const;
+  double epsilon() const { return epsilon_; }
   at::Tensor weight, bias;
 
  private:

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/blocks/sam_decoder.h"
+#include "ops/tokens.h"
 
 namespace cytra::nn {
 namespace {
@@ -62,8 +63,11 @@ class Sam final : public PromptableModel {
     Prompts given = prompts;
     if (options_.dense_boxes && prompts.boxes.defined() && !prompts.masks.defined())
       given.masks = mask_of_boxes(prompts.boxes);
-    return decoder_->forward(
-        embeddings, prompts_->grid(), prompts_->sparse(given), prompts_->dense(given), all);
+    const at::Tensor grid = prompts_->grid(), sparse = prompts_->sparse(given);
+    const bool is_fused = ops::has_token_kernels(embeddings) && watcher == nullptr &&
+                          embeddings.sizes().slice(1) == grid.sizes().slice(1);
+    return is_fused ? decoder_->forward_fused(prompts_->embed(embeddings, given), grid, sparse, all)
+                    : decoder_->forward(embeddings, grid, sparse, prompts_->dense(given), all);
   }
   PixelScale pixels() const override { return {options_.pixel_mean, options_.pixel_std}; }
 
