@@ -116,6 +116,28 @@ TEST(Detector, OptionsChooseWhatStays) {
             2U);
 }
 
+TEST(Detector, ItsOwnLimitIsTheOneThatIsMet) {
+  const test::TmpDir folder;
+  std::string few = kDetectorConfig;  // candidates of a level, as a training may set them
+  few.replace(few.find("  x_key"), 0, "  topk_candidates: 2\n");
+  write_detector(folder / "a.ckpt", few);
+  DetectorOptions options = find_all();
+  options.iou_threshold = 1;
+  options.max_detections = 20;
+  const auto detector = load_detector(folder / "a.ckpt", at::kCPU, options);
+  EXPECT_EQ(detector->detect({at::rand({1, 64, 64})}).front().size(), 20U);
+}
+
+TEST(Detector, OutputsThatAreNotFiniteAreAnError) {  // or nothing would be found, in silence
+  const test::TmpDir folder;
+  write_detector(folder / "a.ckpt");
+  const auto detector = load_detector(folder / "a.ckpt", at::kCPU, find_all());
+  const at::Tensor image = at::rand({1, 32, 32});
+  image[0][3][3] = NAN;
+  EXPECT_NE(message_of<DataError>([&] { detector->detect({image}); }).find("not finite"),
+            std::string::npos);
+}
+
 /// Saves a module with that forward().
 void write_script(const std::string& path, const std::string& source) {
   torch::jit::Module module("Detector");
@@ -171,6 +193,7 @@ TEST(Detector, RunsTorchvisionsOwn) {
   std::vector<Detection> expected;
   for (int64_t i = 0; i < scores.size(0); ++i) {
     const auto side = [&](int64_t k) { return boxes[i][k].item<float>(); };
+    if (side(2) <= side(0) || side(3) <= side(1)) continue;  // beyond the border: of no area
     expected.push_back(
         {side(0), side(1), side(2), side(3), scores[i].item<float>(), labels[i].item<int64_t>()});
   }
@@ -187,6 +210,25 @@ TEST(Detector, BytesReachTorchScriptAsSharesOfOne) {
   const at::Tensor bytes = at::full({3, 9, 9}, 128, at::kByte);
   EXPECT_FLOAT_EQ(detector->detect({bytes}).front().at(0).score, 128 / 255.F);
   EXPECT_FLOAT_EQ(detector->detect({at::full({3, 9, 9}, 0.5)}).front().at(0).score, 0.5F);
+}
+
+TEST(Detector, BoxesOfAScriptHaveAnArea) {
+  const test::TmpDir folder;
+  const auto scripted = [&](const std::string& boxes) {
+    write_script(folder / "a.pt",
+                 "def forward(self, x: Tensor):\n        boxes = torch.tensor([" + boxes +
+                     "])\n        return boxes, torch.ones([boxes.size(0)]), "
+                     "torch.ones([boxes.size(0)])\n");
+    return load_detector(folder / "a.pt", at::kCPU)->detect({at::zeros({3, 30, 40})}).front();
+  };
+  // as it should be; the wrong way round; outside of the image
+  const auto found =
+      scripted("[1., 2., 11., 12.], [9., 9., 3., 3.], [50., 0., 60., 5.], [-9., 0., 0., 5.]");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].x1, 11);
+  EXPECT_NE(
+      message_of<DataError>([&] { scripted("[1., 2., float('nan'), 12.]"); }).find("not finite"),
+      std::string::npos);
 }
 
 TEST(Detector, SaysWhatDoesNotFit) {

@@ -126,6 +126,8 @@ class ScriptedDetector final : public Detector {
                          shape(boxes.scores),
                          shape(boxes.classes)));
     }
+    if (!boxes.corners.isfinite().all().item<bool>() || !boxes.scores.isfinite().all().item<bool>())
+      refuse("boxes or scores that are not finite");
     return boxes;
   }
   nn::Boxes chosen(const nn::Boxes& all, int64_t height, int64_t width) const {
@@ -133,7 +135,9 @@ class ScriptedDetector final : public Detector {
     const at::Tensor most = at::tensor({width, height, width, height}, corners.options());
     const at::Tensor within = at::minimum(corners.clamp_min(0), most);
     const at::Tensor scores = all.scores.to(at::kCPU, at::kFloat);
-    const at::Tensor good = scores.ge(options_.conf_threshold).nonzero().select(1, 0);
+    const at::Tensor has_area = (within.slice(1, 2) - within.slice(1, 0, 2)).amin(1).gt(0);
+    const at::Tensor good =
+        scores.ge(options_.conf_threshold).logical_and(has_area).nonzero().select(1, 0);
     const nn::Boxes some{within.index_select(0, good),
                          scores.index_select(0, good),
                          all.classes.to(at::kCPU, at::kLong).index_select(0, good)};

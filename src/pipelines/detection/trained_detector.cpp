@@ -1,4 +1,5 @@
 // A checkpoint of `train experiment=detection/...`.
+#include <algorithm>
 #include <map>
 
 #include <ATen/ATen.h>
@@ -33,7 +34,9 @@ class TrainedDetector final : public Detector {
     const config::Node task = model_.config.at("task");
     boxes_ = {options.conf_threshold,
               options.iou_threshold,
-              task.get<int64_t>("topk_candidates", boxes_.topk_candidates),
+              // several places find an object: the visible limit is to be met first
+              std::max(task.get<int64_t>("topk_candidates", boxes_.topk_candidates),
+                       10 * options.max_detections),
               options.max_detections};
   }
 
@@ -57,6 +60,12 @@ class TrainedDetector final : public Detector {
         const std::vector<at::Tensor> levels =
             adaptive_([this](const at::Tensor& part) { return network_->all(part.to(device_)); },
                       at::cat(batch));
+        for (const at::Tensor& level : levels) {
+          if (!level.isfinite().all().item<bool>())  // or nothing would be found, in silence
+            throw DataError(model_.path +
+                            ": its output is not finite; the weights, or the image's "
+                            "values, may be out of range");
+        }
         for (std::size_t i = first; i < end; ++i) {
           std::vector<at::Tensor> own;
           for (const at::Tensor& level : levels)
