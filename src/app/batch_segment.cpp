@@ -168,16 +168,47 @@ class SegmentBooks final : public pipelines::SegmentSink {
   std::vector<std::vector<std::string>> errors_;
 };
 
-/// All that results depend on but the images and their detector.
-std::string segment_settings(const BatchSegmentConfig& config,
-                             const std::vector<SegmentInput>& inputs) {
-  std::set<std::string> files{config.segmenter.path};
-  for (const SegmentInput& input : inputs) files.insert(config.detector.of(input.view));
+/// By view, all that results depend on but the images. Throws: ConfigError for a model that is not
+/// there: a view's detector is loaded when its images come, which may take hours.
+std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& config,
+                                                    const std::vector<SegmentInput>& inputs) {
+  const auto stamp = [](const char* key, const std::string& file) {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error))
+      throw ConfigError(fmt::format("{}: {}: no such file", key, file));
+    return data::content_stamp(file);
+  };
   const pipelines::DetectorOptions& found = config.detector.found;
-  std::string text =
-      fmt::format("{} {} {}", found.conf_threshold, found.iou_threshold, found.max_detections);
-  for (const std::string& file : files) text += " " + data::content_stamp(file);
-  return text;
+  const std::string common = fmt::format("{} {} {} {}",
+                                         found.conf_threshold,
+                                         found.iou_threshold,
+                                         found.max_detections,
+                                         stamp("segmenter.path", config.segmenter.path));
+  std::map<std::string, std::string> settings;
+  for (const SegmentInput& input : inputs) {
+    std::string& own = settings[input.view];
+    if (own.empty()) own = common + " " + stamp("detector", config.detector.of(input.view));
+  }
+  return settings;
+}
+
+/// What a user would not see in the tables.
+void tell_doubts(const pipelines::SegmentFiles::Totals& totals, int64_t max_detections) {
+  if (totals.most >= max_detections) {
+    log::warn(
+        "{}: {} objects, as many as detector.max_detections allows: there may be more, in other "
+        "images, too",
+        totals.most_in,
+        totals.most);
+  }
+  if (totals.empty > 0) {
+    log::warn(
+        "{} of {} objects have an empty mask (area 0 in objects.csv). The segmenter sees an image "
+        "scaled to its square: of objects that are a few pixels there nothing may be left; cut "
+        "large images into parts",
+        totals.empty,
+        totals.objects);
+  }
 }
 
 /// A new folder, or with segment.resume the one that is there.
@@ -226,7 +257,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
-  const std::string settings = segment_settings(config, inputs);
+  const auto settings = segment_settings(config, inputs);
   const std::string folder = open_segment_folder(run, config.segment.resume);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
@@ -240,7 +271,10 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
             options.io_workers);
   Books books(run.json);
   books.images = static_cast<int64_t>(inputs.size());
-  pipelines::SegmentFiles files(folder, settings, config.segment.object_masks);
+  pipelines::SegmentFiles files(
+      folder,
+      [&](const std::string& view) { return settings.at(view); },
+      config.segment.object_masks);
   pipelines::StageReport report("batch_segment");
   pipelines::BatchSegmenter segmenter(
       segment_models(config.detector, config.segmenter, options.image_batch_size, device),
@@ -280,6 +314,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   count_figures(report, counts, failed);
   if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
   tell_figures(report, counts, elapsed, books);
+  tell_doubts(totals, config.detector.found.max_detections);
   books.results.add("images", config::Node::make_integer(totals.images));
   books.results.add("objects", config::Node::make_integer(totals.objects));
   books.results.add("output_dir", folder);

@@ -67,7 +67,9 @@ class ScratchFolder {
 /// Writes as batch_segment does.
 class ProfileSink final : public pipelines::SegmentSink {
  public:
-  explicit ProfileSink(const std::string& folder) : files_(folder, "", false) {}
+  explicit ProfileSink(const std::string& folder)
+      : files_(
+            folder, [](const std::string&) { return ""; }, false) {}
   bool wants(const SegmentInput&, const std::string&) override { return true; }
   void take(const SegmentedImage& image) override { files_.write(image); }
   void leave_out(const SegmentInput&, std::exception_ptr error) override {

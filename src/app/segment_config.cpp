@@ -80,6 +80,8 @@ std::vector<SegmentInput> inputs_of_table(const std::string& path) {
   for (const std::vector<std::string>& row : table.rows) {
     const fs::path file = fs::path(path).parent_path() / row[image];
     const std::string view = has("view") ? row[table.column("view")] : "";
+    if (view == "." || view == ".." || view.find('/') != std::string::npos)  // it names a folder
+      throw DataError(fmt::format("{}: the view '{}', expected a name without '/'", path, view));
     const std::string name = name_below(file, "");
     inputs.push_back({file.string(), view.empty() ? name : view + "/" + name, view});
   }
@@ -180,6 +182,12 @@ std::vector<SegmentInput> list_segment_inputs(const std::string& path,
                               inputs.end(),
                               [&](const SegmentInput& input) { return input.view != *view; }),
                inputs.end());
+  if (views == std::set<std::string>{""}) {
+    throw ConfigError(
+        fmt::format("data.view: {}: {} has no views (its sub-folders, or a table's column `view`)",
+                    *view,
+                    path));
+  }
   if (inputs.empty()) {
     throw ConfigError(
         fmt::format("data.view: {}: no images of this view.{}",

@@ -84,6 +84,10 @@ std::vector<SegmentedObject> objects_of(const SegmentWork& work,
   const int64_t pixels = placement.height * placement.width;
   const int64_t step = std::max<int64_t>(1, kPixelsAtOnce / std::max<int64_t>(pixels, 1));
   std::vector<SegmentedObject> objects;
+  if (!work.found.empty() && !work.logits.isfinite().all().item<bool>())
+    throw DataError(work.input.path +
+                    ": the segmenter's output is not finite: its weights are damaged, or the "
+                    "image's values out of range");
   for (int64_t first = 0; first < static_cast<int64_t>(work.found.size()); first += step) {
     const at::Tensor masks = segmenter.upscale(work.logits.slice(0, first, first + step), placement)
                                  .gt(0)

@@ -61,6 +61,15 @@ std::string line_of(const SegmentedImage& image, const std::string& stamp) {
   return config::to_json(config::to_utf8(node)) + "\n";
 }
 
+/// Files alone: a folder in it is that of another image.
+void remove_object_masks(const std::string& folder) {
+  std::error_code ignored;
+  std::vector<fs::path> masks;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.is_regular_file(ignored)) masks.push_back(entry.path());
+  for (const fs::path& mask : masks) fs::remove(mask, ignored);
+}
+
 /// A number of float's precision.
 std::string short_text(double value) {
   return fmt::format("{}", static_cast<float>(value));
@@ -72,9 +81,11 @@ class CocoFile {
   explicit CocoFile(const std::string& path) : file_(path) { file_.write("{\"annotations\":["); }
   void add_image(int64_t id, const Node& image) {
     images_.push_back(
-        fmt::format("\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{},\"view\":{}}}",
+        fmt::format("\n{{\"id\":{},\"file_name\":{},\"label_file\":{},\"width\":{},\"height\":{},"
+                    "\"view\":{}}}",
                     id,
                     json_text(image.get<std::string>("image")),
+                    json_text("masks/" + image.get<std::string>("name") + ".png"),
                     image.get<int64_t>("width"),
                     image.get<int64_t>("height"),
                     json_text(image.get<std::string>("view"))));
@@ -142,7 +153,7 @@ std::vector<std::string> row_of(const Node& image,
 
 }  // namespace
 
-SegmentFiles::SegmentFiles(std::string folder, std::string settings, bool object_masks)
+SegmentFiles::SegmentFiles(std::string folder, Settings settings, bool object_masks)
     : folder_(std::move(folder)),
       settings_(std::move(settings)),
       object_masks_(object_masks),
@@ -159,8 +170,8 @@ SegmentFiles::SegmentFiles(std::string folder, std::string settings, bool object
   read_record(false);
 }
 
-std::string SegmentFiles::stamp_of(const std::string& content) const {
-  return io::fingerprint(fmt::format("{} {} {}", settings_, object_masks_, content));
+std::string SegmentFiles::stamp_of(const SegmentInput& input, const std::string& content) const {
+  return io::fingerprint(fmt::format("{} {} {}", settings_(input.view), object_masks_, content));
 }
 
 std::string SegmentFiles::label_path(const SegmentInput& input) const {
@@ -189,7 +200,7 @@ void SegmentFiles::read_record(bool is_final) {
 bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
   const std::lock_guard lock(mutex_);
   const auto found = done_.find(input.name);
-  if (found == done_.end() || found->second.stamp != stamp_of(content)) return false;
+  if (found == done_.end() || found->second.stamp != stamp_of(input, content)) return false;
   std::error_code error;
   if (fs::file_size(label_path(input), error) == 0 || error) return false;
   current_.insert(input.name);
@@ -208,8 +219,7 @@ void SegmentFiles::write(const SegmentedImage& image) {
   io::write_png(path, image.labels());
   const std::string objects = fmt::format("{}/objects/{}", folder_, image.input.name);
   if (object_masks_) {
-    std::error_code ignored;
-    fs::remove_all(objects, ignored);  // of a run with other settings
+    remove_object_masks(objects);  // of a run with other settings
     make_folders(objects);
     io::Image mask;
     mask.shape = {1, 1, image.height, image.width};
@@ -220,7 +230,7 @@ void SegmentFiles::write(const SegmentedImage& image) {
       io::write_png(fmt::format("{}/{:04}.png", objects, i + 1), mask);
     }
   }
-  const std::string line = line_of(image, stamp_of(image.content));
+  const std::string line = line_of(image, stamp_of(image.input, image.content));
   const std::lock_guard lock(mutex_);
   record_.append(line);
   current_.insert(image.input.name);
@@ -267,6 +277,11 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
                                              image.get<int64_t>("width"));
       coco.add_object(totals.images, image, object, mask);
       rows.push_back(row_of(image, ++number, object, mask));
+      totals.empty += mask.area() == 0 ? 1 : 0;
+    }
+    if (static_cast<int64_t>(number) > totals.most) {
+      totals.most = static_cast<int64_t>(number);
+      totals.most_in = input.path;
     }
   }
   totals.objects = coco.objects();

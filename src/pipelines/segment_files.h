@@ -1,6 +1,7 @@
 #pragma once
 // What is written of segmented images, and which of them are done.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,15 +22,20 @@ namespace cytra::pipelines {
 /// out of it.
 class SegmentFiles {
  public:
-  /// Reads what an earlier run with the same `settings` (all that results depend on but the images)
-  /// has left, and removes what a killed one left half-written. Throws: as AtomicFile.
-  SegmentFiles(std::string folder, std::string settings, bool object_masks);
+  /// Of a view: all that results depend on but the image.
+  using Settings = std::function<std::string(const std::string& view)>;
+  /// Reads what an earlier run with the same settings has left, and removes what a killed one left
+  /// half-written. Throws: as AtomicFile.
+  SegmentFiles(std::string folder, Settings settings, bool object_masks);
   /// Whether an image of this content is done, and its files are there. Thread: several at once.
   bool has(const SegmentInput& input, const std::string& content);
   /// Thread: several at once. Throws: as AtomicFile; DataError as SegmentedImage::labels().
   void write(const SegmentedImage& image);
   struct Totals {
     int64_t images = 0, objects = 0;
+    int64_t empty = 0;  // objects of whose mask nothing is left
+    int64_t most = 0;   // objects of the image that has most of them
+    std::string most_in;
   };
   /// objects.csv, a row for each object, and instances.json, in COCO's format with run lengths, of
   /// those of the inputs that this run has made, or found by has(), in their order. Throws: IoError
@@ -37,13 +43,14 @@ class SegmentFiles {
   Totals finish(const std::vector<SegmentInput>& inputs);
 
  private:
-  std::string stamp_of(const std::string& content) const;
+  std::string stamp_of(const SegmentInput& input, const std::string& content) const;
   std::string label_path(const SegmentInput& input) const;
   void read_record(bool is_final);
   config::Node line_at(int64_t place) const;
   void prepare_folder(const std::string& path);
 
-  const std::string folder_, settings_;
+  const std::string folder_;
+  const Settings settings_;
   const bool object_masks_;
   mutable std::mutex mutex_;
   std::set<std::string> folders_;  // made; guarded by mutex_, as all that follows

@@ -50,6 +50,16 @@ TEST(SegmentInputs, ATableNamesImagesAndViews) {
   EXPECT_EQ(inputs[1].view, "left");
   EXPECT_EQ(inputs[2].name, "b");
   EXPECT_THROW(list_segment_inputs(folder / "none", {}), ConfigError);
+  std::ofstream(folder / "up.csv") << "view,image\n../front,images/a.png\n";
+  EXPECT_NE(message_of<DataError>([&] {
+              list_segment_inputs(folder / "up.csv", {});
+            }).find("the view '../front', expected a name without '/'"),
+            std::string::npos);
+  std::ofstream(folder / "plain.csv") << "image\nimages/a.png\n";
+  EXPECT_NE(message_of<ConfigError>([&] {
+              list_segment_inputs(folder / "plain.csv", "front");
+            }).find("has no views"),
+            std::string::npos);
 }
 
 TEST(SegmentDetectors, AViewHasItsOwnOrTheCommonOne) {

@@ -181,6 +181,26 @@ TEST_F(BatchSegmentTest, ABadImageCostsItselfAlone) {
   }
 }
 
+TEST_F(BatchSegmentTest, MasksThatAreNotFiniteAreAnError) {
+  struct Damaged final : PromptedSegmenter {
+    Damaged() : PromptedSegmenter(64, nn::PixelScale{}) {}
+    at::Tensor encode(const at::Tensor& images) override { return images; }
+    at::Tensor masks(const at::Tensor&, const at::Tensor& boxes) override {
+      return at::full({boxes.size(0), 16, 16}, NAN);
+    }
+    std::string fingerprint() const override { return "damaged"; }
+  };
+  make_segmenter_ = [] { return std::make_unique<Damaged>(); };
+  add("none", bright_squares(40, 40, 0));
+  add("two", bright_squares(40, 40, 2));
+  for (const std::string mode : {"naive", "optimized", "parallel"}) {
+    run(with(mode));
+    EXPECT_EQ(kept_->images.count("none"), 1U) << mode;
+    ASSERT_EQ(kept_->failed.count("two"), 1U) << mode;
+    EXPECT_NE(kept_->failed.at("two").find("not finite"), std::string::npos);
+  }
+}
+
 TEST_F(BatchSegmentTest, AFullDiskEndsTheRun) {
   add_nine();
   is_full_ = true;

@@ -26,18 +26,22 @@ SegmentedImage segmented(const std::string& name, const std::string& content) {
   return image;
 }
 
+SegmentFiles::Settings settings_of(const std::string& text) {
+  return [text](const std::string&) { return text; };
+}
+
 TEST(SegmentFiles, ARunGoesOnWithWhatAnotherHasLeft) {
   const test::TmpDir folder;
   const SegmentedImage a = segmented("front/a", "1"), b = segmented("front/b", "2");
   {
-    SegmentFiles files(folder.path(), "settings", true);
+    SegmentFiles files(folder.path(), settings_of("settings"), true);
     files.write(a);
     files.write(b);
     EXPECT_EQ(files.finish({a.input, b.input}).objects, 4);
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "objects/front/a/0002.png"));
   {
-    SegmentFiles files(folder.path(), "settings", true);
+    SegmentFiles files(folder.path(), settings_of("settings"), true);
     EXPECT_TRUE(files.has(a.input, "1"));
     EXPECT_FALSE(files.has(a.input, "another"));
     EXPECT_FALSE(files.has(segmented("front/c", "1").input, "1"));
@@ -45,30 +49,77 @@ TEST(SegmentFiles, ARunGoesOnWithWhatAnotherHasLeft) {
     EXPECT_FALSE(files.has(b.input, "2"));
     EXPECT_EQ(files.finish({a.input, b.input}).images, 1);  // what this run has made or found
   }
-  EXPECT_FALSE(SegmentFiles(folder.path(), "other settings", true).has(a.input, "1"));
+  EXPECT_FALSE(SegmentFiles(folder.path(), settings_of("other settings"), true).has(a.input, "1"));
 }
 
 TEST(SegmentFiles, ALineThatWasCutIsNone) {
   const test::TmpDir folder;
   const SegmentedImage a = segmented("a", "1"), b = segmented("b", "2");
   {
-    SegmentFiles files(folder.path(), "settings", false);
+    SegmentFiles files(folder.path(), settings_of("settings"), false);
     files.write(a);
     files.write(b);
   }
   const std::string record = read_file(folder / "segmented.jsonl");
   std::ofstream(folder / "segmented.jsonl") << record.substr(0, record.size() - 20);
-  SegmentFiles files(folder.path(), "settings", false);
+  SegmentFiles files(folder.path(), settings_of("settings"), false);
   EXPECT_TRUE(files.has(a.input, "1"));
   EXPECT_FALSE(files.has(b.input, "2"));
   files.write(b);
   EXPECT_EQ(files.finish({a.input, b.input}).images, 2);
-  EXPECT_TRUE(SegmentFiles(folder.path(), "settings", false).has(b.input, "2"));
+  EXPECT_TRUE(SegmentFiles(folder.path(), settings_of("settings"), false).has(b.input, "2"));
+}
+
+TEST(SegmentFiles, AViewWithAnotherDetectorIsNotDone) {
+  const test::TmpDir folder;
+  SegmentedImage front = segmented("front/a", "1"), left = segmented("left/a", "1");
+  left.input.view = "left";
+  std::map<std::string, std::string> detectors{{"front", "a.ckpt"}, {"left", "b.ckpt"}};
+  const SegmentFiles::Settings by_view = [&](const std::string& view) {
+    return detectors.at(view);
+  };
+  {
+    SegmentFiles files(folder.path(), by_view, false);
+    files.write(front);
+    files.write(left);
+  }
+  EXPECT_TRUE(SegmentFiles(folder.path(), by_view, false).has(left.input, "1"));
+  std::swap(detectors.at("front"), detectors.at("left"));
+  EXPECT_FALSE(SegmentFiles(folder.path(), by_view, false).has(front.input, "1"));
+  EXPECT_FALSE(SegmentFiles(folder.path(), by_view, false).has(left.input, "1"));
+}
+
+TEST(SegmentFiles, ObjectMasksOfAnImageLeaveThoseOfAFolderOfItsName) {
+  const test::TmpDir folder;
+  SegmentFiles files(folder.path(), settings_of("settings"), true);
+  files.write(segmented("a/b", "1"));
+  SegmentedImage image = segmented("a", "2");
+  files.write(image);
+  image.objects.pop_back();
+  files.write(image);
+  EXPECT_TRUE(std::filesystem::exists(folder / "objects/a/0001.png"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "objects/a/0002.png"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "objects/a/b/0002.png"));
+}
+
+TEST(SegmentFiles, TotalsTellEmptyMasksAndTheFullestImage) {
+  const test::TmpDir folder;
+  SegmentFiles files(folder.path(), settings_of("settings"), false);
+  SegmentedImage a = segmented("a", "1");
+  const SegmentedImage b = segmented("b", "2");
+  const std::vector<unsigned char> nothing(6, 0);
+  a.objects.push_back({{0, 0, 1, 1, 0.1F, 0}, io::encode_rle(nothing.data(), 2, 3)});
+  files.write(a);
+  files.write(b);
+  const SegmentFiles::Totals totals = files.finish({b.input, a.input});
+  EXPECT_EQ(totals.empty, 1);
+  EXPECT_EQ(totals.most, 3);
+  EXPECT_EQ(totals.most_in, "data/a.png");
 }
 
 TEST(SegmentFiles, TablesHoldEveryObject) {
   const test::TmpDir folder;
-  SegmentFiles files(folder.path(), "settings", false);
+  SegmentFiles files(folder.path(), settings_of("settings"), false);
   const SegmentedImage a = segmented("a", "1"), b = segmented("b", "2");
   files.write(b);
   files.write(a);
@@ -84,7 +135,8 @@ TEST(SegmentFiles, TablesHoldEveryObject) {
       (std::vector<std::string>{
           "data/a.png", "front", "2", "4", "0.25", "1", "0", "3", "2", "4", "1", "0", "2", "2"}));
   const config::Node coco = config::parse_json(read_file(folder / "instances.json"), "instances");
-  EXPECT_EQ(coco.at("images").list.size(), 2U);
+  ASSERT_EQ(coco.at("images").list.size(), 2U);
+  EXPECT_EQ(coco.at("images").list[1].get<std::string>("label_file"), "masks/b.png");
   EXPECT_EQ(coco.at("categories").list.size(), 2U);
   const config::Node& last = coco.at("annotations").list.at(3);
   EXPECT_EQ(last.get<int64_t>("image_id"), 2);

@@ -135,6 +135,32 @@ TEST_F(BatchSegment, MistakesAreToldBeforeAnyWork) {
   EXPECT_NE(view.err.find("front, left"), std::string::npos) << view.err;
 }
 
+TEST_F(BatchSegment, ADetectorThatIsMissingIsToldBeforeAnyWork) {
+  fs::create_directories(at("two/front"));
+  fs::create_directories(at("two/left"));
+  const io::Table table = io::read_table(at("data/train.csv"));
+  for (const char* view : {"front", "left"})
+    fs::copy(at("data/") + table.rows.at(0).at(0), at("two/") + view + "/a.tif");
+  const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/models/";
+  const Outcome done =
+      shell("\"$BIN/batch_segment\" '" + at("two") + "' 'paths.output_dir=" + at("early") +
+            "' --detector 'front=" + folder + "bright_detector.ts' left=none.ckpt --segmenter '" +
+            folder + "bright_segmenter.ts' --device cpu");
+  EXPECT_EQ(done.code, 2);
+  EXPECT_NE(done.err.find("none.ckpt: no such file"), std::string::npos) << done.err;
+  EXPECT_FALSE(fs::exists(at("early/masks")));
+}
+
+TEST_F(BatchSegment, TellsThatThereMayBeMoreObjects) {
+  const Outcome some = shell(command("capped", "detector.max_detections=2"));
+  EXPECT_EQ(some.code, 0) << some.err;
+  EXPECT_NE(some.err.find("2 objects, as many as detector.max_detections allows"),
+            std::string::npos)
+      << some.err;
+  const Outcome all = shell(command("uncapped"));
+  EXPECT_EQ(all.err.find("max_detections"), std::string::npos) << all.err;
+}
+
 TEST_F(BatchSegment, ItsProfileNamesABatchSizeAndABound) {
   const io::Table table = io::read_table(at("data/train.csv"));
   const std::string image = at("data/") + table.rows.at(0).at(0);
