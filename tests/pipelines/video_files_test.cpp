@@ -165,6 +165,29 @@ TEST_F(VideoFiles, IrregularTimesAreKept) {
   }
 }
 
+TEST_F(VideoFiles, AVideoThatBeginsLateIsWhole) {
+  for (const char* name : {"late.mp4", "late.mkv", "late.ts"}) {
+    const std::string path = dir_ / name;
+    DrawnVideo late(
+        64, 48, {5000, 5040, 5080, 5120}, [](int64_t) { return square_picture(64, 48, 4, 4, 20); });
+    const auto sink = io::create_video(path, late);
+    io::VideoFrame frame;
+    while (late.read(frame)) sink->write(frame);
+    sink->finish({});
+    const auto source = io::open_video_source(path);
+    EXPECT_EQ(frames_of_video(*source).size(), 4U) << name;
+    EXPECT_EQ(source->problem(), "") << name;
+  }
+}
+
+TEST_F(VideoFiles, AContainerThatDoesNotTakeTheCodecIsNamed) {
+  DrawnVideo video(64, 48, {0}, [](int64_t) { return square_picture(64, 48, 4, 4, 20); });
+  EXPECT_NE(message_of<ConfigError>([&] {
+              io::create_video(dir_ / "a.webm", video);
+            }).find("webm holds no"),
+            std::string::npos);
+}
+
 TEST_F(VideoFiles, OddSidesArePadded) {
   DrawnVideo video(65, 47, {0, 40}, [](int64_t) { return square_picture(65, 47, 60, 40, 16); });
   const auto sink = io::create_video(dir_ / "odd.mp4", video);

@@ -131,6 +131,13 @@ void FFmpegSink::open_container(const std::string& path) {
 
 void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& options) {
   const AVCodec* codec = encoder_named(options.codec);
+  if (avformat_query_codec(container_->oformat, codec->id, FF_COMPLIANCE_NORMAL) == 0) {
+    throw ConfigError(
+        fmt::format("{}: {} holds no {} video; expected .mp4, .mov, .mkv, .avi, .ts ...",
+                    path_,
+                    container_->oformat->name,
+                    avcodec_get_name(codec->id)));
+  }
   encoder_.reset(avcodec_alloc_context3(codec));
   AVStream* stream = avformat_new_stream(container_, nullptr);
   if (!encoder_ || stream == nullptr) throw std::bad_alloc();

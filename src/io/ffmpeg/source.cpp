@@ -266,7 +266,11 @@ std::string FFmpegSource::problem() const {
   if (info_.is_live || !is_drained_ || (stop_ && stop_())) return text;
   const bool is_stated = container_->duration > 0 &&
                          container_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE;
-  const int64_t start = container_->start_time == AV_NOPTS_VALUE ? 0 : container_->start_time;
+  // What a header states is counted from 0, also where the first frame comes later; what FFmpeg
+  // finds by time stamps is counted from the first.
+  const bool is_from_first = container_->start_time != AV_NOPTS_VALUE &&
+                             container_->duration_estimation_method == AVFMT_DURATION_FROM_PTS;
+  const int64_t start = is_from_first ? container_->start_time : 0;
   const double there = end_us_ == INT64_MIN ? 0 : static_cast<double>(end_us_ - start) * unit,
                stated = static_cast<double>(container_->duration) * unit;
   if (is_stated && there < stated - kTolerance) {
