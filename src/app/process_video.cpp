@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "inference/trained_head.h"
+#include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "nn/model.h"
 #include "perf/device.h"
@@ -111,8 +112,19 @@ inference::Predictor video_predictor(const VideoConfig& config) {
   return {std::move(models), options};
 }
 
+/// All that labels depend on but the models and what a Predictor tells, for the cache.
+std::string video_settings(const cli::Run& run) {
+  std::string text;
+  for (const char* section : {"inference_args", "tta", "trainer", "performance", "model"}) {
+    if (const config::Node* node = run.config.find(section)) text += config::to_json(*node);
+    text += ' ';
+  }
+  return io::fingerprint(text);
+}
+
 /// What is asked for and what came of it, in words of the report and of the results.
 void add_figures(const pipelines::VideoFigures& figures,
+                 bool has_cache,
                  pipelines::StageReport& report,
                  cli::Results& results) {
   const auto count = [&](const std::string& name, const std::string& help, int64_t value) {
@@ -122,6 +134,7 @@ void add_figures(const pipelines::VideoFigures& figures,
   count("frames_in", "frames that were decoded", figures.frames_in);
   count("frames_inferred", "frames that the model saw, whole or in part", figures.inferred);
   count("frames_reused", "frames that took over the mask before them", figures.reused);
+  if (has_cache) count("frames_cached", "frames whose labels were in the cache", figures.cached);
   count("frames_dropped", "frames of a live source that came too fast", figures.dropped);
   count("frames_written", "frames in the output", figures.written);
   if (figures.partial > 0)
@@ -132,6 +145,17 @@ void add_figures(const pipelines::VideoFigures& figures,
     results.add("drift_frames", config::Node::make_integer(figures.drift_frames));
     results.add("drift_mean", figures.drift_mean);
     results.add("drift_max", figures.drift_max);
+  }
+  if (figures.windows > 0) {
+    count("windows", "windows of the whole scale, with an early exit", figures.windows);
+    count("windows_skipped", "of these, not predicted: sure before", figures.windows_skipped);
+    results.add("windows_skipped_share",
+                static_cast<double>(figures.windows_skipped) / static_cast<double>(figures.windows));
+  }
+  if (figures.exit_drift_frames > 0) {
+    results.add("exit_drift_frames", config::Node::make_integer(figures.exit_drift_frames));
+    results.add("exit_drift_mean", figures.exit_drift_mean);
+    results.add("exit_drift_max", figures.exit_drift_max);
   }
 }
 
@@ -145,7 +169,8 @@ double video_seconds(std::chrono::steady_clock::time_point begin) {
 }
 
 int process_video(cli::Run run, const VideoConfig& config) {
-  const VideoFileOptions& options = config.video;
+  VideoFileOptions options = config.video;
+  options.settings = video_settings(run);
   if (!options.input || !options.output) {
     throw ConfigError(
         "expected an input and an output: process_video IN.mp4 OUT.mp4 "
@@ -181,7 +206,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
   progress.finish();
   const double seconds = video_seconds(begin);
   cli::Results results(run.json);
-  add_figures(figures, report, results);
+  add_figures(figures, options.cache_dir.has_value(), report, results);
   results.add("seconds", std::round(seconds * 1e3) / 1e3);
   results.add("fps", std::round(static_cast<double>(figures.written) / seconds * 100) / 100);
   const std::string problem = source->problem();
@@ -227,6 +252,8 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
   perf::apply(config.performance, predictor.device());
   const auto stop = [] { return signal_received() != 0; };
   cli::Results results(run.json);
+  pipelines::VideoOptions options = config.video;
+  options.cache_dir.reset();  // the model is measured
   std::vector<std::vector<std::string>> rows{
       {"size", "pixels", "frames", "FPS", "inferred", "reused", "slowest stage"}};
   for (const Size& size : kSizes) {
@@ -240,7 +267,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
     Progress progress(size.name, movie.frames);
     const auto begin = std::chrono::steady_clock::now();
     const pipelines::VideoFigures figures = pipelines::run_video(
-        source, *sink, predictor, config.video, report, {stop, [&](int64_t frames) {
+        source, *sink, predictor, options, report, {stop, [&](int64_t frames) {
                                                            progress.update(frames);
                                                          }});
     report.finish();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/options.h"
 
@@ -24,8 +25,13 @@ struct VideoOptions {
   std::string output_kind = "overlay", live = "auto";
   int64_t batch_size = 1, max_gap = 10, measure_drift = 0;
   double skip_threshold = 0;
-  std::optional<std::string> roi;
+  double min_confidence = 0;
+  std::vector<double> scales{0.5};
+  std::optional<std::string> roi, cache_dir;
+  double cache_dir_gb = 10;
   std::optional<int64_t> limit_frames;
+  std::string settings;  // C++ only: what labels depend on and the predictor does not tell; for the
+                         // cache
   template <class V>
   void visit(V& v) {
     v("output_kind",
@@ -47,9 +53,17 @@ struct VideoOptions {
     v("max_gap", max_gap, "at most as many frames in a row take over a mask", 1, 1e6);
     v("measure_drift",
       measure_drift,
-      "every n-th frame that takes over a mask is predicted, too, to report 1 - IoU; 0: none",
+      "every n-th frame that takes over a mask, or is predicted with an early exit, is predicted "
+      "without, too, to report 1 - IoU; 0: none",
       0,
       1e6);
+    v("min_confidence",
+      min_confidence,
+      "early exit: frames are predicted at `scales` first, and only windows with a pixel whose "
+      "class has a lower probability are predicted again, at the next scale; 0: none, 0.9: usual",
+      0,
+      1);
+    v("scales", scales, "of sides, of an early exit, the smallest first: [0.5], [0.25, 0.5]");
     v("roi",
       roi,
       "what is predicted: x,y,width,height in pixels of the upright picture; motion: what has "
@@ -60,16 +74,23 @@ struct VideoOptions {
       "or an address",
       {"auto", "on", "off"});
     v("limit_frames", limit_frames, "the first frames alone; null: all", 1, 1e9);
+    v("cache_dir", cache_dir, "folder that keeps labels, by the frames' pixels and the model");
+    v("cache_dir_gb", cache_dir_gb, "GB of it; those used longest ago go first", 0, 1e6);
   }
+  void check() const;
 };
 
 struct VideoFigures {
   int64_t frames_in = 0;  // decoded
   int64_t inferred = 0, reused = 0, dropped = 0, written = 0;
+  int64_t cached = 0;  // labels were in the cache
   int64_t partial = 0;      // of the inferred: a part of the frame, by roi=motion
   int64_t longest_gap = 0;  // frames in a row that took over a mask
   int64_t drift_frames = 0;
   double drift_mean = 0, drift_max = 0;  // 1 - IoU of the foreground
+  // Of an early exit: windows at the whole scale, those that the model did not see there, drift.
+  int64_t windows = 0, windows_skipped = 0, exit_drift_frames = 0;
+  double exit_drift_mean = 0, exit_drift_max = 0;
   double last_s = 0;                     // time stamp of the last written frame
 };
 

@@ -81,8 +81,11 @@ inline std::vector<unsigned char> bright(std::vector<unsigned char> rgb) {
 /// What the model does with logits before they are given back.
 using Spoil = std::function<void(at::Tensor& logits)>;
 
-inline inference::Predictor bright_predictor(int64_t channels = 1, const Spoil& spoil = {}) {
+inline inference::Predictor bright_predictor(int64_t channels = 1,
+                                             const Spoil& spoil = {},
+                                             const std::string& fingerprint = "") {
   inference::LoadedModel model;
+  model.fingerprint = fingerprint;
   model.path = "bright.ckpt";
   model.in_channels = channels;
   model.out_channels = 2;

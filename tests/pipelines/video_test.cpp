@@ -215,6 +215,25 @@ TEST(Video, ALiveSourceDropsAndCountsAFileNever) {
   EXPECT_EQ(last, 40 * 59) << "the newest is kept";
 }
 
+TEST(Video, ALiveSourceWaitsUntilTheModelHasRun) {
+  std::atomic<int> runs{0}, early{0};
+  const auto draw = [&](int64_t number) {
+    if (number > 0 && runs == 0) ++early;
+    return walking_square(number);
+  };
+  DrawnVideo video(kWide, kHigh, every_40_ms(6), draw);
+  video.be_live();
+  KeptVideo kept;
+  StageReport report("test");
+  const auto slow_at_first = [&](at::Tensor&) {
+    if (runs == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ++runs;
+  };
+  run_video(video, kept, bright_predictor(1, slow_at_first), {}, report);
+  EXPECT_EQ(early, 0) << "frames that would be dropped while the engine is made";
+  EXPECT_EQ(kept.frames.front().number, 0);
+}
+
 TEST(Video, WhatFailsInAnyStageEndsAllAndFinishesNothing) {
   StageReport report("test");
   {

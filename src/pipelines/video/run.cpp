@@ -1,6 +1,7 @@
 #include "pipelines/video/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "inference/original_grid.h"
 #include "ops/window_sums.h"
 
 namespace cytra::pipelines {
@@ -16,13 +16,6 @@ namespace {
 
 constexpr int64_t kQueueBytes = int64_t{256} << 20;  // each: two frames of 8K, with their tensors
 constexpr std::size_t kQueueFrames = 16, kLiveFrames = 2;  // live: what waits is late
-
-/// Pixels lie at multiples of 1 mm: transforms keep account of where they go.
-io::Geometry plain_geometry() {
-  io::Geometry geometry;
-  geometry.affine[0] = geometry.affine[5] = geometry.affine[10] = 1;
-  return geometry;
-}
 
 void expect_masks(const inference::Predictor& predictor) {
   const inference::LoadedModel& model = predictor.model();
@@ -49,6 +42,12 @@ int64_t highest_label(const inference::Predictor& predictor) {
 
 }  // namespace
 
+io::Geometry plain_geometry() {
+  io::Geometry geometry;
+  geometry.affine[0] = geometry.affine[5] = geometry.affine[10] = 1;
+  return geometry;
+}
+
 VideoRun::VideoRun(io::VideoSource& source,
                    io::VideoSink& sink,
                    const inference::Predictor& predictor,
@@ -62,6 +61,7 @@ VideoRun::VideoRun(io::VideoSource& source,
       hooks_(hooks),
       is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
       attention_(options, source.info()),
+      cache_(options, source.info(), predictor),
       decoding_(report.add("decode")),
       preprocessing_(report.add("preprocess")),
       inferring_(report.add("infer")),
@@ -73,6 +73,8 @@ VideoRun::VideoRun(io::VideoSource& source,
       drawn_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
       labels_(at::zeros({source.info().height, source.info().width}, at::kInt)) {
   expect_masks(predictor);
+  if (options.min_confidence > 0)
+    early_exit_.emplace(predictor, options.min_confidence, options.scales);
   highest_ = highest_label(predictor);
 }
 
@@ -83,14 +85,17 @@ int64_t VideoRun::bytes_of(const Job& job) {
     for (const int64_t side : job.input->shape) values *= side;
     bytes += values * static_cast<int64_t>(sizeof(float));
   }
-  return bytes + (job.values.defined() ? static_cast<int64_t>(job.values.nbytes()) : 0);
+  for (const at::Tensor* one : {&job.values, &job.exact, &job.labels})
+    bytes += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
+  return bytes;
 }
 
 void VideoRun::fail(const std::exception_ptr& error) {
   {
-    const std::lock_guard lock(error_mutex_);
+    const std::lock_guard lock(state_mutex_);
     if (!error_) error_ = error;
   }
+  state_changed_.notify_all();
   for (Jobs* queue : {&decoded_, &prepared_, &predicted_, &drawn_}) queue->fail(error);
 }
 
@@ -116,9 +121,25 @@ VideoFigures VideoRun::run() {
   guarded(&VideoRun::infer_all);
   for (std::thread& thread : threads) thread.join();
   if (error_) std::rethrow_exception(error_);
-  if (figures_.drift_frames > 0)
-    figures_.drift_mean = drift_sum_ / static_cast<double>(figures_.drift_frames);
+  figures_.drift_frames = drift_.frames;
+  figures_.drift_mean = drift_.mean();
+  figures_.drift_max = drift_.most;
+  figures_.exit_drift_frames = exit_drift_.frames;
+  figures_.exit_drift_mean = exit_drift_.mean();
+  figures_.exit_drift_max = exit_drift_.most;
+  if (early_exit_) {
+    figures_.windows = early_exit_->windows();
+    figures_.windows_skipped = early_exit_->skipped();
+  }
   return figures_;
+}
+
+/// The engine is made of the first windows, which takes seconds: frames that a live source sends in
+/// the meantime are left to it, they would be dropped here.
+void VideoRun::wait_for_engine(int64_t frames) {
+  std::unique_lock lock(state_mutex_);
+  while (!has_engine_ && handled_ < frames && !error_ && !is_stopped())
+    state_changed_.wait_for(lock, std::chrono::milliseconds(50));
 }
 
 void VideoRun::decode_all() {
@@ -144,6 +165,7 @@ void VideoRun::decode_all() {
           sound.insert(sound.end(), next->frame.sound.begin(), next->frame.sound.end());
           next->frame.sound = std::move(sound);
         });
+    wait_for_engine(figures_.frames_in);
   }
   decoded_.close();
 }
@@ -176,6 +198,15 @@ std::unique_ptr<inference::ModelInput> VideoRun::input_of(const Job& job) const 
   return input;
 }
 
+/// The labels of a frame out of the cache; else what is predicted.
+void VideoRun::look_up(Job& job) {
+  if (cache_.is_on()) {
+    job.key = cache_.key(job.frame.rgb, job.choice.box);
+    job.labels = cache_.find(job.key);
+  }
+  if (!job.labels.defined()) job.input = input_of(job);
+}
+
 void VideoRun::preprocess_all() {
   while (std::optional<JobPointer> next = decoded_.pop()) {
     if (is_stopped()) break;
@@ -183,13 +214,33 @@ void VideoRun::preprocess_all() {
     if (!job->is_end()) {
       const StageWork work(preprocessing_);
       job->choice = attention_.choose(job->frame.rgb);
-      if (job->choice.is_inferred || job->choice.is_measured) job->input = input_of(*job);
+      if (job->choice.is_inferred || job->choice.is_measured) look_up(*job);
     }
     const int64_t bytes = bytes_of(*job);
     if (!prepared_.push(std::move(job), bytes)) break;
   }
   decoded_.close();  // after a stop, nobody takes more
   prepared_.close();
+}
+
+at::Tensor VideoRun::predict(const inference::ModelInput& input,
+                             const inference::SlidingWindowOptions& windows) const {
+  std::vector<at::Tensor> parts;
+  predictor_.run(input, windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
+    parts.push_back(rows[0].cpu().clone());
+  });
+  return at::cat(parts, 1);
+}
+
+void VideoRun::predict_early(const std::vector<Job*>& waiting,
+                             const std::vector<const inference::ModelInput*>& inputs,
+                             const inference::SlidingWindowOptions& windows) {
+  const std::vector<at::Tensor> values = early_exit_->predict(inputs);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    waiting[i]->values = values[i];
+    if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
+      waiting[i]->exact = predict(*inputs[i], windows);
+  }
 }
 
 /// Predicts those that wait for it, whose inputs have one shape, and hands all on.
@@ -207,12 +258,10 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
     const std::string& id = inputs[0]->sample.id;
     const inference::SlidingWindowOptions windows =
         predictor_.windows(id, {shape.begin() + 1, shape.end()});
-    if (waiting.size() == 1) {
-      std::vector<at::Tensor> parts;
-      predictor_.run(*inputs[0], windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
-        parts.push_back(rows[0].cpu().clone());
-      });
-      waiting[0]->values = at::cat(parts, 1);
+    if (early_exit_) {
+      predict_early(waiting, inputs, windows);
+    } else if (waiting.size() == 1) {
+      waiting[0]->values = predict(*inputs[0], windows);
     } else {
       predictor_.run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
         if (!values.defined()) {
@@ -223,6 +272,12 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
       });
     }
   }
+  {
+    const std::lock_guard lock(state_mutex_);
+    has_engine_ = has_engine_ || !waiting.empty();
+    handled_ += static_cast<int64_t>(jobs.size());
+  }
+  state_changed_.notify_all();
   for (JobPointer& job : jobs) {
     const int64_t bytes = bytes_of(*job);
     predicted_.push(std::move(job), bytes);
@@ -256,82 +311,6 @@ void VideoRun::infer_all() {
   predicted_.close();
 }
 
-/// (h,w) int32 of the box of a job, as stored.
-at::Tensor VideoRun::labels_of(const Job& job) const {
-  const FrameBox& box = job.choice.box;
-  const bool has_steps = !predictor_.steps().empty();
-  inference::Result result{job.values, false, job.input->sample.geometry};
-  if (has_steps) {
-    inference::apply_all(predictor_.steps(), result);
-  } else if (!predictor_.decoder().is_labels(predictor_.form())) {
-    throw std::logic_error("video frames are predicted in the form that predict calls mask");
-  }
-  result.is_labels = true;
-  const io::Geometry plain = plain_geometry();
-  const bool is_turned = source_.info().turns % 2 == 1;
-  const std::vector<int64_t> size{is_turned ? box.width : box.height,
-                                  is_turned ? box.height : box.width};
-  if (result.geometry.affine != plain.affine || result.values.sizes().slice(1) != size)
-    inference::to_grid(result, size, plain);
-  at::Tensor labels = result.values.to(at::kInt);
-  if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
-    const at::Tensor numbers =
-        at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});
-    labels = (labels.ne(0) * numbers).amax(0, true);
-  }
-  return to_stored(labels[0], source_.info().turns);
-}
-
-void VideoRun::measure(const at::Tensor& labels, const FrameBox& box) {
-  const at::Tensor own = labels_.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
-  const at::Tensor is_any = own.ne(0).logical_or(labels.ne(0));
-  const auto whole = is_any.sum().item<int64_t>();
-  const auto common = own.eq(labels).logical_and(is_any).sum().item<int64_t>();
-  const double drift =
-      whole == 0 ? 0 : 1 - static_cast<double>(common) / static_cast<double>(whole);
-  ++figures_.drift_frames;
-  drift_sum_ += drift;
-  figures_.drift_max = std::max(figures_.drift_max, drift);
-}
-
-/// The result of a job into the labels of the frame.
-void VideoRun::paste(const Job& job) {
-  const FrameBox& box = job.choice.box;
-  at::Tensor labels = labels_of(job);
-  const auto part = [&](const at::Tensor& whole) {
-    return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
-  };
-  if (attention_.mask().defined()) labels = labels * part(attention_.mask());
-  if (job.choice.is_measured) return measure(labels, box);
-  part(labels_).copy_(labels);
-}
-
-void VideoRun::postprocess_all() {
-  while (std::optional<JobPointer> next = predicted_.pop()) {
-    JobPointer job = std::move(*next);
-    if (!job->is_end()) {
-      const StageWork work(postprocessing_);
-      if (job->values.defined()) paste(*job);
-      const Attention::Choice& choice = job->choice;
-      gap_ = choice.is_inferred ? 0 : gap_ + 1;
-      ++(choice.is_inferred ? figures_.inferred : figures_.reused);
-      if (choice.is_inferred && !(choice.box == attention_.whole())) ++figures_.partial;
-      figures_.longest_gap = std::max(figures_.longest_gap, gap_);
-      const int32_t* labels = labels_.const_data_ptr<int32_t>();
-      if (options_.output_kind == "mask") {
-        paint_labels(labels, labels_.numel(), highest_, job->frame.rgb.data());
-      } else {
-        draw_labels(labels, labels_.size(0), labels_.size(1), job->frame.rgb.data());
-      }
-      job->input.reset();
-      job->values.reset();
-    }
-    const int64_t bytes = bytes_of(*job);
-    if (!drawn_.push(std::move(job), bytes)) break;
-  }
-  drawn_.close();
-}
-
 void VideoRun::encode_all() {
   io::SoundPackets rest;
   while (std::optional<JobPointer> next = drawn_.pop()) {
@@ -350,6 +329,21 @@ void VideoRun::encode_all() {
   }
   const StageWork work(encoding_, 0);
   sink_.finish(rest);
+}
+
+void VideoOptions::check() const {
+  double last = 0;
+  for (const double scale : scales) {
+    if (!(scale > last && scale < 1)) {
+      throw ConfigError(
+          fmt::format("video.scales: expected shares of the frame's sides, ascending, between 0 and "
+                      "1; got {}",
+                      scale));
+    }
+    last = scale;
+  }
+  if (min_confidence > 0 && scales.empty())
+    throw ConfigError("video.scales: expected one at least, with video.min_confidence above 0");
 }
 
 VideoFigures run_video(io::VideoSource& source,

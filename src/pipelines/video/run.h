@@ -1,7 +1,9 @@
 #pragma once
 // The five threads of run_video().
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +14,13 @@
 #include "pipelines/stage_report.h"
 #include "pipelines/video.h"
 #include "pipelines/video/attention.h"
+#include "pipelines/video/early_exit.h"
+#include "pipelines/video/frame_cache.h"
 
 namespace cytra::pipelines {
+
+/// Pixels lie at multiples of 1 mm: transforms keep account of where they go.
+io::Geometry plain_geometry();
 
 class VideoRun {
  public:
@@ -32,6 +39,9 @@ class VideoRun {
     Attention::Choice choice;
     std::unique_ptr<inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                             // of the model, on the CPU
+    at::Tensor exact;                              // likewise, without an early exit, to compare
+    std::string key;                               // of the cache
+    at::Tensor labels;                             // that were in it
     bool is_end() const { return frame.rgb.empty(); }
   };
   using JobPointer = std::unique_ptr<Job>;
@@ -44,10 +54,16 @@ class VideoRun {
   void postprocess_all();
   void encode_all();
   std::unique_ptr<inference::ModelInput> input_of(const Job& job) const;
+  void look_up(Job& job);
   void infer(std::vector<JobPointer>& jobs);
-  at::Tensor labels_of(const Job& job) const;
-  void paste(const Job& job);
-  void measure(const at::Tensor& labels, const FrameBox& box);
+  at::Tensor predict(const inference::ModelInput& input,
+                     const inference::SlidingWindowOptions& windows) const;
+  void predict_early(const std::vector<Job*>& waiting,
+                     const std::vector<const inference::ModelInput*>& inputs,
+                     const inference::SlidingWindowOptions& windows);
+  void wait_for_engine(int64_t frames);
+  at::Tensor labels_of(const Job& job, const at::Tensor& values) const;
+  void paste(Job& job);
   void fail(const std::exception_ptr& error);
   static int64_t bytes_of(const Job& job);
 
@@ -58,6 +74,8 @@ class VideoRun {
   const VideoHooks hooks_;
   const bool is_live_;
   Attention attention_;
+  FrameCache cache_;
+  std::optional<EarlyExit> early_exit_;
   StageReport::Stage &decoding_, &preprocessing_, &inferring_, &postprocessing_, &encoding_;
   Jobs decoded_, prepared_, predicted_, drawn_;
   at::Tensor labels_;    // (H,W) int32 of the frame as stored: what the last one got
@@ -65,9 +83,19 @@ class VideoRun {
   // Each is written by one thread and read when all have ended.
   VideoFigures figures_;
   int64_t gap_ = 0;
-  double drift_sum_ = 0;
-  std::mutex error_mutex_;
-  std::exception_ptr error_;  // the first
+  struct Drift {  // 1 - IoU of the foreground
+    int64_t frames = 0;
+    double sum = 0, most = 0;
+    void add(const at::Tensor& shown, const at::Tensor& exact);
+    double mean() const { return frames == 0 ? 0 : sum / static_cast<double>(frames); }
+  };
+  Drift drift_, exit_drift_;
+  int64_t exits_ = 0;  // frames that were predicted with an early exit
+  std::mutex state_mutex_;
+  std::condition_variable state_changed_;
+  std::exception_ptr error_;   // the first
+  bool has_engine_ = false;    // the model has run
+  int64_t handled_ = 0;        // frames that have passed the model
 };
 
 }  // namespace cytra::pipelines

@@ -1,0 +1,59 @@
+#include "pipelines/video/frame_cache.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/version.h"
+#include "inference/predictor.h"
+#include "io/fingerprint.h"
+#include "io/video_stream.h"
+#include "ops/window_sums.h"
+
+namespace cytra::pipelines {
+
+FrameCache::FrameCache(const VideoOptions& options,
+                       const io::VideoInfo& info,
+                       const inference::Predictor& predictor) {
+  if (!options.cache_dir) return;
+  // Labels are small once they are packed; what the memory could keep, the disk's cache keeps
+  kept_ = std::make_unique<data::CacheManager>(
+      data::CacheLimits{0, *options.cache_dir, options.cache_dir_gb, true});
+  const inference::LoadedModel& model = predictor.model();
+  settings_ = io::fingerprint(fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}",
+                                          version(),
+                                          model.fingerprint,
+                                          config::to_json(model.config),
+                                          predictor.form(),
+                                          static_cast<int>(predictor.finish().kind),
+                                          predictor.finish().threshold,
+                                          predictor.device().str(),
+                                          info.width,
+                                          info.height,
+                                          info.turns,
+                                          options.min_confidence,
+                                          fmt::join(options.scales, ",")));
+  settings_ += options.settings;
+}
+
+std::string FrameCache::key(const std::vector<unsigned char>& rgb, const FrameBox& box) const {
+  return fmt::format("frame {} {} {},{},{},{}",
+                     settings_,
+                     io::fingerprint(rgb.data(), rgb.size()),
+                     box.x,
+                     box.y,
+                     box.width,
+                     box.height);
+}
+
+at::Tensor FrameCache::find(const std::string& key) {
+  const auto entry = kept_->get(key);
+  return entry ? entry->tensors.at("labels").to(at::kInt) : at::Tensor();
+}
+
+void FrameCache::keep(const std::string& key, const at::Tensor& labels) {
+  const bool is_small = labels.numel() == 0 || labels.max().item<int32_t>() <= 255;
+  kept_->put(key, {{{"labels", labels.to(is_small ? at::kByte : at::kInt).contiguous()}}, {}});
+}
+
+}  // namespace cytra::pipelines
