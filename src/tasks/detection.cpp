@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "metrics/mean_average_precision.h"
 #include "nn/detection_model.h"
 #include "tasks/detection/objects.h"
+#include "tasks/instances/labels.h"
 #include "training/task.h"
 
 namespace cytra::tasks {
@@ -117,6 +119,10 @@ class DetectionTask final : public training::Task {
     training::Metrics results{
         {"loss", batches_ > 0 ? loss_sum_ / static_cast<double>(batches_) : std::nan("")}};
     results.merge(metric_.compute());
+    if (batches_ > 0 && !has_doubted_ && std::isnan(results.at("map"))) {
+      has_doubted_ = true;
+      log::warn("{}", words_for_no_objects(options_.y_key));
+    }
     metric_.reset();
     loss_sum_ = 0;
     batches_ = 0;
@@ -177,6 +183,7 @@ class DetectionTask final : public training::Task {
   metrics::MeanAveragePrecision metric_;
   double loss_sum_ = 0;
   int64_t batches_ = 0;
+  bool has_doubted_ = false;  // a validation without objects is told once
 };
 CYTRA_REGISTER(training::Task, DetectionTask, "DetectionTask");
 

@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
+#include "tasks/instances/labels.h"
 #include "tasks/promptable/prompts.h"
 #include "training/task.h"
 
@@ -86,6 +88,10 @@ class PromptableTask final : public training::Task {
   training::Metrics validation_end() override {
     const double* sums = sums_.const_data_ptr<double>();
     const double objects = sums[0] > 0 ? sums[0] : std::nan("");
+    if (std::isnan(objects) && !has_doubted_) {
+      has_doubted_ = true;
+      log::warn("{}", words_for_no_objects(options_.y_key));
+    }
     const training::Metrics results{{"loss", sums[1] / objects},
                                     {"mask_iou", sums[2] / objects},
                                     {"box_iou", sums[3] / objects},
@@ -186,6 +192,7 @@ class PromptableTask final : public training::Task {
   int64_t side_ = 0;
   /// Objects; sums over them of the loss, the masks' IoU, that of the boxes themselves, and what
   /// the believed quality is away from it.
+  bool has_doubted_ = false;  // a validation without objects is told once
   at::Tensor sums_ = at::zeros({5}, at::TensorOptions(at::kDouble));
 };
 CYTRA_REGISTER(training::Task, PromptableTask, "PromptableTask");

@@ -97,6 +97,31 @@ TEST(DetectionTask, LearnsToFindObjects) {
   EXPECT_TRUE(std::isnan(task->validation_end().at("map")));  // begins afresh
 }
 
+TEST(DetectionTask, NumbersThatFloatDoesNotHoldStayApart) {
+  const auto task = make_detection();
+  data::Sample sample = detection_sample();
+  const at::Tensor labels = detection_labels().to(at::kInt);
+  sample.tensors["instances"] = at::where(labels.gt(0), labels + (1 << 30), labels);
+  Rng rng(0);
+  task->validation_transform()->apply(sample, rng);
+  const nn::Boxes found = tasks::ObjectBoxes().of(sample.at("instances"), {});
+  EXPECT_EQ(found.corners.size(0), 2);
+}
+
+TEST(DetectionTask, AValidationWithoutObjectsIsToldOnce) {
+  const auto task = make_detection();
+  data::Sample sample = detection_sample();
+  sample.tensors["instances"].zero_();
+  const auto said = [&] {
+    testing::internal::CaptureStderr();
+    task->validation_step(data::collate({sample}));
+    EXPECT_TRUE(std::isnan(task->validation_end().at("map")));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said().find("'instances' is 0 everywhere"), std::string::npos);
+  EXPECT_EQ(said(), "");
+}
+
 TEST(DetectionTask, SaysWhatDoesNotFit) {
   EXPECT_NE(message_of<ConfigError>([] {
               make_detection(

@@ -108,6 +108,13 @@ TEST(PromptableTask, ImagesWithoutObjectsCountForNothing) {
   EXPECT_EQ(task->training_step(prompted_batch({prepared(true)})).item<double>(), 0);
 }
 
+TEST(PromptableTask, AValidationWithoutObjectsIsTold) {
+  const auto task = promptable_task("");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(std::isnan(task->validation_end().at("mask_iou")));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("is 0 everywhere"), std::string::npos);
+}
+
 at::Tensor iou_of(const at::Tensor& a, const at::Tensor& b) {
   return a.logical_and(b).sum().to(at::kDouble) / a.logical_or(b).sum().to(at::kDouble);
 }

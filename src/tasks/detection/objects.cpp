@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/boxes.h"
+#include "tasks/instances/labels.h"
 
 namespace cytra::tasks {
 namespace {
@@ -37,6 +38,7 @@ class DetectionTarget final : public data::Transform {
                                   objects_.in_channels));
     }
     const std::vector<int64_t> size = sample.size(objects_.x_key);
+    renumber_large_labels(sample, objects_.y_key);
     expect_plane(sample, objects_.y_key, size);
     at::Tensor classes;
     if (objects_.class_key) {
@@ -49,6 +51,7 @@ class DetectionTarget final : public data::Transform {
     } catch (const DataError& error) {
       throw DataError(path_of(sample, objects_.y_key) + ": " + error.what());
     }
+    doubt_masks(sample.at(objects_.y_key), path_of(sample, objects_.y_key));
     if (strides_.empty()) return;
     sample.tensors[objects_.y_key] = nn::fcos_target(boxes, strides_, size[0], size[1], radius_);
   }

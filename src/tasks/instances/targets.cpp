@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ops/flows.h"
+#include "tasks/instances/labels.h"
 
 namespace cytra::tasks {
 namespace {
@@ -43,27 +44,18 @@ class InstanceLabels final : public data::Transform {
                                   channels,
                                   in_channels_));
     }
-    renumber_large(sample);
+    renumber_large_labels(sample, y_key_);
     at::Tensor& labels = sample.at(y_key_);
     const std::string wrong = what_is_wrong(labels, sample.size(x_key_));
-    if (!wrong.empty()) {
-      const auto source = sample.sources.find(y_key_);
-      const bool has_file = source != sample.sources.end() && !source->second.path.empty();
-      throw DataError((has_file ? source->second.path : sample.id) + ": " + wrong);
-    }
+    const auto source = sample.sources.find(y_key_);
+    const bool has_file = source != sample.sources.end() && !source->second.path.empty();
+    const std::string& path = has_file ? source->second.path : sample.id;
+    if (!wrong.empty()) throw DataError(path + ": " + wrong);
+    doubt_masks(labels, path);
     if (makes_targets_) labels = targets_.of(labels.unsqueeze(0))[0];
   }
 
  private:
-  /// Numbers that float32 does not hold become small ones: 0, 1, ... in their order.
-  void renumber_large(data::Sample& sample) const {
-    at::Tensor& stored = sample.stored(y_key_);
-    if (!at::isIntegralType(stored.scalar_type(), false) || stored.element_size() < 4) return;
-    const at::Tensor numbers = stored.to(at::kLong);
-    if (numbers.numel() == 0 || numbers.max().item<int64_t>() < (1 << 24)) return;
-    const auto [values, places] = at::_unique(numbers, /*sorted=*/true, /*return_inverse=*/true);
-    stored = (places + (values[0].item<int64_t>() == 0 ? 0 : 1)).to(at::kInt);
-  }
   std::string what_is_wrong(const at::Tensor& labels, const std::vector<int64_t>& image) const {
     const std::vector<int64_t> size = labels.sizes().slice(1).vec();
     if (labels.size(0) != 1)
