@@ -53,7 +53,7 @@ struct SegmentRunOptions {
       "threads that read, and as many that write; AUTO: the preset's",
       config::Keyword{1, 256, "AUTO", 0});
     v("object_masks", object_masks, "also write a PNG for each object");
-    v("cache_gb", batch.cache.ram_gb, "GB of memory for images' encodings", 0, 1e6);
+    v("cache_gb", batch.cache.ram_gb, "GB of memory for images' encodings; those used longest ago go first", 0, 1e6);
     v("cache_dir", cache_dir, "folder that keeps encodings, by the files' content");
     v("cache_dir_gb", batch.cache.disk_gb, "GB of it; those used longest ago go first", 0, 1e6);
     v("resume", resume, "go on with paths.output_dir: leave out images that are done");

@@ -152,7 +152,8 @@ std::shared_ptr<const CacheEntry> CacheManager::get(const std::string& key, bool
     const auto place = kept_.find(key);
     if (place != kept_.end()) {
       ++stats_.ram_hits;
-      return place->second;
+      uses_.splice(uses_.end(), uses_, place->second.use);
+      return place->second.entry;
     }
   }
   std::optional<CacheEntry> entry;
@@ -173,7 +174,7 @@ std::shared_ptr<const CacheEntry> CacheManager::put(const std::string& key,
   bool is_kept = to_disk && can_write_;
   if (!is_kept) {  // making it compact takes time, too
     const std::lock_guard lock(mutex_);
-    is_kept = !stats_.is_full;
+    is_kept = limits_.replaces || !stats_.is_full;
   }
   if (!is_kept) return std::make_shared<const CacheEntry>(std::move(entry));
   for (auto& [name, tensor] : entry.tensors) tensor = compact(tensor);
@@ -185,11 +186,20 @@ std::shared_ptr<const CacheEntry> CacheManager::keep(const std::string& key, Cac
   const std::size_t bytes = bytes_of(entry);
   auto kept = std::make_shared<const CacheEntry>(std::move(entry));
   const std::lock_guard lock(mutex_);
-  if (static_cast<double>(stats_.ram_bytes + bytes) > limits_.ram_gb * 1e9) {
-    stats_.is_full = true;
-  } else if (kept_.emplace(key, kept).second) {
-    stats_.ram_bytes += bytes;
+  if (kept_.count(key) > 0) return kept;
+  const auto fits = [&](std::size_t others) {
+    return static_cast<double>(others + bytes) <= limits_.ram_gb * 1e9;
+  };
+  if (!fits(stats_.ram_bytes)) stats_.is_full = true;
+  while (limits_.replaces && fits(0) && !fits(stats_.ram_bytes)) {
+    const auto oldest = kept_.find(uses_.front());
+    stats_.ram_bytes -= bytes_of(*oldest->second.entry);
+    kept_.erase(oldest);
+    uses_.pop_front();
   }
+  if (!fits(stats_.ram_bytes)) return kept;
+  kept_[key] = {kept, uses_.insert(uses_.end(), key)};
+  stats_.ram_bytes += bytes;
   return kept;
 }
 

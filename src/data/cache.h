@@ -1,6 +1,7 @@
 #pragma once
 // What is expensive to make, kept in memory and on disk.
 #include <atomic>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,10 +17,13 @@
 namespace cytra::data {
 
 struct CacheLimits {
-  double ram_gb = 2;      // of 1e9 bytes; the first images that fit stay
+  double ram_gb = 2;      // of 1e9 bytes
   std::string cache_dir;  // empty: no disk cache
   double disk_gb = 50;    // the images used longest ago go first
   bool compress = false;  // zstd on disk: smaller, but no longer mapped into memory
+  /// Of memory that is full: what was used longest ago goes. Else the first images that fit stay,
+  /// which is better where all of them are used in turn, an epoch after the other.
+  bool replaces = false;
 };
 
 /// An image and its label, say. Nobody writes into them.
@@ -38,7 +42,7 @@ class CacheManager {
   struct Stats {
     int64_t ram_hits = 0, disk_hits = 0, misses = 0;
     std::size_t ram_bytes = 0;
-    bool is_full = false;  // an entry did not fit into memory
+    bool is_full = false;  // an entry did not fit into memory, or took the place of others
   };
 
   /// Makes cache_dir. Throws: ConfigError when that can't be.
@@ -59,8 +63,13 @@ class CacheManager {
   void shrink();
 
   CacheLimits limits_;
+  struct Kept {
+    std::shared_ptr<const CacheEntry> entry;
+    std::list<std::string>::iterator use;
+  };
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const CacheEntry>> kept_;
+  std::unordered_map<std::string, Kept> kept_;
+  std::list<std::string> uses_;               // keys; the one used longest ago comes first
   std::unordered_set<std::string> verified_;  // files whose checksum this process has seen to fit
   Stats stats_;
   std::size_t disk_bytes_ = 0, written_since_ = 0;  // as of the last look, and written since

@@ -76,6 +76,12 @@ void group_views(std::vector<SegmentInput>& inputs) {
   });
 }
 
+/// An image may come again at any time.
+data::CacheLimits embedding_limits(data::CacheLimits limits) {
+  limits.replaces = true;
+  return limits;
+}
+
 /// Masks of the image's own size, a part of them at a time.
 std::vector<SegmentedObject> objects_of(const SegmentWork& work,
                                         const PromptedSegmenter& segmenter) {
@@ -126,7 +132,7 @@ struct BatchSegmenter::Impl {
         options(std::move(chosen)),
         stages(report, options),
         compute(models, options, device, stages),
-        cache(options.cache) {}
+        cache(embedding_limits(options.cache)) {}
 
   bool uses_cache() const {
     return options.mode != "naive" &&
@@ -135,6 +141,8 @@ struct BatchSegmenter::Impl {
   std::string cache_key(const SegmentWork& work) const {
     return fmt::format("embedding {} {}", fingerprint, work.content);
   }
+  /// Any thread: loads it if need be. Throws: what loading throws.
+  const PromptedSegmenter& segmenter();
   /// Any thread: reads an image, and its encoding where that is known.
   SegmentWork load(const SegmentInput& input, SegmentSink& sink);
   /// Any thread: writes it.
@@ -148,24 +156,39 @@ struct BatchSegmenter::Impl {
   SegmentStages stages;
   SegmentCompute compute;
   data::CacheManager cache;
+  std::mutex segmenter_mutex;
   std::string fingerprint;  // of the segmenter, where there is a cache
   SegmentCounts counts;
 };
 
+const PromptedSegmenter& BatchSegmenter::Impl::segmenter() {
+  const std::lock_guard lock(segmenter_mutex);
+  const PromptedSegmenter& segmenter = compute.segmenter();
+  if (uses_cache() && fingerprint.empty()) fingerprint = segmenter.fingerprint();
+  return segmenter;
+}
+
 SegmentWork BatchSegmenter::Impl::load(const SegmentInput& input, SegmentSink& sink) {
-  const StageWork timed(stages.load);
   SegmentWork work;
   work.input = input;
+  const auto fail = [&] {
+    work.is_over = true;
+    sink.leave_out(input, std::current_exception());
+  };
   try {
+    const StageWork timed(stages.load);
     work.content = content_of(input.path);
-    if (!sink.wants(input, work.content)) {
-      work.is_over = true;
-      return work;
-    }
+    work.is_over = !sink.wants(input, work.content);
+  } catch (const std::exception&) {
+    fail();
+  }
+  if (work.is_over) return work;
+  const PromptedSegmenter& segmenter = this->segmenter();  // a run with nothing to do needs none
+  try {
+    const StageWork timed(stages.load, 0);
     work.image = data::to_tensor(io::read_image(input.path), 2, input.path);
     if (work.image.scalar_type() != at::kByte) work.image = work.image.to(at::kFloat);
     data::check_finite(work.image, input.path);
-    const PromptedSegmenter& segmenter = compute.segmenter();
     if (uses_cache()) {
       if (const auto entry = cache.get(cache_key(work)))
         work.embedding = entry->tensors.at("embedding").to(at::kFloat);
@@ -177,8 +200,7 @@ SegmentWork BatchSegmenter::Impl::load(const SegmentInput& input, SegmentSink& s
       work.square = segmenter.prepare(work.image);
     }
   } catch (const std::exception&) {
-    work.is_over = true;
-    sink.leave_out(input, std::current_exception());
+    fail();
   }
   return work;
 }
@@ -326,9 +348,6 @@ SegmentCounts BatchSegmenter::run(std::vector<SegmentInput> inputs, SegmentSink&
   if (inputs.empty()) return {};
   const c10::InferenceMode inference_mode;
   group_views(inputs);
-  const PromptedSegmenter& segmenter = impl_->compute.segmenter();  // before threads ask for it
-  if (impl_->uses_cache() && impl_->fingerprint.empty())
-    impl_->fingerprint = segmenter.fingerprint();
   if (impl_->options.mode == "parallel") {
     impl_->run_parallel(inputs, sink);
   } else {

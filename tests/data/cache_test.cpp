@@ -56,6 +56,27 @@ TEST(Cache, KeepsWhatFitsIntoMemory) {
   EXPECT_TRUE(stats.is_full);
 }
 
+TEST(Cache, WhatWasUsedLongestAgoGoesWhereEntriesReplaceOthers) {
+  data::CacheLimits limits{3.5 * 64e-9, "", 0, false};
+  limits.replaces = true;
+  data::CacheManager cache(limits);
+  for (int i = 0; i < 3; ++i) cache.put(std::to_string(i), entry_of(i));
+  EXPECT_EQ(value_of(cache.get("0")), 0);
+  const auto held = cache.get("2");
+  cache.put("3", entry_of(3));
+  EXPECT_EQ(cache.get("1"), nullptr);
+  cache.put("large", entry_of(9, 16));  // more than all of the memory: it drives nothing out
+  EXPECT_EQ(cache.get("large"), nullptr);
+  for (const int kept : {0, 2, 3}) EXPECT_EQ(value_of(cache.get(std::to_string(kept))), kept);
+  cache.put("two", entry_of(5, 11));  // 121 bytes: two of the others go
+  EXPECT_EQ(cache.get("0"), nullptr);
+  EXPECT_EQ(cache.get("2"), nullptr);
+  EXPECT_EQ(value_of(cache.get("3")), 3);
+  EXPECT_EQ(value_of(cache.get("two")), 5);
+  EXPECT_EQ(value_of(held), 2) << "whoever has it keeps it";
+  EXPECT_EQ(cache.stats().ram_bytes, 121U + 64U);
+}
+
 TEST(Cache, TakesTheSmallestTypeThatHoldsTheNumbers) {
   data::CacheManager cache({1, "", 0, false});
   const std::map<std::string, std::pair<at::Tensor, at::ScalarType>> cases{

@@ -30,7 +30,7 @@ io::Image bright_squares(int64_t height, int64_t width, int64_t count) {
 }
 
 struct KeptImages final : SegmentSink {
-  bool wants(const SegmentInput&, const std::string&) override { return true; }
+  bool wants(const SegmentInput&, const std::string&) override { return !is_done; }
   void take(const SegmentedImage& image) override {
     const std::lock_guard lock(mutex);
     if (is_full) throw IoError("no space left");
@@ -47,7 +47,7 @@ struct KeptImages final : SegmentSink {
   std::mutex mutex;
   std::map<std::string, SegmentedImage> images;
   std::map<std::string, std::string> failed;
-  bool is_full = false;
+  bool is_full = false, is_done = false;
 };
 
 class BatchSegmentTest : public ::testing::Test {
@@ -74,6 +74,7 @@ class BatchSegmentTest : public ::testing::Test {
     };
     kept_ = std::make_unique<KeptImages>();
     kept_->is_full = is_full_;
+    kept_->is_done = is_done_;
     detectors_.clear();
     segmenters_ = 0;
     StageReport report("test");
@@ -116,7 +117,7 @@ class BatchSegmentTest : public ::testing::Test {
   std::unique_ptr<KeptImages> kept_;
   std::vector<std::string> detectors_;
   int segmenters_ = 0;
-  bool is_full_ = false;
+  bool is_full_ = false, is_done_ = false;
   std::function<std::unique_ptr<PromptedSegmenter>()> make_segmenter_ = [] {
     return std::make_unique<test::FakeSegmenter>();
   };
@@ -215,6 +216,27 @@ TEST_F(BatchSegmentTest, EachViewHasItsDetectorLoadedOnce) {
     run(with(mode, 4, 1));
     EXPECT_EQ(detectors_, (std::vector<std::string>{"front.ckpt", "left.ckpt"}));
     EXPECT_EQ(kept_->images.size(), 6U);
+  }
+}
+
+TEST_F(BatchSegmentTest, WhereAllIsDoneNoModelIsLoaded) {
+  add_nine();
+  is_done_ = true;
+  for (const char* mode : {"naive", "optimized", "parallel"}) {
+    EXPECT_EQ(run(with(mode)).images, 0);
+    EXPECT_EQ(segmenters_, 0) << mode;
+    EXPECT_TRUE(detectors_.empty()) << mode;
+  }
+}
+
+TEST_F(BatchSegmentTest, AModelThatCannotBeLoadedEndsTheRun) {
+  add_nine();
+  make_segmenter_ = []() -> std::unique_ptr<PromptedSegmenter> {
+    throw DataError("sam.pth: no weights");
+  };
+  for (const char* mode : {"naive", "optimized", "parallel"}) {
+    EXPECT_THROW(run(with(mode)), DataError) << mode;
+    EXPECT_TRUE(kept_->failed.empty()) << "no image is at fault, " << mode;
   }
 }
 
