@@ -53,7 +53,11 @@ struct SegmentRunOptions {
       "threads that read, and as many that write; AUTO: the preset's",
       config::Keyword{1, 256, "AUTO", 0});
     v("object_masks", object_masks, "also write a PNG for each object");
-    v("cache_gb", batch.cache.ram_gb, "GB of memory for images' encodings; those used longest ago go first", 0, 1e6);
+    v("cache_gb",
+      batch.cache.ram_gb,
+      "GB of memory for images' encodings; those used longest ago go first",
+      0,
+      1e6);
     v("cache_dir", cache_dir, "folder that keeps encodings, by the files' content");
     v("cache_dir_gb", batch.cache.disk_gb, "GB of it; those used longest ago go first", 0, 1e6);
     v("resume", resume, "go on with paths.output_dir: leave out images that are done");
@@ -211,15 +215,19 @@ void tell_doubts(const pipelines::SegmentFiles::Totals& totals, int64_t max_dete
   }
 }
 
-/// A new folder, or with segment.resume the one that is there.
+/// A new folder, or with segment.resume the one with an earlier run's results: others may hold
+/// masks of the user's own.
 std::string open_segment_folder(cli::Run& run, bool resume) {
   const std::string folder = config::output_dir(run.composed);
   std::error_code ignored;
-  if (!resume || !std::filesystem::is_directory(folder, ignored)) {
+  if (!resume || !std::filesystem::exists(folder + "/segmented.jsonl", ignored)) {
     std::string made = open_run_folder(run);
     if (made != folder)
-      log::warn(
-          "{} is taken: results go to {} (--resume goes on with what is there)", folder, made);
+      log::warn("{} {}: results go to {}",
+                folder,
+                resume ? "has no results of batch_segment"
+                       : "is taken (--resume goes on with what is there)",
+                made);
     return made;
   }
   log::set_file(folder + "/" + run.program + ".log");

@@ -80,6 +80,11 @@ class FundusTable {
       throw DataError(path_ + ": not written by this program; expected another paths.output_dir");
     for (const auto& row : table.rows) rows_[row[1]] = row;
   }
+  /// The photograph whose results have this name; "": none.
+  std::string image_of(const std::string& name) const {
+    const auto found = rows_.find(name);
+    return found == rows_.end() ? "" : found->second.front();
+  }
   bool has(const std::string& name, const std::string& stamp) const {
     const auto found = rows_.find(name);
     return found != rows_.end() && found->second.back() == stamp;
@@ -124,6 +129,31 @@ class FundusTable {
   std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
 };
 
+constexpr const char* kFundusParts[] = {"images", "contrast", "masks"};
+
+/// Throws: ConfigError where photographs, or masks of the user's own, would be overwritten.
+void expect_own_folder(const std::string& folder,
+                       const std::vector<pipelines::FundusInput>& inputs) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const char* part : kFundusParts) {
+    const fs::path own = fs::path(folder) / part;
+    if (!fs::exists(own, ignored)) continue;
+    if (!fs::exists(folder + "/fundus.csv", ignored)) {
+      throw ConfigError(
+          fmt::format("paths.output_dir: {} is there, but no fundus.csv of an earlier run: its "
+                      "files would be overwritten; expected a folder of its own",
+                      own.string()));
+    }
+    for (const pipelines::FundusInput& input : inputs) {
+      if (fs::equivalent(fs::path(input.path).parent_path(), own, ignored)) {
+        throw ConfigError(fmt::format(
+            "paths.output_dir: {} would be overwritten; expected another folder", input.path));
+      }
+    }
+  }
+}
+
 /// All that the results of an image depend on.
 std::string fundus_stamp(const std::string& path, const std::string& settings) {
   std::error_code ignored;
@@ -165,18 +195,30 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     inputs.push_back({source.path, names.next(source)});
   }
   books.images += static_cast<int64_t>(inputs.size());
+  expect_own_folder(folder, inputs);
   make_folders(folder);
   const RunLock lock(folder);
-  for (const char* part : {"", "/images", "/contrast", "/masks"}) {
+  remove_stale_temporaries(folder);
+  for (const char* part : kFundusParts) {
+    const std::string own = fmt::format("{}/{}", folder, part);
     std::error_code ignored;
-    if (std::filesystem::is_directory(folder + part, ignored))
-      remove_stale_temporaries(folder + part);
+    if (std::filesystem::is_directory(own, ignored)) remove_stale_temporaries(own);
   }
   FundusTable table(folder);
+  table.write();  // from now on the folder is ours
   const std::string settings = fundus_settings(config.fundus);
   std::map<std::string, std::string> stamps;
   std::vector<pipelines::FundusInput> left;
+  bool has_told = false;
   for (const pipelines::FundusInput& input : inputs) {
+    const std::string former = table.image_of(input.name);
+    if (!former.empty() && former != input.path && !has_told) {
+      has_told = true;
+      log::warn("{}: takes the place of {} in {}, as others of the same name may",
+                input.path,
+                former,
+                table.path());
+    }
     const std::string& stamp = stamps[input.name] = fundus_stamp(input.path, settings);
     bool is_done = table.has(input.name, stamp);
     for (const std::string& file : pipelines::fundus_files(input, config.fundus)) {

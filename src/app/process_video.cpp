@@ -176,6 +176,9 @@ int process_video(cli::Run run, const VideoConfig& config) {
         "expected an input and an output: process_video IN.mp4 OUT.mp4 "
         "checkpoint.ckpt_path=logs/.../best.ckpt");
   }
+  std::error_code ignored;  // one of them may be an address, or not there yet
+  if (std::filesystem::equivalent(*options.input, *options.output, ignored))
+    throw ConfigError(*options.output + ": the input itself; expected another file as output");
   watch_signals();
   perf::prepare(config.performance);
   const auto stop = [] { return signal_received() != 0; };

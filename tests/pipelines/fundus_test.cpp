@@ -160,6 +160,29 @@ TEST(FundusProgram, LeavesOutWhatIsDoneAndNamesWhatFails) {
   EXPECT_NE(table.find("train_0000_seg,too "), std::string::npos) << table;
 }
 
+TEST(FundusProgram, PhotographsAreNotOverwritten) {
+  const test::TmpDir dir;
+  const std::string begin = "cd \"" + dir.path() + "\" && $BIN/";
+  const test::Outcome made = test::shell(
+      begin + "generate_samples --kind fundus --train 1 --valid 0 --test 0 --output set");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string photograph = read_file(dir / "set/images/train_0000_raw.png");
+  const std::string program =
+      begin + "preprocess_fundus fundus.size=64 trainer.accelerator=cpu data.path=set/train.csv ";
+  const test::Outcome first = test::shell(program + "paths.output_dir=set");
+  EXPECT_EQ(first.code, 2);
+  EXPECT_NE(first.err.find("set/images is there, but no fundus.csv"), std::string::npos)
+      << first.err;
+  EXPECT_FALSE(std::filesystem::exists(dir / "set/fundus.csv"));
+  ASSERT_EQ(test::shell(program + "paths.output_dir=out").code, 0);
+  const test::Outcome again =
+      test::shell(begin +
+                  "preprocess_fundus fundus.size=64 trainer.accelerator=cpu data.path=out/images "
+                  "paths.output_dir=out");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("would be overwritten"), std::string::npos) << again.err;
+  EXPECT_EQ(read_file(dir / "set/images/train_0000_raw.png"), photograph);
+}
 TEST(FundusProgram, MasksArePredictedInThePixelsOfThePhotograph) {
   const test::TmpDir dir;
   const std::string begin = "cd \"" + dir.path() + "\" && $BIN/";

@@ -165,6 +165,18 @@ TEST_F(VideoFiles, IrregularTimesAreKept) {
   }
 }
 
+TEST_F(VideoFiles, TheInputIsNotOverwritten) {
+  write_small_movie(dir_ / "in.mp4", 3);
+  fs::create_symlink(dir_ / "in.mp4", dir_ / "link.mp4");
+  const std::string before = read_file(dir_ / "in.mp4");
+  for (const char* output : {"in.mp4", "link.mp4"}) {
+    const test::Outcome done = test::shell(program(dir_ / "in.mp4", dir_ / output));
+    EXPECT_EQ(done.code, 2) << output;
+    EXPECT_NE(done.err.find("the input itself"), std::string::npos) << done.err;
+    EXPECT_EQ(read_file(dir_ / "in.mp4"), before);
+  }
+}
+
 TEST_F(VideoFiles, AVideoThatBeginsLateIsWhole) {
   for (const char* name : {"late.mp4", "late.mkv", "late.ts"}) {
     const std::string path = dir_ / name;

@@ -151,6 +151,16 @@ TEST_F(BatchSegment, ADetectorThatIsMissingIsToldBeforeAnyWork) {
   EXPECT_FALSE(fs::exists(at("early/masks")));
 }
 
+TEST_F(BatchSegment, ResumeLeavesFoldersOfOthersAlone) {
+  fs::create_directories(at("own/masks"));
+  std::ofstream(at("own/masks/a.png")) << "the user's";
+  const Outcome done = shell(command("own", "--resume"));
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_NE(done.err.find("has no results of batch_segment"), std::string::npos) << done.err;
+  EXPECT_FALSE(fs::exists(at("own/objects.csv")));
+  EXPECT_TRUE(fs::exists(at("own-1/objects.csv")));
+}
+
 TEST_F(BatchSegment, TellsThatThereMayBeMoreObjects) {
   const Outcome some = shell(command("capped", "detector.max_detections=2"));
   EXPECT_EQ(some.code, 0) << some.err;
