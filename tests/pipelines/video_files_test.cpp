@@ -288,6 +288,59 @@ TEST_F(VideoFiles, ATruncatedVideoGivesWhatIsThereAndOneWarning) {
   EXPECT_FALSE(fs::exists(dir_ / "none.mp4"));
 }
 
+TEST_F(VideoFiles, ASecondRunTakesItsLabelsFromTheCache) {
+  write_small_movie(dir_ / "in.mp4", 8);
+  const auto run = [&](const std::string& more) {
+    const auto done = test::shell(program(dir_ / "in.mp4", dir_ / "out.mp4") + " --cache-dir '" +
+                                  (dir_ / "cache") + "' --output-kind mask video.crf=0" + more);
+    EXPECT_EQ(done.code, 0) << done.err;
+    return done.out;
+  };
+  EXPECT_NE(run("").find("frames_cached: 0"), std::string::npos);
+  EXPECT_NE(run("").find("frames_cached: 8"), std::string::npos);
+  const std::string first = read_file(dir_ / "out.mp4");
+  EXPECT_NE(run(" inference_args.overlap=0.5").find("frames_cached: 0"), std::string::npos);
+  EXPECT_NE(run("").find("frames_cached: 8"), std::string::npos);
+  EXPECT_TRUE(read_file(dir_ / "out.mp4") == first);
+}
+
+TEST_F(VideoFiles, TheBenchmarkMeasuresFourSizes) {
+  const auto done =
+      test::shell("$BIN/process_video --benchmark --ckpt '" + checkpoint() +
+                  "' trainer.accelerator=cpu performance.backend=eager --roi 0,0,64,64 "
+                  "video.limit_frames=2 video.preset=ultrafast");
+  ASSERT_EQ(done.code, 0) << done.err;
+  for (const char* size : {"1080p", "4K", "6K", "8K"})
+    EXPECT_NE(done.out.find(std::string("fps_") + size + ": "), std::string::npos) << done.out;
+}
+
+/// Of a program's results: "frames_in: 60".
+int64_t count_in(const std::string& results, const std::string& key) {
+  const std::size_t at = results.find(key + ": ");
+  return at == std::string::npos ? -1 : std::stoll(results.substr(at + key.size() + 2));
+}
+
+TEST_F(VideoFiles, AnAddressIsReadAsItComes) {
+  if (!has_ffprobe() || test::shell("ffmpeg -version && python3 --version").code != 0)
+    GTEST_SKIP() << "NOT TESTED: ffmpeg's programs or python3 are not installed";
+  write_small_movie(dir_ / "in.mp4", 60);
+  if (test::shell("ffprobe -v error -show_streams '" + (dir_ / "in.mp4") + "'").out.find("h264") ==
+      std::string::npos)
+    GTEST_SKIP() << "NOT TESTED: FFmpeg has no libx264";
+  const auto done = test::shell(
+      "cd '" + (dir_ / ".") + "'\npython3 '" + CYTRA_SOURCE_DIR "/tests/pipelines/rtsp_server.py" +
+      "' in.mp4 > address & server=$!\nfor i in $(seq 100); do [ -s address ] && break; sleep 0.1; "
+      "done\ntimeout -k 5 60 " +
+      program("'\"$(cat address)\"'", "out.mp4") + "; code=$?; kill $server; exit $code");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_NE(done.err.find("rtsp://127.0.0.1"), std::string::npos) << done.err;
+  const int64_t frames = count_in(done.out, "frames_in");
+  EXPECT_GE(frames, 55) << "but for those before the client played: " << done.out;
+  EXPECT_EQ(count_in(done.out, "frames_written") + count_in(done.out, "frames_dropped"), frames);
+  EXPECT_EQ(static_cast<int64_t>(frames_of_video(dir_ / "out.mp4").size()),
+            count_in(done.out, "frames_written"));
+}
+
 TEST_F(VideoFiles, ASignalLeavesAPlayableVideoOrNone) {
   write_small_movie(dir_ / "whole.mkv", 300, 0);
   const auto half = static_cast<int64_t>(fs::file_size(dir_ / "whole.mkv")) / 2;

@@ -120,6 +120,13 @@ void FFmpegSource::open_container() {
   container_->interrupt_callback = {&is_stopped, this};
   if (!is_net && info_.is_live) open_pipe();
   const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
+  if (opened < 0 && is_net) {
+    throw DataError(
+        fmt::format("{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), "
+                    "and who sends to be there",
+                    path_,
+                    words_of(opened)));
+  }
   if (opened < 0) {
     throw DataError(
         fmt::format("{}: {}: expected a video of FFmpeg's; an MP4 that is cut off has no "

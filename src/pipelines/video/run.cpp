@@ -15,7 +15,8 @@ namespace cytra::pipelines {
 namespace {
 
 constexpr int64_t kQueueBytes = int64_t{256} << 20;  // each: two frames of 8K, with their tensors
-constexpr std::size_t kQueueFrames = 16, kLiveFrames = 2;  // live: what waits is late
+constexpr std::size_t kQueueFrames = 16;
+constexpr std::size_t kLiveFrames = 64;  // decoded: what came at once while a stream was opened
 
 void expect_masks(const inference::Predictor& predictor) {
   const inference::LoadedModel& model = predictor.model();
