@@ -47,10 +47,19 @@ struct TokenPatches {
   const float *last, *last_bias;  // (S,C), (C)
 };
 
+/// Of a head: the tokens of a square, `side` rows of them, as keys and as values.
+struct SquareKeys {
+  const float* keys;  // (features,key_step)
+  int64_t key_step;
+  const float* values;  // (side side,value_step)
+  int64_t value_step;
+  int64_t side, features;
+};
+
 struct TokenKernels {
   /// Of `rows` queries of an image, (C,step), the mean of the tokens by softmax of query^T (token +
   /// place):
-  /// -> out (rows,C). scratch: (C + tiles rows) kTokenTile.
+  /// -> out (rows,C). scratch: (C + tiles rows) kTokenTile + rows.
   void (*weigh)(const TokenTiles& of,
                 const float* queries,
                 int64_t step,
@@ -65,6 +74,15 @@ struct TokenKernels {
   void (*paint)(const TokenPainting& by, const float* tile, float* out, float* scratch);
   /// tile += what is made of patches (16,kTokenTile), likewise. scratch: (4 F + S + C) kTokenTile.
   void (*add_patches)(const TokenPatches& by, const float* patches, float* tile, float* scratch);
+  /// softmax(query . key + what a key's row and column add) values, for a tile of queries: queries
+  /// and out (features,kTokenTile), down and across (side,kTokenTile). scratch: side side
+  /// kTokenTile.
+  void (*attend_square)(const SquareKeys& of,
+                        const float* queries,
+                        const float* down,
+                        const float* across,
+                        float* out,
+                        float* scratch);
 };
 
 /// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).

@@ -101,7 +101,7 @@ at::Tensor weigh_tokens(const at::Tensor& tokens,
   float* const mean = means.data_ptr<float>();
   const cpu::TokenKernels& kernels = cpu::token_kernels();
   at::parallel_for(0, images * rows, 1, [&](int64_t begin, int64_t end) {
-    const at::Tensor scratch = token_scratch(channels + tiles * std::min(rows, end - begin));
+    const at::Tensor scratch = token_scratch(channels + (tiles + 1) * std::min(rows, end - begin));
     while (begin < end) {
       const int64_t image = begin / rows, row = begin % rows;
       const int64_t count = std::min(rows - row, end - begin);

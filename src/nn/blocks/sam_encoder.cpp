@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/square_attention.h"
+#include "ops/tokens.h"
 
 namespace cytra::nn {
 namespace {
@@ -76,23 +78,25 @@ struct SamEncoder::Attention final : torch::nn::Module {
         across_(register_parameter("rel_pos_w", at::zeros({2 * side - 1, features / heads}))) {}
   /// (N,side,side,E) -> the same
   at::Tensor forward(const at::Tensor& x) {
-    const auto parts = call(*qkv_, x.flatten(1, 2)).chunk(3, -1);
-    const at::Tensor query = split_heads(parts[0], heads_);
-    const at::Tensor attended =
-        attend(query, split_heads(parts[1], heads_), split_heads(parts[2], heads_), 0, bias(query));
-    return call(*output_, attended).unflatten(1, {side_, side_});
+    const at::Tensor qkv = call(*qkv_, x.flatten(1, 2));
+    return call(*output_, attended(qkv)).unflatten(1, {side_, side_});
   }
 
  private:
-  /// (N,heads,T,T): what the distance along each axis adds to a query's product with a key.
-  at::Tensor bias(const at::Tensor& query) const {
+  at::Tensor attended(const at::Tensor& qkv) const {
+    const auto parts = qkv.chunk(3, -1);
+    const at::Tensor query = split_heads(parts[0], heads_);
+    // What the distance along each axis adds to a query's product with a key.
     const at::Tensor places = query.unflatten(2, {side_, side_});  // (N,heads,H,W,e)
     const at::Tensor down =
         at::matmul(places, positions_of_keys(down_, side_).transpose(1, 2));  // (N,heads,H,W,H)
     const at::Tensor across =
         at::matmul(places.transpose(2, 3), positions_of_keys(across_, side_).transpose(1, 2))
             .transpose(2, 3);
-    return (down.unsqueeze(-1) + across.unsqueeze(-2)).flatten(4, 5).flatten(2, 3);
+    if (watcher == nullptr && ops::has_token_kernels(qkv))
+      return ops::attend_square(qkv, down.flatten(2, 3), across.flatten(2, 3));
+    const at::Tensor bias = (down.unsqueeze(-1) + across.unsqueeze(-2)).flatten(4, 5).flatten(2, 3);
+    return attend(query, split_heads(parts[1], heads_), split_heads(parts[2], heads_), 0, bias);
   }
   int64_t side_, heads_;
   std::shared_ptr<Linear> qkv_, output_;
