@@ -215,25 +215,6 @@ void tell_doubts(const pipelines::SegmentFiles::Totals& totals, int64_t max_dete
   }
 }
 
-/// A new folder, or with segment.resume the one with an earlier run's results: others may hold
-/// masks of the user's own.
-std::string open_segment_folder(cli::Run& run, bool resume) {
-  const std::string folder = config::output_dir(run.composed);
-  std::error_code ignored;
-  if (!resume || !std::filesystem::exists(folder + "/segmented.jsonl", ignored)) {
-    std::string made = open_run_folder(run);
-    if (made != folder)
-      log::warn("{} {}: results go to {}",
-                folder,
-                resume ? "has no results of batch_segment"
-                       : "is taken (--resume goes on with what is there)",
-                made);
-    return made;
-  }
-  log::set_file(folder + "/" + run.program + ".log");
-  return folder;
-}
-
 void tell_figures(const pipelines::StageReport& report,
                   const pipelines::SegmentCounts& counts,
                   double seconds,
@@ -266,7 +247,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
   const auto settings = segment_settings(config, inputs);
-  const std::string folder = open_segment_folder(run, config.segment.resume);
+  const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
   const pipelines::BatchSegmentOptions options = config.segment.of(device);

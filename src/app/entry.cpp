@@ -1,5 +1,6 @@
 #include "app/entry.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -80,6 +81,34 @@ std::string open_run_folder(cli::Run& run) {
                               " && " + run.command_line);
   log::set_file(folder + "/" + run.program + ".log");
   log::debug("{}", run.command_line);
+  return folder;
+}
+
+std::string open_run_folder(cli::Run& run, bool resume) {
+  namespace fs = std::filesystem;
+  const std::string wanted = config::output_dir(run.composed);
+  std::error_code error;
+  bool is_own = fs::exists(wanted + "/" + run.program + ".log", error);
+  if (resume && !is_own) {  // one that was killed before it had a log
+    const fs::directory_iterator entries(wanted, error);
+    is_own = !error && std::all_of(begin(entries), end(entries), [](const auto& entry) {
+      return starts_with(entry.path().filename().string(), ".");
+    });
+  }
+  if (resume && is_own) {
+    log::set_file(wanted + "/" + run.program + ".log");
+    log::debug("{}", run.command_line);
+    return wanted;
+  }
+  if (resume) log::info("{}: nothing to go on with; a new run", wanted);
+  std::string folder = open_run_folder(run);
+  if (folder != wanted) {
+    log::warn("{} {}: results go to {}",
+              wanted,
+              resume ? "has no results of " + run.program
+                     : "is taken (--resume goes on with what is there)",
+              folder);
+  }
   return folder;
 }
 

@@ -81,6 +81,10 @@ bool add_program(const char* name) {
 /// Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
+/// The same, told where the number is appended; with `resume` the folder of an earlier run of this
+/// program as it is, never one with files of others, which results may overwrite.
+std::string open_run_folder(cli::Run& run, bool resume);
+
 /// A command line that starts another of our programs, ready to paste.
 std::string command(const std::string& program, const std::vector<std::string>& overrides);
 

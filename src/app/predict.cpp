@@ -31,23 +31,6 @@ namespace cytra::app {
 namespace {
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
-/// A new folder, or with predict.resume the one that is there.
-std::string open_predict_folder(cli::Run& run, const PredictOptions& options) {
-  const std::string folder = config::output_dir(run.composed);
-  std::error_code ignored;
-  if (!options.resume || !std::filesystem::is_directory(folder, ignored)) {
-    if (options.resume) log::info("{}: nothing to go on with; a new run", folder);
-    std::string made = open_run_folder(run);
-    if (made != folder)
-      log::warn(
-          "{} is taken: results go to {} (--resume goes on with what is there)", folder, made);
-    return made;
-  }
-  log::set_file(folder + "/" + run.program + ".log");
-  log::debug("{}", run.command_line);
-  return folder;
-}
-
 /// The inputs that this run is to predict.
 std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     const inference::Predictor& predictor,
@@ -145,7 +128,7 @@ struct PredictProcess {
 int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Common& common) {
   training::Processes& processes = self.processes;
   if (processes.is_first()) {
-    common.folder = open_predict_folder(run, options);
+    common.folder = open_run_folder(run, options.resume);
   } else {
     const training::Processes::Received received = processes.receive();
     if (received.code != 0) return received.code;

@@ -159,6 +159,9 @@ TEST_F(BatchSegment, ResumeLeavesFoldersOfOthersAlone) {
   EXPECT_NE(done.err.find("has no results of batch_segment"), std::string::npos) << done.err;
   EXPECT_FALSE(fs::exists(at("own/objects.csv")));
   EXPECT_TRUE(fs::exists(at("own-1/objects.csv")));
+  fs::create_directories(at("bare/.hydra"));  // as a run leaves it that is killed early
+  EXPECT_EQ(shell(command("bare", "--resume")).code, 0);
+  EXPECT_TRUE(fs::exists(at("bare/objects.csv")));
 }
 
 TEST_F(BatchSegment, TellsThatThereMayBeMoreObjects) {

@@ -80,6 +80,18 @@ TEST_F(Predict, NiftiInNiftiOut) {
     EXPECT_NEAR(mask.geometry.affine[i], image.geometry.affine[i], 1e-6) << i;
 }
 
+TEST_F(Predict, ResumeLeavesFoldersOfOthersAlone) {
+  std::filesystem::create_directories(at("own"));
+  std::filesystem::copy(at("samples/images/test_0000_raw.ome.tif"), at("own/a.ome.tif"));
+  const std::string before = read_file(at("own/a.ome.tif"));
+  const Outcome outcome =
+      shell(command(at("own/a.ome.tif"), "--resume 'paths.output_dir=" + at("own") + "'"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read_file(at("own/a.ome.tif")), before);
+  EXPECT_NE(outcome.err.find("has no results of predict"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(at("own-1/a.ome.tif")));
+}
+
 TEST_F(Predict, TheOverlayIsTheMaskOverTheImage) {
   const std::string raw = at("samples/images/test_0000_raw.ome.tif");
   const Outcome outcome = shell(command(raw, "'paths.output_dir=" + at("overlaid") + "'"));
