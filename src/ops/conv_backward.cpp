@@ -10,10 +10,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/convolution_backward_compositeexplicitautograd_dispatch.h>
 #include <omp.h>
 #include <torch/library.h>
 
+#include "ops/conv_onednn.h"
 #include "ops/conv_weight_grad.h"
 
 namespace cytra::ops {
@@ -79,17 +79,13 @@ at::Tensor weight_grad_in_parts(int64_t parts,
     for (int64_t part = first; part < last; ++part) {
       const auto [x, dy] = part_of(part);
       sums[static_cast<std::size_t>(part)] =
-          std::get<1>(at::compositeexplicitautograd::convolution_backward(dy,
-                                                                          x,
-                                                                          weight,
-                                                                          std::nullopt,
-                                                                          form.stride,
-                                                                          padding,
-                                                                          form.dilation,
-                                                                          false,
-                                                                          {0},
-                                                                          form.groups,
-                                                                          {false, true, false}));
+          std::get<1>(cpu::convolution_backward(
+              dy,
+              x,
+              weight,
+              std::nullopt,
+              {form.stride, padding, form.dilation, false, {0}, form.groups},
+              {false, true, false}));
     }
   });
   const at::AutoDispatchBelowADInplaceOrView no_gradients;
@@ -117,18 +113,9 @@ Tensors backward_on_cpu(const at::Tensor& grad,
                         at::IntArrayRef output_padding,
                         int64_t groups,
                         std::array<bool, 3> needs) {
+  const cpu::ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
-    return at::compositeexplicitautograd::convolution_backward(dy,
-                                                               input,
-                                                               weight,
-                                                               bias_sizes,
-                                                               stride,
-                                                               padding,
-                                                               dilation,
-                                                               transposed,
-                                                               output_padding,
-                                                               groups,
-                                                               mask);
+    return cpu::convolution_backward(dy, input, weight, bias_sizes, options, mask);
   };
   const auto is_one = [](int64_t d) { return d == 1; };
   if (needs[1] && !transposed && skips_pixels(weight, stride, padding)) {

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/options.h"
-#include "ops/conv3d.h"
 
 namespace cytra::nn {
 
@@ -51,7 +50,7 @@ at::Tensor Conv::forward(const at::Tensor& x) {
   }
   const Sizes dilation(stride.size(), 1);
   return flat ? at::conv2d(x, weight, bias, stride, padding, dilation, groups)
-              : ops::conv3d(x, weight, bias, stride, padding, dilation, groups);
+              : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
 }
 
 namespace {

@@ -1,0 +1,122 @@
+#include "ops/conv_onednn.h"
+
+#if defined(__x86_64__)  // the table of kernels is as long as in torch's own library
+#define HAVE_AVX2_CPU_DEFINITION
+#define HAVE_AVX512_CPU_DEFINITION
+#endif
+#include <ATen/ATen.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/_convolution_compositeexplicitautograd_dispatch.h>
+#include <ATen/ops/convolution_backward_compositeexplicitautograd_dispatch.h>
+#include <torch/library.h>
+
+namespace cytra::ops::cpu {
+namespace {
+
+bool is_unrolled(const at::Tensor& input, const at::Tensor& weight, const ConvOptions& options) {
+  using Backend = at::native::ConvBackend;
+  if (input.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || input.dim() < 4 ||
+      options.groups != 1 || !at::hasMKLDNN() || !at::globalContext().userEnabledMkldnn())
+    return false;
+  const auto symbolic = c10::fromIntArrayRefSlow;
+  switch (at::native::select_conv_backend(input,
+                                          weight,
+                                          std::nullopt,
+                                          symbolic(options.stride),
+                                          symbolic(options.padding),
+                                          symbolic(options.dilation),
+                                          options.transposed,
+                                          symbolic(options.output_padding),
+                                          options.groups,
+                                          std::nullopt)) {
+    case Backend::NnpackSpatial:
+    case Backend::Slow2d:
+    case Backend::Slow3d:
+    case Backend::SlowDilated2d:
+    case Backend::SlowDilated3d:
+      return true;
+    default:
+      return false;
+  }
+}
+
+at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
+  if (!at::native::mkldnn_conv_use_channels_last(input, weight))
+    return at::MemoryFormat::Contiguous;
+  return input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
+
+at::Tensor convolution(const at::Tensor& input,
+                       const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias,
+                       at::IntArrayRef stride,
+                       at::IntArrayRef padding,
+                       at::IntArrayRef dilation,
+                       bool transposed,
+                       at::IntArrayRef output_padding,
+                       int64_t groups,
+                       bool benchmark,
+                       bool deterministic,
+                       bool cudnn_enabled,
+                       bool allow_tf32) {
+  const ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
+  if (!is_unrolled(input, weight, options)) {
+    return at::compositeexplicitautograd::_convolution(input,
+                                                       weight,
+                                                       bias,
+                                                       stride,
+                                                       padding,
+                                                       dilation,
+                                                       transposed,
+                                                       output_padding,
+                                                       groups,
+                                                       benchmark,
+                                                       deterministic,
+                                                       cudnn_enabled,
+                                                       allow_tf32);
+  }
+  const at::MemoryFormat format = format_of(input, weight);
+  return at::mkldnn_convolution(
+      input.contiguous(format), weight.contiguous(format), bias, padding, stride, dilation, groups);
+}
+
+TORCH_LIBRARY_IMPL(aten, CPU, library) {
+  library.impl("_convolution", TORCH_FN(convolution));
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& grad,
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    at::OptionalIntArrayRef bias_sizes,
+    const ConvOptions& options,
+    std::array<bool, 3> needs) {
+  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
+  if (!is_unrolled(input, weight, options)) {
+    return at::compositeexplicitautograd::convolution_backward(grad,
+                                                               input,
+                                                               weight,
+                                                               bias_sizes,
+                                                               stride,
+                                                               padding,
+                                                               dilation,
+                                                               transposed,
+                                                               output_padding,
+                                                               groups,
+                                                               needs);
+  }
+  const at::MemoryFormat format = format_of(input, weight);
+  return at::native::mkldnn_convolution_backward_stub(at::kCPU,
+                                                      input.contiguous(format),
+                                                      grad.contiguous(format),
+                                                      weight.contiguous(format),
+                                                      padding,
+                                                      stride,
+                                                      dilation,
+                                                      groups,
+                                                      needs);
+}
+
+}  // namespace cytra::ops::cpu

@@ -1,0 +1,77 @@
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace cytra {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+struct OneImage {
+  Numbers image, weight, stride, padding, dilation;
+};
+
+/// torch unrolls each of them.
+const std::vector<OneImage> kOneImages{
+    {{1, 24, 9, 7, 10}, {20, 24, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+    {{1, 24, 9, 7, 10}, {20, 24, 3, 1, 2}, {2, 1, 2}, {1, 0, 1}, {1, 1, 1}},
+    {{1, 16, 6, 7, 8}, {5, 16, 1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
+    {{1, 16, 9, 9, 8}, {5, 16, 3, 3, 3}, {1, 1, 1}, {2, 2, 2}, {2, 2, 2}},
+    {{1, 40, 8, 11}, {33, 40, 3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {{1, 40, 8, 11}, {33, 40, 3, 2}, {2, 1}, {1, 0}, {1, 1}},
+};
+
+std::vector<at::Tensor> conv_and_gradients(const OneImage& form,
+                                           const at::Tensor& image,
+                                           const at::Tensor& kernel,
+                                           const at::Tensor& offset) {
+  const at::Tensor x = image.detach().requires_grad_(), w = kernel.detach().requires_grad_(),
+                   b = offset.defined() ? offset.detach().requires_grad_() : at::Tensor();
+  const auto y = at::convolution(
+      x, w, b, form.stride, form.padding, form.dilation, false, Numbers(form.stride.size()), 1);
+  y.square().sum().backward();
+  std::vector<at::Tensor> all{y.detach(), x.grad(), w.grad()};
+  if (b.defined()) all.push_back(b.grad());
+  return all;
+}
+
+TEST(ConvOneDnn, OfOneImageEqualsTorchsInDouble) {
+  at::manual_seed(4);
+  for (std::size_t i = 0; i < kOneImages.size(); ++i) {
+    const OneImage& form = kOneImages[i];
+    const at::Tensor image = at::randn(form.image), kernel = at::randn(form.weight);
+    for (const at::Tensor& offset : {at::Tensor(), at::randn(form.weight[0])}) {
+      const auto exact = conv_and_gradients(form,
+                                            image.to(at::kDouble),
+                                            kernel.to(at::kDouble),
+                                            offset.defined() ? offset.to(at::kDouble) : offset);
+      for (const bool is_last : {false, true}) {
+        const auto last =
+            image.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+        const auto format = is_last ? last : at::MemoryFormat::Contiguous;
+        const auto ours =
+            conv_and_gradients(form, image.contiguous(format), kernel.contiguous(format), offset);
+        ASSERT_EQ(ours.size(), exact.size());
+        for (std::size_t g = 0; g < ours.size(); ++g) {
+          const double error = (ours[g] - exact[g]).abs().max().item<double>();
+          EXPECT_LT(error, 2e-6 * exact[g].abs().max().item<double>()) << i << g << is_last;
+        }
+        EXPECT_TRUE(ours[0].is_contiguous(format)) << i;
+      }
+    }
+  }
+}
+
+TEST(ConvOneDnn, ServesTorchsConvolution) {
+  if (!at::hasMKLDNN()) GTEST_SKIP() << "torch without oneDNN";
+  at::manual_seed(5);
+  for (const OneImage& form : kOneImages) {
+    const at::Tensor image = at::randn(form.image), kernel = at::randn(form.weight);
+    EXPECT_TRUE(conv_and_gradients(form, image, kernel, {})[0].equal(at::mkldnn_convolution(
+        image, kernel, std::nullopt, form.padding, form.stride, form.dilation, 1)));
+  }
+}
+
+}  // namespace
+}  // namespace cytra
