@@ -8,10 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <fmt/format.h>
-#include <omp.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -19,6 +17,7 @@
 #include "base/strings.h"
 #include "config/checked.h"
 #include "data/pipeline.h"
+#include "ops/compute_alone.h"
 
 namespace cytra::data {
 namespace {
@@ -332,8 +331,7 @@ void DataLoader::Shared::end() {
 
 DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(std::move(spec))) {
   const auto work = [](const std::shared_ptr<Shared>& shared, std::size_t worker) {
-    at::internal::lazy_init_num_threads();  // else a parallel loop would undo the next line
-    omp_set_num_threads(1);                 // several teams at once would fight for the same cores
+    ops::compute_alone();  // several teams at once would fight for the same cores
     const at::AutoDispatchBelowADInplaceOrView no_gradients;
     std::unique_lock lock(shared->mutex);
     for (;;) {

@@ -8,10 +8,8 @@
 #include <mutex>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <omp.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -19,6 +17,7 @@
 #include "config/registry.h"
 #include "io/fingerprint.h"
 #include "io/image.h"
+#include "ops/compute_alone.h"
 
 namespace cytra::data {
 namespace {
@@ -129,8 +128,7 @@ std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
 /// A thread of the survey computes by itself, as the loader's do.
 void use_one_thread() {
   thread_local const bool once = [] {
-    at::internal::lazy_init_num_threads();
-    omp_set_num_threads(1);
+    ops::compute_alone();
     return true;
   }();
   static_cast<void>(once);

@@ -10,9 +10,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <omp.h>
 #include <torch/library.h>
 
+#include "ops/compute_alone.h"
 #include "ops/conv_onednn.h"
 #include "ops/conv_weight_grad.h"
 
@@ -75,7 +75,7 @@ at::Tensor weight_grad_in_parts(int64_t parts,
   std::vector<at::Tensor> sums(static_cast<std::size_t>(parts));
   at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
     const at::AutoDispatchBelowADInplaceOrView no_gradients;
-    omp_set_num_threads(1);  // of this thread, until the loop ends: oneDNN plans for as many
+    compute_alone();  // oneDNN plans for the threads that there are: more would never come
     for (int64_t part = first; part < last; ++part) {
       const auto [x, dy] = part_of(part);
       sums[static_cast<std::size_t>(part)] =

@@ -8,11 +8,9 @@
 #include <thread>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <omp.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -23,6 +21,7 @@
 #include "io/fingerprint.h"
 #include "io/mapped_file.h"
 #include "io/reader.h"
+#include "ops/compute_alone.h"
 #include "pipelines/batch_segment/compute.h"
 
 namespace cytra::pipelines {
@@ -60,12 +59,6 @@ int64_t loaded_bytes(const std::string& path) {
   } catch (const Error&) {
     return 0;
   }
-}
-
-/// This thread computes by itself: several teams at once would fight for the same cores.
-void compute_alone() {
-  at::internal::lazy_init_num_threads();  // else a parallel loop would undo the next line
-  omp_set_num_threads(1);
 }
 
 void group_views(std::vector<SegmentInput>& inputs) {
@@ -272,7 +265,7 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
         std::future<SegmentWork> future = promise->get_future();
         if (!loaded.push(std::move(future), largest)) return;
         loaders.post([this, promise, &input, &sink, &largest] {
-          compute_alone();
+          ops::compute_alone();
           const c10::InferenceMode inference_mode;
           try {
             SegmentWork work = load(input, sink);
@@ -295,7 +288,7 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
   std::vector<std::thread> savers;
   for (std::size_t i = 0; i < workers; ++i) {
     savers.emplace_back([&] {
-      compute_alone();
+      ops::compute_alone();
       const c10::InferenceMode inference_mode;
       try {
         while (const std::optional<SegmentWork> work = made.pop()) save(*work, sink);

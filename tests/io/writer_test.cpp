@@ -229,7 +229,7 @@ TEST(ImageWriter, HoldsAFewRows) {
   for (const bool is_stack : {false, true}) {
     const Image rows =
         make_image(Dtype::u16, is_stack ? Shape4{2, 2, 400, 500} : Shape4{2, 1, 40, 10'000});
-    const int64_t row = 2 * 2 * (is_stack ? 400 * 500 : 10'000), times = is_stack ? 30 : 50;
+    const int64_t row = 2 * 2 * (is_stack ? 400 * 500 : 10'000), times = is_stack ? 45 : 50;
     for (const char* name : {"a.ome.tif", "a.nii", "a.nii.gz", "a.npy", "a.zarr"}) {
       ImageInfo info = info_to_write(rows);
       info.shape[is_stack ? 1 : 2] *= times;
