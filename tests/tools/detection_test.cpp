@@ -1,9 +1,11 @@
 // `train experiment=detection/cells` and `predict` with what it made.
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "config/json.h"
 #include "io/csv.h"
 #include "tests/support/program.h"
@@ -76,6 +78,44 @@ TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("predict.resume: a detector gives boxes"), std::string::npos)
       << outcome.err;
+}
+
+/// The same weights, measured over 5 images that three processes can't share evenly.
+TEST_F(DetectionPrograms, SeveralProcessesMeasureAsOne) {
+  const Outcome made = test::shell("\"$BIN/generate_samples\" --output '" + at("more") +
+                                   "' --train 4 --valid 5 --test 1 --size 64 --seed 5");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto train = [&](const std::string& name, const std::string& more) {
+    return test::shell(
+        "\"$BIN/train\" experiment=detection/cells trainer.accelerator=cpu patch_shape=[64,64] "
+        "model.filters=[8,16,16] model.width=32 performance.num_threads=1 'data.path=" +
+        at("more") + "' 'paths.output_dir=" + at(name) + "' " + more);
+  };
+  const Outcome learned = train("learned", "trainer.max_steps=100 trainer.max_epochs=-1");
+  ASSERT_EQ(learned.code, 0) << learned.err;
+  const auto measured = [&](int devices) {
+    const std::string name = "measured_" + std::to_string(devices);
+    const Outcome outcome = train(
+        name,
+        "optimizer.lr=0 trainer.max_steps=1 data.batch_size=1 checkpoint.weights_only=true "
+        "'checkpoint.ckpt_path=" +
+            at("learned/checkpoints/last.ckpt") + "' trainer.devices=" + std::to_string(devices));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, double> values;
+    for (const std::string& line : split(outcome.out, '\n')) {
+      if (starts_with(line, "val/"))
+        values[line.substr(0, line.find(':'))] = std::stod(line.substr(line.find(':') + 2));
+    }
+    return values;
+  };
+  const auto one = measured(1);
+  EXPECT_GT(one.at("val/map"), 0.05);
+  EXPECT_LT(one.at("val/map_50"), 1);
+  for (const int devices : {2, 3}) {
+    const auto several = measured(devices);
+    ASSERT_EQ(several.size(), one.size());
+    for (const auto& [name, value] : one) EXPECT_NEAR(several.at(name), value, 1e-6) << name;
+  }
 }
 
 }  // namespace
