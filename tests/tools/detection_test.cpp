@@ -73,10 +73,52 @@ TEST_F(DetectionPrograms, AnImageThatCannotBeReadIsLeftOut) {
   EXPECT_FALSE(std::filesystem::exists(at("bad/a_overlay.png")));
 }
 
+TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
+  const std::string data =
+      "predict.threshold=0 predict.overlay=false 'data.path=" + at("samples/test.csv") +
+      "' inference_args.roi_size=";
+  const auto table = [&](const std::string& name, const std::string& more) {
+    const Outcome outcome = predict(name, data + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(at(name + "/detections.csv"));
+  };
+  const std::string whole = table("whole", "AUTO"), one = table("one_window", "64");
+  EXPECT_EQ(one, whole) << "images of one window";
+  EXPECT_NE(table("windows", "[32,48] inference_args.overlap=0.5"), whole);
+  const Outcome refused = predict("refused", data + "32 inference_args.mode=constant");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("inference_args.mode: a detector gives boxes"), std::string::npos)
+      << refused.err;
+}
+
+TEST_F(DetectionPrograms, AKilledRunGoesOn) {
+  const std::string data = "predict.threshold=0 'data.path=" + at("samples/test.csv") + "'";
+  ASSERT_EQ(predict("undisturbed", data).code, 0);
+  const std::string csv = read_file(at("undisturbed/detections.csv"));
+  const std::string coco = read_file(at("undisturbed/detections.json"));
+  ASSERT_EQ(predict("killed", data + " trainer.limit_predict_batches=1").code, 0);
+  const std::string first = read_file(at("killed/detections.jsonl"));
+  // As kill -9 leaves it: one image done, a line cut short, a table half written.
+  write_file(at("killed/detections.jsonl"), first + first.substr(0, first.size() / 2));
+  std::filesystem::remove(at("killed/detections.csv"));
+  const Outcome resumed = predict("killed", data + " --resume");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("2 of 2 images, 1 of them before"), std::string::npos) << resumed.err;
+  EXPECT_EQ(read_file(at("killed/detections.csv")), csv);
+  EXPECT_EQ(read_file(at("killed/detections.json")), coco);
+  std::filesystem::remove(at("killed/test_0001_raw_overlay.png"));
+  const Outcome again = predict("killed", data + " --resume");
+  EXPECT_NE(again.err.find("2 of 2 images, 1 of them before"), std::string::npos) << again.err;
+  EXPECT_TRUE(std::filesystem::exists(at("killed/test_0001_raw_overlay.png")));
+  const Outcome other = predict("killed", data + " --resume inference_args.roi_size=32");
+  EXPECT_EQ(other.err.find("of them before"), std::string::npos) << "other settings: " << other.err;
+}
+
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
-  const Outcome outcome = predict("resumed", "--resume 'data.path=" + at("samples/test.csv") + "'");
+  const Outcome outcome =
+      predict("scored", "data.with_target=true 'data.path=" + at("samples/test.csv") + "'");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("predict.resume: a detector gives boxes"), std::string::npos)
+  EXPECT_NE(outcome.err.find("data.with_target: a detector gives boxes"), std::string::npos)
       << outcome.err;
 }
 
