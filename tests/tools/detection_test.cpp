@@ -122,6 +122,33 @@ TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
       << outcome.err;
 }
 
+TEST_F(DetectionPrograms, OnlyTheWeightsOfADetectorAreExported) {
+  const auto exported = [](const std::string& format) {
+    return test::shell(
+        "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + at("run/checkpoints/last.ckpt") +
+        "' 'output=" + at("exported") + "' format=" + format);
+  };
+  for (const std::string format : {"torchscript", "onnx"}) {
+    const Outcome refused = exported(format);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("is a detector"), std::string::npos) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(at("exported")));
+  }
+  EXPECT_EQ(exported("safetensors").code, 0);
+}
+
+TEST_F(DetectionPrograms, ATrainingNamesWhatTakesItsModel) {
+  EXPECT_NE(trained_.err.find("\npredict: "), std::string::npos) << trained_.err;
+  const Outcome prompted = test::shell(
+      "\"$BIN/train\" experiment=promptable/cells trainer.accelerator=cpu trainer.max_steps=1 "
+      "model.img_size=64 'data.path=" +
+      at("samples") + "' 'paths.output_dir=" + at("prompted") + "'");
+  ASSERT_EQ(prompted.code, 0) << prompted.err;
+  EXPECT_NE(prompted.err.find("batch_segment IMAGE_OR_FOLDER_OR_CSV --detector"), std::string::npos)
+      << prompted.err;
+  EXPECT_EQ(prompted.err.find("\npredict: "), std::string::npos) << prompted.err;
+}
+
 /// The same weights, measured over 5 images that three processes can't share evenly.
 TEST_F(DetectionPrograms, SeveralProcessesMeasureAsOne) {
   const Outcome made = test::shell("\"$BIN/generate_samples\" --output '" + at("more") +
