@@ -52,6 +52,12 @@ struct SegmentRunOptions {
       batch.io_workers,
       "threads that read, and as many that write; AUTO: the preset's",
       config::Keyword{1, 256, "AUTO", 0});
+    v("tile",
+      batch.tile,
+      "pixels a side of tiles that larger images are searched and encoded by, each of which shares "
+      "a quarter with the next; 0: images as a whole",
+      0,
+      65536);
     v("object_masks", object_masks, "also write a PNG for each object");
     v("cache_gb",
       batch.cache.ram_gb,
@@ -62,6 +68,10 @@ struct SegmentRunOptions {
     v("cache_dir_gb", batch.cache.disk_gb, "GB of it; those used longest ago go first", 0, 1e6);
     v("resume", resume, "go on with paths.output_dir: leave out images that are done");
     v("prometheus", prometheus, "a file of figures for Prometheus, written at the end");
+  }
+  void check() const {
+    if (batch.tile != 0 && batch.tile < 64)
+      throw ConfigError(fmt::format("tile: {}, expected 0 or at least 64", batch.tile));
   }
   /// With what is AUTO filled in.
   pipelines::BatchSegmentOptions of(c10::Device device) const {
@@ -183,10 +193,11 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
     return data::content_stamp(file);
   };
   const pipelines::DetectorOptions& found = config.detector.found;
-  const std::string common = fmt::format("{} {} {} {}",
+  const std::string common = fmt::format("{} {} {} {} {}",
                                          found.conf_threshold,
                                          found.iou_threshold,
                                          found.max_detections,
+                                         config.segment.batch.tile,
                                          stamp("segmenter.path", config.segmenter.path));
   std::map<std::string, std::string> settings;
   for (const SegmentInput& input : inputs) {
@@ -197,8 +208,10 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
 }
 
 /// What a user would not see in the tables.
-void tell_doubts(const pipelines::SegmentFiles::Totals& totals, int64_t max_detections) {
-  if (totals.most >= max_detections) {
+void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
+                 int64_t max_detections,
+                 bool by_tiles) {
+  if (!by_tiles && totals.most >= max_detections) {
     log::warn(
         "{}: {} objects, as many as detector.max_detections allows: there may be more, in other "
         "images, too",
@@ -208,8 +221,8 @@ void tell_doubts(const pipelines::SegmentFiles::Totals& totals, int64_t max_dete
   if (totals.empty > 0) {
     log::warn(
         "{} of {} objects have an empty mask (area 0 in objects.csv). The segmenter sees an image "
-        "scaled to its square: of objects that are a few pixels there nothing may be left; cut "
-        "large images into parts",
+        "scaled to its square: of objects that are a few pixels there nothing may be left; "
+        "segment.tile cuts large images into parts",
         totals.empty,
         totals.objects);
   }
@@ -265,8 +278,10 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
       [&](const std::string& view) { return settings.at(view); },
       config.segment.object_masks);
   pipelines::StageReport report("batch_segment");
+  SegmentDetectorOptions detector = config.detector;
+  detector.found.roi_size = {options.tile};
   pipelines::BatchSegmenter segmenter(
-      segment_models(config.detector, config.segmenter, options.image_batch_size, device),
+      segment_models(detector, config.segmenter, options.image_batch_size, device),
       options,
       device,
       report);
@@ -303,7 +318,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   count_figures(report, counts, failed);
   if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
   tell_figures(report, counts, elapsed, books);
-  tell_doubts(totals, config.detector.found.max_detections);
+  tell_doubts(totals, config.detector.found.max_detections, options.tile > 0);
   books.results.add("images", config::Node::make_integer(totals.images));
   books.results.add("objects", config::Node::make_integer(totals.objects));
   books.results.add("output_dir", folder);

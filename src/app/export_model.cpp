@@ -15,7 +15,7 @@
 #include "inference/engine.h"
 #include "inference/trained_model.h"
 #include "io/safetensors.h"
-#include "nn/model.h"
+#include "nn/detection_model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
 #include "perf/onnx.h"
@@ -97,6 +97,17 @@ std::string openvino_stem(const std::string& output) {
   return ends_with(output, ".xml") ? output.substr(0, output.size() - 4) : output;
 }
 
+/// Throws: ConfigError for a model that does more than its network: a trace would leave that out.
+void expect_network_alone(const inference::LoadedModel& model, const std::string& format) {
+  if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
+  throw ConfigError(fmt::format(
+      "format={}: {} is a detector: the file would hold its network alone, without boxes; predict, "
+      "batch_segment and pipelines/detector.h take the checkpoint itself, format=safetensors "
+      "writes its weights",
+      format,
+      model.path));
+}
+
 void write_model(const ExportConfig& config,
                  const inference::LoadedModel& model,
                  const Metadata& metadata) {
@@ -107,6 +118,7 @@ void write_model(const ExportConfig& config,
                     "registered here, and {} is none; expected torchscript or onnx",
                     model.path));
   }
+  expect_network_alone(model, config.format);
   const std::string bytes = torchscript_of(model, metadata);
   if (config.format == "torchscript") return write_file(config.output, bytes);
   if (config.format == "openvino") {

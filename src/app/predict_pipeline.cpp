@@ -14,10 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "data/cache.h"
 #include "data/image_tensor.h"
-#include "io/fingerprint.h"
-#include "io/reader.h"
 #include "io/row_journal.h"
 #include "ops/window_sums.h"
 #include "perf/scopes.h"
@@ -178,21 +175,6 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   }
 }
 
-std::string PredictPipeline::stamp_of(const data::Source& source) const {
-  const io::Selection& chosen = source.selection;
-  std::string text = fmt::format("{} {} {} {} {} {} {}",
-                                 settings_,
-                                 chosen.scene,
-                                 chosen.level,
-                                 chosen.timepoint,
-                                 fmt::join(chosen.channels, ","),
-                                 chosen.axes,
-                                 source.time_is_channel);
-  text += data::content_stamp(io::file_of(source.path));
-  for (const std::string& path : source.more) text += data::content_stamp(path);
-  return io::fingerprint(text);
-}
-
 bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
   const auto job = std::make_shared<Job>();
   job->sample = frame;
@@ -202,7 +184,7 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
         const auto source = frame.sources.find(key);
         if (source != frame.sources.end()) {  // transforms may drop it
           job->path = source->second.path;
-          job->stamp = stamp_of(source->second);
+          job->stamp = stamp_of(source->second, settings_);
         }
         if (is_done(*job)) return;
         const perf::Scope scope("read");

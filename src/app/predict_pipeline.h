@@ -57,7 +57,6 @@ class PredictPipeline {
   void read_all(const std::vector<data::Sample>& inputs);
   /// False: nobody wants any more.
   bool read(const data::Sample& frame, const std::string& stem);
-  std::string stamp_of(const data::Source& source) const;
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
   void compute(const JobPointer& job, Progress& progress);

@@ -4,11 +4,15 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "config/json.h"
+#include "data/cache.h"
+#include "io/fingerprint.h"
+#include "io/reader.h"
 
 namespace cytra::app {
 namespace {
@@ -23,6 +27,21 @@ std::string record_path(const std::string& folder, int64_t rank) {
 }
 
 }  // namespace
+
+std::string stamp_of(const data::Source& source, const std::string& settings) {
+  const io::Selection& chosen = source.selection;
+  std::string text = fmt::format("{} {} {} {} {} {} {}",
+                                 settings,
+                                 chosen.scene,
+                                 chosen.level,
+                                 chosen.timepoint,
+                                 fmt::join(chosen.channels, ","),
+                                 chosen.axes,
+                                 source.time_is_channel);
+  text += data::content_stamp(io::file_of(source.path));
+  for (const std::string& path : source.more) text += data::content_stamp(path);
+  return io::fingerprint(text);
+}
 
 PredictRecord::PredictRecord(std::string folder, int64_t rank)
     : folder_(std::move(folder)), own_(record_path(folder_, rank)), file_(own_) {

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "base/append_file.h"
+#include "data/sample.h"
 
 namespace cytra::app {
 
 /// Kind ("prediction", "overlay") and path of each file of an image.
 using PredictedFiles = std::vector<std::pair<std::string, std::string>>;
+
+/// Another for every other image that `source` may mean, and for other `settings`.
+std::string stamp_of(const data::Source& source, const std::string& settings);
 
 /// predictions.jsonl of a run's folder: a line for each image that is done, with a stamp of all its
 /// result depends on, or that failed. Each process has a file of its own, and knows those of all.

@@ -19,6 +19,21 @@ using config::Node;
 
 namespace {
 
+/// What uses the trained model.
+std::string next_command(const TrainConfig& config, const std::string& checkpoint) {
+  if (config.task.get<std::string>("_target_", "") == "PromptableTask") {
+    return "segment:        " + command("batch_segment",
+                                        {"IMAGE_OR_FOLDER_OR_CSV",
+                                         "--detector",
+                                         "DETECTOR_CKPT",
+                                         "--segmenter",
+                                         checkpoint});
+  }
+  return "predict:        " +
+         command("predict",
+                 {"checkpoint.ckpt_path=" + checkpoint, "data.path=IMAGE_OR_FOLDER_OR_CSV"});
+}
+
 std::string best_metric(const training::TrainState& state) {
   return state.best_metric.empty() ? "step" : state.best_metric;
 }
@@ -95,9 +110,7 @@ void report(const cli::Run& run,
               cli::shell_quote("checkpoint.ckpt_path=" + last) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
-    log::info(
-        "predict:        {}",
-        command("predict", {"checkpoint.ckpt_path=" + best, "data.path=IMAGE_OR_FOLDER_OR_CSV"}));
+    log::info("{}", next_command(config, best));
   }
   results.print();
 }

@@ -80,6 +80,32 @@ void CocoRle::paint(uint16_t value, uint16_t* pixels) const {
   });
 }
 
+CocoRle CocoRle::placed(int64_t top, int64_t left, int64_t rows, int64_t columns) const {
+  CocoRle whole{rows, columns, {}};
+  int64_t end = 0;  // of the last run inside
+  const auto add = [&](int64_t begin, int64_t length) {
+    if (begin == end && !whole.counts.empty()) {
+      whole.counts.back() += static_cast<uint32_t>(length);
+    } else {
+      whole.counts.push_back(static_cast<uint32_t>(begin - end));
+      whole.counts.push_back(static_cast<uint32_t>(length));
+    }
+    end = begin + length;
+  };
+  int64_t at = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const int64_t run_end = at + counts[i];
+    if (i % 2 == 0) at = run_end;
+    while (at < run_end) {  // column by column
+      const int64_t row = at % height, length = std::min(run_end - at, height - row);
+      add((left + at / height) * rows + top + row, length);
+      at += length;
+    }
+  }
+  if (end < rows * columns) whole.counts.push_back(static_cast<uint32_t>(rows * columns - end));
+  return whole;
+}
+
 std::string CocoRle::text() const {
   std::string text;
   for (std::size_t i = 0; i < counts.size(); ++i) {

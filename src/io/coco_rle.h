@@ -20,6 +20,8 @@ struct CocoRle {
   std::array<int64_t, 4> box() const;
   /// Sets the pixels inside, of an image of this size, row by row.
   void paint(uint16_t value, uint16_t* pixels) const;
+  /// The same in an image of this size, its upper left at (top,left).
+  CocoRle placed(int64_t top, int64_t left, int64_t rows, int64_t columns) const;
   /// COCO's "counts" as text.
   std::string text() const;
 };

@@ -111,7 +111,9 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
   }
 }
 
-void append_line(const std::vector<std::string>& cells, char separator, std::string& out) {
+}  // namespace
+
+void append_row(const std::vector<std::string>& cells, char separator, std::string& out) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) out += separator;
     const std::string& cell = cells[i];
@@ -130,8 +132,6 @@ void append_line(const std::vector<std::string>& cells, char separator, std::str
   out += '\n';
 }
 
-}  // namespace
-
 std::string cell_of(double value) {
   return std::isnan(value) ? "" : fmt::format("{}", value);
 }
@@ -143,11 +143,11 @@ void write_table(const std::string& path,
   const char separator = ends_with(path, ".tsv") ? '\t' : ',';
   AtomicFile file(path);
   std::string out;
-  append_line(columns, separator, out);
+  append_row(columns, separator, out);
   for (const std::vector<std::string>& row : rows) {
     if (row.size() != columns.size())
       throw std::logic_error("a row of other cells than the header");
-    append_line(row, separator, out);
+    append_row(row, separator, out);
     if (out.size() < kFlush) continue;
     file.write(out);
     out.clear();

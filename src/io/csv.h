@@ -18,6 +18,8 @@ struct Table {
 /// At most 256 MiB, 10 000 columns and 20 million cells. Throws: DataError (a row with another
 /// number of cells, an open quote, an empty file, more than that), ConfigError (no such file).
 Table read_table(const std::string& path);
+/// A line of a table, for one that is written as it comes.
+void append_row(const std::vector<std::string>& cells, char separator, std::string& out);
 /// `rows` of as many cells as `columns`; quoted as RFC 4180 asks, "," (or tab for .tsv), LF.
 /// Atomic. Throws: as AtomicFile.
 void write_table(const std::string& path,

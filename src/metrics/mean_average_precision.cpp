@@ -60,17 +60,18 @@ bool is_better(double a, double b) {
 }  // namespace
 
 MeanAveragePrecision::MeanAveragePrecision(int64_t num_classes, int64_t max_detections)
-    : classes_(static_cast<std::size_t>(num_classes)), max_detections_(max_detections) {}
+    : objects_(at::zeros({num_classes}, at::kDouble)), max_detections_(max_detections) {}
 
 void MeanAveragePrecision::update(const at::Tensor& boxes,
                                   const at::Tensor& scores,
                                   const at::Tensor& classes,
                                   const at::Tensor& true_boxes,
                                   const at::Tensor& true_classes) {
-  auto found = map_boxes(boxes, scores, classes, classes_.size());
-  const auto objects = map_boxes(true_boxes, {}, true_classes, classes_.size());
-  for (std::size_t c = 0; c < classes_.size(); ++c) {
-    classes_[c].objects += static_cast<int64_t>(objects[c].size());
+  const auto num_classes = static_cast<std::size_t>(objects_.numel());
+  auto found = map_boxes(boxes, scores, classes, num_classes);
+  const auto objects = map_boxes(true_boxes, {}, true_classes, num_classes);
+  for (std::size_t c = 0; c < num_classes; ++c) {
+    objects_.data_ptr<double>()[c] += static_cast<double>(objects[c].size());
     std::stable_sort(found[c].begin(), found[c].end(), [](const MapBox& a, const MapBox& b) {
       return is_better(a.score, b.score);
     });
@@ -93,9 +94,22 @@ void MeanAveragePrecision::update(const at::Tensor& boxes,
         taken[match] |= bit;
         right |= bit;
       }
-      classes_[c].found.push_back({one.score, right});
+      found_.push_back({static_cast<double>(c),
+                        static_cast<double>(images_),
+                        one.score,
+                        static_cast<double>(right)});
     }
   }
+  ++images_;
+}
+
+void MeanAveragePrecision::gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) {
+  constexpr int64_t kColumns = sizeof(Found) / sizeof(double);
+  const auto count = static_cast<int64_t>(found_.size());
+  const at::Tensor rows =
+      of_all(at::from_blob(found_.data(), {count, kColumns}, at::kDouble).clone()).contiguous();
+  const auto* const first = reinterpret_cast<const Found*>(rows.const_data_ptr<double>());
+  found_.assign(first, first + rows.size(0));
 }
 
 std::map<std::string, double> MeanAveragePrecision::compute() const {
@@ -103,18 +117,20 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
   double recall = 0;
   int64_t counted = 0;
   std::map<std::string, double> results;
-  for (std::size_t c = 0; c < classes_.size(); ++c) {
+  std::vector<std::vector<Found>> by_class(static_cast<std::size_t>(objects_.numel()));
+  for (const Found& one : found_) by_class[static_cast<std::size_t>(one.kind)].push_back(one);
+  for (std::size_t c = 0; c < by_class.size(); ++c) {
     double own = 0;
-    std::vector<Found> found = classes_[c].found;
+    std::vector<Found>& found = by_class[c];
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-      return is_better(a.score, b.score);
+      return a.score != b.score ? is_better(a.score, b.score) : a.image < b.image;
     });
-    const auto objects = static_cast<double>(classes_[c].objects);
+    const double objects = objects_.const_data_ptr<double>()[c];
     for (std::size_t t = 0; t < kThresholds && objects > 0; ++t) {
       std::vector<double> precisions, recalls;
       double right = 0;
       for (const Found& one : found) {
-        right += (one.is_right >> t) & 1U;
+        right += (static_cast<uint32_t>(one.is_right) >> t) & 1U;
         recalls.push_back(right / objects);
         precisions.push_back(right / static_cast<double>(precisions.size() + 1));
       }
@@ -133,7 +149,7 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
       recall += right / objects / kThresholds;
     }
     if (objects > 0) ++counted;
-    if (classes_.size() > 1) results[fmt::format("map_class_{}", c)] = objects > 0 ? own : NAN;
+    if (by_class.size() > 1) results[fmt::format("map_class_{}", c)] = objects > 0 ? own : NAN;
   }
   const auto mean = [&](double sum) {
     return counted > 0 ? sum / static_cast<double>(counted) : std::nan("");
@@ -148,7 +164,9 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
 }
 
 void MeanAveragePrecision::reset() {
-  for (Class& one : classes_) one = {};
+  objects_.zero_();
+  found_.clear();
+  images_ = 0;
 }
 
 }  // namespace cytra::metrics

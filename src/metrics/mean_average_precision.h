@@ -1,6 +1,7 @@
 #pragma once
 // How well boxes are found.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,17 +30,20 @@ class MeanAveragePrecision {
   std::map<std::string, double> compute() const;
   void reset();
 
+  /// Several processes have the numbers of one when they add these up, as Metric::sums(), and
+  /// gather(): `of_all` gives the rows (N,K) of all, by rank, for those of this one. Of equal
+  /// scores the one of the earlier image comes first, if each takes every so many-th image.
+  std::vector<at::Tensor> sums() { return {objects_}; }
+  void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);
+
  private:
-  struct Found {
-    double score;
-    uint32_t is_right;  // a bit for each threshold
+  struct Found {  // a row of doubles
+    double kind, image, score;
+    double is_right;  // a bit for each threshold
   };
-  struct Class {
-    std::vector<Found> found;
-    int64_t objects = 0;
-  };
-  std::vector<Class> classes_;
-  int64_t max_detections_;
+  at::Tensor objects_;  // (classes), double
+  std::vector<Found> found_;
+  int64_t max_detections_, images_ = 0;
 };
 
 }  // namespace cytra::metrics

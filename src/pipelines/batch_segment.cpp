@@ -75,31 +75,15 @@ data::CacheLimits embedding_limits(data::CacheLimits limits) {
   return limits;
 }
 
-/// Masks of the image's own size, a part of them at a time.
-std::vector<SegmentedObject> objects_of(const SegmentWork& work,
-                                        const PromptedSegmenter& segmenter) {
-  constexpr int64_t kPixelsAtOnce = int64_t{1} << 24;
-  const nn::Placement& placement = work.square.placement;
-  const int64_t pixels = placement.height * placement.width;
-  const int64_t step = std::max<int64_t>(1, kPixelsAtOnce / std::max<int64_t>(pixels, 1));
-  std::vector<SegmentedObject> objects;
-  if (!work.found.empty() && !work.logits.isfinite().all().item<bool>())
-    throw DataError(work.input.path +
-                    ": the segmenter's output is not finite: its weights are damaged, or the "
-                    "image's values out of range");
-  for (int64_t first = 0; first < static_cast<int64_t>(work.found.size()); first += step) {
-    const at::Tensor masks = segmenter.upscale(work.logits.slice(0, first, first + step), placement)
-                                 .gt(0)
-                                 .to(at::kByte)
-                                 .contiguous();
-    for (int64_t i = 0; i < masks.size(0); ++i) {
-      objects.push_back(
-          {work.found[static_cast<std::size_t>(first + i)],
-           io::encode_rle(
-               masks.const_data_ptr<uint8_t>() + i * pixels, placement.height, placement.width)});
-    }
-  }
-  return objects;
+/// Those of an image that is larger than one, and the whole; else none.
+std::vector<Tile> segment_tiles(const at::Tensor& image, int64_t side) {
+  DetectorOptions options;
+  options.roi_size = {side};
+  const int64_t height = image.size(1), width = image.size(2);
+  std::vector<Tile> tiles = tiles_of(height, width, options);
+  if (tiles.size() == 1) return {};
+  tiles.push_back({0, 0, height, width});
+  return tiles;
 }
 
 }  // namespace
@@ -132,14 +116,19 @@ struct BatchSegmenter::Impl {
            (options.cache.ram_gb > 0 || !options.cache.cache_dir.empty());
   }
   std::string cache_key(const SegmentWork& work) const {
-    return fmt::format("embedding {} {}", fingerprint, work.content);
+    const Tile& tile = work.tile;
+    const std::string place =
+        tile.y1 == 0 ? "" : fmt::format(" {} {} {} {}", tile.y0, tile.x0, tile.y1, tile.x1);
+    return fmt::format("embedding {} {}{}", fingerprint, work.content, place);
   }
+  /// Any thread: the encoding of an image or a part of one where that is known, else its square.
+  void prepare(SegmentWork& work, const at::Tensor& image, const PromptedSegmenter& segmenter);
   /// Any thread: loads it if need be. Throws: what loading throws.
   const PromptedSegmenter& segmenter();
   /// Any thread: reads an image, and its encoding where that is known.
   SegmentWork load(const SegmentInput& input, SegmentSink& sink);
   /// Any thread: writes it.
-  void save(const SegmentWork& work, SegmentSink& sink);
+  void save(SegmentWork& work, SegmentSink& sink);
   void run_in_turn(const std::vector<SegmentInput>& inputs, SegmentSink& sink);
   void run_parallel(const std::vector<SegmentInput>& inputs, SegmentSink& sink);
   void work_on(std::vector<SegmentWork>& batch, SegmentSink& sink);
@@ -159,6 +148,20 @@ const PromptedSegmenter& BatchSegmenter::Impl::segmenter() {
   const PromptedSegmenter& segmenter = compute.segmenter();
   if (uses_cache() && fingerprint.empty()) fingerprint = segmenter.fingerprint();
   return segmenter;
+}
+
+void BatchSegmenter::Impl::prepare(SegmentWork& work,
+                                   const at::Tensor& image,
+                                   const PromptedSegmenter& segmenter) {
+  if (uses_cache()) {
+    if (const auto entry = cache.get(cache_key(work)))
+      work.embedding = entry->tensors.at("embedding").to(at::kFloat);
+  }
+  if (work.embedding.defined()) {
+    work.square.placement = nn::place_in_square(image.size(1), image.size(2), segmenter.side());
+  } else {
+    work.square = segmenter.prepare(image);
+  }
 }
 
 SegmentWork BatchSegmenter::Impl::load(const SegmentInput& input, SegmentSink& sink) {
@@ -182,15 +185,18 @@ SegmentWork BatchSegmenter::Impl::load(const SegmentInput& input, SegmentSink& s
     work.image = data::to_tensor(io::read_image(input.path), 2, input.path);
     if (work.image.scalar_type() != at::kByte) work.image = work.image.to(at::kFloat);
     data::check_finite(work.image, input.path);
-    if (uses_cache()) {
-      if (const auto entry = cache.get(cache_key(work)))
-        work.embedding = entry->tensors.at("embedding").to(at::kFloat);
-    }
-    if (work.embedding.defined()) {
+    const std::vector<Tile> tiles = segment_tiles(work.image, options.tile);
+    if (tiles.empty()) {
+      prepare(work, work.image, segmenter);
+    } else {
       work.square.placement =
           nn::place_in_square(work.image.size(1), work.image.size(2), segmenter.side());
-    } else {
-      work.square = segmenter.prepare(work.image);
+    }
+    for (const Tile& tile : tiles) {
+      SegmentWork& part = work.parts.emplace_back();
+      part.content = work.content;
+      part.tile = tile;
+      prepare(part, tile.of(work.image), segmenter);
     }
   } catch (const std::exception&) {
     fail();
@@ -198,12 +204,14 @@ SegmentWork BatchSegmenter::Impl::load(const SegmentInput& input, SegmentSink& s
   return work;
 }
 
-void BatchSegmenter::Impl::save(const SegmentWork& work, SegmentSink& sink) {
+void BatchSegmenter::Impl::save(SegmentWork& work, SegmentSink& sink) {
   if (work.is_over) return;
   const StageWork timed(stages.save);
   try {
-    if (work.is_new_embedding && uses_cache())
-      cache.put(cache_key(work), {{{"embedding", work.embedding.cpu().clone()}}, {}});
+    for (const SegmentWork* unit : units_of(work)) {
+      if (unit->is_new_embedding && uses_cache())
+        cache.put(cache_key(*unit), {{{"embedding", unit->embedding.cpu().clone()}}, {}});
+    }
     const nn::Placement& placement = work.square.placement;
     sink.take({work.input,
                work.content,
@@ -242,7 +250,7 @@ void BatchSegmenter::Impl::run_in_turn(const std::vector<SegmentInput>& inputs, 
     for (std::size_t i = first; i < std::min(first + most, inputs.size()); ++i)
       batch.push_back(load(inputs[i], sink));
     work_on(batch, sink);
-    for (const SegmentWork& work : batch) save(work, sink);
+    for (SegmentWork& work : batch) save(work, sink);
     if (is_naive) compute.forget_models();
   }
 }
@@ -291,7 +299,7 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
       ops::compute_alone();
       const c10::InferenceMode inference_mode;
       try {
-        while (const std::optional<SegmentWork> work = made.pop()) save(*work, sink);
+        while (std::optional<SegmentWork> work = made.pop()) save(*work, sink);
       } catch (...) {
         made.fail(std::current_exception());
         const std::lock_guard lock(mutex);
@@ -312,6 +320,7 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
       work_on(batch, sink);
       for (SegmentWork& work : batch) {
         work.image = work.square.image = at::Tensor();
+        for (SegmentWork& part : work.parts) part.square.image = at::Tensor();
         const int64_t bytes = work.bytes();
         if (!work.is_over) made.push(std::move(work), bytes);
       }

@@ -57,6 +57,9 @@ struct BatchSegmentOptions {
   int64_t sam_batch_size = 32;   // boxes in one pass of the mask decoder
   int64_t image_batch_size = 8;  // images in one pass of detector and encoder
   int64_t io_workers = 4;        // threads that read, and as many that write, of mode parallel
+  /// Larger images are encoded by tiles of so many pixels a side, a quarter of which the next has,
+  /// too; 0: as a whole. For the detector, that is DetectorOptions::roi_size.
+  int64_t tile = 0;
   data::CacheLimits cache{0, "", 50, false};  // of the images' encodings; not of mode naive
 };
 

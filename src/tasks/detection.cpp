@@ -105,8 +105,8 @@ class DetectionTask final : public training::Task {
       targets.push_back(nn::fcos_target(
           boxes, model_->strides(), input.size(2), input.size(3), options_.center_sampling_radius));
     }
-    loss_sum_ += nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum().item<double>();
-    ++batches_;
+    losses_[0] += nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum().cpu();
+    losses_[1] += 1;
     const auto found =
         nn::decode_fcos(levels, model_->strides(), images.size(2), images.size(3), boxes());
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -116,21 +116,26 @@ class DetectionTask final : public training::Task {
   }
 
   training::Metrics validation_end() override {
-    training::Metrics results{
-        {"loss", batches_ > 0 ? loss_sum_ / static_cast<double>(batches_) : std::nan("")}};
+    const auto batches = losses_[1].item<double>();
+    training::Metrics results{{"loss", losses_[0].item<double>() / batches}};
     results.merge(metric_.compute());
-    if (batches_ > 0 && !has_doubted_ && std::isnan(results.at("map"))) {
+    if (batches > 0 && !has_doubted_ && std::isnan(results.at("map"))) {
       has_doubted_ = true;
       log::warn("{}", words_for_no_objects(options_.y_key));
     }
     metric_.reset();
-    loss_sum_ = 0;
-    batches_ = 0;
+    losses_.zero_();
     return results;
   }
 
-  /// None: the precision depends on the order of all scores.
-  std::vector<Tensor> sums() override { return {}; }
+  std::vector<Tensor> sums() override {
+    std::vector<Tensor> all = metric_.sums();
+    all.push_back(losses_);
+    return all;
+  }
+  void gather(const std::function<Tensor(const Tensor& rows)>& of_all) override {
+    metric_.gather(of_all);
+  }
 
   std::map<std::string, Tensor> preview(const data::Batch& batch) override {
     const at::Tensor image = batch.at(options_.x_key).slice(0, 0, 1);
@@ -181,9 +186,8 @@ class DetectionTask final : public training::Task {
   std::shared_ptr<nn::DetectionModel> model_;
   ObjectBoxes objects_;
   metrics::MeanAveragePrecision metric_;
-  double loss_sum_ = 0;
-  int64_t batches_ = 0;
-  bool has_doubted_ = false;  // a validation without objects is told once
+  at::Tensor losses_ = at::zeros({2}, at::kDouble);  // of batches: their sum and number
+  bool has_doubted_ = false;                         // a validation without objects is told once
 };
 CYTRA_REGISTER(training::Task, DetectionTask, "DetectionTask");
 

@@ -47,6 +47,10 @@ struct Task {
   /// validation_end(): so metrics are exact however the images are shared out. A task with its own
   /// validation_step() gives its own sums, or can't be trained by several processes.
   virtual std::vector<Tensor> sums();
+  /// What no sums tell, as the order of all scores: lists that several processes put together, also
+  /// before validation_end(). `of_all` gives the rows (N,K), double, of all processes, by rank, for
+  /// those of this one; all call it equally often.
+  virtual void gather(const std::function<Tensor(const Tensor& rows)>& /*of_all*/) {}
   /// Images to look at for the first sample of a batch, e.g. "input", "target", "prediction":
   /// (C,[D,]H,W) float. Called without gradients, the model in eval mode.
   virtual std::map<std::string, Tensor> preview(const data::Batch&);

@@ -1,5 +1,7 @@
 #include "io/coco_rle.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +49,24 @@ TEST(CocoRle, EqualsPycocotools) {
     std::vector<uint16_t> painted(one.mask.size(), 7);
     rle.paint(9, painted.data());
     for (std::size_t i = 0; i < painted.size(); ++i) EXPECT_EQ(painted[i], one.mask[i] ? 9 : 7);
+  }
+}
+
+TEST(CocoRle, APartLiesWhereItIsPlaced) {
+  for (const RleCase& one : rle_cases()) {
+    SCOPED_TRACE(one.counts);
+    for (const auto& [top, left, below, right] :
+         {std::array<int64_t, 4>{0, 0, 0, 0}, {2, 3, 1, 0}, {0, 2, 5, 4}, {3, 0, 0, 0}}) {
+      const int64_t rows = top + one.height + below, columns = left + one.width + right;
+      std::vector<unsigned char> whole(static_cast<std::size_t>(rows * columns));
+      for (int64_t y = 0; y < one.height; ++y)
+        for (int64_t x = 0; x < one.width; ++x)
+          whole[static_cast<std::size_t>((top + y) * columns + left + x)] =
+              one.mask[static_cast<std::size_t>(y * one.width + x)];
+      const CocoRle part = encode_rle(one.mask.data(), one.height, one.width);
+      EXPECT_EQ(part.placed(top, left, rows, columns).counts,
+                encode_rle(whole.data(), rows, columns).counts);
+    }
   }
 }
 

@@ -34,6 +34,34 @@ TEST(MeanAveragePrecision, EqualsPycocotools) {
   }
 }
 
+/// Each takes every third image, as training/processes shares them out; one gets none. Scores are
+/// rounded: many are equal, and their order counts.
+TEST(MeanAveragePrecision, IsTheSameOverUnevenSharesOfThreeProcesses) {
+  at::manual_seed(0);
+  for (const int images : {2, 4, 7}) {
+    MeanAveragePrecision whole(2, 15);
+    std::vector<MeanAveragePrecision> parts;
+    for (int p = 0; p < 3; ++p) parts.emplace_back(2, 15);
+    for (int i = 0; i < images; ++i) {
+      const at::Tensor truth = at::rand({12, 4}) * 40;
+      truth.slice(1, 2).add_(truth.slice(1, 0, 2) + 4);
+      const at::Tensor found = at::cat({truth + at::randn({12, 4}), truth.flip(0) + 30}),
+                       scores = at::rand({24}).mul(4).round() / 4,
+                       classes = at::randint(0, 2, {24}), kinds = classes.slice(0, 0, 12);
+      whole.update(found, scores, classes, truth, kinds);
+      parts[static_cast<std::size_t>(i % 3)].update(found, scores, classes, truth, kinds);
+    }
+    std::vector<at::Tensor> rows;
+    for (MeanAveragePrecision& part : parts) {
+      part.gather([&](const at::Tensor& own) { return rows.emplace_back(own); });
+      if (&part != &parts[0]) parts[0].sums()[0].add_(part.sums()[0]);
+    }
+    parts[0].gather([&](const at::Tensor&) { return at::cat(rows); });
+    EXPECT_EQ(parts[0].compute(), whole.compute()) << images;
+    EXPECT_GT(whole.compute().at("map_50"), 0.1) << images;
+  }
+}
+
 TEST(MeanAveragePrecision, IsUnknownWithoutObjects) {
   MeanAveragePrecision metric(1);
   EXPECT_TRUE(std::isnan(metric.compute().at("map")));

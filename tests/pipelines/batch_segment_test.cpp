@@ -202,6 +202,53 @@ TEST_F(BatchSegmentTest, MasksThatAreNotFiniteAreAnError) {
   }
 }
 
+TEST_F(BatchSegmentTest, LargeImagesAreSegmentedByTiles) {
+  io::Image image;
+  image.shape = {1, 1, 300, 260};
+  image.pixels.assign(image.bytes(), 10);
+  const auto fill = [&](int64_t top, int64_t left, int64_t height, int64_t width) {
+    for (int64_t y = top; y < top + height; ++y) {
+      const auto row = image.pixels.begin() + y * 260 + left;
+      std::fill(row, row + width, 200);
+    }
+  };
+  fill(2, 20, 12, 200);  // no tile holds it
+  std::size_t objects = 1;
+  for (int64_t y = 22; y < 290; y += 17) {
+    for (int64_t x = 1 + y % 5; x < 250; x += 19, ++objects) fill(y, x, 9, 8);
+  }
+  add("large", image);
+  add("small", bright_squares(60, 60, 5));
+  std::map<std::string, std::vector<std::string>> expected;
+  for (const std::string mode : {"naive", "optimized", "parallel"}) {
+    BatchSegmentOptions options = with(mode, 16);
+    options.tile = 64;
+    const SegmentCounts counts = run(options);
+    const SegmentedImage& made = kept_->images.at("large");
+    ASSERT_EQ(made.objects.size(), objects) << mode;
+    EXPECT_EQ(made.height, 300);
+    EXPECT_EQ(made.width, 260);
+    for (std::size_t i = 1; i < objects; ++i) {
+      const SegmentedObject& object = made.objects[i];
+      const auto [left, top, width, height] = object.mask.box();
+      EXPECT_NEAR(static_cast<double>(left), object.found.x0, 1.5);
+      EXPECT_NEAR(static_cast<double>(top), object.found.y0, 1.5);
+      EXPECT_NEAR(static_cast<double>(left + width), object.found.x1, 1.5);
+      EXPECT_NEAR(static_cast<double>(top + height), object.found.y1, 1.5);
+    }
+    EXPECT_NEAR(static_cast<double>(made.objects[0].mask.box()[2]), 200, 12) << "of the whole";
+    EXPECT_LE(counts.encoded, mode == "naive" ? counts.boxes : 38) << "6 x 6 tiles, whole, small";
+    if (expected.empty()) expected = texts();
+    EXPECT_EQ(texts(), expected) << mode;
+  }
+  BatchSegmentOptions cached = with("parallel", 16);
+  cached.tile = 64;
+  cached.cache.cache_dir = folder_ / "cache";
+  const int64_t encoded = run(cached).encoded;
+  EXPECT_EQ(run(cached).cached, encoded);
+  EXPECT_EQ(texts(), expected);
+}
+
 TEST_F(BatchSegmentTest, AFullDiskEndsTheRun) {
   add_nine();
   is_full_ = true;

@@ -98,6 +98,29 @@ TEST(Detector, IntensitiesAreNormalizedAsInTraining) {
   expect_same(found[0], found[1]);
 }
 
+TEST(Detector, IntensitiesOfWindowsAreThoseOfTheWholeImage) {
+  const test::TmpDir folder;
+  write_detector(folder / "a.ckpt");
+  std::string plain = kDetectorConfig;
+  plain.resize(plain.find("      - {_target_: NormalizeIntensityd"));
+  write_detector(folder / "plain.ckpt", plain);
+  DetectorOptions options = find_all();
+  options.roi_size = {32, 48};
+  at::Tensor image = at::rand({1, 70, 100});
+  image.slice(1, 0, 40).add_(5);  // windows differ
+  const auto found = load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image}).front();
+  image = (image - image.mean()) / image.std(false);
+  const auto tiled = load_detector(folder / "plain.ckpt", at::kCPU, options);
+  ASSERT_GT(found.size(), 20U);
+  expect_same(found, tiled->detect({image}).front());
+  const auto whole = load_detector(folder / "plain.ckpt", at::kCPU, find_all());
+  EXPECT_NE(whole->fingerprint(), tiled->fingerprint());
+  const at::Tensor small = image.slice(1, 0, 32).slice(2, 0, 48);
+  const auto a = tiled->detect({small}).front(), b = whole->detect({small}).front();
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].x0, b[i].x0) << "of one window";
+}
+
 TEST(Detector, OptionsChooseWhatStays) {
   const test::TmpDir folder;
   write_detector(folder / "a.ckpt");
@@ -177,6 +200,36 @@ TEST(Detector, TakesTorchScriptOfSeveralForms) {
     ASSERT_EQ(found.size(), 2U) << name;
     expect_scripted(found[0]);
     expect_scripted(found[1]);
+  }
+}
+
+TEST(Detector, ObjectsOfALargeImageAreFoundByWindows) {
+  const test::TmpDir folder;
+  write_script(folder / "runs.pt", R"(def forward(self, x: Tensor):
+        ends: List[Tensor] = []
+        for axis in [0, 1]:  # runs of bright rows and columns, cut or not
+            bright = (x[0, 0].amax(1 - axis) > 0.5).long()
+            step = torch.diff(torch.cat([torch.zeros([1]).long(), bright, torch.zeros([1]).long()]))
+            ends.append(torch.stack([torch.nonzero(step == 1)[:, 0], torch.nonzero(step == -1)[:, 0]], 1))
+        y = ends[0].repeat_interleave(ends[1].size(0), 0)
+        x = ends[1].repeat([ends[0].size(0), 1])
+        boxes = torch.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], 1).float()
+        return boxes, torch.ones([boxes.size(0)]), torch.ones([boxes.size(0)])
+)");
+  DetectorOptions options;
+  options.roi_size = {64};
+  const auto detector = load_detector(folder / "runs.pt", at::kCPU, options);
+  const at::Tensor image = at::zeros({1, 200, 150}, at::kByte);
+  int64_t objects = 0;
+  for (int64_t y = 5; y < 190; y += 17) {
+    for (int64_t x = 2; x < 138; x += 19, ++objects)
+      image.slice(1, y, y + 9).slice(2, x, x + 11).fill_(200);
+  }
+  const auto found = detector->detect({image}).front();
+  EXPECT_EQ(static_cast<int64_t>(found.size()), objects);
+  for (const Detection& one : found) {
+    EXPECT_EQ(one.x1 - one.x0, 11);
+    EXPECT_EQ(one.y1 - one.y0, 9);
   }
 }
 

@@ -1,9 +1,11 @@
 // `train experiment=detection/cells` and `predict` with what it made.
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "config/json.h"
 #include "io/csv.h"
 #include "tests/support/program.h"
@@ -71,11 +73,118 @@ TEST_F(DetectionPrograms, AnImageThatCannotBeReadIsLeftOut) {
   EXPECT_FALSE(std::filesystem::exists(at("bad/a_overlay.png")));
 }
 
+TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
+  const std::string data =
+      "predict.threshold=0 predict.overlay=false 'data.path=" + at("samples/test.csv") +
+      "' inference_args.roi_size=";
+  const auto table = [&](const std::string& name, const std::string& more) {
+    const Outcome outcome = predict(name, data + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(at(name + "/detections.csv"));
+  };
+  const std::string whole = table("whole", "AUTO"), one = table("one_window", "64");
+  EXPECT_EQ(one, whole) << "images of one window";
+  EXPECT_NE(table("windows", "[32,48] inference_args.overlap=0.5"), whole);
+  const Outcome refused = predict("refused", data + "32 inference_args.mode=constant");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("inference_args.mode: a detector gives boxes"), std::string::npos)
+      << refused.err;
+}
+
+TEST_F(DetectionPrograms, AKilledRunGoesOn) {
+  const std::string data = "predict.threshold=0 'data.path=" + at("samples/test.csv") + "'";
+  ASSERT_EQ(predict("undisturbed", data).code, 0);
+  const std::string csv = read_file(at("undisturbed/detections.csv"));
+  const std::string coco = read_file(at("undisturbed/detections.json"));
+  ASSERT_EQ(predict("killed", data + " trainer.limit_predict_batches=1").code, 0);
+  const std::string first = read_file(at("killed/detections.jsonl"));
+  // As kill -9 leaves it: one image done, a line cut short, a table half written.
+  write_file(at("killed/detections.jsonl"), first + first.substr(0, first.size() / 2));
+  std::filesystem::remove(at("killed/detections.csv"));
+  const Outcome resumed = predict("killed", data + " --resume");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("2 of 2 images, 1 of them before"), std::string::npos) << resumed.err;
+  EXPECT_EQ(read_file(at("killed/detections.csv")), csv);
+  EXPECT_EQ(read_file(at("killed/detections.json")), coco);
+  std::filesystem::remove(at("killed/test_0001_raw_overlay.png"));
+  const Outcome again = predict("killed", data + " --resume");
+  EXPECT_NE(again.err.find("2 of 2 images, 1 of them before"), std::string::npos) << again.err;
+  EXPECT_TRUE(std::filesystem::exists(at("killed/test_0001_raw_overlay.png")));
+  const Outcome other = predict("killed", data + " --resume inference_args.roi_size=32");
+  EXPECT_EQ(other.err.find("of them before"), std::string::npos) << "other settings: " << other.err;
+}
+
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
-  const Outcome outcome = predict("resumed", "--resume 'data.path=" + at("samples/test.csv") + "'");
+  const Outcome outcome =
+      predict("scored", "data.with_target=true 'data.path=" + at("samples/test.csv") + "'");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("predict.resume: a detector gives boxes"), std::string::npos)
+  EXPECT_NE(outcome.err.find("data.with_target: a detector gives boxes"), std::string::npos)
       << outcome.err;
+}
+
+TEST_F(DetectionPrograms, OnlyTheWeightsOfADetectorAreExported) {
+  const auto exported = [](const std::string& format) {
+    return test::shell(
+        "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + at("run/checkpoints/last.ckpt") +
+        "' 'output=" + at("exported") + "' format=" + format);
+  };
+  for (const std::string format : {"torchscript", "onnx"}) {
+    const Outcome refused = exported(format);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("is a detector"), std::string::npos) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(at("exported")));
+  }
+  EXPECT_EQ(exported("safetensors").code, 0);
+}
+
+TEST_F(DetectionPrograms, ATrainingNamesWhatTakesItsModel) {
+  EXPECT_NE(trained_.err.find("\npredict: "), std::string::npos) << trained_.err;
+  const Outcome prompted = test::shell(
+      "\"$BIN/train\" experiment=promptable/cells trainer.accelerator=cpu trainer.max_steps=1 "
+      "model.img_size=64 'data.path=" +
+      at("samples") + "' 'paths.output_dir=" + at("prompted") + "'");
+  ASSERT_EQ(prompted.code, 0) << prompted.err;
+  EXPECT_NE(prompted.err.find("batch_segment IMAGE_OR_FOLDER_OR_CSV --detector"), std::string::npos)
+      << prompted.err;
+  EXPECT_EQ(prompted.err.find("\npredict: "), std::string::npos) << prompted.err;
+}
+
+/// The same weights, measured over 5 images that three processes can't share evenly.
+TEST_F(DetectionPrograms, SeveralProcessesMeasureAsOne) {
+  const Outcome made = test::shell("\"$BIN/generate_samples\" --output '" + at("more") +
+                                   "' --train 4 --valid 5 --test 1 --size 64 --seed 5");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto train = [&](const std::string& name, const std::string& more) {
+    return test::shell(
+        "\"$BIN/train\" experiment=detection/cells trainer.accelerator=cpu patch_shape=[64,64] "
+        "model.filters=[8,16,16] model.width=32 performance.num_threads=1 'data.path=" +
+        at("more") + "' 'paths.output_dir=" + at(name) + "' " + more);
+  };
+  const Outcome learned = train("learned", "trainer.max_steps=100 trainer.max_epochs=-1");
+  ASSERT_EQ(learned.code, 0) << learned.err;
+  const auto measured = [&](int devices) {
+    const std::string name = "measured_" + std::to_string(devices);
+    const Outcome outcome = train(
+        name,
+        "optimizer.lr=0 trainer.max_steps=1 data.batch_size=1 checkpoint.weights_only=true "
+        "'checkpoint.ckpt_path=" +
+            at("learned/checkpoints/last.ckpt") + "' trainer.devices=" + std::to_string(devices));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, double> values;
+    for (const std::string& line : split(outcome.out, '\n')) {
+      if (starts_with(line, "val/"))
+        values[line.substr(0, line.find(':'))] = std::stod(line.substr(line.find(':') + 2));
+    }
+    return values;
+  };
+  const auto one = measured(1);
+  EXPECT_GT(one.at("val/map"), 0.05);
+  EXPECT_LT(one.at("val/map_50"), 1);
+  for (const int devices : {2, 3}) {
+    const auto several = measured(devices);
+    ASSERT_EQ(several.size(), one.size());
+    for (const auto& [name, value] : one) EXPECT_NEAR(several.at(name), value, 1e-6) << name;
+  }
 }
 
 }  // namespace

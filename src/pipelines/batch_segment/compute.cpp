@@ -26,6 +26,55 @@ SegmentWorks open_works(const SegmentWorks& works) {
   return open;
 }
 
+/// Each object goes to the part that holds it best.
+void share_out(SegmentWork& work) {
+  const int64_t height = work.image.size(1), width = work.image.size(2);
+  for (std::size_t i = 0; i < work.found.size() && !work.parts.empty(); ++i) {
+    Detection box = work.found[i];
+    SegmentWork* best = &work.parts.back();
+    float most = kLeastClearance;
+    for (auto part = work.parts.begin(); part != work.parts.end() - 1; ++part) {
+      const float own = clearance(part->tile, box, height, width);
+      if (own < most || (own == most && best != &work.parts.back())) continue;
+      best = &*part;
+      most = own;
+    }
+    const auto top = static_cast<float>(best->tile.y0), left = static_cast<float>(best->tile.x0);
+    box = {box.x0 - left, box.y0 - top, box.x1 - left, box.y1 - top, box.score, box.label};
+    best->found.push_back(box);
+    best->objects.push_back(i);
+    best->whole = &work;
+  }
+}
+
+/// Masks of the image's own size, a part of them at a time.
+std::vector<SegmentedObject> objects_of_unit(const SegmentWork& work,
+                                             const std::string& path,
+                                             const PromptedSegmenter& segmenter) {
+  constexpr int64_t kPixelsAtOnce = int64_t{1} << 24;
+  const nn::Placement& placement = work.square.placement;
+  const int64_t pixels = placement.height * placement.width;
+  const int64_t step = std::max<int64_t>(1, kPixelsAtOnce / std::max<int64_t>(pixels, 1));
+  std::vector<SegmentedObject> objects;
+  if (!work.found.empty() && !work.logits.isfinite().all().item<bool>())
+    throw DataError(path +
+                    ": the segmenter's output is not finite: its weights are damaged, or the "
+                    "image's values out of range");
+  for (int64_t first = 0; first < static_cast<int64_t>(work.found.size()); first += step) {
+    const at::Tensor masks = segmenter.upscale(work.logits.slice(0, first, first + step), placement)
+                                 .gt(0)
+                                 .to(at::kByte)
+                                 .contiguous();
+    for (int64_t i = 0; i < masks.size(0); ++i) {
+      objects.push_back(
+          {work.found[static_cast<std::size_t>(first + i)],
+           io::encode_rle(
+               masks.const_data_ptr<uint8_t>() + i * pixels, placement.height, placement.width)});
+    }
+  }
+  return objects;
+}
+
 /// A detector of RGB takes grey images, too, and leaves out what is transparency.
 at::Tensor with_channels(const at::Tensor& image, int64_t channels) {
   if (channels == 3 && image.size(0) == 1) return image.expand({3, -1, -1}).contiguous();
@@ -34,6 +83,22 @@ at::Tensor with_channels(const at::Tensor& image, int64_t channels) {
 }
 
 }  // namespace
+
+std::vector<SegmentedObject> objects_of(const SegmentWork& work,
+                                        const PromptedSegmenter& segmenter) {
+  if (work.parts.empty()) return objects_of_unit(work, work.input.path, segmenter);
+  std::vector<SegmentedObject> all(work.found.size());
+  const nn::Placement& image = work.square.placement;
+  for (const SegmentWork& part : work.parts) {
+    std::vector<SegmentedObject> own = objects_of_unit(part, work.input.path, segmenter);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const std::size_t number = part.objects[i];
+      all[number] = {work.found[number],
+                     own[i].mask.placed(part.tile.y0, part.tile.x0, image.height, image.width)};
+    }
+  }
+  return all;
+}
 
 SegmentStages::SegmentStages(StageReport& report, const BatchSegmentOptions& options)
     : models(report.add("models")),
@@ -92,8 +157,9 @@ void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, cons
       throw;
     } catch (const std::exception&) {
       if (some.size() > 1) return false;
-      some[0]->is_over = true;
-      sink.leave_out(some[0]->input, std::current_exception());
+      SegmentWork& image = some[0]->whole != nullptr ? *some[0]->whole : *some[0];
+      if (!image.is_over) sink.leave_out(image.input, std::current_exception());
+      image.is_over = some[0]->is_over = true;
       return true;
     }
   };
@@ -120,10 +186,13 @@ void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCo
     boxes = 0;
   };
   for (SegmentWork* work : open_works(works)) {
-    if (work->found.empty()) continue;  // an image without objects needs no encoding
-    if (boxes + work->found.size() > kBoxesAtOnce) segment_some();
-    some.push_back(work);
-    boxes += work->found.size();
+    share_out(*work);
+    for (SegmentWork* unit : units_of(*work)) {
+      if (unit->found.empty()) continue;  // an image without objects needs no encoding
+      if (boxes + unit->found.size() > kBoxesAtOnce) segment_some();
+      some.push_back(unit);
+      boxes += unit->found.size();
+    }
   }
   segment_some();
   for (const SegmentWork* work : open_works(works)) {
@@ -211,20 +280,23 @@ void SegmentCompute::run_naively(SegmentWork& work, SegmentSink& sink, SegmentCo
   segmenter();
   together({&work}, sink, [&](const SegmentWorks& one) {
     detect(path, one);
-    std::vector<at::Tensor> logits;
-    const std::vector<Detection> all = work.found;
-    for (const Detection& found : all) {
-      work.found = {found};
-      work.embedding = at::Tensor();
-      encode(one, counts);
-      make_masks(one);
-      logits.push_back(work.logits);
+    share_out(work);
+    for (SegmentWork* unit : units_of(work)) {
+      std::vector<at::Tensor> logits;
+      const std::vector<Detection> all = unit->found;
+      for (const Detection& found : all) {
+        unit->found = {found};
+        unit->embedding = at::Tensor();
+        encode({unit}, counts);
+        make_masks({unit});
+        logits.push_back(unit->logits);
+      }
+      unit->found = all;
+      unit->is_new_embedding = false;
+      if (!logits.empty()) unit->logits = at::cat(logits);
     }
-    work.found = all;
-    work.is_new_embedding = false;
-    if (!logits.empty()) work.logits = at::cat(logits);
     ++counts.images;
-    counts.boxes += static_cast<int64_t>(all.size());
+    counts.boxes += static_cast<int64_t>(work.found.size());
   });
 }
 

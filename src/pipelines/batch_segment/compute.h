@@ -47,6 +47,11 @@ class SegmentCompute {
   inference::AdaptiveBatch images_, encodings_, boxes_;
 };
 
+/// Masks of the whole image's size, in the boxes' order. Throws: DataError for logits that are not
+/// finite.
+std::vector<SegmentedObject> objects_of(const SegmentWork& work,
+                                        const PromptedSegmenter& segmenter);
+
 /// (B,4) in the image's pixels.
 at::Tensor boxes_of(const std::vector<Detection>& found);
 

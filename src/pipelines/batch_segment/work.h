@@ -7,6 +7,7 @@
 
 #include "nn/square_image.h"
 #include "pipelines/batch_segment.h"
+#include "pipelines/detection/tiles.h"
 
 namespace cytra::pipelines {
 
@@ -21,14 +22,29 @@ struct SegmentWork {
   at::Tensor embedding;           // (1,C,s,s)
   bool is_new_embedding = false;  // it is to be kept
   at::Tensor logits;              // (objects,h,w), on the CPU
+  /// A large image in tiles, each with its square and the objects that it holds best; the last one
+  /// is the whole, for those that none holds. Empty: it is not cut.
+  std::vector<SegmentWork> parts;
+  Tile tile{};                       // a part's place
+  std::vector<std::size_t> objects;  // and its objects' numbers in the whole
+  SegmentWork* whole = nullptr;      // and that image, while it is computed
 
   int64_t bytes() const {
     int64_t sum = 0;
     for (const at::Tensor* one : {&image, &square.image, &embedding, &logits})
       if (one->defined()) sum += static_cast<int64_t>(one->nbytes());
+    for (const SegmentWork& part : parts) sum += part.bytes();
     return sum;
   }
 };
 using SegmentWorks = std::vector<SegmentWork*>;
+
+/// What is encoded of an image: itself, or its parts.
+inline SegmentWorks units_of(SegmentWork& work) {
+  SegmentWorks units;
+  for (SegmentWork& part : work.parts) units.push_back(&part);
+  if (units.empty()) units.push_back(&work);
+  return units;
+}
 
 }  // namespace cytra::pipelines

@@ -28,6 +28,15 @@ std::vector<Detection> detections_of(const nn::Boxes& boxes) {
   return found;
 }
 
+std::string text_of(const DetectorOptions& options) {
+  return fmt::format("{} {} {} {} {}",
+                     options.conf_threshold,
+                     options.iou_threshold,
+                     options.max_detections,
+                     fmt::join(options.roi_size, "x"),
+                     fmt::join(options.overlap, "x"));
+}
+
 void expect_detector_image(const at::Tensor& image, int64_t channels) {
   if (image.dim() == 3 && image.numel() > 0 && (channels == 0 || image.size(0) == channels)) return;
   throw DataError(fmt::format("an image of ({}), the detector takes ({},H,W)",

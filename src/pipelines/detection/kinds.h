@@ -22,6 +22,9 @@ std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
 /// Of (K,4), (K), (K), on the CPU, in their order.
 std::vector<Detection> detections_of(const nn::Boxes& boxes);
 
+/// All that results depend on.
+std::string text_of(const DetectorOptions& options);
+
 /// Throws: DataError unless it is (C,H,W) with that many channels; 0: any number.
 void expect_detector_image(const at::Tensor& image, int64_t channels);
 

@@ -10,6 +10,7 @@
 #include "ops/nms.h"
 #include "perf/device.h"
 #include "pipelines/detection/kinds.h"
+#include "pipelines/detection/tiles.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -41,17 +42,19 @@ class ScriptedDetector final : public Detector {
       const bool is_byte = image.scalar_type() == at::kByte;
       at::Tensor input = image.to(device_, at::kFloat);
       if (is_byte) input = input / 255;
-      found.push_back(detections_of(chosen(run(input), image.size(1), image.size(2))));
+      const std::vector<Tile> tiles = tiles_of(image.size(1), image.size(2), options_);
+      std::vector<std::vector<Detection>> parts;
+      for (const Tile& tile : tiles) {
+        parts.push_back(detections_of(
+            chosen(run(tile.of(input).contiguous()), tile.y1 - tile.y0, tile.x1 - tile.x0)));
+      }
+      found.push_back(join_tiles(tiles, std::move(parts), options_.iou_threshold));
     }
     return found;
   }
   int64_t in_channels() const override { return in_channels_; }
   std::string fingerprint() const override {
-    return fmt::format("{} {} {} {}",
-                       fingerprint_,
-                       options_.conf_threshold,
-                       options_.iou_threshold,
-                       options_.max_detections);
+    return fmt::format("{} {}", fingerprint_, text_of(options_));
   }
 
  private:

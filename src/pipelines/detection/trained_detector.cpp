@@ -1,6 +1,5 @@
 // A checkpoint of `train experiment=detection/...`.
 #include <algorithm>
-#include <map>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -12,6 +11,7 @@
 #include "inference/trained_model.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/kinds.h"
+#include "pipelines/detection/tiles.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -42,54 +42,72 @@ class TrainedDetector final : public Detector {
 
   std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
     const c10::InferenceMode inference;
-    // An image's own size says how far it is padded, never the others: norms see the whole of it.
-    std::map<std::vector<int64_t>, std::vector<std::size_t>> by_size;
-    std::vector<at::Tensor> inputs;
-    for (const at::Tensor& image : images) {
-      const at::Tensor input = nn::padded(*network_, prepared(image).unsqueeze(0));
-      by_size[input.sizes().vec()].push_back(inputs.size());
-      inputs.push_back(input);
-    }
-    std::vector<std::vector<Detection>> found(images.size());
-    const auto most = static_cast<std::size_t>(options_.batch_size);
-    for (const auto& [size, places] : by_size) {
-      for (std::size_t first = 0; first < places.size(); first += most) {
-        const std::size_t end = std::min(first + most, places.size());
-        std::vector<at::Tensor> batch;
-        for (std::size_t i = first; i < end; ++i) batch.push_back(inputs[places[i]]);
-        const std::vector<at::Tensor> levels =
-            adaptive_([this](const at::Tensor& part) { return network_->all(part.to(device_)); },
-                      at::cat(batch));
-        for (const at::Tensor& level : levels) {
-          if (!level.isfinite().all().item<bool>())  // or nothing would be found, in silence
-            throw DataError(model_.path +
-                            ": its output is not finite; the weights, or the image's "
-                            "values, may be out of range");
-        }
-        for (std::size_t i = first; i < end; ++i) {
-          std::vector<at::Tensor> own;
-          for (const at::Tensor& level : levels)
-            own.push_back(level.narrow(0, static_cast<int64_t>(i - first), 1));
-          const at::Tensor& image = images[places[i]];
-          found[places[i]] = detections_of(
-              nn::decode_fcos(own, network_->strides(), image.size(1), image.size(2), boxes_)
-                  .front());
-        }
+    std::vector<Search> searches(images.size());
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      const at::Tensor image = prepared(images[i]);  // intensities are those of the whole
+      searches[i].tiles = tiles_of(image.size(1), image.size(2), options_);
+      searches[i].found.resize(searches[i].tiles.size());
+      for (std::size_t t = 0; t < searches[i].tiles.size(); ++t) {
+        const Tile& tile = searches[i].tiles[t];
+        parts.push_back({nn::padded(*network_, tile.of(image).unsqueeze(0)),
+                         tile.y1 - tile.y0,
+                         tile.x1 - tile.x0,
+                         &searches[i].found[t]});
       }
     }
+    // A window's own size says how far it is padded, never the others: norms see the whole of it.
+    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+      return a.input.sizes().vec() < b.input.sizes().vec();
+    });
+    const auto most = static_cast<std::size_t>(options_.batch_size);
+    for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
+      while (end < parts.size() && end - first < most &&
+             parts[end].input.sizes() == parts[first].input.sizes())
+        ++end;
+      search(&parts[first], end - first);
+    }
+    std::vector<std::vector<Detection>> found;
+    for (Search& one : searches)
+      found.push_back(join_tiles(one.tiles, std::move(one.found), options_.iou_threshold));
     return found;
   }
   int64_t in_channels() const override { return model_.in_channels; }
   std::string fingerprint() const override {
-    return fmt::format("{} {} {} {} {}",
-                       model_.fingerprint,
-                       boxes_.score_thresh,
-                       boxes_.nms_thresh,
-                       boxes_.topk_candidates,
-                       boxes_.detections_per_img);
+    return fmt::format("{} {} {}", model_.fingerprint, text_of(options_), boxes_.topk_candidates);
   }
 
  private:
+  struct Search {  // of an image
+    std::vector<Tile> tiles;
+    std::vector<std::vector<Detection>> found;  // of each
+  };
+  struct Part {
+    at::Tensor input;  // (1,C,H,W), padded
+    int64_t height, width;
+    std::vector<Detection>* found;
+  };
+  /// One pass, of inputs of one size.
+  void search(const Part* parts, std::size_t count) {
+    std::vector<at::Tensor> batch;
+    for (std::size_t i = 0; i < count; ++i) batch.push_back(parts[i].input);
+    const std::vector<at::Tensor> levels = adaptive_(
+        [this](const at::Tensor& part) { return network_->all(part.to(device_)); }, at::cat(batch));
+    for (const at::Tensor& level : levels) {
+      if (!level.isfinite().all().item<bool>())  // or nothing would be found, in silence
+        throw DataError(model_.path +
+                        ": its output is not finite; the weights, or the image's "
+                        "values, may be out of range");
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<at::Tensor> own;
+      for (const at::Tensor& level : levels)
+        own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
+      *parts[i].found = detections_of(
+          nn::decode_fcos(own, network_->strides(), parts[i].height, parts[i].width, boxes_)
+              .front());
+    }
+  }
   /// With the training's intensities.
   at::Tensor prepared(const at::Tensor& image) const {
     expect_detector_image(image, model_.in_channels);

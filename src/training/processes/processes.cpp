@@ -171,6 +171,18 @@ void Processes::sum(const std::vector<at::Tensor>& tensors) {
   });
 }
 
+at::Tensor Processes::gather(const at::Tensor& rows) {
+  if (is_alone()) return rows;
+  const at::Tensor counts = at::zeros({place_.size}, at::kLong);
+  counts[place_.rank] = rows.size(0);
+  sum({counts});
+  const auto all_rows = counts.sum().item<int64_t>();
+  const at::Tensor all = at::zeros({all_rows, rows.size(1)}, at::kDouble);
+  all.narrow(0, counts.slice(0, 0, place_.rank).sum().item<int64_t>(), rows.size(0)).copy_(rows);
+  if (all_rows > 0) sum({all});  // the others' rows are 0 here
+  return all;
+}
+
 at::Tensor Processes::mean(const at::Tensor& value) {
   if (is_alone()) return value;
   std::vector<at::Tensor> all{value.detach() / place_.size};

@@ -72,6 +72,8 @@ class Processes {
 
   /// Sums over the processes, in place. For small tensors; on any device.
   void sum(const std::vector<at::Tensor>& tensors);
+  /// The rows (N,K) of all processes, by rank; each has as many as it likes. Double, on the CPU.
+  at::Tensor gather(const at::Tensor& rows);
   /// The mean over the processes, of a tensor on the device of join().
   at::Tensor mean(const at::Tensor& value);
   /// Rank 0's values for all, in place, on the device of join().

@@ -58,6 +58,7 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
       if (hooks.after_batch) hooks.after_batch(*batch, done + 1);
     }
     processes_.sum(task_.sums());
+    task_.gather([this](const Tensor& rows) { return processes_.gather(rows); });
     stop_.agree();  // whether all have seen all of their images
   }
   Metrics metrics;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -179,6 +180,26 @@ TEST(Processes, SumMeanBroadcast) {
       60,
       3);
   for (const std::string& result : three) EXPECT_EQ(result, "3 3 true 0 1");
+}
+
+TEST(Processes, GatherRowsOfUnevenNumbers) {
+  const std::vector<std::string> three = together(
+      [](Processes& processes) {
+        const int64_t rank = processes.place().rank;
+        const at::Tensor none = processes.gather(at::zeros({0, 2}, at::kDouble));
+        const at::Tensor own = at::full({rank == 1 ? 0 : rank + 1, 2}, rank + 0.1, at::kDouble);
+        const at::Tensor all = processes.gather(own);
+        const auto* const values = all.const_data_ptr<double>();
+        return fmt::format("{} {}x{}: {}",
+                           none.size(0),
+                           all.size(0),
+                           all.size(1),
+                           fmt::join(values, values + all.numel(), " "));
+      },
+      60,
+      3);
+  for (const std::string& result : three)
+    EXPECT_EQ(result, "0 4x2: 0.1 0.1 2.1 2.1 2.1 2.1 2.1 2.1");
 }
 
 // A batch is missing in one process, as its images are damaged: all do equally many steps.

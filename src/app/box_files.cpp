@@ -1,0 +1,203 @@
+#include "app/box_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/json.h"
+#include "inference/overlay.h"
+#include "io/csv.h"
+#include "io/png.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+using pipelines::Detection;
+
+std::string box_json(const std::string& text) {
+  return config::to_json(config::to_utf8(Node::make_string(text)));
+}
+
+/// Numbers are the shortest that give the same float again.
+std::string box_line(const BoxedImage& image,
+                     const at::Tensor& pixels,
+                     const std::vector<Detection>& found) {
+  std::string boxes;
+  for (const Detection& one : found) {
+    boxes += fmt::format("{}[{},{},{},{},{},{}]",
+                         boxes.empty() ? "" : ",",
+                         one.x0,
+                         one.y0,
+                         one.x1,
+                         one.y1,
+                         one.score,
+                         one.label);
+  }
+  return fmt::format(
+      "{{\"name\":{},\"image\":{},\"stamp\":{},\"height\":{},\"width\":{},\"boxes\":[{}]}}\n",
+      box_json(image.name),
+      box_json(image.path),
+      box_json(image.stamp),
+      pixels.size(1),
+      pixels.size(2),
+      boxes);
+}
+
+void draw_boxes(const std::string& path,
+                const at::Tensor& image,
+                const std::vector<Detection>& found) {
+  const int64_t height = image.size(1), width = image.size(2);
+  const at::Tensor labels = at::zeros({height, width}, at::kInt);
+  for (std::size_t i = found.size(); i-- > 0;) {  // the best ones on top
+    const auto side = [](float value, int64_t most) {
+      return std::clamp<int64_t>(std::lround(value), 0, most);
+    };
+    const Detection& one = found[i];
+    labels.slice(0, side(one.y0, height), side(one.y1, height))
+        .slice(1, side(one.x0, width), side(one.x1, width))
+        .fill_(static_cast<int64_t>(i) + 1);
+  }
+  io::write_png(path, inference::draw_overlay(image.to(at::kFloat), labels));
+}
+
+/// The two tables, as they are filled.
+class BoxTables {
+ public:
+  BoxTables(const std::string& csv, const std::string& coco) : csv_(csv), coco_(coco) {
+    csv_.write("image,x0,y0,x1,y1,score,class\n");
+    coco_.write("{\"annotations\":[");
+  }
+  void add(const Node& image) {
+    const auto path = image.get<std::string>("image");
+    images_ += fmt::format("{}\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{}}}",
+                           images_.empty() ? "" : ",",
+                           ++image_count_,
+                           box_json(path),
+                           image.get<int64_t>("width"),
+                           image.get<int64_t>("height"));
+    std::string rows, objects;
+    for (const Node& box : image.at("boxes").list) {
+      std::vector<std::string> row{path};
+      std::vector<float> values;
+      for (const Node& value : box.list) {
+        values.push_back(static_cast<float>(value.as<double>()));
+        row.push_back(fmt::to_string(values.back()));
+      }
+      const std::string label = row.back() = std::to_string(box.list.at(5).as<int64_t>());
+      io::append_row(row, ',', rows);
+      const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
+      objects += fmt::format(
+          "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"area\":{},"
+          "\"iscrowd\":0,\"score\":{}}}",
+          objects_ == 0 ? "" : ",",
+          objects_ + 1,
+          image_count_,
+          label,
+          values[0],
+          values[1],
+          width,
+          height,
+          width * height,
+          values[4]);
+      ++objects_;
+    }
+    csv_.write(rows);
+    coco_.write(objects);
+  }
+  int64_t finish(int64_t classes) {
+    coco_.write(fmt::format("\n],\"images\":[{}\n],\"categories\":[", images_));
+    for (int64_t k = 0; k < classes; ++k)
+      coco_.write(fmt::format("{}{{\"id\":{},\"name\":\"class {}\"}}", k == 0 ? "" : ",", k, k));
+    coco_.write("]}\n");
+    csv_.commit();
+    coco_.commit();
+    return objects_;
+  }
+
+ private:
+  AtomicFile csv_, coco_;
+  std::string images_;
+  int64_t image_count_ = 0, objects_ = 0;
+};
+
+}  // namespace
+
+BoxFiles::BoxFiles(std::string folder, int64_t classes, bool overlay)
+    : folder_(std::move(folder)),
+      record_path_(folder_ + "/detections.jsonl"),
+      classes_(classes),
+      overlay_(overlay),
+      record_(record_path_) {
+  remove_stale_temporaries(folder_);
+  read_record();
+}
+
+std::string BoxFiles::overlay_path(const BoxedImage& image) const {
+  return folder_ + "/" + image.name + "_overlay.png";
+}
+
+/// Of lines with one name the last one counts; one that was cut short says nothing.
+void BoxFiles::read_record() {
+  std::ifstream file(record_path_, std::ios::binary);
+  bool is_whole = true;
+  for (std::string line;;) {
+    const auto place = static_cast<int64_t>(file.tellg());
+    if (!std::getline(file, line)) break;
+    is_whole = !file.eof();
+    try {
+      const Node node = config::from_utf8(config::parse_json(line, record_path_));
+      done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
+    } catch (const Error&) {
+    }
+  }
+  if (!is_whole) record_.append("\n");  // behind a line that was cut
+}
+
+bool BoxFiles::has(const BoxedImage& image) const {
+  const auto found = done_.find(image.name);
+  if (found == done_.end() || found->second.stamp != image.stamp) return false;
+  std::error_code error;
+  return !overlay_ || (fs::file_size(overlay_path(image), error) > 0 && !error);
+}
+
+void BoxFiles::add(const BoxedImage& image,
+                   const at::Tensor& pixels,
+                   const std::vector<Detection>& found) {
+  std::error_code ignored;
+  if (overlay_) {
+    draw_boxes(overlay_path(image), pixels, found);
+  } else {
+    fs::remove(overlay_path(image), ignored);  // of a run with other settings
+  }
+  record_.append(box_line(image, pixels, found));
+}
+
+BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
+  read_record();
+  Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
+  BoxTables files(tables.csv, tables.coco);
+  std::ifstream record(record_path_, std::ios::binary);
+  for (const BoxedImage& image : images) {
+    const auto found = done_.find(image.name);
+    if (found == done_.end() || found->second.stamp != image.stamp)
+      throw IoError(fmt::format("{}: no line of {}", record_path_, image.path));
+    record.clear();
+    record.seekg(found->second.place);
+    std::string line;
+    std::getline(record, line);
+    files.add(config::from_utf8(config::parse_json(line, record_path_)));
+  }
+  tables.objects = files.finish(classes_);
+  return tables;
+}
+
+}  // namespace cytra::app
