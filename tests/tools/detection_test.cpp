@@ -72,10 +72,13 @@ TEST_F(DetectionPrograms, AnImageThatCannotBeReadIsLeftOut) {
 }
 
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
-  const Outcome outcome = predict("resumed", "--resume 'data.path=" + at("samples/test.csv") + "'");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("predict.resume: a detector gives boxes"), std::string::npos)
-      << outcome.err;
+  for (const std::string key : {"predict.resume=true", "performance.quantization=int8"}) {
+    const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");
+    EXPECT_EQ(outcome.code, 2);
+    const std::string name = key.substr(0, key.find('='));
+    EXPECT_NE(outcome.err.find(name + ": a detector gives boxes"), std::string::npos)
+        << outcome.err;
+  }
 }
 
 }  // namespace
