@@ -1,5 +1,6 @@
 // bench_losses [REPEATS]: CPU milliseconds of a loss, forward and backward, with the kernel of
-// ops/dice_ce.h (targets of float) and composed of ATen's operations (of bytes). One JSON line.
+// ops/dice_ce.h (targets of float) and composed of ATen's operations (of bytes); of bfloat16 and
+// float16 logits, as they are and with a float32 copy of them. One JSON line.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,12 +25,13 @@ double cpu_milliseconds() {
 std::string time_of(cytra::nn::Loss& loss,
                     const at::Tensor& logits,
                     const at::Tensor& target,
-                    int repeats) {
+                    int repeats,
+                    bool copies = false) {
   std::vector<double> times;
   for (int i = 0; i < repeats + 2; ++i) {
     logits.mutable_grad().reset();
     const double begin = cpu_milliseconds();
-    loss(logits, target).backward();
+    loss(copies ? logits.to(at::kFloat) : logits, target).backward();
     if (i >= 2) times.push_back(cpu_milliseconds() - begin);
   }
   std::sort(times.begin(), times.end());
@@ -62,11 +64,20 @@ int main(int count, char** arguments) {
     size[1] = 1;
     const at::Tensor target = at::randint(std::max<int64_t>(entry.size[1], 2), size).to(at::kFloat);
     const auto loss = make<nn::Loss>(entry.loss);
-    std::printf("%s\"%s\": {\"kernel\": %s, \"composed\": %s}",
+    std::printf("%s\"%s\": {\"kernel\": %s, \"composed\": %s",
                 entry.name == std::string("mask 4x1x256^2") ? "" : ", ",
                 entry.name,
                 time_of(*loss, logits, target, repeats).c_str(),
                 time_of(*loss, logits, target.to(at::kByte), repeats).c_str());
+    for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+      const at::Tensor values = logits.detach().to(type).requires_grad_(true);
+      std::printf(", \"%s\": %s, \"%s, copied\": %s",
+                  c10::toString(type),
+                  time_of(*loss, values, target, repeats).c_str(),
+                  c10::toString(type),
+                  time_of(*loss, values, target, repeats, true).c_str());
+    }
+    std::printf("}");
   }
   std::printf("}\n");
 }

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
       "| shape | type | layout | norm | activation | Cytra | torch | ratio "
       "|\n|---|---|---|---|---|---|---|---|\n");
   for (const auto& shape : shapes) {
-    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
       for (const bool is_last : {false, true}) {
         const auto format = !is_last            ? at::MemoryFormat::Contiguous
                             : shape.size() == 4 ? at::MemoryFormat::ChannelsLast
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
                          torch = least(each.torch, input, rounds, true);
             std::printf("| %s | %s | %s | %s | %s | %.2f | %.2f | %.2f |\n",
                         size.c_str(),
-                        type == at::kFloat ? "float32" : "bfloat16",
+                        c10::toString(type),
                         is_last ? "last" : "first",
                         each.name,
                         activation_name,

@@ -64,6 +64,7 @@ struct BenchmarkConfig : CommonConfig {
   double seconds = ServiceLoads().seconds;
   Repeats repeats;
   Trainer trainer;
+  TrainPerformanceOptions performance;
   template <class V>
   void visit(V& v) {
     v("config", config, "an experiment, or a run's folder, that describes the model");
@@ -82,7 +83,8 @@ struct BenchmarkConfig : CommonConfig {
     v("baseline", baseline, "a JSON report of before, which rows are compared with");
     v("threshold", threshold, "percent slower than it that fail the run; null: none", 0, 1e9);
     v("trainer", trainer, "where to compute, and how exactly");
-    CommonConfig::visit(v);
+    v("performance", performance, "switches that hold for the whole process");
+    CommonConfig::visit_names(v);
   }
   void check() const {
     for (const std::string& path : output) {
@@ -230,7 +232,7 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   subject.config = training_config(run, config);
   subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
   const bool is_experiment = subject.checkpoint.empty() && subject.config.has("performance");
-  const perf::PerformanceOptions performance =
+  const TrainPerformanceOptions performance =
       is_experiment ? config::parse<TrainPerformanceOptions>(subject.config.at("performance"))
                     : config.performance;
   std::string accelerator = config.trainer.accelerator;
@@ -239,6 +241,7 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   if (config.trainer.precision != "auto") {
     subject.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
   }
+  subject.forbid_transfers = performance.forbid_transfers.value_or("");
   perf::prepare(performance);
   subject.device = perf::choose_device(accelerator);
   perf::apply(performance, subject.device);
@@ -322,6 +325,12 @@ void add_rows(const Subject& subject,
   };
   if (config.inference || (!config.train && !config.service))
     add("inference", variants_of(inference_variants()), count_inference, measure_inference);
+  if (!subject.forbid_transfers.empty()) {
+    if (config.train)
+      watch_training(subject, configured(subject), batches.front());
+    else
+      log::info("performance.forbid_transfers: of training steps, which --train measures");
+  }
   if (config.train)
     add("training", variants_of(training_variants()), count_training, measure_training);
   if (config.service) {

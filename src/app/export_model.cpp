@@ -18,6 +18,7 @@
 #include "nn/detection_model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
+#include "perf/device.h"
 #include "perf/onnx.h"
 
 namespace cytra::app {
@@ -132,6 +133,7 @@ void write_model(const ExportConfig& config,
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
+  perf::apply(config.performance, at::kCPU);
   const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   if (models.size() > 1)
     throw ConfigError("checkpoint.ckpt_path: expected one model: a file holds no average");

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "training/profiler.h"
 #include "training/trainer.h"
 
 namespace cytra::app {
@@ -51,11 +52,10 @@ void search(const cli::Run& run, TrainConfig config, training::LrFinder& finder)
   const c10::Device device = choose_device(config);
   const Setup setup(config, device, {}, checkpoint_of(config.checkpoint, run));
   Loaders loaders(config, setup);
-  training::Trainer trainer(options,
-                            *setup.task,
-                            *setup.optimizer,
-                            finder,
-                            {std::make_shared<Recorder>(finder, device.is_cuda())});
+  Callbacks callbacks =
+      training::make_profilers({}, "", config.performance.forbid_transfers.value_or(""));
+  callbacks.push_back(std::make_shared<Recorder>(finder, device.is_cuda()));
+  training::Trainer trainer(options, *setup.task, *setup.optimizer, finder, std::move(callbacks));
   trainer.fit(loaders.train, loaders.valid);
 }
 

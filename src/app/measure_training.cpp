@@ -241,6 +241,8 @@ Trials::Trials(cli::Run run, const TrainConfig& config)
       folder_(make_run_folder(config::output_dir(run_.composed))),
       device_(choose_device(config)) {
   config::move_output(run_.composed, folder_);
+  if (config.performance.forbid_transfers)
+    log::info("performance.forbid_transfers: not watched while times are measured; train does");
 }
 
 Trials::~Trials() {

@@ -29,6 +29,9 @@ void expect_plain(const PredictConfig& config) {
   if (config.data.scores()) refuse("data.with_target");
   if (config.checkpoint.ckpt_path.size() > 1) refuse("checkpoint.ckpt_path with several models");
   if (config.trainer.devices > 1) refuse("trainer.devices");
+  const inference::EngineOptions& engine = config.performance.engine;
+  if (engine.backend != "auto" && engine.backend != "eager") refuse("performance.backend");
+  if (engine.quantization != "none") refuse("performance.quantization");
   for (const auto& [key, value] : config.inference_args.map) {
     if (!value.is_null() && key != "roi_size" && key != "overlap" && key != "sw_batch_size")
       refuse("inference_args." + key);

@@ -176,7 +176,7 @@ class WindowRun {
             Output{make_grid(layout_, options_, values.sizes().slice(2).vec()),
                    values.size(1),
                    sums_device_});
-        if (!sums_device_.is_cpu()) output.grid.map = ops::window_map(output.grid).to(sums_device_);
+        if (!sums_device_.is_cpu()) output.grid.map = ops::window_map(output.grid, sums_device_);
       }
       road.open(outputs_);
     }

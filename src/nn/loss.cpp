@@ -22,6 +22,10 @@ at::Tensor sampled_down(at::Tensor target, at::IntArrayRef sizes) {
 
 }  // namespace
 
+at::Tensor at_least_float(const at::Tensor& logits) {
+  return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
+}
+
 at::Tensor Loss::operator()(const at::Tensor& logits,
                             const at::Tensor& target,
                             const at::Tensor& mask) const {
@@ -32,7 +36,9 @@ at::Tensor Loss::operator()(const at::Tensor& logits,
     counts = is_ignored.any(1, /*keepdim=*/true).logical_not();
     if (mask.defined()) counts = counts * mask;
   }
-  return compute(logits, truth, counts.defined() ? counts.to(logits.scalar_type()) : counts);
+  const bool is_double = logits.scalar_type() == at::kDouble;
+  if (counts.defined()) counts = counts.to(is_double ? at::kDouble : at::kFloat);
+  return compute(takes_short_ ? logits : at_least_float(logits), truth, counts);
 }
 
 at::Tensor Loss::of_levels(const std::vector<at::Tensor>& levels, const at::Tensor& target) const {

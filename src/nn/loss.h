@@ -10,6 +10,7 @@ namespace cytra::nn {
 /// Keys that every loss takes: its Options are derived from them, and its constructor hands them to
 /// Loss.
 struct LossOptions {
+  static constexpr bool kTakesShort = false;  // bfloat16 and float16 logits as they are
   std::optional<int64_t> ignore_index;
   template <class V>
   void visit(V& v) {
@@ -21,10 +22,12 @@ struct LossOptions {
 class Loss {
  public:
   static constexpr const char* kKind = "loss";
-  explicit Loss(const LossOptions& options = {}) : ignore_index_(options.ignore_index) {}
+  explicit Loss(const LossOptions& options = {}, bool takes_short = false)
+      : ignore_index_(options.ignore_index), takes_short_(takes_short) {}
   virtual ~Loss() = default;
-  /// logits (N,K,[D,]H,W) float, target (N,1 or K,[D,]H,W), mask (N,1,[D,]H,W) of 0 and 1: voxels
-  /// that count; undefined: all -> scalar. Voxels with the target ignore_index do not count either.
+  /// logits (N,K,[D,]H,W) of any floating type, target (N,1 or K,[D,]H,W), mask (N,1,[D,]H,W) of 0
+  /// and 1: voxels that count; undefined: all -> scalar, computed in float32 at least. Voxels with
+  /// the target ignore_index do not count either.
   at::Tensor operator()(const at::Tensor& logits,
                         const at::Tensor& target,
                         const at::Tensor& mask = {}) const;
@@ -35,8 +38,8 @@ class Loss {
                                const at::Tensor& target) const;
 
  protected:
-  /// The same where every voxel's target is one; `mask` has the type of the logits, or is
-  /// undefined.
+  /// The same where every voxel's target is one. The logits are float32 at least, unless the loss
+  /// takes short ones; so is `mask`, or it is undefined.
   virtual at::Tensor compute(const at::Tensor& logits,
                              const at::Tensor& target,
                              const at::Tensor& mask) const = 0;
@@ -47,7 +50,11 @@ class Loss {
 
  private:
   std::optional<int64_t> ignore_index_;
+  bool takes_short_;
 };
+
+/// As losses compute.
+at::Tensor at_least_float(const at::Tensor& logits);
 
 /// The Loss of a T that has options (derived from LossOptions) and `compute`, as above, of them:
 /// CYTRA_REGISTER(Loss, LossOf<DiceLoss>, "DiceLoss").
@@ -55,7 +62,7 @@ template <class T>
 class LossOf final : public Loss {
  public:
   using Options = T;
-  explicit LossOf(const T& options) : Loss(options), options_(options) {}
+  explicit LossOf(const T& options) : Loss(options, T::kTakesShort), options_(options) {}
 
  protected:
   at::Tensor compute(const at::Tensor& logits,

@@ -11,14 +11,16 @@ struct ClassSums {
   at::Tensor cross_entropy;  // (N) of all classes; of masks the binary one of all channels
 };
 
-/// Whether class_sums() has a kernel for these: dense float32 on a CPU, no trace.
+/// Whether class_sums() has a kernel for these: dense float32 on a CPU, of the logits also bfloat16
+/// and float16, which it reads as they are; no trace.
 bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& mask);
 
-/// The sums in one pass over the logits, their gradient in another; neither probabilities nor a
-/// channel per class are kept. Differentiable once, by the logits. The same for any number of
-/// threads. Shape: logits (N,K,[D,]H,W), channels-first or -last; `is_exclusive`: target (N,1,...)
-/// of class numbers (softmax), else (N,K,...) (a logistic function per channel); mask (N,1,...) of
-/// 0 and 1, or undefined. Throws: DataError for a number that is no class.
+/// The sums, float32, in one pass over the logits, their gradient, of the logits' type, in another;
+/// neither probabilities nor a channel per class are kept. Differentiable once, by the logits. The
+/// same for any number of threads. Shape: logits (N,K,[D,]H,W), channels-first or -last;
+/// `is_exclusive`: target (N,1,...) of class numbers (softmax), else (N,K,...) (a logistic function
+/// per channel); mask (N,1,...) of 0 and 1, or undefined. Throws: DataError for a number that is no
+/// class.
 ClassSums class_sums(const at::Tensor& logits,
                      const at::Tensor& target,
                      const at::Tensor& mask,

@@ -2,8 +2,12 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include <ATen/Version.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 // Once per instruction set: the build has no -march (ops/norm_kernels.cpp).
 #define CYTRA_LANES 4
@@ -16,7 +20,7 @@ namespace cytra::ops::cpu::classes_baseline {
 
 #if defined(__x86_64__)
 #define CYTRA_LANES 8
-#define CYTRA_TARGET __attribute__((target("avx2,fma")))
+#define CYTRA_TARGET __attribute__((target("avx2,fma,f16c")))
 namespace cytra::ops::cpu::classes_avx2 {
 #include "ops/dice_ce_kernels.inc"
 }
@@ -34,16 +38,21 @@ namespace cytra::ops::cpu::classes_avx512 {
 
 namespace cytra::ops::cpu {
 
-const ClassKernels& class_kernels() {
-  static const ClassKernels& chosen = []() -> const ClassKernels& {
+template <class T>
+const ClassKernels<T>& class_kernels() {
+  static const ClassKernels<T>& chosen = []() -> const ClassKernels<T>& {
 #if defined(__x86_64__)
     const std::string capability = at::get_cpu_capability();
-    if (capability.rfind("AVX512", 0) == 0) return classes_avx512::kClassTable;
-    if (capability == "AVX2") return classes_avx2::kClassTable;
+    if (capability.rfind("AVX512", 0) == 0) return classes_avx512::kClassTable<T>;
+    if (capability == "AVX2") return classes_avx2::kClassTable<T>;
 #endif
-    return classes_baseline::kClassTable;
+    return classes_baseline::kClassTable<T>;
   }();
   return chosen;
 }
+
+template const ClassKernels<float>& class_kernels();
+template const ClassKernels<Bfloat16>& class_kernels();
+template const ClassKernels<Float16>& class_kernels();
 
 }  // namespace cytra::ops::cpu

@@ -271,13 +271,15 @@ Gradients backward_typed(const Kept& kept, const at::Tensor& grad, bool needs_x)
 
 bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   if (!x.device().is_cpu() || x.layout() != at::kStrided) return false;
-  if (x.scalar_type() != at::kFloat && x.scalar_type() != at::kBFloat16) return false;
+  const at::ScalarType type = x.scalar_type();
+  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf) return false;
   if (x.dim() < 3 || x.numel() == 0 || x.is_neg()) return false;
   if (weight.defined() != bias.defined()) return false;
   for (const at::Tensor* parameter : {&weight, &bias}) {
     const bool fits =
         !parameter->defined() ||
-        (parameter->device().is_cpu() && parameter->scalar_type() == at::kFloat &&
+        (parameter->device().is_cpu() &&
+         (parameter->scalar_type() == at::kFloat || parameter->scalar_type() == type) &&
          parameter->is_contiguous() && parameter->dim() == 1 && parameter->size(0) == x.size(1));
     if (!fits) return false;
   }
@@ -293,8 +295,9 @@ Normalized normalize(const at::Tensor& x,
   const int64_t shares = form.across_batch ? x.size(1) : x.size(0) * form.groups;
   const at::Tensor statistics = is_fixed ? fixed : at::zeros({shares, 2}, at::kDouble);
   const Affine affine(weight, bias, x.size(1));
-  const auto typed =
-      x.scalar_type() == at::kFloat ? normalize_typed<float> : normalize_typed<Bfloat16>;
+  const auto typed = x.scalar_type() == at::kFloat      ? normalize_typed<float>
+                     : x.scalar_type() == at::kBFloat16 ? normalize_typed<Bfloat16>
+                                                        : normalize_typed<Float16>;
   return {typed(x, affine, form, is_fixed, statistics.mutable_data_ptr<double>()), statistics};
 }
 
@@ -302,9 +305,11 @@ Gradients normalize_backward(const Kept& kept, const at::Tensor& grad, bool need
   const at::MemoryFormat format = is_channels_last(kept.tensor)
                                       ? kept.tensor.suggest_memory_format()
                                       : at::MemoryFormat::Contiguous;
-  const at::Tensor dense = grad.to(kept.tensor.scalar_type()).contiguous(format);
-  return kept.tensor.scalar_type() == at::kFloat ? backward_typed<float>(kept, dense, needs_x)
-                                                 : backward_typed<Bfloat16>(kept, dense, needs_x);
+  const at::ScalarType type = kept.tensor.scalar_type();
+  const auto typed = type == at::kFloat      ? backward_typed<float>
+                     : type == at::kBFloat16 ? backward_typed<Bfloat16>
+                                             : backward_typed<Float16>;
+  return typed(kept, grad.to(type).contiguous(format), needs_x);
 }
 
 }  // namespace cytra::ops::cpu

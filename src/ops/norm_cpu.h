@@ -13,7 +13,7 @@ struct NormForm {
   double slope;  // of the leaky ReLU after it; 1: none
 };
 
-/// Whether these functions take the tensors: float32 or bfloat16, dense, channels-first or
+/// Whether these functions take the tensors: float32, bfloat16 or float16, dense, channels-first or
 /// channels-last; weight and bias float32 or of the type of `x`, or both undefined.
 bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 

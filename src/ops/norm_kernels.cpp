@@ -6,6 +6,9 @@
 #include <type_traits>
 
 #include <ATen/Version.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 // The loops are compiled once per instruction set: the build has no -march, so a program runs on
 // every processor of its family.
@@ -19,7 +22,7 @@ namespace cytra::ops::cpu::baseline {
 
 #if defined(__x86_64__)
 #define CYTRA_LANES 8
-#define CYTRA_TARGET __attribute__((target("avx2,fma")))
+#define CYTRA_TARGET __attribute__((target("avx2,fma,f16c")))
 namespace cytra::ops::cpu::avx2 {
 #include "ops/norm_kernels.inc"
 }
@@ -52,5 +55,6 @@ const Kernels<T>& kernels() {
 
 template const Kernels<float>& kernels();
 template const Kernels<Bfloat16>& kernels();
+template const Kernels<Float16>& kernels();
 
 }  // namespace cytra::ops::cpu

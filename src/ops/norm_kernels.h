@@ -4,10 +4,9 @@
 // pixels.
 #include <cstdint>
 
-namespace cytra::ops::cpu {
+#include "ops/short_floats.h"
 
-/// The bits of one; sums and coefficients are float32 and up.
-enum class Bfloat16 : uint16_t {};
+namespace cytra::ops::cpu {
 
 struct Block {
   int64_t rows, channels;
@@ -18,7 +17,7 @@ enum NormCoefficient { kCenter, kScale, kShift, kNormCoefficients };
 /// Continues NormCoefficient.
 enum GradCoefficient { kGradScale = kNormCoefficients, kSlant, kOffset, kGradCoefficients };
 
-/// T: float or Bfloat16.
+/// T: float, Bfloat16 or Float16; sums and coefficients are float32 and up.
 template <class T>
 struct Kernels {
   /// Per channel the mean and the sum of squared deviations from it; `scratch` has room for them

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
+#include <mutex>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "ops/window_sums_cpu.h"
 
@@ -20,6 +23,14 @@ void expect_type(const Finish& finish) {
     return;
   throw std::logic_error("finish: logits are of a floating type, probabilities of one or uint8");
 }
+
+/// A map, and all that it is made of.
+struct KeptMap {
+  std::array<std::vector<float>, 3> lines;
+  float floor;
+  c10::Stream stream;  // memory of a map that is dropped is used again in this stream's order
+  at::Tensor map;
+};
 
 }  // namespace
 
@@ -55,6 +66,32 @@ at::Tensor window_map(const WindowGrid& grid) {
   at::Tensor map = at::ones({});
   for (const WindowAxis& axis : grid.axes) map = map.unsqueeze(-1) * at::tensor(axis.weights);
   return map.clamp_min_(grid.floor);
+}
+
+at::Tensor window_map(const WindowGrid& grid, c10::Device device) {
+  if (grid.map.defined()) return grid.map.to(device);
+  constexpr std::size_t kMost = 4;
+  static std::mutex mutex;
+  static auto& kept = *new std::list<KeptMap>;  // the newest first; torch's devices end before us
+  const auto& axes = grid.axes;
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const std::lock_guard lock(mutex);
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](const KeptMap& one) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (one.lines[d] != axes[d].weights) return false;
+    }
+    return one.floor == grid.floor && one.stream == stream;
+  });
+  if (found != kept.end()) {
+    kept.splice(kept.begin(), kept, found);
+  } else {
+    kept.push_front({{axes[0].weights, axes[1].weights, axes[2].weights},
+                     grid.floor,
+                     stream,
+                     window_map(grid).to(device)});
+    if (kept.size() > kMost) kept.pop_back();
+  }
+  return kept.front().map;
 }
 
 WindowBox box_of(const WindowGrid& grid, int64_t w) {

@@ -37,6 +37,9 @@ struct WindowGrid {
 
 /// The weights of a window (z,y,x) float32, on a CPU.
 at::Tensor window_map(const WindowGrid& grid);
+/// The same on `device`. Those of the newest few kinds of windows are kept: a run over many images
+/// makes them once, and its host does not wait for a copy at each.
+at::Tensor window_map(const WindowGrid& grid, c10::Device device);
 
 /// Copies windows first, first+1, ... of an image into `windows`.
 /// Shape: image (C,L,Y,X), row z at z modulo L, any type; windows (S,C,z,y,x) float32.

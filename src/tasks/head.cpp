@@ -20,11 +20,6 @@ at::Tensor no_losses() {
   return at::zeros({2}, at::TensorOptions(at::kDouble));
 }
 
-/// Losses are computed in float32 at least.
-at::Tensor at_least_float(const at::Tensor& output) {
-  return output.scalar_type() == at::kDouble ? output : output.to(at::kFloat);
-}
-
 }  // namespace
 
 Head::Head(const HeadOptions& options, const std::vector<Metric::Input>& inputs, int64_t channels)
@@ -37,12 +32,10 @@ Head::Head(const HeadOptions& options, const std::vector<Metric::Input>& inputs,
 
 at::Tensor Head::loss(const std::vector<at::Tensor>& levels, const data::Batch& batch) const {
   const at::Tensor truth = target(levels.at(0), batch), counts = mask(batch);
-  if (levels.size() == 1) return (*loss_)(at_least_float(levels[0]), truth, counts);
+  if (levels.size() == 1) return (*loss_)(levels[0], truth, counts);
   if (counts.defined())
     throw ConfigError("task.mask_key: not together with model.deep_supervision");
-  std::vector<at::Tensor> floats;
-  for (const at::Tensor& level : levels) floats.push_back(at_least_float(level));
-  return loss_->of_levels(floats, truth);
+  return loss_->of_levels(levels, truth);
 }
 
 at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key) {

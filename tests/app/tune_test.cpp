@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/composer.h"
 #include "config/json.h"
+#include "perf/device.h"
 #include "samples/generate.h"
 #include "tests/support/tmp_dir.h"
 
@@ -60,6 +61,8 @@ TEST_F(Tune, MeasuresOnceWhatIsLeftOpen) {
   const bool channels_last = first.task.get<bool>("model.channels_last");
   const config::Node kept = config::parse_json(read_file(dir_ / "cache/cytra/tuned.json"), "kept");
   ASSERT_EQ(kept.map.size(), 2U);  // the version, and this training
+  const std::string& key = kept.map.back().first;
+  EXPECT_EQ(key.rfind(perf::describe(at::kCPU) + "; ", 0), 0U) << key;
   const app::TrainConfig again = tune({"performance.num_threads=1"});
   EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
   EXPECT_EQ(again.task.get<bool>("model.channels_last"), channels_last);
@@ -82,8 +85,34 @@ TEST_F(Tune, TakesTheOtherChoiceOfAFileThatSaysSo) {
   }
 }
 
+TEST_F(Tune, AsksForTheWindowsOfAPassThatNobodyHasSet) {
+  const std::vector<std::string> others{"performance.num_threads=1", "model.channels_last=false"};
+  const std::string path = dir_ / "cache/cytra/tuned.json";
+  const app::TrainConfig first = tune(others);
+  EXPECT_NE(said_.find("ms for a validation"), std::string::npos) << said_;
+  EXPECT_EQ(said_.find("forward and backward"), std::string::npos) << said_;
+  EXPECT_NE(read_file(path).find("\"task.inference_args.sw_batch_size="), std::string::npos);
+  // 64 x 64 by 32 x 32, a quarter of it shared: 9 windows.
+  for (const char* count : {"1", "2", "8", "16"}) {
+    std::string text = read_file(path);
+    const std::size_t begin = text.find("sw_batch_size=") + 14;
+    write_file(path, text.replace(begin, text.find('"', begin) - begin, count));
+    const app::TrainConfig again = tune(others);
+    EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
+    EXPECT_EQ(std::to_string(again.task.get<int64_t>("inference_args.sw_batch_size")), count);
+  }
+  for (const char* alone : {"trainer.limit_val_batches=0", "patch_shape=[64,64]"}) {
+    std::vector<std::string> words = others;
+    words.emplace_back(alone);
+    tune(words);
+    EXPECT_EQ(said_, "") << alone;
+  }
+}
+
 TEST_F(Tune, LeavesWhatIsSaidAlone) {
-  const app::TrainConfig set = tune({"performance.num_threads=1", "model.channels_last=false"});
+  const app::TrainConfig set = tune({"performance.num_threads=1",
+                                     "model.channels_last=false",
+                                     "task.inference_args.sw_batch_size=4"});
   EXPECT_FALSE(set.task.get<bool>("model.channels_last"));
   EXPECT_EQ(said_, "");
   const app::TrainConfig other = tune({"model.compile_mode=default"});

@@ -88,6 +88,34 @@ TEST(ClassSums, AndTheirGradientEqualTheFormulas) {
   }
 }
 
+TEST(ClassSums, OfShortLogitsAreThoseOfTheSameFloats) {
+  at::manual_seed(1);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    for (const bool is_last : {false, true}) {
+      for (const bool is_exclusive : {false, true}) {
+        SCOPED_TRACE(testing::Message() << type << ' ' << is_last << ' ' << is_exclusive);
+        const auto format = is_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+        const at::Tensor logits =
+            (at::randn({2, 3, 37, 29}) * 10).to(type).contiguous(format).requires_grad_(true);
+        const at::Tensor floats = logits.detach().to(at::kFloat).requires_grad_(true);
+        const at::Tensor target =
+            is_exclusive ? at::randint(3, {2, 1, 37, 29}).to(at::kFloat) : at::rand({2, 3, 37, 29});
+        const at::Tensor mask = at::rand({2, 1, 37, 29}).gt(0.2).to(at::kFloat);
+        ASSERT_TRUE(ops::has_class_sums(logits, target, mask));
+        const ClassSums sums = ops::class_sums(logits, target, mask, is_exclusive, false),
+                        expected = ops::class_sums(floats, target, mask, is_exclusive, false);
+        EXPECT_TRUE(sums.both.equal(expected.both));
+        EXPECT_TRUE(sums.prediction.equal(expected.prediction));
+        EXPECT_TRUE(sums.cross_entropy.equal(expected.cross_entropy));
+        mixed(sums).backward();
+        mixed(expected).backward();
+        EXPECT_EQ(logits.grad().strides(), logits.strides());
+        EXPECT_TRUE(logits.grad().equal(floats.grad().to(type)));
+      }
+    }
+  }
+}
+
 TEST(ClassSums, AreTheSameForAnyNumberOfThreads) {
   const at::Tensor logits = at::randn({1, 2, 300, 300}).requires_grad_(true);
   const at::Tensor target = at::randint(2, {1, 1, 300, 300}).to(at::kFloat);
@@ -112,6 +140,7 @@ TEST(ClassSums, RefuseNumbersThatAreNoClass) {
 TEST(ClassSums, HaveAKernelForFloatsOnACpuOnly) {
   const at::Tensor logits = at::zeros({1, 2, 4, 4}), target = at::zeros({1, 1, 4, 4});
   EXPECT_TRUE(ops::has_class_sums(logits, target, {}));
+  EXPECT_FALSE(ops::has_class_sums(logits, target.to(at::kHalf), {}));
   EXPECT_FALSE(ops::has_class_sums(logits.to(at::kDouble), target, {}));
   EXPECT_FALSE(ops::has_class_sums(logits, target.to(at::kByte), {}));
   EXPECT_FALSE(ops::has_class_sums(logits.narrow(3, 0, 3), target.narrow(3, 0, 3), {}));

@@ -103,5 +103,28 @@ TEST(WindowSums, OnACpuEqualThoseByAten) {
   }
 }
 
+TEST(WindowMap, OfWindowsThatRecurIsMadeOnce) {
+  const auto grid_of = [](int64_t side, double sigma) {
+    inference::SlidingWindowOptions options;
+    options.roi_size = {side, 6};
+    options.sigma_scale = {sigma};
+    const auto layout = inference::layout_windows({20, 20}, options);
+    return make_grid(layout, options, layout.roi);
+  };
+  const auto map_of = [&](int64_t side, double sigma) {
+    at::Tensor map = ops::window_map(grid_of(side, sigma), at::kCPU);
+    EXPECT_TRUE(map.equal(ops::window_map(grid_of(side, sigma)))) << side << ' ' << sigma;
+    return map;
+  };
+  const at::Tensor first = map_of(8, 0.125);
+  map_of(8, 0.25);
+  EXPECT_TRUE(map_of(8, 0.125).is_same(first));
+  for (int64_t side = 9; side < 15; ++side) map_of(side, 0.125);
+  EXPECT_FALSE(map_of(8, 0.125).is_same(first)) << "a bounded number is kept";
+  ops::WindowGrid given = grid_of(8, 0.125);
+  given.map = at::rand({8, 1, 6});
+  EXPECT_TRUE(ops::window_map(given, at::kCPU).is_same(given.map));
+}
+
 }  // namespace
 }  // namespace cytra

@@ -115,11 +115,13 @@ TEST_F(DetectionPrograms, AKilledRunGoesOn) {
 }
 
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
-  const Outcome outcome =
-      predict("scored", "data.with_target=true 'data.path=" + at("samples/test.csv") + "'");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("data.with_target: a detector gives boxes"), std::string::npos)
-      << outcome.err;
+  for (const std::string key : {"data.with_target=true", "performance.quantization=int8"}) {
+    const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");
+    EXPECT_EQ(outcome.code, 2);
+    const std::string name = key.substr(0, key.find('='));
+    EXPECT_NE(outcome.err.find(name + ": a detector gives boxes"), std::string::npos)
+        << outcome.err;
+  }
 }
 
 TEST_F(DetectionPrograms, OnlyTheWeightsOfADetectorAreExported) {

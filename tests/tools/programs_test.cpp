@@ -152,12 +152,13 @@ TEST_F(Programs, ExportedWeightsPredictTheSame) {
   };
   const auto export_as = [&](const std::string& format, const std::string& file) {
     return shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + trained + "' format=" + format +
-                 " 'output=" + at(file) + "'");
+                 " performance.enable_tf32=true 'output=" + at(file) + "'");
   };
   const Outcome weights = export_as("safetensors", "weights"),
                 model = export_as("torchscript", "model");
   EXPECT_EQ(weights.code, 0) << weights.err;
   EXPECT_EQ(model.code, 0) << model.err;
+  EXPECT_NE(model.err.find("performance: no effect on a CPU: enable_tf32"), std::string::npos);
   EXPECT_EQ(value_of(weights.out, "output"), at("weights"));
   EXPECT_EQ(read_file(at("model")).substr(0, 2), "PK");
   const std::string expected = predict("'checkpoint.ckpt_path=" + trained + "'", "logits");

@@ -21,7 +21,8 @@ struct Subject {
   config::Node config;     // of a training: a run's, or an experiment's
   std::string checkpoint;  // "": weights are random
   c10::Device device = c10::kCPU;
-  std::vector<int64_t> shape;  // N C [D] H W of an input
+  std::vector<int64_t> shape;    // N C [D] H W of an input
+  std::string forbid_transfers;  // performance's, of training steps; "": not
   /// With another batch.
   std::vector<int64_t> shape_of(int64_t batch) const;
 };
@@ -46,6 +47,9 @@ Measured measure_training(const Subject& subject,
                           const Variant& variant,
                           int64_t batch,
                           const Repeats& repeats);
+/// Does what performance.forbid_transfers says in steps of their own, so that watching costs the
+/// timed ones nothing. Throws: ConfigError for a step that waits, where it says error.
+void watch_training(const Subject& subject, const Variant& variant, int64_t batch);
 
 /// FLOPs of a pass, and of a training step's forward pass with what its backward pass will take;
 /// without what gradient checkpointing computes again.

@@ -11,10 +11,13 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/scopes.h"
 #include "tasks/class_labels.h"
+#include "training/callback.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/precision.h"
+#include "training/profiler.h"
 #include "training/scheduler.h"
 #include "training/task.h"
 #include "training/trainer/compiled_step.h"
@@ -154,10 +157,26 @@ class Step {
     return loss;
   }
 
+  /// Two steps: what happens in the first alone is no matter.
+  void watch(const std::string& forbid) {
+    training::TrainState state;
+    const std::vector<std::shared_ptr<training::Logger>> loggers;
+    training::Context context{state, *task_, *optimizer_, loggers};
+    const auto guard = training::make_profilers({}, "", forbid).at(0);
+    guard->on_fit_start(context);
+    while (state.step < 2) {
+      run();
+      ++state.step;
+      guard->on_step_end(context);
+    }
+    guard->on_fit_end(context);
+  }
+
   bool is_compiled() const { return compiled_ != nullptr; }
 
  private:
   at::Tensor loss_of(const data::Batch& batch) {
+    const perf::Scope scope("forward");
     const perf::Autocast autocast(precision_, device_.type());
     return task_->training_step(batch);
   }
@@ -191,6 +210,10 @@ Measured measure_training(const Subject& subject,
   measured.times = measure(run, repeats, subject.device);
   measured.peak_bytes = perf::peak_memory(subject.device);
   return measured;
+}
+
+void watch_training(const Subject& subject, const Variant& variant, int64_t batch) {
+  Step(subject, variant, batch).watch(subject.forbid_transfers);
 }
 
 nn::Flops count_training(const Subject& subject, int64_t batch) {

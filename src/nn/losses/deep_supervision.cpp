@@ -29,7 +29,7 @@ class DeepSupervisionLoss final : public Loss {
     }
   };
   explicit DeepSupervisionLoss(const Options& options)
-      : Loss(options), options_(options), loss_(make<Loss>(options.loss)) {}
+      : Loss(options, /*takes_short=*/true), options_(options), loss_(make<Loss>(options.loss)) {}
 
   at::Tensor of_levels(const std::vector<at::Tensor>& levels,
                        const at::Tensor& target) const override {

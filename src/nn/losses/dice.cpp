@@ -27,7 +27,7 @@ Overlap OverlapOptions::overlap(const at::Tensor& logits,
     };
     return {counted(sums.both), counted(sums.prediction), counted(sums.truth), sums.cross_entropy};
   }
-  const auto [p, t] = channels(logits, target, mask);
+  const auto [p, t] = channels(at_least_float(logits), target, mask);
   const auto sum = [&](const at::Tensor& values) {
     return of_images_or_batch(values.flatten(2).sum(2));
   };

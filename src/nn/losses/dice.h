@@ -13,6 +13,7 @@ struct Overlap {
 };
 
 struct OverlapOptions : ChannelOptions {
+  static constexpr bool kTakesShort = true;
   bool batch = false, soft_label = false;
   double smooth_nr = 1e-5, smooth_dr = 1e-5;
   template <class V>

@@ -54,7 +54,7 @@ struct DiceCELoss : DiceLoss {
       loss.weight = weight;
       loss.multilabel = multilabel;
       loss.label_smoothing = label_smoothing;
-      return loss.compute(logits, target, mask);
+      return loss.compute(at_least_float(logits), target, mask);
     }
     const at::Tensor sum = sums.cross_entropy.sum();
     if (reduction == "sum") return sum;

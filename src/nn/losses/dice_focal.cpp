@@ -30,7 +30,7 @@ struct DiceFocalLoss : DiceLoss {
     focal.weight = weight;
     focal.reduction = reduction;
     return lambda_dice * DiceLoss::compute(logits, target, mask) +
-           lambda_focal * focal.compute(logits, target, mask);
+           lambda_focal * focal.compute(at_least_float(logits), target, mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<DiceFocalLoss>, "DiceFocalLoss");

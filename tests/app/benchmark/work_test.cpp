@@ -65,6 +65,20 @@ TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
   EXPECT_EQ(casts_of(4), once);
 }
 
+TEST(BenchmarkTraining, ForbidsStepsThatMakeTheHostWait) {
+  const auto watch = [](std::vector<std::string> overrides) {
+    Subject subject = small_subject(std::move(overrides));
+    subject.forbid_transfers = "error";
+    watch_training(subject, {}, 2);
+  };
+  EXPECT_NO_THROW(watch({}));
+  const std::string message =
+      message_of<ConfigError>([&] { watch({"trainer.detect_anomaly=true"}); });
+  EXPECT_NE(message.find("step 2 makes the host wait for the device (host read in backward)"),
+            std::string::npos)
+      << message;
+}
+
 TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
   const Subject subject = small_subject();
   const auto output = [&](const Variant& variant) {

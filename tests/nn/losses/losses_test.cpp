@@ -132,6 +132,31 @@ TEST(Losses, WithoutAVoxelThatCountsThereIsNoGradient) {
   }
 }
 
+/// Whether they read short floats as they are or widen them. A gradient is rounded, once for each
+/// part of the loss.
+TEST(Losses, OfShortLogitsAreThoseOfTheSameFloats) {
+  at::manual_seed(0);
+  const Ints size{2, 1, 8, 7};
+  for (const Trial& trial : trials()) {
+    const at::Tensor mask = at::rand(size).gt(0.2), target = trial.target(size);
+    for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+      SCOPED_TRACE(testing::Message() << trial.name << ' ' << trial.is_classes << ' ' << type);
+      const at::Tensor logits = trial.logits(size).to(type);
+      for (const bool is_composed : {false, true}) {
+        if (is_composed && trial.name.rfind("Dice", 0) != 0) continue;
+        const at::Tensor one = is_composed ? target.to(at::kByte) : target;
+        const auto [value, grad] = step(trial.node, logits, one, mask);
+        const auto [expected, expected_grad] =
+            step(trial.node, logits.to(at::kFloat), one, mask.to(at::kFloat));
+        EXPECT_EQ(value.item<float>(), expected.item<float>());
+        EXPECT_EQ(grad.scalar_type(), type);
+        EXPECT_LT((grad - expected_grad).norm().item<double>(),
+                  1e-2 * expected_grad.norm().item<double>());
+      }
+    }
+  }
+}
+
 /// The mean is over the voxels that count.
 TEST(Losses, EqualThoseOfAnImageWithoutTheIgnoredVoxels) {
   at::manual_seed(1);
