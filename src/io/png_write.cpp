@@ -72,10 +72,11 @@ class PngFilter {
   unsigned char* row() { return row_.data() + pixel_; }
   void add_to(std::vector<unsigned char>& rows) {
     const unsigned char *at = row(), *left = row_.data(), *up = above_.data() + pixel_;
+    const std::size_t count = bytes_;  // no member, which `out` might point to: it vectorizes
     const auto filter = [&](std::size_t number, const auto& predict) {
       unsigned char* out = differences_[number].data();
       uint32_t sum = 0;  // at most 128 of each of 6,000,000 bytes
-      for (std::size_t i = 0; i < bytes_; ++i) {
+      for (std::size_t i = 0; i < count; ++i) {
         out[i] = static_cast<unsigned char>(at[i] - predict(left[i], up[i]));
         sum += std::min<unsigned char>(out[i], static_cast<unsigned char>(-out[i]));
       }
@@ -133,9 +134,9 @@ class PngSink {
  private:
   /// A channel's row among the others; the file's 16 bit are big-endian.
   void place(const unsigned char* from, unsigned char* into) const {
-    const std::size_t step = channels_ * size_, last = size_ - 1;
-    for (std::size_t b = 0; b < size_; ++b) {
-      for (std::size_t x = 0; x < width_; ++x) into[x * step + b] = from[x * size_ + last - b];
+    const std::size_t width = width_, size = size_, step = channels_ * size;
+    for (std::size_t b = 0; b < size; ++b) {
+      for (std::size_t x = 0; x < width; ++x) into[x * step + b] = from[x * size + size - 1 - b];
     }
   }
   void deflate(bool is_last) {
