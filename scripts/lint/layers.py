@@ -17,7 +17,7 @@ PRIVATE = re.compile(r"(app|ops)/|.+/.+/")  # headers that are not installed: cm
 # (a header, where it may be included, that place in words)
 HOMES = [
     (r"yaml-cpp/", r"src/config/text/[^/]+\.cpp$", "src/config/text/*.cpp"),
-    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
+    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|isa-l/\w+|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "io/format.h"
 #include "io/input_file.h"
+#include "io/png/plain.h"
 #include "io/stored.h"
 
 // libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
@@ -30,6 +31,7 @@ struct Coder {
   std::vector<png_bytep> rows;
   uint32_t width = 0, height = 0;
   int depth = 8, colour = PNG_COLOR_TYPE_GRAY, samples = 1;
+  bool is_plain = false;  // as decode_plain_png() takes it
 
   ~Coder() { png_destroy_read_struct(&png, &info, nullptr); }
   std::size_t row_bytes() const {
@@ -64,15 +66,18 @@ bool read_png_header(Coder& coder) {
   // Only what the pixels need: texts and profiles of a small file can take gigabytes.
   png_set_keep_unknown_chunks(coder.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(coder.png, coder.info);
+  int interlace = 0;
   png_get_IHDR(coder.png,
                coder.info,
                &coder.width,
                &coder.height,
                &coder.depth,
                &coder.colour,
-               nullptr,
+               &interlace,
                nullptr,
                nullptr);
+  coder.is_plain = coder.depth >= 8 && interlace == PNG_INTERLACE_NONE &&
+                   (coder.colour == PNG_COLOR_TYPE_GRAY || coder.colour == PNG_COLOR_TYPE_RGB);
   png_set_packing(coder.png);                      // 1, 2 and 4 bit to bytes, values as they are
   if (coder.depth == 16) png_set_swap(coder.png);  // from big-endian
   if ((coder.colour & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(coder.png);
@@ -127,6 +132,7 @@ Image decode_png(const std::string& path, const std::string& bytes) {
   Image image;
   image.dtype = info.dtype;
   allocate(path, info.shape, coder.file.size(), image);
+  if (coder.is_plain && decode_plain_png(coder.file, image)) return image;
   coder.pixels.resize(image.pixels.size());
   coder.place_rows();
   if (!read_png_rows(coder)) fail_png(path, coder);

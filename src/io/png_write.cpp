@@ -1,145 +1,171 @@
 #include <algorithm>
-#include <csetjmp>
-#include <cstring>
+#include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <png.h>
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "io/format.h"
 #include "io/png.h"
 
-// As png.cpp: what lives longer than a longjmp is in PngSink.
+// Without libpng and zlib: filters that vectorize, and ISA-L's deflate, take a photograph to 95 %
+// of what zlib's level 3 makes of it in a tenth of its time.
 namespace cytra::io {
 namespace {
 
-struct PngSink {
-  png_structp png = nullptr;
-  png_infop info = nullptr;
-  std::string bytes;
-  char error[200] = "";
-  std::vector<unsigned char> pixels;  // interleaved
-  std::vector<png_bytep> rows;
-  uint32_t width = 0, height = 0;
-  int depth = 8, colour = PNG_COLOR_TYPE_GRAY, samples = 1;
-
-  ~PngSink() { png_destroy_write_struct(&png, &info); }
-  std::size_t row_bytes() const {
-    return std::size_t{width} * static_cast<std::size_t>(samples * depth / 8);
-  }
-};
-
-void keep_sink_error(png_structp png, png_const_charp message) {
-  auto& sink = *static_cast<PngSink*>(png_get_error_ptr(png));
-  std::strncpy(sink.error, message, sizeof sink.error - 1);
-  png_longjmp(png, 1);
-}
-void drop_sink_warning(png_structp, png_const_charp) {}
-
-void write_bytes(png_structp png, png_bytep from, std::size_t count) {
-  bool has_memory = true;
-  try {
-    static_cast<PngSink*>(png_get_io_ptr(png))
-        ->bytes.append(reinterpret_cast<const char*>(from), count);
-  } catch (const std::bad_alloc&) {
-    has_memory = false;
-  }
-  if (!has_memory) png_error(png, "out of memory");
-}
-void flush_bytes(png_structp) {}
-
-bool begin_png(PngSink& sink) {
-  sink.png =
-      png_create_write_struct(PNG_LIBPNG_VER_STRING, &sink, keep_sink_error, drop_sink_warning);
-  if (sink.png == nullptr || (sink.info = png_create_info_struct(sink.png)) == nullptr)
-    throw std::bad_alloc();
-  if (setjmp(png_jmpbuf(sink.png)) != 0) return false;
-  png_set_write_fn(sink.png, &sink, write_bytes, flush_bytes);
-  png_set_compression_level(sink.png, 3);  // a photograph: 3 times as fast as 6, 11 % larger
-  png_set_IHDR(sink.png,
-               sink.info,
-               sink.width,
-               sink.height,
-               sink.depth,
-               sink.colour,
-               PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
-  png_write_info(sink.png, sink.info);
-  if (sink.depth == 16) png_set_swap(sink.png);
-  return true;
+void put_big_endian(std::string& file, std::size_t value) {
+  for (int bits = 24; bits >= 0; bits -= 8) file.push_back(static_cast<char>(value >> bits));
 }
 
-bool write_png_rows(PngSink& sink) {
-  if (setjmp(png_jmpbuf(sink.png)) != 0) return false;
-  png_write_rows(sink.png, sink.rows.data(), static_cast<png_uint_32>(sink.rows.size()));
-  return true;
+void put_chunk(std::string& file, std::string_view name, std::string_view data) {
+  put_big_endian(file, data.size());
+  const std::size_t begin = file.size();
+  file.append(name).append(data);
+  const auto* summed = reinterpret_cast<const unsigned char*>(file.data()) + begin;
+  put_big_endian(file, crc32_gzip_refl(0, summed, file.size() - begin));
 }
 
-bool end_png(PngSink& sink) {
-  if (setjmp(png_jmpbuf(sink.png)) != 0) return false;
-  png_write_end(sink.png, nullptr);
-  return true;
-}
-
-/// Bytes of a PNG file, row by row.
-class PngEnsink {
+/// Deflates bytes to IDAT chunks.
+class PngDeflate {
  public:
-  explicit PngEnsink(const ImageInfo& info) {
-    sink_.width = static_cast<uint32_t>(info.shape[3]);
-    sink_.height = static_cast<uint32_t>(info.shape[2]);
-    sink_.depth = info.dtype == Dtype::u16 ? 16 : 8;
-    sink_.samples = static_cast<int>(info.shape[0]);
-    sink_.colour = info.shape[0] == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
-    check(begin_png(sink_));
+  PngDeflate() : level_(ISAL_DEF_LVL1_DEFAULT), packed_(std::size_t{1} << 16) {
+    isal_deflate_init(stream_.get());
+    stream_->level = 1;
+    stream_->level_buf = level_.data();
+    stream_->level_buf_size = static_cast<uint32_t>(level_.size());
+    stream_->gzip_flag = IGZIP_ZLIB;
   }
-  void add(const Image& rows) {
-    const auto height = static_cast<std::size_t>(rows.shape[2]);
-    sink_.pixels.resize(height * sink_.row_bytes());
-    const std::size_t size = size_of(rows.dtype), samples = static_cast<std::size_t>(sink_.samples),
-                      count = rows.pixels.size() / size / samples;
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t s = 0; s < samples; ++s) {
-        std::memcpy(sink_.pixels.data() + (i * samples + s) * size,
-                    rows.pixels.data() + (s * count + i) * size,
-                    size);
-      }
-    }
-    sink_.rows.resize(height);
-    for (std::size_t y = 0; y < height; ++y)
-      sink_.rows[y] = sink_.pixels.data() + y * sink_.row_bytes();
-    check(write_png_rows(sink_));
+  void add(std::vector<unsigned char>& bytes, bool is_last, std::string& file) {
+    stream_->next_in = bytes.data();
+    stream_->avail_in = static_cast<uint32_t>(bytes.size());
+    stream_->end_of_stream = is_last ? 1 : 0;
+    do {
+      stream_->next_out = packed_.data();
+      stream_->avail_out = static_cast<uint32_t>(packed_.size());
+      if (isal_deflate(stream_.get()) != COMP_OK)
+        throw std::logic_error("ISA-L can't deflate the rows of a PNG");
+      const std::size_t count = packed_.size() - stream_->avail_out;
+      if (count > 0)
+        put_chunk(file, "IDAT", {reinterpret_cast<const char*>(packed_.data()), count});
+    } while (stream_->avail_out == 0);
   }
-  void end() { check(end_png(sink_)); }
-  /// What has come since the last time.
-  std::string take() { return std::exchange(sink_.bytes, {}); }
 
  private:
-  void check(bool is_done) const {
-    if (!is_done) throw IoError(std::string("a PNG can't be made: ") + sink_.error);
+  std::unique_ptr<isal_zstream> stream_ = std::make_unique<isal_zstream>();
+  std::vector<unsigned char> level_, packed_;
+};
+
+/// The rows of a file's pixels, each by the filter that leaves the smallest differences, as libpng
+/// chooses. Paeth's, the slowest, would save 1 %.
+class PngFilter {
+ public:
+  PngFilter(std::size_t row_bytes, std::size_t pixel_bytes)
+      : bytes_(row_bytes), pixel_(pixel_bytes), row_(pixel_ + bytes_), above_(row_) {
+    for (auto& differences : differences_) differences.resize(bytes_);
   }
-  PngSink sink_;
+  /// Where the next row goes.
+  unsigned char* row() { return row_.data() + pixel_; }
+  void add_to(std::vector<unsigned char>& rows) {
+    const unsigned char *at = row(), *left = row_.data(), *up = above_.data() + pixel_;
+    const std::size_t count = bytes_;  // no member, which `out` might point to: it vectorizes
+    const auto filter = [&](std::size_t number, const auto& predict) {
+      unsigned char* out = differences_[number].data();
+      uint32_t sum = 0;  // at most 128 of each of 6,000,000 bytes
+      for (std::size_t i = 0; i < count; ++i) {
+        out[i] = static_cast<unsigned char>(at[i] - predict(left[i], up[i]));
+        sum += std::min<unsigned char>(out[i], static_cast<unsigned char>(-out[i]));
+      }
+      return sum;
+    };
+    const uint32_t sums[] = {filter(0, [](int, int) { return 0; }),
+                             filter(1, [](int a, int) { return a; }),
+                             filter(2, [](int, int b) { return b; }),
+                             filter(3, [](int a, int b) { return (a + b) / 2; })};
+    const auto best = static_cast<std::size_t>(std::min_element(sums, sums + 4) - sums);
+    rows.push_back(static_cast<unsigned char>(best));
+    rows.insert(rows.end(), differences_[best].begin(), differences_[best].end());
+    row_.swap(above_);
+  }
+
+ private:
+  const std::size_t bytes_, pixel_;
+  std::vector<unsigned char> row_, above_;  // behind a pixel of zeros
+  std::vector<unsigned char> differences_[4];
+};
+
+/// Bytes of a PNG file, row by row.
+class PngSink {
+ public:
+  explicit PngSink(const ImageInfo& info)
+      : channels_(static_cast<std::size_t>(info.shape[0])),
+        width_(static_cast<std::size_t>(info.shape[3])),
+        size_(size_of(info.dtype)),
+        filter_(width_ * channels_ * size_, channels_ * size_) {
+    constexpr char kGrey = 0, kRgb = 2;
+    std::string header;
+    put_big_endian(header, width_);
+    put_big_endian(header, static_cast<std::size_t>(info.shape[2]));
+    header += {static_cast<char>(8 * size_), channels_ == 3 ? kRgb : kGrey, 0, 0, 0};
+    file_ = "\x89PNG\r\n\x1a\n";
+    put_chunk(file_, "IHDR", header);
+  }
+  void add(const Image& rows) {
+    constexpr std::size_t kAtOnce = std::size_t{1} << 16;
+    const auto height = static_cast<std::size_t>(rows.shape[2]);
+    for (std::size_t y = 0; y < height; ++y) {
+      for (std::size_t c = 0; c < channels_; ++c)
+        place(rows.pixels.data() + (c * height + y) * width_ * size_, filter_.row() + c * size_);
+      filter_.add_to(filtered_);
+      if (filtered_.size() >= kAtOnce) deflate(false);
+    }
+  }
+  void end() {
+    deflate(true);
+    put_chunk(file_, "IEND", {});
+  }
+  /// What has come since the last time.
+  std::string take() { return std::exchange(file_, {}); }
+
+ private:
+  /// A channel's row among the others; the file's 16 bit are big-endian.
+  void place(const unsigned char* from, unsigned char* into) const {
+    const std::size_t width = width_, size = size_, step = channels_ * size;
+    for (std::size_t b = 0; b < size; ++b) {
+      for (std::size_t x = 0; x < width; ++x) into[x * step + b] = from[x * size + size - 1 - b];
+    }
+  }
+  void deflate(bool is_last) {
+    deflate_.add(filtered_, is_last, file_);
+    filtered_.clear();
+  }
+  const std::size_t channels_, width_, size_;
+  PngFilter filter_;
+  PngDeflate deflate_;
+  std::vector<unsigned char> filtered_;
+  std::string file_;
 };
 
 class PngWriter final : public ImageWriter {
  public:
   PngWriter(const std::string& path, const ImageInfo& info)
-      : ImageWriter(path, info), ensink_(info), file_(path) {}
+      : ImageWriter(path, info), sink_(info), file_(path) {}
 
  private:
   void put(int64_t, const Image& rows) override {
-    ensink_.add(rows);
-    file_.write(ensink_.take());
+    sink_.add(rows);
+    file_.write(sink_.take());
   }
   void close() override {
-    ensink_.end();
-    file_.write(ensink_.take());
+    sink_.end();
+    file_.write(sink_.take());
     file_.commit();
   }
-  PngEnsink ensink_;
+  PngSink sink_;
   AtomicFile file_;
 };
 
@@ -174,10 +200,10 @@ const bool png_is_written = add_output({".png"}, create_png);
 std::string encode_png(const Image& image) {
   const ImageInfo info = writable_info(image);
   if (!fits_png(info)) throw std::logic_error("a PNG holds a 2D image of 8 or 16 bit, grey or RGB");
-  PngEnsink ensink(info);
-  ensink.add(image);
-  ensink.end();
-  return ensink.take();
+  PngSink sink(info);
+  sink.add(image);
+  sink.end();
+  return sink.take();
 }
 
 void write_png(const std::string& path, const Image& image) {

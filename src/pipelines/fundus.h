@@ -15,14 +15,18 @@ namespace cytra::pipelines {
 struct FundusOptions : data::fundus::DiscOptions {
   data::fundus::View view;
   bool contrast = true, mask = true;
-  int64_t batch_size = 8, workers = 2;
+  int64_t batch_size = 0, workers = 2;
   template <class V>
   void visit(V& v) {
     v("size", view.size, "pixels of a side of the results", 16, 16384);
     v("fill", view.fill, "diameter of the disc as a share of that", 0.1, 2);
     v("contrast", contrast, "write contrast/NAME.png: 4 (x - blur(x)) + 0.5");
     v("mask", mask, "write masks/NAME.png, and 0 outside of the disc everywhere");
-    v("batch_size", batch_size, "images of one size that are computed together, at most", 1, 1024);
+    v("batch_size",
+      batch_size,
+      "images of one size that are computed together, at most; 0: 8 on a GPU, one on a CPU",
+      0,
+      1024);
     v("workers", workers, "threads that read, and as many that write", 1, 256);
     DiscOptions::visit(v);
   }
@@ -45,7 +49,7 @@ struct FundusEvents {
 /// Files of an image, below the folder of the results.
 std::vector<std::string> fundus_files(const FundusInput& input, const FundusOptions& options);
 
-/// Reads, finds and writes at the same time, with no more than a few batches in memory. Images have
+/// Reads, finds and writes at the same time, with no more than two batches in memory. Images have
 /// one or three channels; results are PNG of 16 bit where the image is, else of 8 bit. Throws: as
 /// AtomicFile, MemoryError; what is wrong with an image goes to `failed`.
 void preprocess_fundus(const std::vector<FundusInput>& inputs,

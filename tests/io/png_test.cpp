@@ -1,5 +1,7 @@
 #include <png.h>
 
+#include "io/format.h"
+#include "io/png/plain.h"
 #include "tests/io/fixture.h"
 
 namespace cytra::io {
@@ -70,6 +72,85 @@ TEST(Png, ValuesAreThoseStored) {
   EXPECT_EQ(first_row(), "abcdefgh");
   write_raw_png(path, 8, PNG_COLOR_TYPE_RGB_ALPHA, "aXY0bXY0cXY0dXY0eXY0fXY0gXY0hXY0");
   EXPECT_EQ(first_row(3), "abcdefgh");
+}
+
+/// The same pixels by each of the format's filters, in IDAT chunks of 100 bytes.
+TEST(Png, EveryFilterIsUndone) {
+  const Folder folder;
+  for (const Dtype dtype : {Dtype::u8, Dtype::u16}) {
+    for (const int channels : {1, 3}) {
+      const Image image = make_image(dtype, {channels, 1, 21, 35});
+      const std::size_t size = size_of(dtype), count = 21 * 35;
+      std::vector<unsigned char> bytes(image.pixels.size());  // interleaved
+      for (std::size_t i = 0; i < count * size; ++i) {
+        for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+          bytes[(i / size * static_cast<std::size_t>(channels) + c) * size + i % size] =
+              image.pixels[c * count * size + i];
+        }
+      }
+      for (const int filter :
+           {PNG_FILTER_NONE, PNG_FILTER_SUB, PNG_FILTER_UP, PNG_FILTER_AVG, PNG_FILTER_PAETH}) {
+        FILE* file = std::fopen((folder / "a.png").c_str(), "wb");
+        png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+        png_infop info = png_create_info_struct(png);
+        png_init_io(png, file);
+        png_set_compression_buffer_size(png, 100);
+        png_set_filter(png, PNG_FILTER_TYPE_BASE, filter);
+        png_set_IHDR(png,
+                     info,
+                     35,
+                     21,
+                     static_cast<int>(8 * size),
+                     channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                     PNG_INTERLACE_NONE,
+                     PNG_COMPRESSION_TYPE_DEFAULT,
+                     PNG_FILTER_TYPE_DEFAULT);
+        png_write_info(png, info);
+        if (size == 2) png_set_swap(png);
+        const std::size_t row = bytes.size() / 21;
+        for (std::size_t y = 0; y < 21; ++y) png_write_row(png, bytes.data() + y * row);
+        png_write_end(png, nullptr);
+        png_destroy_write_struct(&png, &info);
+        std::fclose(file);
+        Image plain = image;
+        std::fill(plain.pixels.begin(), plain.pixels.end(), 0);
+        EXPECT_TRUE(decode_plain_png(bytes_of(folder / "a.png"), plain)) << filter;
+        EXPECT_TRUE(plain.pixels == image.pixels) << filter << " " << channels << " " << size;
+      }
+    }
+  }
+}
+
+TEST(Png, WhatIsWrittenIsReadByLibpng) {
+  const Folder folder;
+  // Wider than what is deflated at once, so that a file has several parts.
+  for (const Shape& shape : {Shape{3, 1, 40, 30'000}, {1, 1, 700, 130}}) {
+    const Image image = make_image(Dtype::u8, shape);
+    write_png(folder / "a.png", image);
+    png_image header{};
+    header.version = PNG_IMAGE_VERSION;
+    ASSERT_NE(png_image_begin_read_from_file(&header, (folder / "a.png").c_str()), 0);
+    header.format = shape[0] == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+    std::vector<unsigned char> bytes(PNG_IMAGE_SIZE(header));
+    ASSERT_NE(png_image_finish_read(&header, nullptr, bytes.data(), 0, nullptr), 0)
+        << header.message;
+    Image read = image;
+    deinterleave(bytes.data(), shape[2] * shape[3], 1, channels_of(read));
+    EXPECT_TRUE(read.pixels == image.pixels);
+  }
+}
+
+TEST(Png, WhatLibpngForgivesIsRead) {
+  const Folder folder;
+  const Image image = make_image(Dtype::u8, {1, 1, 6, 5});
+  write_png(folder / "a.png", image);
+  const std::string bytes = bytes_of(folder / "a.png");
+  // A text, whose checksum is wrong, behind the header.
+  const std::string text("\0\0\0\3tEXta\0b\1\2\3\4", 15);
+  put(folder / "a.png", bytes.substr(0, 33) + text + bytes.substr(33));
+  Image plain = image;
+  EXPECT_FALSE(decode_plain_png(bytes_of(folder / "a.png"), plain));
+  EXPECT_TRUE(read_image(folder / "a.png").pixels == image.pixels);
 }
 
 TEST(Png, TruncatedAnywhereIsADataError) {

@@ -186,7 +186,9 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
   StageReport::Stage& changing = report.add("changing");
   StageReport::Stage& writing = report.add("writing", options.workers);
   std::mutex telling;
-  const auto ahead = static_cast<std::size_t>(options.batch_size + 2 * options.workers);
+  // A CPU gains nothing by batches, which hold as many photographs in memory.
+  const int64_t most = options.batch_size > 0 ? options.batch_size : device.is_cpu() ? 1 : 8;
+  const auto ahead = static_cast<std::size_t>(most - 1 + options.workers);
   FundusWriter writer(
       folder, options.workers, ahead, writing, [&](const FundusInput& input, const Disc& disc) {
         const std::lock_guard lock(telling);
@@ -201,10 +203,12 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
   std::vector<at::Tensor> batch;
   const auto flush = [&] {
     if (batch.empty()) return;
-    const at::Tensor images = at::stack(batch).to(device);
+    const at::Tensor images =
+        (batch.size() == 1 ? batch[0].unsqueeze(0) : at::stack(batch)).to(device);
+    batch.clear();
     std::vector<Disc> discs;
     {
-      const StageWork working(finding, static_cast<int64_t>(batch.size()));
+      const StageWork working(finding, images.size(0));
       discs = fundus::find_discs(images, options);
     }
     std::vector<int64_t> found;
@@ -250,7 +254,6 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
       }
     }
     members.clear();
-    batch.clear();
   };
 
   {
@@ -275,7 +278,7 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
         flush();
       batch.push_back(read.image);
       members.push_back(i);
-      if (static_cast<int64_t>(batch.size()) == options.batch_size) flush();
+      if (static_cast<int64_t>(batch.size()) == most) flush();
     }
   }
   flush();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/fundus.h"
+#include "data/transforms/fundus/block_means.h"
 #include "data/transforms/fundus/conics.h"
 
 namespace cytra::data::fundus {
@@ -39,8 +40,9 @@ Searched searched(const at::Tensor& images) {
   if (step > 1) small.block = 2 * step;
   const int64_t pool = small.block / step;
   small.shift = static_cast<double>((pool - 1) * step) / 2;
-  at::Tensor grey = images.slice(2, 0, {}, step).slice(3, 0, {}, step).to(at::kFloat).mean(1, true);
-  if (pool > 1) grey = at::avg_pool2d(grey, {pool, pool});
+  const at::Tensor some = images.slice(2, 0, {}, step).slice(3, 0, {}, step);
+  const int64_t h = some.size(2) / pool * pool, w = some.size(3) / pool * pool;
+  const at::Tensor grey = block_means(some.narrow(2, 0, h).narrow(3, 0, w), pool).mean(1, true);
   small.image = at::avg_pool2d(at::replication_pad2d(grey, {1, 1, 1, 1}), {3, 3}, {1, 1});
   return small;
 }

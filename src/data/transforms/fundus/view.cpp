@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "data/fundus.h"
+#include "data/transforms/fundus/block_means.h"
 #include "data/transforms/gaussian_filter.h"
 #include "data/transforms/resample.h"
 
@@ -99,6 +100,36 @@ at::Tensor gaussian(double sigma, const at::TensorOptions& options) {
   return (kernel / kernel.sum()).to(options);
 }
 
+/// Along a dimension, 0 beyond the border, as a sum of shifted images: on a CPU a tenth of the time
+/// of oneDNN's convolution, which wants 16 channels.
+at::Tensor blur_by_shifts(const at::Tensor& images, const at::Tensor& kernel, int64_t dimension) {
+  const int64_t reach = kernel.size(0) / 2, length = images.size(dimension);
+  const float* weight = kernel.const_data_ptr<float>() + reach;
+  at::Tensor sum = images * weight[0];
+  for (int64_t shift = 1; shift <= std::min(reach, length - 1); ++shift) {
+    const int64_t count = length - shift;
+    sum.narrow(dimension, 0, count).add_(images.narrow(dimension, shift, count), weight[shift]);
+    sum.narrow(dimension, shift, count).add_(images.narrow(dimension, 0, count), weight[shift]);
+  }
+  return sum;
+}
+
+/// Float32 images; on a GPU in float16.
+at::Tensor blur(const at::Tensor& images, double sigma) {
+  static Kept<std::tuple<double, std::string>> kernels;
+  const c10::Device device = images.device();
+  const auto options = images.options().dtype(device.is_cpu() ? at::kFloat : at::kHalf);
+  const at::Tensor kernel =
+      kernels.get({sigma, device.str()}, [&] { return gaussian(sigma, options); });
+  if (device.is_cpu()) return blur_by_shifts(blur_by_shifts(images, kernel, 3), kernel, 2);
+  const int64_t reach = kernel.size(0) / 2;
+  const std::vector<int64_t> along_x{0, reach}, along_y{reach, 0};
+  at::Tensor wide = images.to(at::kHalf).reshape({-1, 1, images.size(2), images.size(3)});
+  wide = at::conv2d(wide, kernel.view({1, 1, 1, -1}), {}, 1, along_x);
+  wide = at::conv2d(wide, kernel.view({1, 1, -1, 1}), {}, 1, along_y);
+  return wide.to(at::kFloat).view(images.sizes());
+}
+
 }  // namespace
 
 at::Tensor matrix_of(const Disc& disc, const View& view) {
@@ -121,13 +152,7 @@ at::Tensor to_view(const at::Tensor& images,
     const at::Tensor index = at::tensor(members, at::kLong).to(images.device());
     const bool are_all = by_block.size() == 1;
     at::Tensor chosen = are_all ? images : images.index_select(0, index);
-    if (block > 1)
-      chosen = at::avg_pool2d(chosen.to(at::kFloat),
-                              {block, block},
-                              {},
-                              {0, 0},
-                              /*ceil_mode=*/true,
-                              /*count_include_pad=*/false);
+    if (!is_nearest) chosen = block_means(chosen, block);
     std::vector<Rows> matrices;
     for (const int64_t n : members) {
       Rows rows = rows_of(discs[static_cast<std::size_t>(n)], view);
@@ -202,27 +227,15 @@ at::Tensor enhance(const at::Tensor& views,
   // The blocks' mean and the way back between their centres blur, too: block^2 (1/12 + 1/6).
   const double rest =
       std::sqrt(std::max(0.25, pixels * pixels / (side * side) - (block > 1 ? 0.25 : 0)));
-  const auto options =
-      at::TensorOptions(views.is_cuda() ? at::kHalf : at::kFloat).device(views.device());
-  static Kept<std::tuple<double, std::string>> kernels;
-  const at::Tensor kernel =
-      kernels.get({rest, views.device().str()}, [&] { return gaussian(rest, options); });
-
   const at::Tensor shown = views.to(at::kFloat) * mask;
   at::Tensor wide = at::cat({shown, mask}, 1);
-  const at::IntArrayRef shape = wide.sizes();
-  const std::vector<int64_t> full = shape.vec();
   if (block > 1) wide = at::avg_pool2d(wide, {block, block});
-  const int64_t rows = wide.size(2), columns = wide.size(3), reach = kernel.size(0) / 2;
-  wide = wide.to(options).reshape({-1, 1, rows, columns});
-  const std::vector<int64_t> along_x{0, reach}, along_y{reach, 0};
-  wide = at::conv2d(wide, kernel.view({1, 1, 1, -1}), {}, 1, along_x);
-  wide = at::conv2d(wide, kernel.view({1, 1, -1, 1}), {}, 1, along_y);
-  wide = wide.to(at::kFloat).view({full[0], full[1], rows, columns});
+  wide = blur(wide, rest);
+  const int64_t channels = views.size(1);
   const at::Tensor blurred =
-      wide.narrow(1, 0, full[1] - 1) / wide.narrow(1, full[1] - 1, 1).clamp_min(kLeast);
+      wide.narrow(1, 0, channels) / wide.narrow(1, channels, 1).clamp_min(kLeast);
   const at::Tensor mean =
-      block > 1 ? at::upsample_bilinear2d(blurred, {full[2], full[3]}, false) : blurred;
+      block > 1 ? at::upsample_bilinear2d(blurred, {view.size, view.size}, false) : blurred;
   return ((shown - mean) * factor + 0.5).clamp_(0, 1).mul_(mask);
 }
 

@@ -64,6 +64,24 @@ TEST(FundusView, ShrinksByMeansInTheSamePlace) {
   EXPECT_NEAR(seen[1][5][17].item<double>(), source[1].item<double>(), 0.02);
 }
 
+/// Of 200 x 259 pixels, so that blocks of 5 are cut off at the border.
+TEST(FundusView, OfPixelsIsThatOfTheirValues) {
+  Disc disc = squeezed_disc();
+  disc.major = disc.minor = 70;
+  at::manual_seed(1);
+  for (const auto& [type, white] : {std::pair(at::kByte, 256), {at::kUInt16, 65536}}) {
+    const at::Tensor values = at::randint(white, {2, 3, 200, 259}, at::kInt);
+    const at::Tensor pixels = values.to(type).transpose(2, 3).contiguous().transpose(2, 3);
+    for (const int64_t size : {24, 160}) {  // smaller than the disc, and larger
+      const auto seen = [&](const at::Tensor& images) {
+        return to_view(images, {disc, disc}, View{size, 1.5}, false);
+      };
+      EXPECT_TRUE(at::allclose(seen(pixels), seen(values.to(at::kFloat)), 1e-6)) << size;
+      EXPECT_GT(seen(pixels).max().item<double>(), white / 2.0);
+    }
+  }
+}
+
 TEST(FundusView, IsUndone) {
   const Disc disc = squeezed_disc();
   const View view{256, 1};
