@@ -1,4 +1,5 @@
 // What the golden networks do not show of networks of convolutions.
+#include <algorithm>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -89,9 +90,16 @@ TEST(ConvolutionalModels, DropInTrainingAlone) {
     const auto model = make<nn::Model>(yaml);
     const at::NoGradGuard no_grad;
     const at::Tensor image = at::rand({1, 1, 32, 32});
-    EXPECT_FALSE(at::allclose((*model)(image), (*model)(image))) << yaml;
+    const auto farthest = [&] {  // of some passes from the first
+      const at::Tensor first = (*model)(image);
+      double most = 0;
+      for (int i = 0; i < 4; ++i)
+        most = std::max(most, ((*model)(image) - first).abs().max().item<double>());
+      return most / first.abs().max().item<double>();
+    };
+    EXPECT_GT(farthest(), 1e-3) << yaml;
     model->eval();
-    EXPECT_TRUE(at::equal((*model)(image), (*model)(image))) << yaml;
+    EXPECT_LT(farthest(), 1e-5) << yaml;  // a processor's sums may depend on where memory lies
   }
 }
 
