@@ -49,7 +49,7 @@ class Env:
 class Comparison:
     """One piece of work. `figures`: label -> "wall" (s), "cpu" (s), its parts
     "user" and "sys" (s), "rss" (MB), or "json:a.b" and a unit, read from the
-    JSON object that both commands print ("*": the first key); less is better."""
+    JSON object that both commands print; less is better."""
 
     name: str
     ours: list
@@ -102,8 +102,6 @@ def figure(source, result):
         return result[source]
     value = read_json(result["stdout"])
     for key in source[5:].split()[0].split("."):
-        if key == "*" and isinstance(value, dict) and value:
-            key = next(iter(value))
         if not isinstance(value, dict) or key not in value:
             fail(f"no {source[5:].split()[0]} in {json.dumps(value)[:500]}")
         value = value[key]
