@@ -13,6 +13,7 @@ CYTRA_PEERS_PYTHON to a python that has them to use that.
 import argparse
 import dataclasses
 import datetime
+import functools
 import hashlib
 import importlib.util
 import json
@@ -173,6 +174,7 @@ def machine():
     return f"{model}, {len(os.sched_getaffinity(0))} cores, {ram:.0f} GiB RAM, {platform.system()}"
 
 
+@functools.cache  # before --write changes the page
 def cytra_version():
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)

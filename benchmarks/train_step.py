@@ -1,3 +1,6 @@
+import os
+import sys
+
 from run import Comparison
 
 TITLE = (
@@ -53,7 +56,10 @@ def comparisons(env):
         )
 
     precisions = ("32", "bf16-mixed")
-    return [step(name, precision) for name in MODELS for precision in precisions] + [
+    models = [name for name in MODELS if name != "mae" or "CYTO_DL" in os.environ]
+    if len(models) < len(MODELS):
+        print("train_step: no rows of the MAE: its peer is in CytoDL's sources; set CYTO_DL to their folder cyto_dl", file=sys.stderr)
+    return [step(name, precision) for name in models for precision in precisions] + [
         step(name, precision, *variant)
         for name in ("dynunet_wide", "dynunet_3d")
         for precision in precisions
