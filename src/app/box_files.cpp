@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -133,38 +132,19 @@ class BoxTables {
 
 BoxFiles::BoxFiles(std::string folder, int64_t classes, bool overlay)
     : folder_(std::move(folder)),
-      record_path_(folder_ + "/detections.jsonl"),
       classes_(classes),
       overlay_(overlay),
-      record_(record_path_) {
+      record_(folder_ + "/detections.jsonl") {
   remove_stale_temporaries(folder_);
-  read_record();
 }
 
 std::string BoxFiles::overlay_path(const BoxedImage& image) const {
   return folder_ + "/" + image.name + "_overlay.png";
 }
 
-/// Of lines with one name the last one counts; one that was cut short says nothing.
-void BoxFiles::read_record() {
-  std::ifstream file(record_path_, std::ios::binary);
-  bool is_whole = true;
-  for (std::string line;;) {
-    const auto place = static_cast<int64_t>(file.tellg());
-    if (!std::getline(file, line)) break;
-    is_whole = !file.eof();
-    try {
-      const Node node = config::from_utf8(config::parse_json(line, record_path_));
-      done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
-    } catch (const Error&) {
-    }
-  }
-  if (!is_whole) record_.append("\n");  // behind a line that was cut
-}
-
 bool BoxFiles::has(const BoxedImage& image) const {
-  const auto found = done_.find(image.name);
-  if (found == done_.end() || found->second.stamp != image.stamp) return false;
+  const std::string* stamp = record_.stamp(image.name);
+  if (stamp == nullptr || *stamp != image.stamp) return false;
   std::error_code error;
   return !overlay_ || (fs::file_size(overlay_path(image), error) > 0 && !error);
 }
@@ -182,20 +162,10 @@ void BoxFiles::add(const BoxedImage& image,
 }
 
 BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
-  read_record();
+  record_.read();
   Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
   BoxTables files(tables.csv, tables.coco);
-  std::ifstream record(record_path_, std::ios::binary);
-  for (const BoxedImage& image : images) {
-    const auto found = done_.find(image.name);
-    if (found == done_.end() || found->second.stamp != image.stamp)
-      throw IoError(fmt::format("{}: no line of {}", record_path_, image.path));
-    record.clear();
-    record.seekg(found->second.place);
-    std::string line;
-    std::getline(record, line);
-    files.add(config::from_utf8(config::parse_json(line, record_path_)));
-  }
+  for (const BoxedImage& image : images) files.add(record_.line(image.name, image.path));
   tables.objects = files.finish(classes_);
   return tables;
 }

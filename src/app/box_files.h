@@ -1,13 +1,11 @@
 #pragma once
 // What `predict` writes of boxes, and which images are done.
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "base/append_file.h"
-#include "config/node.h"
 #include "pipelines/detector.h"
+#include "pipelines/done_record.h"
 
 namespace cytra::app {
 
@@ -20,7 +18,7 @@ struct BoxedImage {
 
 /// detections.jsonl of a run's folder: a line for each image that is done, with its boxes; behind
 /// its overlay, so that a process that is killed at any time leaves whole images alone. finish()
-/// makes the tables out of it. Holds the places of lines, never boxes of more than one image.
+/// makes the tables out of it, and holds the boxes of one image at a time.
 class BoxFiles {
  public:
   /// Reads what an earlier run has left, and removes what a killed one left half-written.
@@ -41,17 +39,11 @@ class BoxFiles {
   Tables finish(const std::vector<BoxedImage>& images);
 
  private:
-  struct Done {
-    std::string stamp;
-    int64_t place = 0;  // of its line
-  };
-  void read_record();
   std::string overlay_path(const BoxedImage& image) const;
-  const std::string folder_, record_path_;
+  const std::string folder_;
   const int64_t classes_;
   const bool overlay_;
-  AppendFile record_;
-  std::map<std::string, Done> done_;  // by name
+  pipelines::DoneRecord record_;
 };
 
 }  // namespace cytra::app

@@ -22,8 +22,8 @@ namespace {
 using config::Node;
 
 void expect_plain(const PredictConfig& config) {
-  const auto refuse = [](const std::string& key) {
-    throw ConfigError(fmt::format("{}: a detector gives boxes, which have no use for it", key));
+  const auto refuse = [](const std::string& option) {
+    throw ConfigError(fmt::format("{}: a detector gives boxes, which have no use for it", option));
   };
   if (config.predict.dry_run) refuse("predict.dry_run");
   if (config.data.scores()) refuse("data.with_target");
@@ -34,7 +34,7 @@ void expect_plain(const PredictConfig& config) {
   if (engine.quantization != "none") refuse("performance.quantization");
   for (const auto& [key, value] : config.inference_args.map) {
     if (!value.is_null() && key != "roi_size" && key != "overlap" && key != "sw_batch_size")
-      refuse("inference_args." + key);
+      refuse(value.where());
   }
 }
 

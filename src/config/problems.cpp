@@ -1,5 +1,8 @@
 #include "config/problems.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -16,9 +19,22 @@ bool names_a_place_below(const std::string& message, const Node& place) {
          (origin.find(": ") == std::string::npos && origin.back() >= '0' && origin.back() <= '9');
 }
 
+/// Of a message "KEY: ..." or "BLOCK.KEY=3: ...": the value below `place`, and what is said of it.
+std::pair<const Node*, std::string> named_below(const Node& place, const std::string& message) {
+  const std::size_t end = message.find(": ");
+  if (end == std::string::npos) return {nullptr, ""};
+  const std::string path = message.substr(0, std::min(end, message.find('=')));
+  const std::size_t dot = path.rfind('.');
+  const bool is_here = dot == std::string::npos || ends_with(place.path, path.substr(0, dot));
+  const Node* child = is_here ? place.find_direct(path.substr(dot + 1)) : nullptr;
+  return {child, child == nullptr || child->path.empty() ? message : message.substr(end + 2)};
+}
+
 }  // namespace
 
 void Problems::add(const Node& place, const std::string& message) {
+  if (const auto [child, said] = named_below(place, message); child != nullptr)
+    return add(*child, said);
   const std::string own_place = names_a_place_below(message, place) ? "" : place.where() + ": ";
   const std::string what =
       starts_with(message, own_place) ? message.substr(own_place.size()) : message;

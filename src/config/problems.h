@@ -10,7 +10,7 @@ namespace cytra::config {
 /// Everything that is wrong with a configuration, found in one go.
 class Problems {
  public:
-  /// `what` may begin with the place, as the message of an error does.
+  /// `what` may begin with the place, as the message of an error does, or with a key below it.
   /// The same complaint about the same written text (a value that ${...} copied) counts once.
   void add(const Node& place, const std::string& what);
   /// Accepted, but without effect here.

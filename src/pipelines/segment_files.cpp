@@ -1,7 +1,6 @@
 #include "pipelines/segment_files.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -167,7 +166,6 @@ SegmentFiles::SegmentFiles(std::string folder, Settings settings, bool object_ma
     for (const auto& entry : fs::recursive_directory_iterator(below, ignored))
       if (entry.is_directory(ignored)) remove_stale_temporaries(entry.path().string());
   }
-  read_record(false);
 }
 
 std::string SegmentFiles::stamp_of(const SegmentInput& input, const std::string& content) const {
@@ -178,29 +176,10 @@ std::string SegmentFiles::label_path(const SegmentInput& input) const {
   return fmt::format("{}/masks/{}.png", folder_, input.name);
 }
 
-/// A line that was cut short, or is none of ours, says nothing.
-void SegmentFiles::read_record(bool is_final) {
-  const std::lock_guard lock(mutex_);
-  std::ifstream file(folder_ + "/segmented.jsonl", std::ios::binary);
-  done_.clear();
-  bool is_whole = true;
-  for (std::string line;;) {
-    const auto place = static_cast<int64_t>(file.tellg());
-    if (!std::getline(file, line)) break;
-    is_whole = !file.eof();
-    try {
-      const Node node = config::from_utf8(config::parse_json(line, "segmented.jsonl"));
-      done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
-    } catch (const Error&) {
-    }
-  }
-  if (!is_whole && !is_final) record_.append("\n");  // behind a line that was cut
-}
-
 bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
   const std::lock_guard lock(mutex_);
-  const auto found = done_.find(input.name);
-  if (found == done_.end() || found->second.stamp != stamp_of(input, content)) return false;
+  const std::string* stamp = record_.stamp(input.name);
+  if (stamp == nullptr || *stamp != stamp_of(input, content)) return false;
   std::error_code error;
   if (fs::file_size(label_path(input), error) == 0 || error) return false;
   current_.insert(input.name);
@@ -236,16 +215,9 @@ void SegmentFiles::write(const SegmentedImage& image) {
   current_.insert(image.input.name);
 }
 
-Node SegmentFiles::line_at(int64_t place) const {
-  std::ifstream file(folder_ + "/segmented.jsonl", std::ios::binary);
-  file.seekg(place);
-  std::string line;
-  std::getline(file, line);
-  return config::from_utf8(config::parse_json(line, "segmented.jsonl"));
-}
-
 SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& inputs) {
-  read_record(true);
+  const std::lock_guard lock(mutex_);
+  record_.read();
   CocoFile coco(folder_ + "/instances.json");
   const std::vector<std::string> columns{"image",
                                          "view",
@@ -265,10 +237,7 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
   Totals totals;
   for (const SegmentInput& input : inputs) {
     if (current_.count(input.name) == 0) continue;
-    const auto found = done_.find(input.name);
-    if (found == done_.end())
-      throw IoError(fmt::format("{}/segmented.jsonl: no line of {}", folder_, input.path));
-    const Node image = line_at(found->second.place);
+    const Node image = record_.line(input.name, input.path);
     coco.add_image(++totals.images, image);
     std::size_t number = 0;
     for (const Node& object : image.at("objects").list) {

@@ -2,16 +2,14 @@
 // What is written of segmented images, and which of them are done.
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/append_file.h"
-#include "config/node.h"
 #include "pipelines/batch_segment.h"
+#include "pipelines/done_record.h"
 
 namespace cytra::pipelines {
 
@@ -45,8 +43,6 @@ class SegmentFiles {
  private:
   std::string stamp_of(const SegmentInput& input, const std::string& content) const;
   std::string label_path(const SegmentInput& input) const;
-  void read_record(bool is_final);
-  config::Node line_at(int64_t place) const;
   void prepare_folder(const std::string& path);
 
   const std::string folder_;
@@ -54,13 +50,8 @@ class SegmentFiles {
   const bool object_masks_;
   mutable std::mutex mutex_;
   std::set<std::string> folders_;  // made; guarded by mutex_, as all that follows
-  struct Done {
-    std::string stamp;
-    int64_t place = 0;  // of its line in the record
-  };
-  std::map<std::string, Done> done_;  // by name, what the record holds
-  std::set<std::string> current_;     // names of what this run has made or found
-  AppendFile record_;
+  std::set<std::string> current_;  // names of what this run has made or found
+  DoneRecord record_;
 };
 
 }  // namespace cytra::pipelines

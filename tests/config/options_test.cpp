@@ -141,6 +141,7 @@ struct Strict {
   }
   void check() {
     if (low > high) throw ConfigError("low is above high");
+    if (low < 0) throw ConfigError("low=" + std::to_string(low) + ": below 0");
     high += 10;
   }
 };
@@ -153,6 +154,10 @@ TEST(Options, RequiredAndChecked) {
   EXPECT_EQ(error("keys: []"), "a.yaml:1:1: 'keys' is missing, expected a value.");
   EXPECT_EQ(error("keys: null"), "a.yaml:1:1: 'keys' is missing, expected a value.");
   EXPECT_EQ(error("{keys: a, low: 5}"), "a.yaml:1:1: low is above high");
+  EXPECT_EQ(error("{keys: a, low: -1}"), "a.yaml:1:16: low=-1: below 0");
+  Node node = parse_yaml("{keys: a, low: -1}", "a.yaml");
+  set_paths(node);
+  EXPECT_EQ(message_of<ConfigError>([&] { parse<Strict>(node); }), "a.yaml:1:16: low: below 0");
   EXPECT_EQ(parse<Strict>(parse_yaml("{keys: a, high: 5}", "a.yaml")).high, 15);
 }
 
