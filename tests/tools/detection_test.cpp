@@ -87,7 +87,9 @@ TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
   EXPECT_NE(table("windows", "[32,48] inference_args.overlap=0.5"), whole);
   const Outcome refused = predict("refused", data + "32 inference_args.mode=constant");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("inference_args.mode: a detector gives boxes"), std::string::npos)
+  EXPECT_NE(refused.err.find("command line 'inference_args.mode=constant': inference_args.mode: a "
+                             "detector gives boxes"),
+            std::string::npos)
       << refused.err;
 }
 
