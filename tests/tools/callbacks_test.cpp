@@ -140,7 +140,7 @@ TEST_F(Callbacks, FindsALearningRate) {
   EXPECT_EQ(outcome.err.find("--find-lr"), std::string::npos) << outcome.err;
   const Outcome wrong = shell(train("--find-lr lr_find.max_lr=1e-9"));
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.err.find("lr_find: max_lr: expected more than min_lr"), std::string::npos)
+  EXPECT_NE(wrong.err.find("lr_find.max_lr: expected more than min_lr"), std::string::npos)
       << wrong.err;
 }
 
