@@ -143,8 +143,7 @@ std::string BoxFiles::overlay_path(const BoxedImage& image) const {
 }
 
 bool BoxFiles::has(const BoxedImage& image) const {
-  const std::string* stamp = record_.stamp(image.name);
-  if (stamp == nullptr || *stamp != image.stamp) return false;
+  if (!record_.has(image.name, image.stamp)) return false;
   std::error_code error;
   return !overlay_ || (fs::file_size(overlay_path(image), error) > 0 && !error);
 }
@@ -165,7 +164,8 @@ BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
   record_.read();
   Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
   BoxTables files(tables.csv, tables.coco);
-  for (const BoxedImage& image : images) files.add(record_.line(image.name, image.path));
+  for (const BoxedImage& image : images)
+    files.add(record_.line(image.name, image.stamp, image.path));
   tables.objects = files.finish(classes_);
   return tables;
 }

@@ -30,16 +30,17 @@ void DoneRecord::read() {
   if (!is_whole) file_.append("\n");  // behind a line that was cut
 }
 
-const std::string* DoneRecord::stamp(const std::string& name) const {
+bool DoneRecord::has(const std::string& name, const std::string& stamp) const {
   const auto found = done_.find(name);
-  return found == done_.end() ? nullptr : &found->second.stamp;
+  return found != done_.end() && found->second.stamp == stamp;
 }
 
-Node DoneRecord::line(const std::string& name, const std::string& image) const {
-  const auto found = done_.find(name);
-  if (found == done_.end()) throw IoError(fmt::format("{}: no line of {}", path_, image));
+Node DoneRecord::line(const std::string& name,
+                      const std::string& stamp,
+                      const std::string& image) const {
+  if (!has(name, stamp)) throw IoError(fmt::format("{}: no line of {}", path_, image));
   std::ifstream file(path_, std::ios::binary);
-  file.seekg(found->second.place);
+  file.seekg(done_.at(name).place);
   std::string line;
   std::getline(file, line);
   return config::from_utf8(config::parse_json(line, path_));

@@ -19,10 +19,11 @@ class DoneRecord {
   /// `line`: JSON with its end. Known after the next read().
   void append(std::string_view line) { file_.append(line); }
   void read();
-  /// Null: not done.
-  const std::string* stamp(const std::string& name) const;
-  /// Throws: IoError that names `image` when it is not done.
-  config::Node line(const std::string& name, const std::string& image) const;
+  bool has(const std::string& name, const std::string& stamp) const;
+  /// Throws: IoError that names `image` when it is not done with this stamp.
+  config::Node line(const std::string& name,
+                    const std::string& stamp,
+                    const std::string& image) const;
 
  private:
   struct Done {

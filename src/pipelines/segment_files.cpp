@@ -178,11 +178,11 @@ std::string SegmentFiles::label_path(const SegmentInput& input) const {
 
 bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
   const std::lock_guard lock(mutex_);
-  const std::string* stamp = record_.stamp(input.name);
-  if (stamp == nullptr || *stamp != stamp_of(input, content)) return false;
+  const std::string stamp = stamp_of(input, content);
+  if (!record_.has(input.name, stamp)) return false;
   std::error_code error;
   if (fs::file_size(label_path(input), error) == 0 || error) return false;
-  current_.insert(input.name);
+  current_[input.name] = stamp;
   return true;
 }
 
@@ -209,10 +209,11 @@ void SegmentFiles::write(const SegmentedImage& image) {
       io::write_png(fmt::format("{}/{:04}.png", objects, i + 1), mask);
     }
   }
-  const std::string line = line_of(image, stamp_of(image.input, image.content));
+  const std::string stamp = stamp_of(image.input, image.content);
+  const std::string line = line_of(image, stamp);
   const std::lock_guard lock(mutex_);
   record_.append(line);
-  current_.insert(image.input.name);
+  current_[image.input.name] = stamp;
 }
 
 SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& inputs) {
@@ -236,8 +237,9 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
   std::vector<std::vector<std::string>> rows;
   Totals totals;
   for (const SegmentInput& input : inputs) {
-    if (current_.count(input.name) == 0) continue;
-    const Node image = record_.line(input.name, input.path);
+    const auto current = current_.find(input.name);
+    if (current == current_.end()) continue;
+    const Node image = record_.line(input.name, current->second, input.path);
     coco.add_image(++totals.images, image);
     std::size_t number = 0;
     for (const Node& object : image.at("objects").list) {

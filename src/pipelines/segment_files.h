@@ -2,6 +2,7 @@
 // What is written of segmented images, and which of them are done.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -50,7 +51,7 @@ class SegmentFiles {
   const bool object_masks_;
   mutable std::mutex mutex_;
   std::set<std::string> folders_;  // made; guarded by mutex_, as all that follows
-  std::set<std::string> current_;  // names of what this run has made or found
+  std::map<std::string, std::string> current_;  // name -> stamp of what this run has made or found
   DoneRecord record_;
 };
 

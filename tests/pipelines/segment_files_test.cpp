@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "config/json.h"
 #include "io/csv.h"
 #include "io/reader.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra::pipelines {
@@ -68,6 +70,18 @@ TEST(SegmentFiles, ALineThatWasCutIsNone) {
   files.write(b);
   EXPECT_EQ(files.finish({a.input, b.input}).images, 2);
   EXPECT_TRUE(SegmentFiles(folder.path(), settings_of("settings"), false).has(b.input, "2"));
+}
+
+TEST(SegmentFiles, ALineOfOtherSettingsIsNoResult) {
+  const test::TmpDir folder;
+  const SegmentedImage a = segmented("a", "1");
+  SegmentFiles(folder.path(), settings_of("settings"), false).write(a);
+  const std::string record = read_file(folder / "segmented.jsonl");
+  SegmentFiles files(folder.path(), settings_of("other settings"), false);
+  files.write(a);
+  std::ofstream(folder / "segmented.jsonl") << record;  // as where the disk had no room for more
+  EXPECT_NE(message_of<IoError>([&] { files.finish({a.input}); }).find("segmented.jsonl: no line"),
+            std::string::npos);
 }
 
 TEST(SegmentFiles, AViewWithAnotherDetectorIsNotDone) {
