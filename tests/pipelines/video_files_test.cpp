@@ -1,7 +1,10 @@
 // Videos as files: written, read, damaged, and by process_video.
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -163,6 +166,114 @@ TEST_F(VideoFiles, IrregularTimesAreKept) {
                   1e-6);
     }
   }
+}
+
+/// Seconds after the first frame, as our reader and FFmpeg's own program see them.
+void expect_times(const std::string& path, const std::vector<double>& expected, double tolerance) {
+  const auto source = io::open_video_source(path);
+  const std::vector<io::VideoFrame> frames = frames_of_video(*source);
+  ASSERT_EQ(frames.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(source->info().time_base.seconds(frames[i].pts - frames[0].pts),
+                expected[i] - expected[0],
+                tolerance)
+        << i;
+  }
+  if (!has_ffprobe()) return;
+  const std::string lines = test::shell(
+                                "ffprobe -v error -select_streams v -show_entries "
+                                "frame=best_effort_timestamp_time -of csv=p=0 '" +
+                                path + "'")
+                                .out;
+  const char* next = lines.c_str();
+  double first = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    char* end = nullptr;
+    const double time = std::strtod(next, &end);
+    ASSERT_NE(end, next) << lines;
+    if (i == 0) first = time;
+    EXPECT_NEAR(time - first, expected[i] - expected[0], tolerance) << i;
+    next = std::strchr(end, '\n');
+    if (next == nullptr) break;
+    ++next;
+  }
+}
+
+/// Whole frames of a rate, at the numbers given; each frame has another picture, so that an encoder
+/// has something to reorder.
+std::vector<double> write_drawn(const std::string& path,
+                                const std::vector<int64_t>& numbers,
+                                io::TimeBase period) {
+  std::vector<int64_t> pts;
+  std::vector<double> seconds;
+  for (const int64_t number : numbers) {
+    pts.push_back(number * period.numerator);
+    seconds.push_back(period.seconds(number));
+  }
+  DrawnVideo video(64, 48, pts, [](int64_t number) {
+    return square_picture(64, 48, number % 40, number % 30, 16);
+  });
+  video.count_in({1, period.denominator}, 1 / period.seconds(1));
+  const auto sink = io::create_video(path, video);
+  io::VideoFrame frame;
+  while (video.read(frame)) sink->write(frame);
+  sink->finish({});
+  return seconds;
+}
+
+TEST_F(VideoFiles, EveryContainerKeepsTheTimesOfFrames) {
+  std::vector<int64_t> all(30), some;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<int64_t>(i);
+    if (i % 7 < 3 || i == 29) some.push_back(all[i]);
+  }
+  const io::TimeBase rates[] = {{1, 25}, {1001, 30000}};
+  for (const char* ending :
+       {"mp4", "m4v", "mov", "mkv", "ts", "m2ts", "3gp", "flv", "f4v", "nut", "asf", "wmv", "avi"}) {
+    for (const io::TimeBase& rate : rates) {
+      for (const std::vector<int64_t>& numbers : {all, some}) {
+        SCOPED_TRACE(fmt::format("{}, {:.2f} per second, {} frames",
+                                 ending,
+                                 1 / rate.seconds(1),
+                                 numbers.size()));
+        const std::string path = dir_ / (std::string("a.") + ending);
+        const std::vector<double> seconds = write_drawn(path, numbers, rate);
+        expect_times(path, seconds, 1.01e-3);  // Matroska, FLV and ASF count milliseconds
+      }
+    }
+  }
+}
+
+TEST_F(VideoFiles, AContainerThatLosesTimesIsRefused) {
+  for (const char* name : {"a.mpg", "a.vob", "a.mxf", "a.ogv", "a.h264", "a.y4m"}) {
+    const std::string message = message_of<ConfigError>([&] { write_drawn(dir_ / name, {0, 1}, {1, 25}); });
+    EXPECT_NE(message.find("expected .mp4"), std::string::npos) << name << ": " << message;
+  }
+  DrawnVideo video(64, 48, {0, 5, 45, 46}, [](int64_t) { return square_picture(64, 48, 4, 4, 20); });
+  io::VideoFrame frame;
+  const std::string irregular = message_of<DataError>([&] {
+    const auto sink = io::create_video(dir_ / "a.avi", video);
+    while (video.read(frame)) sink->write(frame);
+  });
+  EXPECT_NE(irregular.find("avi holds 25.000 frames per second alone"), std::string::npos)
+      << irregular;
+  EXPECT_NE(irregular.find("frame 1 comes after 0.005 s; write .mp4"), std::string::npos)
+      << irregular;
+  io::VideoSinkOptions options;
+  options.codec = "libx264";
+  EXPECT_NE(message_of<ConfigError>([&] { io::create_video(dir_ / "a.wmv", video, options); })
+                .find("video.codec=mpeg4"),
+            std::string::npos);
+  EXPECT_TRUE(fs::is_empty(dir_ / "."));
+}
+
+TEST_F(VideoFiles, SoundKeepsItsTimesOrIsLeftOutAloud) {
+  write_small_movie(dir_ / "in.mp4", 30);
+  const auto in = io::open_video_source(dir_ / "in.mp4");
+  EXPECT_EQ(io::create_video(dir_ / "a.wmv", *in)->notes().size(), 0U);
+  const std::vector<std::string> notes = io::create_video(dir_ / "a.avi", *in)->notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("left out"), std::string::npos) << notes[0];
 }
 
 TEST_F(VideoFiles, TheInputIsNotOverwritten) {

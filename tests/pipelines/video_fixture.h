@@ -39,6 +39,10 @@ class DrawnVideo final : public io::VideoSource {
   }
   std::string problem() const override { return ""; }
   void be_live() { info_.is_live = true; }
+  void count_in(io::TimeBase units, double frame_rate) {
+    info_.time_base = units;
+    info_.frame_rate = frame_rate;
+  }
   int pause_ms = 0;
 
  private:

@@ -1,6 +1,7 @@
 #include "io/ffmpeg/sink.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -17,22 +18,6 @@ namespace cytra::io {
 namespace {
 
 constexpr int kBufferBytes = 1 << 16;
-
-/// H.264 where FFmpeg has it, else MPEG-4, which it always has.
-const AVCodec* encoder_named(const std::string& name) {
-  if (name != "auto") {
-    const AVCodec* codec = avcodec_find_encoder_by_name(name.c_str());
-    if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
-      throw ConfigError(fmt::format(
-          "video.codec: FFmpeg's libraries here have no video encoder {}; expected libx264, mpeg4 "
-          "or another of `ffmpeg -encoders`",
-          name));
-    }
-    return codec;
-  }
-  const AVCodec* codec = avcodec_find_encoder_by_name("libx264");
-  return codec != nullptr ? codec : avcodec_find_encoder(AV_CODEC_ID_MPEG4);
-}
 
 int even(int64_t side) {
   return static_cast<int>(side + side % 2);
@@ -121,23 +106,15 @@ void FFmpegSink::open_container(const std::string& path) {
   const AVOutputFormat* format = path.empty() ? av_guess_format("null", nullptr, nullptr)
                                               : av_guess_format(nullptr, path.c_str(), nullptr);
   if (format == nullptr || format->video_codec == AV_CODEC_ID_NONE ||
-      (!path.empty() && (format->flags & AVFMT_NOFILE) != 0)) {
-    throw ConfigError(fmt::format(
-        "{}: no extension of a video: expected .mp4, .mov, .mkv, .avi, .ts ...", path_));
-  }
+      (!path.empty() && (format->flags & AVFMT_NOFILE) != 0))
+    throw ConfigError(fmt::format("{}: no extension of a video: {}", path_, kExpectedEndings));
+  times_ = times_in(*format, path_);
   expect(avformat_alloc_output_context2(&container_, format, nullptr, path_.c_str()),
          "its container");
 }
 
 void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& options) {
-  const AVCodec* codec = encoder_named(options.codec);
-  if (avformat_query_codec(container_->oformat, codec->id, FF_COMPLIANCE_NORMAL) == 0) {
-    throw ConfigError(
-        fmt::format("{}: {} holds no {} video; expected .mp4, .mov, .mkv, .avi, .ts ...",
-                    path_,
-                    container_->oformat->name,
-                    avcodec_get_name(codec->id)));
-  }
+  const AVCodec* codec = encoder_for(*container_->oformat, times_, options.codec, path_);
   encoder_.reset(avcodec_alloc_context3(codec));
   AVStream* stream = avformat_new_stream(container_, nullptr);
   if (!encoder_ || stream == nullptr) throw std::bad_alloc();
@@ -157,7 +134,18 @@ void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& o
   constexpr int kFinest = 65535;  // MPEG-4 holds no finer units of time
   if (codec->id == AV_CODEC_ID_MPEG4 && encoder_->time_base.den > kFinest)
     encoder_->time_base = {1, 60000};
-  if (info_.frame_rate > 0) encoder_->framerate = av_d2q(info_.frame_rate, 1 << 20);
+  if (info_.frame_rate > 0) encoder_->framerate = av_d2q(info_.frame_rate, kFinest);
+  if (times_ != FrameTimes::shown) encoder_->max_b_frames = 0;
+  if (times_ == FrameTimes::counted) {
+    if (info_.frame_rate <= 0) {
+      throw ConfigError(fmt::format(
+          "{}: {} holds a rate alone, and the input has none; write .mp4 or .mkv, which hold a time "
+          "for each frame",
+          path_,
+          container_->oformat->name));
+    }
+    encoder_->time_base = av_inv_q(encoder_->framerate);
+  }
   encoder_->color_range = AVCOL_RANGE_MPEG;
   encoder_->colorspace =
       matrix_of({encoder_->width, encoder_->height, encoder_->pix_fmt, AVCOL_SPC_UNSPECIFIED, {}});
@@ -170,6 +158,10 @@ void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& o
     encoder_->flags |= AV_CODEC_FLAG_QSCALE;  // the same quality for all frames
     constexpr int kQuality = 3;               // of 1 (best) to 31
     encoder_->global_quality = FF_QP2LAMBDA * kQuality;
+    if (const VideoSinkOptions usual; options.crf != usual.crf || options.preset != usual.preset) {
+      notes_.push_back(fmt::format(
+          "video.crf and video.preset are libx264's and do nothing for {}", codec->name));
+    }
   }
   if (const auto* source = dynamic_cast<const FFmpegSource*>(&like); source != nullptr) {
     const AVStream& original = source->video();
@@ -206,6 +198,11 @@ void FFmpegSink::copy_tracks(const FFmpegSource& like) {
   for (unsigned i = 0; i < original.nb_streams; ++i) {
     const AVStream& track = *original.streams[i];
     if (track.codecpar->codec_type != AVMEDIA_TYPE_AUDIO) continue;
+    if (times_ == FrameTimes::counted) {
+      notes_.push_back(fmt::format("{} keeps no times of sound: left out; .mkv and .mp4 keep it",
+                                   container_->oformat->name));
+      continue;
+    }
     const AVCodecID codec = track.codecpar->codec_id;
     if (track.codecpar->sample_rate <= 0) {  // cut off before its first packet
       notes_.push_back("a sound track without a rate: left out");
@@ -254,7 +251,33 @@ void FFmpegSink::write_sound(const SoundPackets& sound) {
   }
 }
 
+/// The frame's time in the encoder's units. Of a container that holds a rate alone it is a number of
+/// frames: the nearest, if the source's own rounding is all that lies between.
+int64_t FFmpegSink::time_of(const VideoFrame& frame) {
+  const AVRational units{static_cast<int>(info_.time_base.numerator),
+                         static_cast<int>(info_.time_base.denominator)};
+  if (times_ != FrameTimes::counted) return av_rescale_q(frame.pts, units, encoder_->time_base);
+  if (!first_pts_) first_pts_ = frame.pts;
+  const double after = info_.time_base.seconds(frame.pts - *first_pts_),
+               period = av_q2d(encoder_->time_base);
+  const int64_t number = std::llround(after / period);
+  const double rounding = std::min(info_.time_base.seconds(1) + 1e-9, period / 2);
+  if (number <= last_number_ ||
+      std::abs(after - static_cast<double>(number) * period) > rounding) {
+    throw DataError(fmt::format(
+        "{}: {} holds {:.3f} frames per second alone, and the input's frame {} comes after {:.3f} "
+        "s; write .mp4 or .mkv, which hold a time for each frame",
+        path_,
+        container_->oformat->name,
+        info_.frame_rate,
+        frame.number,
+        after));
+  }
+  return last_number_ = number;
+}
+
 void FFmpegSink::write(const VideoFrame& frame) {
+  const int64_t pts = time_of(frame);
   if (!is_begun_) write_header();
   const int width = encoder_->width, height = encoder_->height;
   const unsigned char* rgb = frame.rgb.data();
@@ -283,7 +306,7 @@ void FFmpegSink::write(const VideoFrame& frame) {
   sws_scale(scaler_.get(), planes, steps, 0, height, picture_->data, picture_->linesize);
   const AVRational units{static_cast<int>(info_.time_base.numerator),
                          static_cast<int>(info_.time_base.denominator)};
-  picture_->pts = av_rescale_q(frame.pts, units, encoder_->time_base);
+  picture_->pts = pts;
   picture_->pkt_duration = av_rescale_q(frame.duration, units, encoder_->time_base);
   picture_->pict_type = AV_PICTURE_TYPE_NONE;
   if (encoder_->codec_id == AV_CODEC_ID_MPEG4) picture_->quality = encoder_->global_quality;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "io/ffmpeg/containers.h"
 #include "io/ffmpeg/handles.h"
 #include "io/ffmpeg/source.h"
 #include "io/ffmpeg/tone.h"
@@ -30,6 +31,7 @@ class FFmpegSink final : public VideoSink {
   void copy_tracks(const FFmpegSource& like);
   void write_header();
   void write_sound(const SoundPackets& sound);
+  int64_t time_of(const VideoFrame& frame);
   void drain();
   void expect(int code, const std::string& action);
   void close();
@@ -44,6 +46,9 @@ class FFmpegSink final : public VideoSink {
   AVFormatContext* container_ = nullptr;
   CodecPointer encoder_;
   int video_ = 0;
+  FrameTimes times_ = FrameTimes::shown;
+  std::optional<int64_t> first_pts_;  // of frames that are counted
+  int64_t last_number_ = -1;          // likewise
   struct Track {
     int stream;        // ours
     AVRational units;  // of the source's time stamps

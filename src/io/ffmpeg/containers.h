@@ -1,0 +1,28 @@
+#pragma once
+// The containers that a video is written into, and what they keep of its frames' times.
+#include <string>
+
+#include "io/ffmpeg/handles.h"
+
+namespace cytra::io {
+
+enum class FrameTimes {
+  shown,    // when each is shown
+  decoded,  // one for each, in the order of decoding: readers guess it wrong of H.264 and H.265
+  counted,  // a rate alone, from 0
+};
+
+/// For messages.
+constexpr char kExpectedEndings[] = "expected .mp4, .mov, .mkv, .avi, .ts ...";
+
+/// Throws: ConfigError for a container that loses the times of frames.
+FrameTimes times_in(const AVOutputFormat& format, const std::string& path);
+
+/// The encoder of FFmpeg with this name; "auto": H.264 where FFmpeg has it and its times are kept,
+/// else MPEG-4, which it always has. Throws: ConfigError.
+const AVCodec* encoder_for(const AVOutputFormat& format,
+                           FrameTimes times,
+                           const std::string& name,
+                           const std::string& path);
+
+}  // namespace cytra::io
