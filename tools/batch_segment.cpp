@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   using Takes = cytra::cli::Flag::Takes;
   const cytra::cli::Program program{
       "batch_segment",
-      "find objects by a detector, and make a mask of each by a prompted segmenter",
+      "find objects with a detector, and make a mask of each with a prompted segmenter",
       "  batch_segment folder --detector logs/.../detector.ckpt --segmenter "
       "logs/.../segmenter.ckpt\n"
       "  batch_segment folder --detector logs/.../detector.ckpt --segmenter "
@@ -18,8 +18,8 @@ int main(int argc, char** argv) {
       {{"--detector",
         "detector.path",
         Takes::one,
-        "what finds boxes; by view: front=a.ckpt left=b.ckpt"},
-       {"--segmenter", "segmenter.path", Takes::one, "what makes a mask of each box"},
+        "the model that finds boxes; one for each view: front=a.ckpt left=b.ckpt"},
+       {"--segmenter", "segmenter.path", Takes::one, "the model that makes a mask of each box"},
        {"--device", "trainer.accelerator", Takes::one, "auto, cpu or cuda"},
        {"--mode", "segment.mode", Takes::one, "naive, optimized or parallel"},
        {"--preset", "segment.preset", Takes::one, "batch sizes: auto, cpu, t4, a10g, a100, h200"},
@@ -42,13 +42,13 @@ int main(int argc, char** argv) {
        {"--view",
         "data.view",
         Takes::one,
-        "images of this view (sub-folder, or column `view`) alone"},
+        "only images of this view (sub-folder, or column `view`)"},
        {"--cache-dir", "segment.cache_dir", Takes::one, "folder that keeps images' encodings"},
        {"--object-masks", "segment.object_masks", Takes::nothing, "also a PNG for each object"},
        {"--resume",
         "segment.resume",
         Takes::nothing,
-        "go on with paths.output_dir: leave out what is done"},
+        "go on in paths.output_dir; skip images that are done"},
        {"--prometheus", "segment.prometheus", Takes::one, "a file of figures for Prometheus"}}};
   cytra::cli::FlagMap map("--detector", "detector.path", "detector.views", argc, argv);
   cytra::cli::Words words(program, {"data.path"}, map.count(), map.data());

@@ -5,7 +5,7 @@ int main(int argc, char** argv) {
   using Takes = cytra::cli::Flag::Takes;
   return cytra::cli::run(
       {"benchmark_performance",
-       "measure what a model's pass and its training steps take, under each option",
+       "measure the time of a model's pass and of its training steps, with each option",
        "  benchmark_performance --config im2im/segmentation --input-shape 1 1 256 256 "
        "--batch-sizes 1 2 4\n"
        "  benchmark_performance --ckpt logs/.../best.ckpt --input-shape 1 1 256 256 --compare-opts "
@@ -43,14 +43,12 @@ int main(int argc, char** argv) {
          "measure every option, one by one and together"},
         {"--repeats", "repeats", Takes::one, "timed runs per figure"},
         {"--output", "output", Takes::many, "reports to write: NAME.json, NAME.html"},
-        {"--baseline",
-         "baseline",
-         Takes::one,
-         "JSON report of before, which rows are compared with"},
+        {"--baseline", "baseline", Takes::one, "an earlier JSON report to compare the rows with"},
         {"--threshold",
          "threshold",
          Takes::one,
-         "percent slower than the baseline, beyond the noise, that end with exit code 8"}},
+         "exit with code 8 when a row is this many percent slower than the baseline, beyond the "
+         "noise"}},
        {},
        "overrides"},
       argc,

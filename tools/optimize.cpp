@@ -4,7 +4,7 @@
 int main(int argc, char** argv) {
   return cytra::cli::run(
       {"optimize",
-       "find out what holds a training back, and what makes it faster",
+       "find out what slows a training down, and what makes it faster",
        "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks\n"
        "  optimize experiment=im2im/segmentation data.path=my_data --detect-bottlenecks --seconds "
        "20 --json\n"
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
        {{"--seconds", "optimize.seconds", cytra::cli::Flag::Takes::one, "how long to measure"}},
        {{"--detect-bottlenecks",
          "cytra_detect_bottlenecks",
-         "run the experiment for a while; say where its time goes and the change worth most"},
+         "run the experiment for a while; report where the time goes and the best change"},
         {"--auto-optimize",
          "cytra_auto_optimize",
          "try batch sizes, loaders, layouts; write the fastest for performance=auto_cpu or "

@@ -16,11 +16,11 @@ int main(int argc, char** argv) {
        {{"--resume",
          "predict.resume",
          cytra::cli::Flag::Takes::nothing,
-         "go on with paths.output_dir: leave out what is done"},
+         "go on in paths.output_dir; skip images that are done"},
         {"--dry-run",
          "predict.dry_run",
          cytra::cli::Flag::Takes::nothing,
-         "say what would be done, and what that takes"}}},
+         "report what would be done, and its time and memory; write nothing"}}},
       argc,
       argv);
 }

@@ -4,7 +4,7 @@
 int main(int argc, char** argv) {
   return cytra::cli::run(
       {"preprocess_fundus",
-       "find the retina in photographs; write them at one place, size and contrast",
+       "find the retina in photographs; write it with one position, size and contrast",
        "  preprocess_fundus data.path=photographs paths.output_dir=results\n"
        "  preprocess_fundus data.path=photographs paths.output_dir=small fundus.size=128 "
        "fundus.contrast=false",

@@ -6,7 +6,7 @@ int main(int argc, char** argv) {
   using Takes = cytra::cli::Flag::Takes;
   const cytra::cli::Program program{
       "process_video",
-      "predict the frames of a video, into a video",
+      "predict the frames of a video and write a video",
       "  process_video cells.mp4 out.mp4 checkpoint.ckpt_path=logs/.../best.ckpt\n"
       "  process_video cells.mp4 out.mp4 --ckpt logs/.../best.ckpt --output-kind mask "
       "--skip-threshold 0.01 "
@@ -22,13 +22,16 @@ int main(int argc, char** argv) {
        {"--skip-threshold",
         "video.skip_threshold",
         Takes::one,
-        "below this change, the last mask holds"},
-       {"--max-gap", "video.max_gap", Takes::one, "frames in a row that take over a mask, at most"},
-       {"--measure-drift", "video.measure_drift", Takes::one, "predict every n-th of them, too"},
+        "below this change, a frame keeps the last mask"},
+       {"--max-gap", "video.max_gap", Takes::one, "at most so many frames in a row keep a mask"},
+       {"--measure-drift",
+        "video.measure_drift",
+        Takes::one,
+        "also predict every n-th of these frames"},
        {"--min-confidence",
         "video.min_confidence",
         Takes::one,
-        "at half the size first; what is less sure is predicted again"},
+        "predict at half the size first; predict again where the model is less sure"},
        {"--cache-dir", "video.cache_dir", Takes::one, "keep labels for the next run"},
        {"--prometheus", "video.prometheus", Takes::one, "a file of figures for Prometheus"}},
       {{"--benchmark",

@@ -6,9 +6,10 @@ int main(int argc, char** argv) {
       {"train",
        "train a model on images",
        "  train experiment=im2im/segmentation data.path=my_data\n"
-       "  train experiment=im2im/segmentation data.path=my_data --check-data     # what it holds\n"
-       "  train --plan data.path=my_data                                       # an "
-       "experiment for them\n"
+       "  train experiment=im2im/segmentation data.path=my_data --check-data     # reads it all, "
+       "reports problems\n"
+       "  train --plan data.path=my_data                                       # writes "
+       "an experiment for these images\n"
        "  train experiment=im2im/segmentation data.path=my_data trainer=gpu_optimized "
        "model.channels_last=True\n"
        "  train experiment=im2im/segmentation data.path=my_data checkpoint.ckpt_path=last  # go on "
@@ -20,17 +21,17 @@ int main(int argc, char** argv) {
        {{"--plan-output",
          "plan.output",
          cytra::cli::Flag::Takes::one,
-         "of --plan: the file, FOLDER/experiment/NAME.yaml"}},
+         "with --plan: the file to write, FOLDER/experiment/NAME.yaml"}},
        {{"--check-data",
          "cytra_check_data",
-         "read every image once, tell what is there and what is wrong; train nothing"},
+         "read every image once, report what the images are and what is wrong; train nothing"},
         {"--plan",
          "cytra_plan",
-         "look at the images and the memory at hand, write an experiment for them by nnU-Net's "
+         "look at the images and the free memory, write an experiment for them by nnU-Net's "
          "rules"},
         {"--find-lr",
          "cytra_find_lr",
-         "try learning rates from lr_find.min_lr to lr_find.max_lr, suggest one; keep nothing"}}},
+         "try learning rates from lr_find.min_lr to lr_find.max_lr, suggest one; write nothing"}}},
       argc,
       argv);
 }

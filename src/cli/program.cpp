@@ -49,7 +49,8 @@ void print_help(const Program& program, const config::Composer& composer) {
   }
   text +=
       "\nFlags:\n" + flags_help(program) +
-      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a failure of ours, 2 bad "
+      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a fault of this program, "
+      "2 bad "
       "input,\n"
       "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
