@@ -206,17 +206,19 @@ std::string table_text(const data::Survey& survey) {
 int check_data(cli::Run run, const TrainConfig& config) {
   const Setup setup(config, choose_device(config));
   std::unique_ptr<Progress> progress;
-  data::Survey survey = data::survey(*setup.data,
-                                     setup.data->loader().workers(),
-                                     [&](data::Split split, int64_t done, int64_t all) {
-                                       if (!progress)
-                                         progress = std::make_unique<Progress>(
-                                             fmt::format("reading {}", data::name_of(split)), all);
-                                       progress->update(done);
-                                       if (done < all) return;
-                                       progress->finish();
-                                       progress.reset();
-                                     });
+  data::Survey survey = data::survey(
+      *setup.data,
+      setup.data->loader().workers(),
+      [&](data::Split split, int64_t done, int64_t all) {
+        if (!progress)
+          progress =
+              std::make_unique<Progress>(fmt::format("reading {}", data::name_of(split)), all);
+        progress->update(done);
+        if (done < all) return;
+        progress->finish();
+        progress.reset();
+      },
+      trial_of(setup));
   try_batches(setup, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);
   std::fwrite(text.data(), 1, text.size(), stdout);

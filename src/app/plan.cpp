@@ -90,7 +90,7 @@ Fingerprint fingerprint_of(const data::Survey& survey,
     }
   }
   if (print.data.shapes.empty())
-    throw DataError(fmt::format("no image of '{}' can be read; --check-data tells why", image_key));
+    throw DataError("no image of '" + image_key + "' can be read; --check-data tells why");
   std::vector<std::vector<double>>& spacings = print.data.spacings;
   print.has_spacing = std::all_of(spacings.begin(), spacings.end(), [](const auto& spacing) {
     return *std::min_element(spacing.begin(), spacing.end()) > 0;
@@ -359,6 +359,7 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   const c10::Device device = choose_device(config);
   const auto data = make<data::DataModule>(config.data);
   const data::Survey survey = survey_of(*data);
+  if (!survey.misfits.empty()) throw DataError(survey.misfits.front());
   for (const std::string& problem : survey.problems) log::warn("{}", problem);
   const Fingerprint print = fingerprint_of(
       survey, config.task.get<std::string>("x_key"), config.task.get<std::string>("y_key"));
@@ -366,7 +367,6 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   ExperimentFile file =
       plan_experiment(config, print, memory_for(config, device), carried, target.name);
   for (const auto& [key, value] : carried.values) file.set(key, value);
-
   std::string text = fmt::format(
       "# @package _global_\n"
       "# {} images with {} channel{}, planned by nnU-Net's rules (Isensee et al. 2021):\n#   {}\n"

@@ -53,13 +53,16 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   } else if (!data::is_there(path)) {
     throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
   } else if (options.is_manifest()) {
-    return read_rows({path, keys, "", false, axes}, options.on_error == "fail", keys, leave_out);
+    samples = read_rows({path, keys, "", false, axes}, options.on_error == "fail", keys, leave_out);
   } else {
     samples.resize(1);
     samples[0].id = path;
     samples[0].sources[keys.front()].path = path;
   }
-  for (data::Sample& sample : samples) sample.sources[keys.front()].selection.axes = axes;
+  for (data::Sample& sample : samples) {
+    if (!options.is_manifest()) sample.sources[keys.front()].selection.axes = axes;
+    sample.on_mismatch = data::mismatch_of(options.on_mismatch);
+  }
   return samples;
 }
 

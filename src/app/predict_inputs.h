@@ -12,7 +12,7 @@
 namespace cytra::app {
 
 struct InputOptions {
-  std::string path, on_error = "skip";
+  std::string path, on_error = "skip", on_mismatch = "error";
   bool with_target = false;
   int64_t batch_size = 1;
   std::vector<double> spacing_um;
@@ -30,6 +30,11 @@ struct InputOptions {
       1,
       4096);
     v("with_target", with_target, "the manifest has the target's column, too: report the task's metrics");
+    v("on_mismatch",
+      on_mismatch,
+      "a target whose file says that it does not lie on its image: is left out by on_error, "
+      "resampled, or taken as it is",
+      data::kMismatches);
     v("spacing_um",
       spacing_um,
       "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",

@@ -145,7 +145,7 @@ PredictionFiles::PredictionFiles(const Common& common,
       keeps_all_(common.scores || !common.steps.empty() || common.options.original_grid ||
                  common.options.measurements || common.options.contours != "none") {
   if (!takes_objects()) return;
-  objects_ = std::make_unique<inference::ObjectSlabs>(common.steps, input_->sample.geometry);
+  objects_ = std::make_unique<inference::ObjectSlabs>(common.steps, input_->sample.geometry());
   keeps_all_ = false;
 }
 
@@ -164,7 +164,7 @@ bool PredictionFiles::takes_objects() const {
 /// `shape`: (C,[D,]H,W).
 io::ImageInfo PredictionFiles::describe(at::IntArrayRef shape, io::Dtype dtype) const {
   io::ImageInfo image;
-  image.geometry = keeps_all_ ? result_.geometry : input_->sample.geometry;
+  image.geometry = keeps_all_ ? result_.geometry : input_->sample.geometry();
   image.shape = {
       input_->shape[0], shape.size() == 4 ? shape[1] : 1, shape[shape.size() - 2], shape.back()};
   io::ImageInfo info = common_.predictor.describe(image);
@@ -253,7 +253,7 @@ void PredictionFiles::finish_whole() {
   const PredictOptions& options = common_.options;
   result_.values = at::cat(rows_, 1);
   rows_.clear();
-  result_.geometry = input_->sample.geometry;
+  result_.geometry = input_->sample.geometry();
   result_.is_labels = common_.predictor.steps().empty() &&
                       common_.predictor.decoder().is_labels(common_.predictor.form());
   io::Dtype dtype = inference::dtype_of(common_.predictor.finish());

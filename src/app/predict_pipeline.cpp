@@ -271,7 +271,7 @@ void PredictPipeline::conclude(Job& job) {
   job.files->finish();
   const std::lock_guard lock(books_.mutex);
   if (scores_ != nullptr)
-    scores_->update(job.files->scored(), job.truth, job.input->sample.geometry);
+    scores_->update(job.files->scored(), job.truth, job.input->sample.geometry());
   for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
   for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
     std::error_code ignored;

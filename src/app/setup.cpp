@@ -73,6 +73,7 @@ Setup::Setup(const TrainConfig& config,
       task(make<training::Task>(config.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
       scheduler(make<training::Scheduler>(config.scheduler)),
+      x_key(config.task.get<std::string>("x_key", "")),
       channels(expected_channels(config.task)) {
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);

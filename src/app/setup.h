@@ -39,6 +39,7 @@ struct Setup {
   std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type
   std::shared_ptr<training::Optimizer> optimizer;  // has the parameters
   std::shared_ptr<training::Scheduler> scheduler;
+  std::string x_key;                        // of the images, where the task says so
   std::map<std::string, int64_t> channels;  // DataLoaderSpec's, where the task says so
 };
 

@@ -86,6 +86,7 @@ config::Node settle(const Setup& setup,
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
+  for (data::Sample& item : spec.items) item.image = setup.x_key;
   const auto last = split == Split::train ? setup.task->sample_transform()
                                           : setup.task->validation_transform();
   if (last) spec.transforms.push_back(last);

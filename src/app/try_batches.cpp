@@ -138,6 +138,22 @@ class Trial {
 
 }  // namespace
 
+data::Trial trial_of(const Setup& setup) {
+  auto specs = std::make_shared<std::map<Split, data::DataLoaderSpec>>();
+  return [&setup, specs](Split split, std::size_t index) -> std::string {
+    try {
+      auto spec = specs->find(split);
+      if (spec == specs->end()) spec = specs->emplace(split, loader_spec(setup, split)).first;
+      data::Sample sample = spec->second.items.at(index);
+      Rng rng(setup.seed);
+      for (const auto& transform : spec->second.transforms) data::apply(*transform, sample, rng);
+      return "";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  };
+}
+
 void try_batches(const Setup& setup, data::Survey& survey) {
   Trial trial(setup, survey);
   for (const data::SplitFacts& split : survey.splits) {

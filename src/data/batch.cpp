@@ -106,7 +106,7 @@ BatchBuilder::~BatchBuilder() = default;
 void BatchBuilder::set(int64_t row, Sample sample, uint64_t key) {
   Row& place = rows_[static_cast<std::size_t>(row)];
   place.id = sample.id;
-  place.geometry = sample.geometry;
+  place.geometry = sample.geometry();
   place.key = key;
   if (are_copied(layout_, rows_.size())) {
     copy(row, sample);

@@ -20,9 +20,9 @@ struct Batch {
   /// With Collate::list, instead of `tensors`: key -> N images of any size.
   std::map<std::string, std::vector<at::Tensor>> lists;
   std::vector<std::string> ids;
-  std::vector<io::Geometry> geometries;
-  std::vector<uint64_t> keys;  // of each sample: seeds what is random from here on
-  int64_t number = 0;          // in its epoch
+  std::vector<io::Geometry> geometries;  // of each sample's image
+  std::vector<uint64_t> keys;            // of each sample: seeds what is random from here on
+  int64_t number = 0;                    // in its epoch
   /// Throws: DataError with the nearest key.
   const at::Tensor& at(const std::string& key) const;
 };

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "io/fingerprint.h"
 #include "io/safetensors.h"
 #include "io/zstd.h"
@@ -28,6 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kExtension = ".cache.safetensors";
+constexpr const char* kGeometry = "geometry.";  // of an image, in an entry's metadata
 
 std::size_t bytes_of(const CacheEntry& entry) {
   std::size_t bytes = 0;
@@ -57,7 +59,8 @@ std::string to_text(const io::Geometry& geometry) {
   std::string text;
   for (const double number : geometry.spacing_um) text += fmt::format("{} ", number);
   for (const double number : geometry.affine) text += fmt::format("{} ", number);
-  return text;
+  for (const double number : geometry.qform_affine) text += fmt::format("{} ", number);
+  return text + fmt::format("{} {} {}", geometry.sform, geometry.qform, geometry.xyzt_units);
 }
 
 io::Geometry geometry_of(const std::string& text) {
@@ -66,6 +69,9 @@ io::Geometry geometry_of(const std::string& text) {
   char* end = nullptr;
   for (double& number : geometry.spacing_um) number = std::strtod(place, &end), place = end;
   for (double& number : geometry.affine) number = std::strtod(place, &end), place = end;
+  for (double& number : geometry.qform_affine) number = std::strtod(place, &end), place = end;
+  for (int* number : {&geometry.sform, &geometry.qform, &geometry.xyzt_units})
+    *number = static_cast<int>(std::strtol(place, &end, 10)), place = end;
   return geometry;
 }
 
@@ -226,7 +232,10 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
     }
     if (is_new) file->verify();
     CacheEntry entry;
-    entry.geometry = geometry_of(metadata.at("geometry"));
+    for (const auto& [name, text] : metadata) {
+      if (starts_with(name, kGeometry))
+        entry.geometries[name.substr(std::strlen(kGeometry))] = geometry_of(text);
+    }
     for (const auto& [name, view] : file->tensors()) {
       const auto packed = metadata.find("zstd." + name);
       if (packed != metadata.end()) {
@@ -259,7 +268,9 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
 
 void CacheManager::write(const std::string& key, const CacheEntry& entry) {
   std::map<std::string, io::TensorView> views;
-  std::map<std::string, std::string> metadata{{"key", key}, {"geometry", to_text(entry.geometry)}};
+  std::map<std::string, std::string> metadata{{"key", key}};
+  for (const auto& [name, geometry] : entry.geometries)
+    metadata[kGeometry + name] = to_text(geometry);
   std::vector<std::vector<unsigned char>> packed;
   for (const auto& [name, tensor] : entry.tensors) {
     views[name] = nn::view_of(tensor);

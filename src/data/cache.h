@@ -29,7 +29,7 @@ struct CacheLimits {
 /// An image and its label, say. Nobody writes into them.
 struct CacheEntry {
   std::map<std::string, at::Tensor> tensors;
-  io::Geometry geometry;
+  std::map<std::string, io::Geometry> geometries = {};
 };
 
 /// Keeps entries by key. In memory float32 tensors that hold whole numbers are kept as uint8,

@@ -20,6 +20,7 @@ const char* name_of(Split split) {
 std::vector<Sample> items_of(const DataModule& module, Split split) {
   std::vector<Sample> samples = module.items(split);
   for (Sample& sample : samples) {
+    sample.on_mismatch = mismatch_of(module.loader().on_mismatch);
     for (auto& [key, source] : sample.sources)
       source.selection.axes = module.loader().axes.value_or("");
   }

@@ -33,7 +33,7 @@ struct LoaderOptions {
       num_workers = 2, prefetch_factor = 2;
   bool pin_memory = true, drop_last = false, replacement = true;
   std::optional<int64_t> num_samples;
-  std::string collate = "stack", on_error = "fail";
+  std::string collate = "stack", on_error = "fail", on_mismatch = "error";
   double timeout = 0, timeout_warning = 30;
   double ram_cache_gb = 2, disk_cache_gb = 50;
   std::optional<std::string> cache_dir, axes;
@@ -67,6 +67,11 @@ struct LoaderOptions {
       "an image that can't be loaded: ends the run, is left out, or replaced by another; skip and "
       "replace say which at the end",
       {"fail", "skip", "replace"});
+    v("on_mismatch",
+      on_mismatch,
+      "a target whose file says that it does not lie on its image (other voxels, another place): "
+      "an error, resampled to the nearest voxel, or taken as it is where the sizes are equal",
+      kMismatches);
     v("timeout", timeout, "seconds to wait for a batch before it is an error; 0: no limit", 0, 1e6);
     v("timeout_warning",
       timeout_warning,

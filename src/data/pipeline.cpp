@@ -115,7 +115,8 @@ std::string Pipeline::key_of(std::size_t index) const {
 std::string Pipeline::make_key(std::size_t index) const {
   const Sample& item = items_[index];
   if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
-  std::string text = prefix_;
+  std::string text =
+      fmt::format("{}\n{} {}", prefix_, item.image, static_cast<int>(item.on_mismatch));
   for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;
@@ -144,7 +145,7 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
     key = key_of(index);
     if (const auto kept = cache_->get(key)) {
       sample.tensors = kept->tensors;
-      sample.geometry = kept->geometry;
+      sample.geometries = kept->geometries;
       return sample;
     }
   }
@@ -152,7 +153,7 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
   Rng unused(0);
   apply(0, random_from_, sample, unused, stage);
   if (cache_ && sample.unread.empty())
-    sample.tensors = cache_->put(key, {sample.tensors, sample.geometry}, has_file)->tensors;
+    sample.tensors = cache_->put(key, {sample.tensors, sample.geometries}, has_file)->tensors;
   return sample;
 }
 

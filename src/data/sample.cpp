@@ -7,8 +7,16 @@
 #include "base/error.h"
 #include "data/image_tensor.h"
 #include "data/transforms/pad_crop.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data {
+
+const std::vector<std::string> kMismatches{"error", "resample", "ignore"};
+
+Mismatch mismatch_of(const std::string& name) {
+  return static_cast<Mismatch>(std::find(kMismatches.begin(), kMismatches.end(), name) -
+                               kMismatches.begin());
+}
 
 at::Tensor& Sample::at(const std::string& key) {
   at::Tensor& tensor = stored(key);
@@ -27,6 +35,13 @@ at::Tensor& Sample::stored(const std::string& key) {
   return place->second;
 }
 
+const io::Geometry& Sample::geometry() const {
+  static const io::Geometry unknown;
+  if (geometries.empty()) return unknown;
+  const auto own = geometries.find(image);
+  return (own == geometries.end() ? geometries.begin() : own)->second;
+}
+
 std::vector<int64_t> Sample::size(const std::string& key) {
   const auto waiting = unread.find(key);
   if (waiting == unread.end()) return stored(key).sizes().slice(1).vec();
@@ -37,6 +52,9 @@ std::vector<int64_t> Sample::size(const std::string& key) {
 void Sample::crop(const std::string& key,
                   const std::vector<int64_t>& start,
                   const std::vector<int64_t>& size) {
+  const auto place = geometries.find(key);
+  if (place != geometries.end())
+    spatial::move_voxels(place->second, {}, {start.begin(), start.end()});
   const auto waiting = unread.find(key);
   if (waiting == unread.end()) {
     at::Tensor& image = stored(key);

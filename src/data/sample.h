@@ -31,13 +31,22 @@ struct ImageRequest {
   std::string path;
 };
 
+/// What becomes of an image that does not lie on the sample's image: data.on_mismatch.
+enum class Mismatch { error, resample, ignore };
+extern const std::vector<std::string> kMismatches;  // their names
+Mismatch mismatch_of(const std::string& name);
+
 /// One image with what belongs to it. Starts as sources; LoadImaged turns them into tensors.
 struct Sample {
   std::map<std::string, Source> sources;
   std::map<std::string, ImageRequest> unread;  // tensors as soon as somebody asks for them
   /// key -> (C,[D,]H,W); float32, or the type on file until somebody asks for numbers.
   std::map<std::string, at::Tensor> tensors;
-  io::Geometry geometry;
+  /// Where each image lies, by key; it follows whatever moves its voxels. Not there: unknown.
+  std::map<std::string, io::Geometry> geometries;
+  /// The key of the image that the others belong to; "": the first that is loaded.
+  std::string image = {};
+  Mismatch on_mismatch = Mismatch::error;
   std::string id;  // names the sample in messages: the first path
   /// What else the data set says of it: cells of a manifest that are no images.
   std::map<std::string, std::string> columns = {};
@@ -47,10 +56,13 @@ struct Sample {
   at::Tensor& at(const std::string& key);
   /// As it is stored: for what only moves voxels, at the least cost. Throws: as at().
   at::Tensor& stored(const std::string& key);
+  /// Of `image`; where it is not there, of the first key.
+  const io::Geometry& geometry() const;
   bool has(const std::string& key) const { return tensors.count(key) + unread.count(key) > 0; }
   /// Y, X or Z, Y, X; of an image that is not read yet, too.
   std::vector<int64_t> size(const std::string& key);
-  /// The box out of an image, per spatial dimension; what reaches beyond it is cut off.
+  /// The box out of an image, per spatial dimension, whose start lies in it; what reaches beyond it
+  /// is cut off.
   void crop(const std::string& key,
             const std::vector<int64_t>& start,
             const std::vector<int64_t>& size);

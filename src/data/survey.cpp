@@ -151,7 +151,8 @@ ImageFacts read(const Sample& item,
     const at::Tensor image = sample.stored(key).contiguous();
     facts.shape = image.sizes().vec();
     facts.dtype = dtype_name(image.scalar_type());
-    facts.spacing_um = sample.geometry.spacing_um;
+    facts.geometry = sample.geometry();
+    facts.spacing_um = facts.geometry.spacing_um;
     scan(image, facts, counts);
     facts.content = fmt::format("{} {}",
                                 fmt::join(facts.shape, " "),
@@ -266,7 +267,8 @@ std::size_t KeyFacts::broken() const {
 
 Survey survey(const DataModule& module,
               int64_t threads,
-              const std::function<void(Split split, int64_t done, int64_t all)>& progress) {
+              const std::function<void(Split split, int64_t done, int64_t all)>& progress,
+              Trial trial) {
   Survey result;
   for (const Split split : {Split::train, Split::valid, Split::test}) {
     SplitFacts facts;
@@ -282,7 +284,9 @@ Survey survey(const DataModule& module,
     }
     result.splits.push_back(std::move(facts));
   }
-  judge(result);
+  if (!trial && module.loader().on_mismatch != "error")
+    trial = [](Split, std::size_t) { return std::string(); };
+  judge(result, trial);
   return result;
 }
 

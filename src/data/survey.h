@@ -18,6 +18,7 @@ struct ImageFacts {
   std::vector<int64_t> shape;          // C,[D,]H,W
   std::string dtype;                   // on file
   std::array<double, 3> spacing_um{};  // z, y, x; 0: unknown
+  io::Geometry geometry;               // on file
   double min = 0, max = 0, mean = 0;
   bool is_whole = false;  // every value is a whole number
   std::string file;       // the file without links and what is selected of it
@@ -61,17 +62,23 @@ struct SplitFacts {
 struct Survey {
   std::vector<SplitFacts> splits;
   std::vector<std::string> problems;  // what must be mended, a line each
+  std::vector<std::string> misfits;   // the ones of targets that do not lie on their image
   std::vector<std::string> notes;     // what may be as it should
 };
+
+/// What ends a training at a sample, by its place among items_of(); "": nothing. It is asked of
+/// those whose files do not lie on each other, since transforms may mend that.
+using Trial = std::function<std::string(Split split, std::size_t sample)>;
 
 /// Reads train, valid and test (when there is one) on `threads` threads, each with one image in
 /// memory. `progress`: images done and all of the split, called by one thread at a time.
 Survey survey(const DataModule& module,
               int64_t threads,
-              const std::function<void(Split split, int64_t done, int64_t all)>& progress);
+              const std::function<void(Split split, int64_t done, int64_t all)>& progress,
+              Trial trial = {});
 
-/// Fills in problems and notes: broken images, labels that do not fit their image, channels and
-/// spacings that differ, images that occur twice or in two splits.
-void judge(Survey& survey);
+/// Fills in problems and notes: broken images, labels that do not lie on their image, channels,
+/// spacings and orientations that differ, images that occur twice or in two splits.
+void judge(Survey& survey, const Trial& trial = {});
 
 }  // namespace cytra::data

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/strings.h"
+#include "data/same_grid.h"
 #include "data/survey.h"
 
 namespace cytra::data {
@@ -43,14 +44,7 @@ bool is_known(const std::array<double, 3>& spacing) {
   return spacing[1] > 0 && spacing[2] > 0;
 }
 
-bool is_same(const std::array<double, 3>& a, const std::array<double, 3>& b) {
-  for (std::size_t d = 0; d < 3; ++d) {
-    if (std::abs(a[d] - b[d]) > 1e-3 * std::max(a[d], b[d])) return false;
-  }
-  return true;
-}
-
-std::string spacing_text(const std::array<double, 3>& spacing) {
+std::string um_text(const std::array<double, 3>& spacing) {
   return is_known(spacing) ? fmt::format("{:.4g} um", fmt::join(spacing, " x ")) : "unknown";
 }
 
@@ -84,9 +78,9 @@ void find_broken(const SplitFacts& split, std::vector<std::string>& problems) {
   }
 }
 
-/// Labels lie on their image: one size, one spacing where both tell. Two images may differ, as for
-/// super-resolution.
-void find_misfits(Survey& survey, const SplitFacts& split) {
+/// Labels lie on their image, by size and what both files tell of their place; or transforms see to
+/// that. Two images may differ.
+void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
   Lines problems(survey.problems), notes(survey.notes);
   std::vector<std::string> images, labels;
   for (const auto& [key, facts] : split.keys)
@@ -96,29 +90,56 @@ void find_misfits(Survey& survey, const SplitFacts& split) {
   labels.insert(labels.end(), images.begin() + 1, images.end());
   for (const std::string& label : labels) {
     Lines& lines = has_labels && is_label(survey, label) ? problems : notes;
+    int64_t turned = 0;
     for (std::size_t i = 0; i < split.ids.size(); ++i) {
       const ImageFacts& a = split.keys.at(images.front()).images[i];
       const ImageFacts& b = split.keys.at(label).images[i];
       if (!is_read(a) || !is_read(b)) continue;
-      const auto add =
-          [&](const std::string& what, const std::string& one, const std::string& two) {
-            lines.add(fmt::format("{}: {}: {} of '{}' is {}, of '{}' {}",
-                                  name_of(split.split),
-                                  split.ids[i],
-                                  what,
-                                  images.front(),
-                                  one,
-                                  label,
-                                  two));
-          };
-      if (space_of(a) != space_of(b)) {
-        add("size",
-            fmt::format("{}", fmt::join(space_of(a), "x")),
-            fmt::format("{}", fmt::join(space_of(b), "x")));
-      } else if (is_known(a.spacing_um) && is_known(b.spacing_um) &&
-                 !is_same(a.spacing_um, b.spacing_um)) {
-        add("spacing", spacing_text(a.spacing_um), spacing_text(b.spacing_um));
+      const Placement placement = placement_of(b.geometry, space_of(b), a.geometry, space_of(a));
+      turned += placement.kind == Placement::Kind::turned;
+      if (placement.kind != Placement::Kind::other) {
+        if (space_of(a) != space_of(b) && placement.kind == Placement::Kind::unknown) {
+          lines.add(fmt::format("{}: {}: size of '{}' is {}, of '{}' {}",
+                                name_of(split.split),
+                                split.ids[i],
+                                images.front(),
+                                fmt::join(space_of(a), "x"),
+                                label,
+                                fmt::join(space_of(b), "x")));
+        }
+        continue;
       }
+      const std::string wrong = trial ? trial(split.split, i)
+                                      : mismatch_text(label,
+                                                      b.path,
+                                                      b.geometry,
+                                                      images.front(),
+                                                      a.path,
+                                                      a.geometry,
+                                                      placement.difference);
+      if (wrong.empty()) {
+        notes.add(fmt::format("{}: {}: '{}' does not lie on '{}' ({}), which is seen to",
+                              name_of(split.split),
+                              b.path,
+                              label,
+                              images.front(),
+                              placement.difference));
+        continue;
+      }
+      const std::string line = fmt::format("{}: {}", name_of(split.split), wrong);
+      (trial ? problems : lines).add(line);
+      if (trial || &lines == &problems) survey.misfits.push_back(line);
+    }
+    if (turned > 0) {
+      notes.add(
+          fmt::format("{}: '{}' of {} of {} samples has the voxels of '{}' in another order or "
+                      "direction: it is "
+                      "turned",
+                      name_of(split.split),
+                      label,
+                      turned,
+                      split.ids.size(),
+                      images.front()));
     }
   }
 }
@@ -204,11 +225,11 @@ void find_twins(Survey& survey, const std::string& key) {
 
 }  // namespace
 
-void judge(Survey& survey) {
+void judge(Survey& survey, const Trial& trial) {
   std::vector<std::string> keys;
   for (const SplitFacts& split : survey.splits) {
     find_broken(split, survey.problems);
-    if (!split.keys.empty()) find_misfits(survey, split);
+    if (!split.keys.empty()) find_misfits(survey, split, trial);
     for (const auto& [key, facts] : split.keys) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }
@@ -227,10 +248,17 @@ void judge(Survey& survey) {
         survey,
         key,
         [](const ImageFacts& image) { return image.spacing_um; },
-        spacing_text,
+        um_text,
         "spacing",
         survey.notes);
     if (has_images && is_label(survey, key)) continue;
+    find_odd(
+        survey,
+        key,
+        [](const ImageFacts& image) { return orientation_of(image.geometry); },
+        [](const std::string& codes) { return codes.empty() ? "unknown" : codes; },
+        "orientation",
+        survey.notes);
     find_twins(survey, key);
     Lines lines(survey.notes);
     for (const SplitFacts& split : survey.splits) {

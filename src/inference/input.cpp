@@ -67,8 +67,10 @@ void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) 
     const std::size_t axis = 3 - spacing_um.size() + d;  // of Z, Y, X
     double& spacing = geometry.spacing_um[axis];
     if (spacing > 0) {
-      for (std::size_t row = 0; row < 12; row += 4)
-        geometry.affine[row + 2 - axis] *= spacing_um[d] / spacing;
+      for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
+        for (std::size_t row = 0; row < 12; row += 4)
+          (*affine)[row + 2 - axis] *= spacing_um[d] / spacing;
+      }
     }
     spacing = spacing_um[d];
   }
@@ -76,9 +78,7 @@ void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) 
 
 /// Where there is none: voxels lie at multiples of the spacing.
 void set_affine(io::Geometry& geometry) {
-  if (std::any_of(
-          geometry.affine.begin(), geometry.affine.end(), [](double v) { return v != 0; }))
-    return;
+  if (geometry.has_affine()) return;
   for (std::size_t axis = 0; axis < 3; ++axis) {  // Z, Y, X
     const double spacing = geometry.spacing_um[axis];
     geometry.affine[(2 - axis) * 5] = spacing > 0 ? spacing / 1000 : 1;
@@ -264,6 +264,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
                                   int64_t by_rows_from,
                                   bool scans) const {
   ModelInput input;
+  sample.image = image;
   const bool is_given = sample.has(image);
   const auto take_large = [&] {
     const auto waiting = sample.unread.find(image);
@@ -293,9 +294,11 @@ ModelInput InputTransforms::apply(data::Sample sample,
     const bool is_loaded = sample.has(image);
     data::apply(*transform, sample, unused);
     if (!is_loaded) {
-      set_spacing(spacing_um, sample.geometry);
-      if (tracks_) set_affine(sample.geometry);
-      input.loaded_geometry = sample.geometry;
+      for (auto& [key, geometry] : sample.geometries) {
+        set_spacing(spacing_um, geometry);
+        if (tracks_) set_affine(geometry);
+      }
+      input.loaded_geometry = sample.geometry();
     }
     take_large();
     if (input.reader_) {

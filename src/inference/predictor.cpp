@@ -244,7 +244,7 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   const std::string id = "the image";
   data::Sample sample;
   sample.id = id;
-  sample.geometry = image.info().geometry;
+  sample.geometries[state_->x_key] = image.info().geometry;
   sample.unread[state_->x_key] = {
       std::shared_ptr<const io::ImageReader>(&image, [](const io::ImageReader*) {}),
       io::within({}, image.info().shape, id),

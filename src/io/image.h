@@ -19,6 +19,15 @@ struct Geometry {
   /// NIfTI's affine: three rows of four that take voxel (x, y, z, 1) to the world (right, anterior,
   /// superior) in mm. All 0: unknown. Its columns have the length of spacing_um / 1000.
   std::array<double, 12> affine{};
+  /// What a NIfTI file says beside that, for the file that is written in its place: the codes of
+  /// both forms (0 both: a guess is the affine), xyzt_units, and the affine of a qform that differs
+  /// from the sform (all 0: it is the same).
+  int sform = 1, qform = 1, xyzt_units = 2;
+  std::array<double, 12> qform_affine{};
+
+  bool has_affine() const { return affine != std::array<double, 12>{}; }
+  /// A file says where the voxels lie; what stands in for that where it does not is no such.
+  bool is_placed() const { return has_affine() && (sform > 0 || qform > 0); }
 };
 
 struct Image {
@@ -47,8 +56,8 @@ void write_ome_tiff(const std::string& path, const Image& image, const WriteOpti
 /// 8- or 16-bit grey (C = 1) or RGB (C = 3) PNG of a 2D image. Atomic. Throws: as AtomicFile.
 void write_png(const std::string& path, const Image& image);
 /// NIfTI-1 (NIfTI-2 for a side above 32767) with C as the 5th dimension and the geometry: the
-/// affine as sform, and as qform when it is rigid; else the spacing alone. .nii, or compressed
-/// .nii.gz. Atomic. Throws: as AtomicFile.
+/// affine as sform, and as qform when it is rigid, with the codes and unit that the geometry has;
+/// else the spacing alone. .nii, or compressed .nii.gz. Atomic. Throws: as AtomicFile.
 void write_nifti(const std::string& path, const Image& image);
 /// NumPy's format 1.0: Y, X when C and Z are 1, Z, Y, X when C is 1, else C, Z, Y, X. Atomic.
 /// Throws: as AtomicFile.

@@ -17,7 +17,7 @@ struct NiftiHeader {
   std::array<double, 8> pixdim{};
   int64_t pixels_at = 0;
   double slope = 0, offset = 0;
-  int units = 0;
+  int xyzt_units = 0;
   int qform = 0, sform = 0;
   std::array<double, 6> quaternion{};  // b, c, d, x, y, z
   std::array<double, 12> rows{};       // of the sform

@@ -130,6 +130,76 @@ std::array<double, 3> quaternion_of(const std::array<double, 9>& r) {
   return {b, c, d};
 }
 
+constexpr int kSpaceUnits = 7;
+
+/// As other programs do: no unit is mm.
+double mm_of(int xyzt_units) {
+  constexpr int kMetre = 1, kMicron = 3;
+  const int unit = xyzt_units & kSpaceUnits;
+  return unit == kMetre ? 1e3 : unit == kMicron ? 1e-3 : 1;
+}
+
+std::array<double, 12> qform_of(const NiftiHeader& header) {
+  std::array<double, 12> affine{};
+  const auto& q = header.quaternion;
+  const auto rotation = rotation_of(q[0], q[1], q[2]);
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t column = 0; column < 3; ++column) {
+      const double flip = column == 2 && header.pixdim[0] < 0 ? -1 : 1;
+      affine[4 * row + column] =
+          rotation[3 * row + column] * std::fabs(header.pixdim[column + 1]) * flip;
+    }
+    affine[4 * row + 3] = q[3 + row];
+  }
+  return affine;
+}
+
+/// Of a file without forms, as nibabel: x runs to the left, and the middle of the image is the
+/// world's origin.
+std::array<double, 12> guessed_affine(const NiftiHeader& header,
+                                      const std::array<double, 3>& sides) {
+  std::array<double, 12> affine{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double step = i == 0 ? -sides[i] : sides[i];
+    affine[5 * i] = step;
+    affine[4 * i + 3] = -step * static_cast<double>(header.dim[i + 1] - 1) / 2;
+  }
+  return affine;
+}
+
+/// But for what float32 loses.
+bool are_alike(const std::array<double, 12>& a, const std::array<double, 12>& b) {
+  double largest = 0, apart = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::fabs(a[i]));
+    apart = std::max(apart, std::fabs(a[i] - b[i]));
+  }
+  return apart <= 1e-5 * largest;
+}
+
+/// Sets the quaternion and the sides that belong to it. False: the affine is not rigid.
+bool set_qform(const std::array<double, 12>& affine, NiftiHeader& header) {
+  std::array<double, 3> sides{};
+  for (std::size_t i = 0; i < 3; ++i) sides[i] = length(affine[i], affine[4 + i], affine[8 + i]);
+  std::array<double, 9> r{};
+  for (std::size_t i = 0; i < 9; ++i) r[i] = affine[i / 3 * 4 + i % 3] / sides[i % 3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t j = (i + 1) % 3;
+    if (!(std::fabs(r[i] * r[j] + r[3 + i] * r[3 + j] + r[6 + i] * r[6 + j]) < 1e-6)) return false;
+  }
+  const double determinant = r[0] * (r[4] * r[8] - r[5] * r[7]) -
+                             r[1] * (r[3] * r[8] - r[5] * r[6]) +
+                             r[2] * (r[3] * r[7] - r[4] * r[6]);
+  if (determinant < 0) {
+    header.pixdim[0] = -1;
+    for (const std::size_t i : {2, 5, 8}) r[i] = -r[i];
+  }
+  for (std::size_t i = 0; i < 3; ++i) header.pixdim[i + 1] = sides[i];
+  const std::array<double, 3> q = quaternion_of(r);
+  header.quaternion = {q[0], q[1], q[2], affine[3], affine[7], affine[11]};
+  return true;
+}
+
 }  // namespace
 
 bool is_nifti(const std::string& head, const std::string& path) {
@@ -174,7 +244,7 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
       fields.next<double>(header.quaternion);
       fields.next<double>(header.rows);
       fields.next<int32_t>();
-      header.units = fields.at(500).next<int32_t>();
+      header.xyzt_units = fields.at(500).next<int32_t>();
     } else {
       fields.at(40).next<int16_t>(header.dim);
       header.datatype = fields.at(70).next<int16_t>();
@@ -184,7 +254,7 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
       header.pixels_at = static_cast<int64_t>(at);
       header.slope = static_cast<double>(fields.at(112).next<float>());
       header.offset = static_cast<double>(fields.next<float>());
-      header.units = fields.at(123).next<uint8_t>();
+      header.xyzt_units = fields.at(123).next<uint8_t>();
       header.qform = fields.at(252).next<int16_t>();
       header.sform = fields.next<int16_t>();
       fields.next<float>(header.quaternion);
@@ -222,7 +292,7 @@ std::string format_nifti(const NiftiHeader& header) {
     put_field(head, 348, static_cast<int32_t>(header.sform));
     put_all<double>(head, 352, header.quaternion);
     put_all<double>(head, 400, header.rows);
-    put_field(head, 500, static_cast<int32_t>(header.units));
+    put_field(head, 500, static_cast<int32_t>(header.xyzt_units));
     return head;
   }
   put_field(head, 0, static_cast<int32_t>(kFirstSize));
@@ -232,7 +302,7 @@ std::string format_nifti(const NiftiHeader& header) {
   put_all<float>(head, 76, header.pixdim);
   put_field(head, 108, static_cast<float>(head.size()));
   put_field(head, 112, static_cast<float>(header.slope));
-  put_field(head, 123, static_cast<uint8_t>(header.units));
+  put_field(head, 123, static_cast<uint8_t>(header.xyzt_units));
   put_field(head, 252, static_cast<int16_t>(header.qform));
   put_field(head, 254, static_cast<int16_t>(header.sform));
   put_all<float>(head, 256, header.quaternion);
@@ -256,35 +326,29 @@ NiftiType nifti_type(const std::string& path, const NiftiHeader& header) {
 }
 
 Geometry nifti_geometry(const NiftiHeader& header) {
-  constexpr int kMetre = 1, kMicron = 3, kUnits = 7;
-  const int unit = header.units & kUnits;
-  // As other programs do: no unit is mm.
-  const double mm = unit == kMetre ? 1e3 : unit == kMicron ? 1e-3 : 1;
+  const double mm = mm_of(header.xyzt_units);
   Geometry geometry;
+  geometry.sform = std::max(header.sform, 0);
+  geometry.qform = std::max(header.qform, 0);
+  geometry.xyzt_units = header.xyzt_units;
   auto& affine = geometry.affine;
   if (header.sform > 0) {
     affine = header.rows;
+    if (header.qform > 0) geometry.qform_affine = qform_of(header);
+    if (are_alike(affine, geometry.qform_affine)) geometry.qform_affine = {};
   } else if (header.qform > 0) {
-    const auto& q = header.quaternion;
-    const auto rotation = rotation_of(q[0], q[1], q[2]);
-    for (std::size_t row = 0; row < 3; ++row) {
-      for (std::size_t column = 0; column < 3; ++column) {
-        const double flip = column == 2 && header.pixdim[0] < 0 ? -1 : 1;
-        affine[4 * row + column] =
-            rotation[3 * row + column] * std::fabs(header.pixdim[column + 1]) * flip;
-      }
-      affine[4 * row + 3] = q[3 + row];
-    }
+    affine = qform_of(header);
   }
   bool is_affine = true;
   std::array<double, 3> sides{};
   for (double& value : affine) value *= mm;
+  for (double& value : geometry.qform_affine) value *= mm;
   for (std::size_t i = 0; i < 3; ++i) {
     sides[i] = length(affine[i], affine[4 + i], affine[8 + i]);
     is_affine =
         is_affine && std::isfinite(sides[i]) && sides[i] > 0 && std::isfinite(affine[4 * i + 3]);
   }
-  bool is_unset = unit == 0;
+  bool is_unset = (header.xyzt_units & kSpaceUnits) == 0;
   if (!is_affine) {
     affine = {};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -294,56 +358,43 @@ Geometry nifti_geometry(const NiftiHeader& header) {
     }
     if (is_unset) sides = {};  // 1 without a unit is what programs write for an unknown spacing
     const bool is_spacing = std::all_of(sides.begin(), sides.end(), [](double v) { return v > 0; });
-    if (is_spacing && header.sform == 0 && header.qform == 0) {
-      // As nibabel: x runs to the left, and the middle of the image is the world's origin
-      for (std::size_t i = 0; i < 3; ++i) {
-        const double step = i == 0 ? -sides[i] : sides[i];
-        affine[5 * i] = step;
-        affine[4 * i + 3] = -step * static_cast<double>(header.dim[i + 1] - 1) / 2;
-      }
-    }
+    if (is_spacing && header.sform == 0 && header.qform == 0)
+      affine = guessed_affine(header, sides);
   }
   for (std::size_t i = 0; i < 3; ++i) geometry.spacing_um[2 - i] = sides[i] * 1000;
   return geometry;
 }
 
 void set_geometry(const Geometry& geometry, NiftiHeader& header) {
-  constexpr int kMillimetre = 2, kScanner = 1;
-  const auto& affine = geometry.affine;
+  const double unit = 1 / mm_of(geometry.xyzt_units);
+  const auto in_unit = [unit](std::array<double, 12> affine) {
+    for (double& value : affine) value *= unit;
+    return affine;
+  };
+  const std::array<double, 12> affine = in_unit(geometry.affine);
   std::array<double, 3> sides{};
-  bool is_known = false;
+  bool is_known = geometry.has_affine();
   for (std::size_t i = 0; i < 3; ++i) {
-    sides[i] = geometry.spacing_um[2 - i] / 1000;
+    sides[i] = geometry.has_affine() ? length(affine[i], affine[4 + i], affine[8 + i])
+                                     : geometry.spacing_um[2 - i] / 1000 * unit;
     is_known = is_known || sides[i] > 0;
   }
   header.pixdim = {1, 1, 1, 1, 1, 1, 1, 1};
-  const bool is_affine = std::any_of(affine.begin(), affine.end(), [](double v) { return v != 0; });
-  if (is_affine) {
-    for (std::size_t i = 0; i < 3; ++i) sides[i] = length(affine[i], affine[4 + i], affine[8 + i]);
-  }
-  if (is_known || is_affine) {
-    header.units = kMillimetre;
+  if (is_known) {
+    header.xyzt_units = geometry.xyzt_units;
     for (std::size_t i = 0; i < 3; ++i) header.pixdim[i + 1] = sides[i];
   }
-  if (!is_affine) return;
-  header.sform = kScanner;
-  header.rows = affine;
-  std::array<double, 9> r{};
-  for (std::size_t i = 0; i < 9; ++i) r[i] = affine[i / 3 * 4 + i % 3] / sides[i % 3];
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::size_t j = (i + 1) % 3;
-    if (!(std::fabs(r[i] * r[j] + r[3 + i] * r[3 + j] + r[6 + i] * r[6 + j]) < 1e-6)) return;
+  if (!geometry.has_affine()) return;
+  const bool is_guess = !geometry.is_placed();
+  if (is_guess && are_alike(affine, guessed_affine(header, sides))) return;  // so will readers
+  const bool is_other = geometry.qform_affine != std::array<double, 12>{};
+  const int qform = is_guess ? 1 : geometry.qform;
+  if (qform > 0 && set_qform(is_other ? in_unit(geometry.qform_affine) : affine, header))
+    header.qform = qform;
+  if (is_guess || geometry.sform > 0 || header.qform == 0) {
+    header.sform = std::max(geometry.sform, 1);
+    header.rows = affine;
   }
-  const double determinant = r[0] * (r[4] * r[8] - r[5] * r[7]) -
-                             r[1] * (r[3] * r[8] - r[5] * r[6]) +
-                             r[2] * (r[3] * r[7] - r[4] * r[6]);
-  if (determinant < 0) {
-    header.pixdim[0] = -1;
-    for (const std::size_t i : {2, 5, 8}) r[i] = -r[i];
-  }
-  header.qform = kScanner;
-  const std::array<double, 3> q = quaternion_of(r);
-  header.quaternion = {q[0], q[1], q[2], affine[3], affine[7], affine[11]};
 }
 
 }  // namespace cytra::io

@@ -124,10 +124,11 @@ Region within(const Region& region, const std::array<int64_t, 4>& shape, const s
 }
 
 Geometry moved(Geometry geometry, const Region& region) {
-  auto& affine = geometry.affine;
-  for (std::size_t row = 0; row < 12; row += 4) {
-    for (std::size_t side = 0; side < 3; ++side)
-      affine[row + 3] += affine[row + side] * static_cast<double>(region.begin[2 - side]);
+  for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
+    for (std::size_t row = 0; row < 12; row += 4) {
+      for (std::size_t side = 0; side < 3; ++side)
+        (*affine)[row + 3] += (*affine)[row + side] * static_cast<double>(region.begin[2 - side]);
+    }
   }
   return geometry;
 }

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/sample.h"
+#include "data/same_grid.h"
 #include "ops/components.h"
 #include "tasks/head.h"
 
@@ -123,6 +123,7 @@ at::Tensor ClassLabels::target(const at::Tensor& values) const {
 at::Tensor ClassLabels::target_of(data::Sample& sample,
                                   const std::string& y_key,
                                   const std::string& x_key) const {
+  data::expect_same_grid(sample, y_key, x_key);
   const at::Tensor& values = sample.at(y_key);
   const std::vector<int64_t> size = values.sizes().slice(1).vec(), expected = sample.size(x_key);
   try {

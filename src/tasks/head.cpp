@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "data/batch.h"
-#include "data/sample.h"
+#include "data/same_grid.h"
 
 namespace cytra::tasks {
 namespace {
@@ -39,6 +39,7 @@ at::Tensor Head::loss(const std::vector<at::Tensor>& levels, const data::Batch& 
 }
 
 at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key) {
+  data::expect_same_grid(sample, mask_key, x_key);
   const at::Tensor& mask = sample.at(mask_key);
   const std::vector<int64_t> size = sample.size(x_key);
   if (mask.size(0) == 1 && mask.sizes().slice(1) == at::IntArrayRef(size)) return mask;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "data/batch.h"
-#include "data/sample.h"
+#include "data/same_grid.h"
 #include "tasks/image_task.h"
 
 namespace cytra::tasks {
@@ -46,6 +46,7 @@ class RegressionHead final : public Head {
   }
 
   void prepare(data::Sample& sample, const std::string& x_key) const override {
+    data::expect_same_grid(sample, y_key_, x_key);
     const at::Tensor& target = sample.at(y_key_);
     const std::vector<int64_t> size = sample.size(x_key);
     const auto source = sample.sources.find(y_key_);

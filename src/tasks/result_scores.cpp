@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "config/schema.h"
-#include "data/sample.h"
+#include "data/same_grid.h"
 #include "inference/decoder.h"
 #include "tasks/head.h"
 
@@ -47,6 +47,7 @@ ResultScores::ResultScores(const config::Node& task, int64_t channels)
 ResultScores::Target ResultScores::target_of(data::Sample& sample,
                                              const std::string& y_key,
                                              const std::string& x_key) const {
+  data::expect_same_grid(sample, y_key, x_key);
   Target target;
   target.values =
       (labels_ ? labels_->target_of(sample, y_key, x_key) : sample.at(y_key)).unsqueeze(0);

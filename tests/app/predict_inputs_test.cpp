@@ -108,7 +108,7 @@ TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
   const data::Sample sample = sample_of(dir / "a.nii");
   const inference::ModelInput input = transforms().apply(sample, "raw", {100, 200});
   EXPECT_EQ(input.shown(0, 6).sizes(), (at::IntArrayRef{1, 6, 8}));
-  const io::Geometry& geometry = input.sample.geometry;
+  const io::Geometry& geometry = input.sample.geometry();
   EXPECT_EQ(geometry.spacing_um, (std::array<double, 3>{1000, 100, 200}));
   const std::array<double, 12> expected{-0.2, 0, 0, 1, 0, 0.1, 0, 2, 0, 0, 1, 3};
   for (std::size_t i = 0; i < 12; ++i)

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 data::CacheEntry entry_of(double value, int64_t side = 8) {
   data::CacheEntry entry;
   entry.tensors["image"] = at::full({1, side, side}, value);
-  entry.geometry.spacing_um = {0, 0.25, 1.0 / 3};
-  entry.geometry.affine[3] = -1e-7;
+  entry.geometries["raw"].spacing_um = {0, 0.25, 1.0 / 3};
+  entry.geometries["raw"].affine[3] = -1e-7;
   return entry;
 }
 
@@ -115,8 +115,8 @@ TEST(Cache, AnotherProcessFindsItOnDisk) {
     const auto entry = cache.get("a key\nof two lines");
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(value_of(entry), 0.5);
-    EXPECT_EQ(entry->geometry.spacing_um, entry_of(0).geometry.spacing_um);
-    EXPECT_EQ(entry->geometry.affine, entry_of(0).geometry.affine);
+    EXPECT_EQ(entry->geometries.at("raw").spacing_um, entry_of(0).geometries["raw"].spacing_um);
+    EXPECT_EQ(entry->geometries.at("raw").affine, entry_of(0).geometries["raw"].affine);
     EXPECT_EQ(cache.get("a key\nof two lines", /*use_disk=*/false) != nullptr, false);
     EXPECT_EQ(cache.get("memory alone"), nullptr);
     EXPECT_EQ(cache.stats().disk_hits, 1);

@@ -83,7 +83,7 @@ TEST_F(NnUnet, ChannelsBecomeOneImageAndFoldsAreItsOwn) {
   const at::Tensor image = sample.tensors.at("image");
   EXPECT_EQ(image.sizes(), (std::vector<int64_t>{2, 2, 3, 4}));
   EXPECT_EQ(image[1][0][0][0].item<int>(), image[0][0][0][0].item<int>() + 1);
-  EXPECT_NEAR(sample.geometry.spacing_um[0], 1, 1e-6);  // float32 in the file
+  EXPECT_NEAR(sample.geometry().spacing_um[0], 1, 1e-6);  // float32 in the file
   EXPECT_EQ(items(data::Split::test)[0].sources.count("label"), 0U);
   EXPECT_EQ(items(data::Split::predict).size(), 1U);
   EXPECT_EQ(load(items(data::Split::train)[0], "keys: image, spatial_dims: 3, channel: 1")

@@ -57,7 +57,7 @@ TEST_F(Lazy, ACropIsThatOfTheWholeImage) {
     }
     for (const char* key : {"raw", "seg"})
       EXPECT_TRUE(part.at(key).equal(whole.at(key))) << crop << " " << key;
-    EXPECT_EQ(part.geometry.spacing_um, whole.geometry.spacing_um);
+    EXPECT_EQ(part.geometry().spacing_um, whole.geometry().spacing_um);
   }
 }
 

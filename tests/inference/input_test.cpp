@@ -48,7 +48,7 @@ TEST(ModelInput, ByRowsIsTheWholeImage) {
     ASSERT_TRUE(rows.is_by_rows());
     EXPECT_EQ(rows.shape, (std::vector<int64_t>{2, 70, 40, 30}));
     EXPECT_EQ(rows.shape, whole.shape);
-    EXPECT_EQ(rows.sample.geometry.spacing_um[0], 3);
+    EXPECT_EQ(rows.sample.geometry().spacing_um[0], 3);
     for (int64_t first = 0, count = 1; first < 70; first += count, count = count % 13 + 3) {
       count = std::min(count, 70 - first);
       EXPECT_TRUE(rows.rows(first, count).equal(whole.rows(first, count))) << first;
@@ -67,7 +67,7 @@ TEST(ModelInput, IsReadWholeWhereATransformTakesThat) {
   EXPECT_FALSE(rows.is_by_rows());
   EXPECT_EQ(rows.shape, whole.shape);
   EXPECT_TRUE(rows.rows(0, rows.shape[1]).equal(whole.rows(0, whole.shape[1])));
-  EXPECT_EQ(rows.sample.geometry.spacing_um, whole.sample.geometry.spacing_um);
+  EXPECT_EQ(rows.sample.geometry().spacing_um, whole.sample.geometry().spacing_um);
 }
 
 TEST(ModelInput, TheTargetsShareOfOptionsGoesWithIt) {

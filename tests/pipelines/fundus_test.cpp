@@ -112,9 +112,10 @@ TEST(FundusPipeline, OriginalGridUndoesTheTransform) {
   sample.id = "retina";
   sample.tensors["raw"] = data::to_tensor(generated.image, 2, "raw");
   sample.tensors["seg"] = data::to_tensor(generated.vessels, 2, "seg");
-  sample.geometry.spacing_um = {0, 1000, 1000};
-  sample.geometry.affine = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
-  const io::Geometry original = sample.geometry;
+  io::Geometry original;
+  original.spacing_um = {0, 1000, 1000};
+  original.affine = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+  sample.geometries = {{"raw", original}, {"seg", original}};
   const at::Tensor truth = sample.tensors["seg"].clone();
   Rng rng(0);
   make_transform(
@@ -123,7 +124,7 @@ TEST(FundusPipeline, OriginalGridUndoesTheTransform) {
   inference::Result result;
   result.values = sample.tensors["seg"];
   result.is_labels = true;
-  result.geometry = sample.geometry;
+  result.geometry = sample.geometries["seg"];
   inference::to_grid(result, {truth.size(1), truth.size(2)}, original);
   ASSERT_EQ(result.values.sizes(), truth.sizes());
   const at::Tensor a = result.values.eq(1), b = truth.eq(1);

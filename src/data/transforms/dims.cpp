@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "data/transforms/per_key.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data {
 namespace {
@@ -41,7 +42,7 @@ class SplitDimd final : public Transform {
       v("dim", dim, "to split; 0: channels", -4, 3);
       v("keepdim", keepdim, "parts keep the dimension, of size 1");
       v("list_output", list_output, "must be false: a sample stays one sample");
-      v("update_meta", config::Unused{}, "one geometry per sample");
+      v("update_meta", config::Unused{}, "each image keeps its own geometry");
     }
     void check() const {
       if (list_output) throw ConfigError("list_output: true, expected false: use its parts' keys");
@@ -58,11 +59,28 @@ class SplitDimd final : public Transform {
         const std::string name = key + "_" + (names.empty() ? std::to_string(i) : names[i]);
         if (sample.has(name) || !sample.tensors.emplace(name, parts[i]).second)
           throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a part");
+        place(sample, key, name, image.dim(), static_cast<double>(i));
       }
     }
   }
 
  private:
+  /// Where part `i` of a split image lies.
+  void place(Sample& sample,
+             const std::string& key,
+             const std::string& name,
+             int64_t dims,
+             double i) const {
+    const auto whole = sample.geometries.find(key);
+    if (whole == sample.geometries.end()) return;
+    const int64_t axis = (options_.dim < 0 ? options_.dim + dims : options_.dim) - 1;
+    if (axis > 0 && !options_.keepdim) return;  // a plane of other axes
+    io::Geometry part = whole->second;
+    std::vector<double> shift(static_cast<std::size_t>(dims - 1));
+    if (axis >= 0) shift[static_cast<std::size_t>(axis)] = i;
+    spatial::move_voxels(part, {}, shift);
+    sample.geometries[name] = part;
+  }
   std::vector<at::Tensor> split(Sample& sample, const std::string& key) const {
     std::vector<at::Tensor> parts;
     KeyOptions one;
@@ -90,7 +108,7 @@ struct SqueezeDimd : KeyOptions {
   void visit(V& v) {
     KeyOptions::visit(v);
     v("dim", dim, "of size 1, to leave out; null: all of size 1", -4, 3);
-    v("update_meta", config::Unused{}, "one geometry per sample");
+    v("update_meta", config::Unused{}, "each image keeps its own geometry");
   }
   at::Tensor operator()(const at::Tensor& image) const {
     if (dim) return without(image, dim_of(image, *dim));

@@ -26,7 +26,15 @@ struct EnsembleOptions : KeyOptions {
     if (images.empty()) sample.at(keys.front());  // tells
     return at::stack(images);
   }
-  void put(Sample& sample, const at::Tensor& image) const { sample.tensors[output_key] = image; }
+  void put(Sample& sample, const at::Tensor& image) const {
+    sample.tensors[output_key] = image;
+    for (const std::string& key : keys) {  // of the first there is
+      const auto place = sample.geometries.find(key);
+      if (place == sample.geometries.end()) continue;
+      sample.geometries[output_key] = io::Geometry(place->second);
+      break;
+    }
+  }
 };
 
 class MeanEnsembled final : public Transform {

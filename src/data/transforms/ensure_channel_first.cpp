@@ -21,7 +21,7 @@ class EnsureChannelFirstd final : public Transform {
   explicit EnsureChannelFirstd(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [](const at::Tensor& image, std::size_t) {
+    options_.for_each(sample, [](const at::Tensor& image, std::size_t, io::Geometry&) {
       if (image.dim() == 3 || image.dim() == 4) return image;
       throw DataError(fmt::format("{} dimensions, expected (C,Y,X) or (C,Z,Y,X)", image.dim()));
     });

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "data/manifest.h"
+#include "data/same_grid.h"
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
@@ -21,6 +22,7 @@ void erase_keys(Sample& sample, const Test& test) {
   };
   erase(sample.tensors);
   erase(sample.unread);
+  erase(sample.geometries);
   erase(sample.sources);
   erase(sample.columns);
 }
@@ -142,6 +144,7 @@ class CopyItemsd final : public Transform {
       // Copies share memory: no transform writes into an image.
       if (sample.tensors.count(key) > 0) sample.tensors[name] = sample.tensors[key];
       if (sample.unread.count(key) > 0) sample.unread[name] = sample.unread[key];
+      if (sample.geometries.count(key) > 0) sample.geometries[name] = sample.geometries[key];
       if (sample.sources.count(key) > 0) sample.sources[name] = sample.sources[key];
       if (sample.columns.count(key) > 0) sample.columns[name] = sample.columns[key];
     }
@@ -167,6 +170,12 @@ class ConcatItemsd final : public Transform {
   explicit ConcatItemsd(const Options& options) : options_(options) {}
   void apply(Sample& sample, Rng&) const override {
     std::vector<at::Tensor> images;
+    const std::string* first = nullptr;
+    for (const std::string& key : options_.keys) {
+      if (options_.skips(sample, key)) continue;
+      if (first != nullptr && options_.dim == 0) expect_same_grid(sample, key, *first);
+      if (first == nullptr) first = &key;
+    }
     options_.for_each(sample, [&](const at::Tensor& image) {
       if (options_.dim >= image.dim() || options_.dim < -image.dim())
         throw DataError(
@@ -184,7 +193,10 @@ class ConcatItemsd final : public Transform {
       images.push_back(image);
       return image;
     });
-    if (!images.empty()) sample.tensors[options_.name] = at::cat(images, options_.dim);
+    if (images.empty()) return;
+    sample.tensors[options_.name] = at::cat(images, options_.dim);
+    if (const auto place = sample.geometries.find(*first); place != sample.geometries.end())
+      sample.geometries[options_.name] = io::Geometry(place->second);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "config/registry.h"
 #include "config/schema.h"
 #include "data/image_tensor.h"
+#include "data/same_grid.h"
 #include "data/sample.h"
 #include "io/reader.h"
 
@@ -68,13 +69,13 @@ struct LoadOptions {
       Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
       "samples are float32");
     v("ensure_channel_first", Unused{}, "channels are first");
-    v("image_only", Unused{}, "one geometry per sample");
-    v("simple_keys", Unused{}, "one geometry per sample");
-    v("meta_keys", Unused{}, "one geometry per sample");
-    v("meta_key_postfix", Unused{}, "one geometry per sample");
-    v("prune_meta_pattern", Unused{}, "one geometry per sample");
-    v("prune_meta_sep", Unused{}, "one geometry per sample");
-    v("overwriting", Unused{}, "one geometry per sample");
+    v("image_only", Unused{}, "each image keeps its own geometry");
+    v("simple_keys", Unused{}, "each image keeps its own geometry");
+    v("meta_keys", Unused{}, "each image keeps its own geometry");
+    v("meta_key_postfix", Unused{}, "each image keeps its own geometry");
+    v("prune_meta_pattern", Unused{}, "each image keeps its own geometry");
+    v("prune_meta_sep", Unused{}, "each image keeps its own geometry");
+    v("overwriting", Unused{}, "each image keeps its own geometry");
     v("expanduser", Unused{}, "paths are taken as they are");
   }
   void check() {
@@ -148,15 +149,16 @@ class LoadImaged final : public Transform {
       const auto source = sample.sources.find(key);
       if (source != sample.sources.end() && is_lazy(source->second)) {
         const ImageRequest& image = open(sample, key, source->second);
-        if (key == options_.keys.front()) sample.geometry = image.reader->info().geometry;
+        sample.geometries[key] = image.reader->info().geometry;
       } else if (source != sample.sources.end()) {
-        io::Geometry geometry;
-        sample.tensors[key] = load(source->second, geometry);
-        if (key == options_.keys.front()) sample.geometry = geometry;
+        sample.tensors[key] = load(source->second, sample.geometries[key]);
       } else if (!options_.allow_missing_keys) {
         throw_missing(sample, key);
       }
+      const bool is_coming = sample.sources.count(sample.image) > 0 || sample.has(sample.image);
+      if (!is_coming && sample.has(key)) sample.image = key;
     }
+    settle_grids(sample);
   }
 
  private:

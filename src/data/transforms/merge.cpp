@@ -45,6 +45,7 @@ class Merged final : public Transform {
       result = at::where(mask.ne(0), base, other);
     }
     sample.tensors[options_.output_name] = result;
+    sample.geometries[options_.output_name] = io::Geometry(sample.geometries[base_key]);
   }
 
  private:

@@ -19,8 +19,8 @@ struct KeyOptions : data::KeyOptions {
   }
   /// The size of the first key that is there, (Y,X) or (Z,Y,X); empty: none is.
   std::vector<int64_t> first_size(Sample& sample) const;  // in pad_crop.cpp
-  /// image = change(image, position of the key) for each key; its DataError gets the sample's name
-  /// and the key in front.
+  /// image = change(image, position of the key, its geometry) for each key; its DataError gets the
+  /// sample's name and the key in front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
     each(sample, &Sample::at, change);
@@ -40,7 +40,7 @@ struct KeyOptions : data::KeyOptions {
       if (skips(sample, keys[k])) continue;
       at::Tensor& image = (sample.*get)(keys[k]);
       try {
-        image = change(image, k);
+        image = change(image, k, sample.geometries[keys[k]]);
       } catch (const DataError& error) {
         throw DataError(fmt::format("{}: '{}': {}", sample.id, keys[k], error.what()));
       }

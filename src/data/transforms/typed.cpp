@@ -38,7 +38,7 @@ struct ToTensord : Typed {
     Typed::visit(v);
     v("device", device, "transforms run on the CPU", {"cpu"});
     v("wrap_sequence", config::Unused{}, "samples have no sequences");
-    v("track_meta", config::Unused{}, "one geometry per sample");
+    v("track_meta", config::Unused{}, "each image keeps its own geometry");
   }
 };
 CYTRA_REGISTER(Transform, PerKey<ToTensord>, "ToTensord");
@@ -68,7 +68,7 @@ struct MetaTensord : Kept {
   template <class V>
   void visit(V& v) {
     KeyOptions::visit(v);
-    v("data_type", config::Unused{}, "samples are tensors with one geometry");
+    v("data_type", config::Unused{}, "each image keeps its own geometry");
   }
 };
 CYTRA_REGISTER(Transform, PerKey<MetaTensord>, "ToMetaTensord", "FromMetaTensord");

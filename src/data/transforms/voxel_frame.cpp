@@ -13,12 +13,14 @@ using Move = std::array<std::array<double, 4>, 3>;
 
 // Without tensors: this is called for every crop of a training run.
 void follow_move(io::Geometry& geometry, const Move& move) {
-  const auto before = geometry.affine;
-  for (std::size_t row = 0; row < 3; ++row) {
-    for (std::size_t column = 0; column < 4; ++column) {
-      double sum = column == 3 ? before[4 * row + 3] : 0;
-      for (std::size_t i = 0; i < 3; ++i) sum += before[4 * row + i] * move[i][column];
-      geometry.affine[4 * row + column] = sum;
+  for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
+    const auto before = *affine;
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t column = 0; column < 4; ++column) {
+        double sum = column == 3 ? before[4 * row + 3] : 0;
+        for (std::size_t i = 0; i < 3; ++i) sum += before[4 * row + i] * move[i][column];
+        (*affine)[4 * row + column] = sum;
+      }
     }
   }
   const std::array<double, 3> side = geometry.spacing_um;  // of (z,y,x)

@@ -1,6 +1,5 @@
 #pragma once
-// Where voxels are in the world after a transform: MONAI's MetaTensor.affine. Of the transforms'
-// first key.
+// Where voxels are in the world after a transform: MONAI's MetaTensor.affine.
 #include <utility>
 #include <vector>
 

@@ -13,7 +13,7 @@ namespace cytra::pipelines {
 at::Tensor VideoRun::labels_of(const Job& job, const at::Tensor& values) const {
   const FrameBox& box = job.choice.box;
   const bool has_steps = !predictor_.steps().empty();
-  inference::Result result{values, false, job.input->sample.geometry};
+  inference::Result result{values, false, job.input->sample.geometry()};
   if (has_steps) {
     inference::apply_all(predictor_.steps(), result);
   } else if (!predictor_.decoder().is_labels(predictor_.form())) {

@@ -191,7 +191,7 @@ std::unique_ptr<inference::ModelInput> VideoRun::input_of(const Job& job) const 
   }
   data::Sample sample;
   sample.id = fmt::format("frame {}", job.frame.number);
-  sample.geometry = plain_geometry();
+  sample.geometries[predictor_.x_key()] = plain_geometry();
   sample.tensors[predictor_.x_key()] = to_upright(pixels, source_.info().turns).contiguous();
   auto input = std::make_unique<inference::ModelInput>(
       predictor_.transforms().apply(std::move(sample), predictor_.x_key()));

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "data/same_grid.h"
 #include "ops/boxes.h"
 #include "tasks/instances/labels.h"
 
@@ -38,6 +39,8 @@ class DetectionTarget final : public data::Transform {
                                   objects_.in_channels));
     }
     const std::vector<int64_t> size = sample.size(objects_.x_key);
+    data::expect_same_grid(sample, objects_.y_key, objects_.x_key);
+    if (objects_.class_key) data::expect_same_grid(sample, *objects_.class_key, objects_.x_key);
     renumber_large_labels(sample, objects_.y_key);
     expect_plane(sample, objects_.y_key, size);
     at::Tensor classes;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "data/same_grid.h"
 #include "ops/flows.h"
 #include "tasks/instances/labels.h"
 
@@ -44,6 +45,7 @@ class InstanceLabels final : public data::Transform {
                                   channels,
                                   in_channels_));
     }
+    data::expect_same_grid(sample, y_key_, x_key_);
     renumber_large_labels(sample, y_key_);
     at::Tensor& labels = sample.at(y_key_);
     const std::string wrong = what_is_wrong(labels, sample.size(x_key_));

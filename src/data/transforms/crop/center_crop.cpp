@@ -16,15 +16,12 @@ namespace {
 /// size_of(an image's size): the crop's.
 template <class F>
 void crop_centers(const KeyOptions& options, Sample& sample, const F& size_of) {
-  const std::vector<int64_t> first = options.first_size(sample);
-  if (first.empty()) return;
-  const std::vector<int64_t> start = center_start(first, size_of(at::IntArrayRef(first)));
-  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
+  options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
     const at::IntArrayRef now = image.sizes().slice(1);
-    const std::vector<int64_t> size = size_of(now);
-    return crop(image, center_start(now, size), size);
+    const std::vector<int64_t> size = size_of(now), start = center_start(now, size);
+    move_voxels(geometry, {}, {start.begin(), start.end()});
+    return crop(image, start, size);
   });
-  move_voxels(sample.geometry, {}, {start.begin(), start.end()});
 }
 
 class CenterSpatialCropd final : public Transform {
@@ -122,7 +119,7 @@ class CropForegroundd final : public Transform {
 
   void apply(Sample& sample, Rng&) const override {
     const Box box = bounding_box(sample.at(options_.source_key), sample.id);
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       if (static_cast<std::size_t>(image.dim() - 1) != box.start.size()) {
         throw DataError(fmt::format("{} spatial dimensions, '{}' has {}",
                                     image.dim() - 1,
@@ -138,9 +135,9 @@ class CropForegroundd final : public Transform {
         widths.emplace_back(std::max<int64_t>(-box.start[d], 0),
                             std::max<int64_t>(box.end[d] - n, 0));
       }
+      move_voxels(geometry, {}, {box.start.begin(), box.start.end()});
       return pad(crop(image, start, size), widths, of_key(options_.mode, key), options_.value);
     });
-    move_voxels(sample.geometry, {}, {box.start.begin(), box.start.end()});
   }
 
  private:

@@ -70,11 +70,11 @@ class GridPatchd final : public Transform {
     const auto patch = static_cast<std::size_t>(sample.draw % options_.num_patches);
     const bool is_beyond = patch >= starts.size();
     const std::vector<int64_t>& start = starts[is_beyond ? 0 : patch];
-    options_.move_each(sample, [&](const at::Tensor& whole, std::size_t) {
+    options_.move_each(sample, [&](const at::Tensor& whole, std::size_t, auto& geometry) {
+      move_voxels(geometry, {}, {start.begin(), start.end()});
       const at::Tensor cut = patch_of(whole, start, size);
       return is_beyond ? at::full_like(cut, options_.value) : cut;
     });
-    move_voxels(sample.geometry, {}, {start.begin(), start.end()});
   }
 
  private:

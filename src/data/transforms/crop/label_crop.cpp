@@ -10,7 +10,6 @@
 #include "data/transforms/crop/label_places.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/spatial_options.h"
-#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -48,7 +47,6 @@ struct CropOptions : KeyOptions {
       }
       sample.crop(key, start, size);
     }
-    move_voxels(sample.geometry, {}, {start.begin(), start.end()});
   }
 };
 

@@ -109,8 +109,7 @@ class RandomMultiScaleCropd final : public Transform {
     std::vector<double> start;
     for (const int64_t possible : starts)
       start.push_back(static_cast<double>(rng.below(static_cast<uint64_t>(possible))));
-    bool is_first = true;
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k, auto& geometry) {
       const std::string& key = options_.keys[k];
       std::vector<int64_t> first, size;
       for (std::size_t d = skipped(image, key, sample.id); d < dims; ++d) {
@@ -118,8 +117,7 @@ class RandomMultiScaleCropd final : public Transform {
         first.push_back(static_cast<int64_t>(start[d] * scale));
         size.push_back(static_cast<int64_t>(static_cast<double>(options_.patch_shape[d]) * scale));
       }
-      if (std::exchange(is_first, false))
-        move_voxels(sample.geometry, {}, {first.begin(), first.end()});
+      move_voxels(geometry, {}, {first.begin(), first.end()});
       return crop(image, first, size);
     });
   }

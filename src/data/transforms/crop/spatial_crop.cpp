@@ -7,7 +7,6 @@
 #include "config/registry.h"
 #include "data/transforms/pad_crop.h"
 #include "data/transforms/spatial_options.h"
-#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -33,7 +32,6 @@ void crop_all(const KeyOptions& options,
     }
     sample.crop(key, start, size);
   }
-  move_voxels(sample.geometry, {}, {start.begin(), start.end()});
 }
 
 class SpatialCropd final : public Transform {

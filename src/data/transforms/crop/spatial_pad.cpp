@@ -31,15 +31,14 @@ struct PadOptions : KeyOptions {
   /// widths_of(an image's size): what it gets.
   template <class F>
   void pad_all(Sample& sample, const F& widths_of) const {
-    const std::vector<int64_t> first = first_size(sample);
-    if (first.empty() || is_large_enough(sample, widths_of)) return;
-    move_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      return pad(image, widths_of(image.sizes().slice(1)), of_key(mode, key), value);
+    if (is_large_enough(sample, widths_of)) return;
+    move_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
+      const PadWidths widths = widths_of(image.sizes().slice(1));
+      std::vector<double> shift;
+      for (const auto& [before, after] : widths) shift.push_back(-static_cast<double>(before));
+      move_voxels(geometry, {}, shift);
+      return pad(image, widths, of_key(mode, key), value);
     });
-    std::vector<double> shift;
-    for (const auto& [before, after] : widths_of(at::IntArrayRef(first)))
-      shift.push_back(-static_cast<double>(before));
-    move_voxels(sample.geometry, {}, shift);
   }
 
  private:
@@ -172,14 +171,12 @@ class ResizeWithPadOrCropd final : public Transform {
     const auto size_of = [&](at::IntArrayRef now) {
       return size_or("ResizeWithPadOrCropd: spatial_size", options_.spatial_size, now);
     };
-    const std::vector<int64_t> first = options_.first_size(sample);
-    if (first.empty()) return;
-    const std::vector<int64_t> target = size_of(first), start = center_start(first, target);
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
-      const std::vector<int64_t> size = size_of(image.sizes().slice(1));
-      return crop(image, center_start(image.sizes().slice(1), size), size);
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
+      const std::vector<int64_t> size = size_of(image.sizes().slice(1)),
+                                 start = center_start(image.sizes().slice(1), size);
+      move_voxels(geometry, {}, {start.begin(), start.end()});
+      return crop(image, start, size);
     });
-    move_voxels(sample.geometry, {}, {start.begin(), start.end()});
     options_.pad_all(sample, [&](at::IntArrayRef now) {
       // What <= 0 stands for is the size that the image has now.
       return widths_to(now, size_of(now), options_.method == "end");

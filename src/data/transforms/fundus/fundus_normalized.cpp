@@ -12,8 +12,8 @@
 namespace cytra::data::fundus {
 namespace {
 
-/// The first key decides where the disc is. Where voxels go is kept in the sample's geometry, so
-/// that `predict.original_grid` undoes it.
+/// The first key decides where the disc is. Where voxels go is kept in the geometries, so that
+/// `predict.original_grid` undoes it.
 class FundusNormalized final : public Transform {
  public:
   struct Options : spatial::KeyOptions, DiscOptions {
@@ -51,7 +51,7 @@ class FundusNormalized final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     Disc disc;
     std::vector<int64_t> shape;
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k) {
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k, auto& geometry) {
       if (image.dim() != 3)
         throw DataError("a stack, expected a plane: a retina is looked for in 2D images");
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
@@ -64,11 +64,11 @@ class FundusNormalized final : public Transform {
         throw DataError(fmt::format(
             "{} pixels, the first key has {}", fmt::join(size, "x"), fmt::join(shape, "x")));
       }
+      spatial::move_voxels(geometry, matrix_of(disc, options_.view));
       const bool is_label = spatial::of_key(options_.mode, k) == "nearest";
       return is_label ? to_view(image.unsqueeze(0), {disc}, options_.view, true)[0]
                       : seen(image, disc);
     });
-    if (!shape.empty()) spatial::move_voxels(sample.geometry, matrix_of(disc, options_.view));
   }
 
  private:

@@ -52,7 +52,7 @@ class AsDiscreted final : public Transform {
   explicit AsDiscreted(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto&) {
       return options_.of(key)(image).to(at::kFloat);
     });
   }

@@ -55,7 +55,7 @@ class Affined final : public Transform {
     if (image.empty()) return;
     const auto size = size_or("Affined: spatial_size", options_.spatial_size, image);
     at::Tensor matrix = this->matrix(static_cast<int64_t>(image.size()));
-    move_voxels(sample.geometry, about_centers(matrix, image, size));
+    options_.follow(sample, matrix, size);
     if (options_.align_corners) {
       std::vector<double> scale;
       for (const int64_t given : size) {
@@ -120,7 +120,7 @@ class RandAffined final : public Transform {
       matrix = options_.draw_matrix(dims, rng);
       grid = transform_grid(matrix, grid);
     }
-    move_voxels(sample.geometry, about_centers(matrix, image, size));
+    options_.follow(sample, matrix, size);
     options_.sample_all(sample, grid, at::kDouble);
   }
 

@@ -6,6 +6,7 @@
 #include "data/transforms/resample.h"
 #include "data/transforms/spatial_options.h"
 #include "data/transforms/spline.h"
+#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 
@@ -34,11 +35,21 @@ struct SampleOptions : KeyOptions {
     check_per_key("mode", mode, *this);
     check_per_key("padding_mode", padding_mode, *this);
   }
+  /// The geometries go where `matrix` takes points around the images' centres.
+  void follow(Sample& sample, const at::Tensor& matrix, at::IntArrayRef size) const {
+    for (const std::string& key : keys) {
+      const auto place = sample.geometries.find(key);
+      if (place == sample.geometries.end() || !sample.has(key)) continue;
+      const std::vector<int64_t> image = sample.size(key);
+      if (image.size() == size.size())  // else sample_all() tells
+        move_voxels(place->second, about_centers(matrix, image, size));
+    }
+  }
   void sample_all(Sample& sample,
                   const at::Tensor& grid,
                   c10::ScalarType dtype,
                   bool align_corners = false) const {
-    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry&) {
       if (image.dim() != grid.dim()) {
         throw DataError(fmt::format(
             "{} spatial dimensions, the first key has {}", image.dim() - 1, grid.dim() - 1));

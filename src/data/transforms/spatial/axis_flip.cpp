@@ -16,12 +16,11 @@ namespace {
 /// turn_of(dimensions of an image): what is done to it.
 template <class F>
 void turn_all(const KeyOptions& options, Sample& sample, const F& turn_of) {
-  const std::vector<int64_t> size = options.first_size(sample);
-  if (size.empty()) return;
-  options.move_each(sample, [&](const at::Tensor& image, std::size_t) {
-    return turned(image, turn_of(image.dim() - 1));
+  options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
+    const Turn turn = turn_of(image.dim() - 1);
+    move_voxels(geometry, matrix_of(turn, image.sizes().slice(1)));
+    return turned(image, turn);
   });
-  move_voxels(sample.geometry, matrix_of(turn_of(static_cast<int64_t>(size.size())), size));
 }
 
 struct FlipOptions : KeyOptions {

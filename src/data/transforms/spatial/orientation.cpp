@@ -42,15 +42,21 @@ class Orientationd final : public Transform {
   explicit Orientationd(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> size = options_.first_size(sample);
-    if (size.empty()) return;
-    const auto& affine = sample.geometry.affine;
-    if (std::all_of(affine.begin(), affine.end(), [](double value) { return value == 0; })) {
-      throw DataError(fmt::format(
-          "{}: Orientationd needs to know where the axes go, which the file does not say",
-          sample.id));
-    }
-    const auto axes = world_axes(sample.geometry);
+    options_.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
+      if (image.dim() != 4)
+        throw DataError(
+            fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
+      if (!geometry.has_affine())
+        throw DataError(
+            "Orientationd needs to know where the axes go, which the file does not say");
+      const Turn turn = turn_of(world_axes(geometry));
+      move_voxels(geometry, matrix_of(turn, image.sizes().slice(1)));
+      return turned(image, turn);
+    });
+  }
+
+ private:
+  Turn turn_of(const std::vector<std::pair<int64_t, bool>>& axes) const {
     Turn turn = mirror("Orientationd", {}, 3);
     for (std::size_t d = 0; d < 3; ++d) {
       const char code = options_.axcodes[2 - d];  // of (z,y,x)
@@ -61,16 +67,8 @@ class Orientationd final : public Transform {
       turn.from[d] = static_cast<int64_t>(source);
       turn.mirrored[d] = axes[source].second != against;
     }
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t) {
-      if (image.dim() != 4)
-        throw DataError(
-            fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
-      return turned(image, turn);
-    });
-    move_voxels(sample.geometry, matrix_of(turn, size));
+    return turn;
   }
-
- private:
   Options options_;
 };
 CYTRA_REGISTER(Transform, Orientationd, "Orientationd");

@@ -1,14 +1,12 @@
-// ResampleToMatchd: brings images to the voxels of another image of the sample, by where their
-// files say that they lie. Source: monai.transforms.ResampleToMatchd.
-#include <algorithm>
-#include <array>
+// ResampleToMatchd: brings images to the voxels of another image of the sample, by where both lie.
+// Source: monai.transforms.ResampleToMatchd.
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
 #include "data/transforms/spatial/affine_options.h"
 #include "data/transforms/voxel_axes.h"
-#include "io/reader.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -39,55 +37,26 @@ class ResampleToMatchd final : public Transform {
     const std::string& target = options_.key_dst;
     if (!sample.has(target) && options_.allow_missing_keys) return;
     const std::vector<int64_t> size = sample.size(target);
-    const io::Geometry wanted = geometry_on_file(sample, target);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      const std::string& name = options_.keys[key];
-      if (name == target) return image;
-      if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
-        throw DataError(fmt::format(
-            "{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size()));
-      }
-      const io::Geometry given = geometry_on_file(sample, name);
-      if ((given.affine == kUnknown) != (wanted.affine == kUnknown))
-        throw DataError("it and '" + target + "' need an affine both, or none of them");
-      const at::Tensor matrix =
-          at::linalg_solve(axes_of(given, size.size()), axes_of(wanted, size.size()));
-      if (image.sizes().slice(1) == size && is_identity(matrix)) return image;
-      return sample_affine(image,
-                           matrix,
-                           size,
-                           of_key(options_.mode, key),
-                           of_key(options_.padding_mode, key),
-                           at::kDouble,
-                           of_key(options_.align_corners, key));
-    });
-    sample.geometry = wanted;
+    const io::Geometry wanted = sample.geometries[target];
+    options_.for_each(
+        sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
+          if (options_.keys[key] == target) return image;
+          if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
+            throw DataError(fmt::format(
+                "{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size()));
+          }
+          const io::Geometry given = std::exchange(geometry, wanted);
+          return resample_onto(image,
+                               given,
+                               wanted,
+                               size,
+                               of_key(options_.mode, key),
+                               of_key(options_.padding_mode, key),
+                               of_key(options_.align_corners, key));
+        });
   }
 
  private:
-  static constexpr std::array<double, 12> kUnknown{};
-
-  /// A sample keeps one geometry, so each image's own is read again. Whatever has moved voxels
-  /// since can't be known but by the size.
-  static io::Geometry geometry_on_file(Sample& sample, const std::string& key) {
-    const auto source = sample.sources.find(key);
-    if (source == sample.sources.end())
-      throw DataError(
-          fmt::format("{}: '{}' has no file, which tells where it lies", sample.id, key));
-    const io::ImageInfo info =
-        io::open_image(source->second.path, source->second.selection)->info();
-    const std::vector<int64_t> size = sample.size(key);
-    if (!std::equal(size.rbegin(), size.rend(), info.shape.rbegin())) {
-      throw DataError(fmt::format(
-          "{}: '{}' is of {} voxels, its file of {}: put ResampleToMatchd right after "
-          "LoadImaged (a level of a pyramid: chosen by the data set, not by LoadImaged)",
-          sample.id,
-          key,
-          fmt::join(size, "x"),
-          fmt::join(info.shape.end() - static_cast<int64_t>(size.size()), info.shape.end(), "x")));
-    }
-    return info.geometry;
-  }
   Options options_;
 };
 CYTRA_REGISTER(Transform, ResampleToMatchd, "ResampleToMatchd");

@@ -22,21 +22,6 @@ constexpr const char* kModes =
 
 using Sizes = std::vector<int64_t>;
 
-/// `before` voxels became `after`.
-void follow_resize(io::Geometry& geometry,
-                   const Sizes& before,
-                   const Sizes& after,
-                   bool align_corners) {
-  std::vector<double> scale, shift;
-  for (std::size_t d = 0; d < before.size(); ++d) {
-    const auto old = static_cast<double>(before[d]), now = static_cast<double>(after[d]);
-    const bool corners = align_corners && now > 1 && old > 1;
-    scale.push_back(corners ? (old - 1) / (now - 1) : old / now);
-    shift.push_back(corners ? 0 : (scale[d] - 1) / 2);
-  }
-  move_voxels(geometry, scale, shift);
-}
-
 struct InterpolationOptions : KeyOptions {
   std::vector<std::string> mode{"area"};
   std::vector<std::optional<bool>> align_corners{std::nullopt};
@@ -57,6 +42,20 @@ struct InterpolationOptions : KeyOptions {
   }
   at::Tensor to_size(const at::Tensor& image, const Sizes& size, std::size_t key) const {
     return resize(image, size, of_key(mode, key), of_key(align_corners, key).value_or(false));
+  }
+  /// The geometry after to_size().
+  void follow(io::Geometry& geometry,
+              at::IntArrayRef before,
+              const Sizes& after,
+              std::size_t key) const {
+    std::vector<double> scale, shift;
+    for (std::size_t d = 0; d < after.size(); ++d) {
+      const auto old = static_cast<double>(before[d]), now = static_cast<double>(after[d]);
+      const bool corners = of_key(align_corners, key).value_or(false) && now > 1 && old > 1;
+      scale.push_back(corners ? (old - 1) / (now - 1) : old / now);
+      shift.push_back(corners ? 0 : (scale[d] - 1) / 2);
+    }
+    move_voxels(geometry, scale, shift);
   }
 };
 
@@ -104,16 +103,12 @@ class Resized final : public Transform {
   explicit Resized(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    const Sizes before = options_.first_size(sample);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const Sizes size = target(image.sizes().slice(1));
       if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
+      options_.follow(geometry, image.sizes().slice(1), size, key);
       return options_.to_size(smooth(image, size, key), size, key);
     });
-    follow_resize(sample.geometry,
-                  before,
-                  options_.first_size(sample),
-                  options_.align_corners.front().value_or(false));
   }
 
  private:
@@ -152,16 +147,12 @@ class SmallestMaxSized final : public Transform {
   explicit SmallestMaxSized(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    const Sizes before = options_.first_size(sample);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const at::IntArrayRef now = image.sizes().slice(1);
-      return options_.to_size(
-          image, scaled(now, options_.max_size, *std::min_element(now.begin(), now.end())), key);
+      const Sizes size = scaled(now, options_.max_size, *std::min_element(now.begin(), now.end()));
+      options_.follow(geometry, now, size, key);
+      return options_.to_size(image, size, key);
     });
-    follow_resize(sample.geometry,
-                  before,
-                  options_.first_size(sample),
-                  options_.align_corners.front().value_or(false));
   }
 
  private:
@@ -188,9 +179,7 @@ struct ZoomOptions : InterpolationOptions {
   }
   /// factors: per spatial dimension of the first key; of others with one number.
   void zoom(Sample& sample, const std::vector<double>& factors) const {
-    const Sizes before = first_size(sample);
-    Sizes zoomed_first;
-    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
       const Sizes now = image.sizes().slice(1).vec();
       const std::vector<double> factor = per_dim("zoom", factors, now.size());
       Sizes size;
@@ -202,22 +191,17 @@ struct ZoomOptions : InterpolationOptions {
         }
       }
       const at::Tensor zoomed = to_size(image, size, key);
-      if (zoomed_first.empty()) zoomed_first = size;
+      follow(geometry, now, size, key);
       if (!keep_size || size == now) return zoomed;
-      const at::Tensor cropped = crop(zoomed, center_start(size, now), now);
-      return pad(cropped,
-                 widths_to(cropped.sizes().slice(1), now, false),
-                 of_key(padding_mode, key),
-                 value);
+      const Sizes start = center_start(size, now);
+      const at::Tensor cropped = crop(zoomed, start, now);
+      const PadWidths widths = widths_to(cropped.sizes().slice(1), now, false);
+      std::vector<double> shift;
+      for (std::size_t d = 0; d < now.size(); ++d)
+        shift.push_back(static_cast<double>(start[d] - widths[d].first));
+      move_voxels(geometry, {}, shift);
+      return pad(cropped, widths, of_key(padding_mode, key), value);
     });
-    follow_resize(sample.geometry, before, zoomed_first, align_corners.front().value_or(false));
-    if (!keep_size) return;
-    std::vector<double> shift;
-    const Sizes start = center_start(zoomed_first, before);
-    const PadWidths widths = widths_to(zoomed_first, before, false);
-    for (std::size_t d = 0; d < before.size(); ++d)
-      shift.push_back(static_cast<double>(start[d] - widths[d].first));
-    move_voxels(sample.geometry, {}, shift);
   }
 };
 

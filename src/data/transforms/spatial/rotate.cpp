@@ -38,11 +38,9 @@ struct RotateOptions : KeyOptions {
   void rotate_all(Sample& sample,
                   const std::vector<double>& angle,
                   const std::string& order) const {
-    at::Tensor moved;  // of the first key
-    for_each(sample, [&](const at::Tensor& image, std::size_t key) {
-      return rotate(image, angle, order, key, moved);
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
+      return rotate(image, angle, order, key, geometry);
     });
-    if (moved.defined()) move_voxels(sample.geometry, moved);
   }
 
  private:
@@ -50,7 +48,7 @@ struct RotateOptions : KeyOptions {
                     const std::vector<double>& angle,
                     const std::string& order,
                     std::size_t key,
-                    at::Tensor& moved) const {
+                    io::Geometry& geometry) const {
     const int64_t dims = image.dim() - 1;
     const std::vector<double> angles =
         dims == 2 ? per_dim("angle", angle, 1) : per_dim("angle", angle, 3);
@@ -65,7 +63,7 @@ struct RotateOptions : KeyOptions {
             static_cast<int64_t>(settled(extent[static_cast<int64_t>(d)].item<double>()) + 0.5);
     }
     const at::Tensor matrix = about_centers(rotation, image.sizes().slice(1), size);
-    if (!moved.defined()) moved = matrix;
+    move_voxels(geometry, matrix);
     return sample_affine(image,
                          matrix,
                          size,

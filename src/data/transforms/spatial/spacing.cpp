@@ -39,7 +39,7 @@ class Spacingd final : public Transform {
       v("recompute_affine", config::Unused{{"false"}}, "the geometry holds pixdim");
       v("min_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
       v("max_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
-      v("ensure_same_shape", config::Unused{}, "images of one sample have one geometry");
+      v("ensure_same_shape", config::Unused{}, "each image is resampled by its own affine");
     }
     void check() const {
       SampleOptions::check();
@@ -49,34 +49,16 @@ class Spacingd final : public Transform {
   explicit Spacingd(const Options& options) : options_(options) {}
 
   void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> first = options_.first_size(sample);
     const auto& pixdim = options_.pixdim;
     const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
-    if (first.empty() || (stays && !options_.diagonal)) return;  // even if nothing is known of it
-    const std::size_t dims = first.size();
-    std::vector<double> spacing;  // of the result, in mm
-    for (std::size_t d = 0; d < dims; ++d) {
-      const double now = sample.geometry.spacing_um[3 - dims + d] / 1000;
-      const double wish = options_.pixdim[std::min(d, options_.pixdim.size() - 1)];
-      if (!(now > 0)) {
-        throw DataError(fmt::format(
-            "{}: Spacingd needs the distance between voxels, which the file does not have",
-            sample.id));
-      }
-      // MONAI leaves what differs by less than 0.001 mm; in a microscope's image that is
-      // everything, so below 1 mm the tolerance shrinks with the distance.
-      const bool same = std::abs(wish - now) <= kTolerance * std::min(1.0, now);
-      spacing.push_back(wish <= 0 || same ? now : wish);
-    }
-    const at::Tensor affine = axes_of(sample.geometry, dims);
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key) {
+    if (stays && !options_.diagonal) return;  // even if nothing is known of it
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
-      if (size.size() != dims) {
-        throw DataError(
-            fmt::format("{} spatial dimensions, the first key has {}", size.size(), dims));
-      }
-      const Plan plan = plan_for(affine, spacing, size, options_.diagonal);
+      const std::vector<double> spacing = spacing_for(geometry, size.size());
+      const Plan plan = plan_for(axes_of(geometry, size.size()), spacing, size, options_.diagonal);
       if (plan.unchanged) return image;
+      check_units(geometry, spacing, size, plan.size);
+      move_voxels(geometry, plan.matrix);
       return sample_affine(image,
                            plan.matrix,
                            plan.size,
@@ -85,12 +67,57 @@ class Spacingd final : public Transform {
                            at::kDouble,
                            of_key(options_.align_corners, key));
     });
-    const Plan plan = plan_for(affine, spacing, first, options_.diagonal);
-    if (!plan.unchanged) move_voxels(sample.geometry, plan.matrix);
   }
 
  private:
   static constexpr double kTolerance = 1e-3;  // MONAI's AFFINE_TOL
+
+  /// Of the result, in mm.
+  std::vector<double> spacing_for(const io::Geometry& geometry, std::size_t dims) const {
+    std::vector<double> spacing;
+    for (std::size_t d = 0; d < dims; ++d) {
+      const double now = geometry.spacing_um[3 - dims + d] / 1000;
+      const double wish = options_.pixdim[std::min(d, options_.pixdim.size() - 1)];
+      if (!(now > 0)) {
+        throw DataError("Spacingd needs the distance between voxels, which the file does not have");
+      }
+      // MONAI leaves what differs by less than 0.001 mm; in a microscope's image that is
+      // everything, so below 1 mm the tolerance shrinks with the distance.
+      const bool same = std::abs(wish - now) <= kTolerance * std::min(1.0, now);
+      spacing.push_back(wish <= 0 || same ? now : wish);
+    }
+    return spacing;
+  }
+
+  /// Millimetres that were meant as micrometres, or the other way round, leave one voxel of an
+  /// image, or more than any memory holds.
+  static void check_units(const io::Geometry& geometry,
+                          const std::vector<double>& spacing,
+                          const std::vector<int64_t>& before,
+                          const std::vector<int64_t>& after) {
+    const std::size_t dims = before.size();
+    bool is_one = false;
+    double growth = 1;
+    for (std::size_t d = 0; d < dims; ++d) {
+      is_one = is_one || (d + 2 >= dims && before[d] > 1 && after[d] <= 1);
+      growth *= static_cast<double>(after[d]) / static_cast<double>(before[d]);
+    }
+    constexpr double kMostGrowth = 1e5;
+    if (!is_one && growth < kMostGrowth) return;
+    std::vector<double> now, um;
+    for (std::size_t d = 0; d < dims; ++d) {
+      now.push_back(geometry.spacing_um[3 - dims + d]);
+      um.push_back(spacing[d] * 1000);
+    }
+    throw DataError(fmt::format(
+        "{} voxels would become {}: its voxels are of {:.6g} um, pixdim asks for {:.6g} mm, which "
+        "are {:.6g} um; expected pixdim in mm, 0.001 for each um",
+        fmt::join(before, "x"),
+        fmt::join(after, "x"),
+        fmt::join(now, " x "),
+        fmt::join(spacing, " x "),
+        fmt::join(um, " x ")));
+  }
 
   struct Plan {
     at::Tensor matrix;  // from the result's voxels to the image's

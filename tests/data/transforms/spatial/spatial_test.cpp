@@ -110,9 +110,11 @@ TEST(SpatialTransforms, EqualMonai) {
     const std::map<std::string, at::Tensor> given = sample.tensors;
     const bool with_affine = entry.node.has("affine");
     const auto dims = static_cast<std::size_t>(sample.tensors.begin()->second.dim() - 1);
-    if (with_affine) {
-      sample.geometry.affine = of_xyz(entry.node.get<std::string>("affine"), dims);
-      sample.geometry.spacing_um = spacing_of(sample.geometry.affine);
+    for (const auto& [role, tensor] : given) {
+      if (!with_affine) break;
+      io::Geometry& geometry = sample.geometries[role];
+      geometry.affine = of_xyz(entry.node.get<std::string>("affine"), dims);
+      geometry.spacing_um = spacing_of(geometry.affine);
     }
     Rng rng(0);
     transform->apply(sample, rng);
@@ -129,10 +131,10 @@ TEST(SpatialTransforms, EqualMonai) {
     if (entry.node.has("affine_out")) {
       const auto expected = of_xyz(entry.node.get<std::string>("affine_out"), dims);
       for (std::size_t i = 0; i < 12; ++i)
-        EXPECT_NEAR(sample.geometry.affine[i], expected[i], affine_tolerance) << "affine " << i;
+        EXPECT_NEAR(sample.geometry().affine[i], expected[i], affine_tolerance) << "affine " << i;
       const std::array<double, 3> spacing = spacing_of(expected);
       for (std::size_t d = 0; d < 3 && name != "Rotated" && name != "Affined"; ++d)
-        EXPECT_NEAR(sample.geometry.spacing_um[d], spacing[d], 0.01) << "spacing " << d;
+        EXPECT_NEAR(sample.geometry().spacing_um[d], spacing[d], 0.01) << "spacing " << d;
     }
     transforms.insert(name);
   }
@@ -208,7 +210,7 @@ TEST(Spacingd, ALabelsTiesDoNotDependOnTheUnit) {
   const at::Tensor label = at::arange(31 * 29, at::kFloat).reshape({1, 31, 29});
   const auto resampled = [&](double scale) {
     data::Sample sample = sample_of(label);
-    sample.geometry.spacing_um = {0, 1000 * scale, 1000 * scale};
+    sample.geometries["image"].spacing_um = {0, 1000 * scale, 1000 * scale};
     Rng rng(0);
     const Transform step = make_transform(
         fmt::format("{{_target_: Spacingd, keys: image, pixdim: {}, mode: nearest}}", 1.5 * scale));
@@ -581,16 +583,16 @@ TEST(RandomMultiScaleCropd, CropsWholeAboveScaleOne) {
 
 TEST(Spacingd, ResamplesMicroscopesImagesAndKeepsTheGeometry) {
   data::Sample sample = sample_of(at::rand({1, 4, 10, 10}));
-  sample.geometry.spacing_um = {1.0, 0.2, 0.2};
+  sample.geometries["image"].spacing_um = {1.0, 0.2, 0.2};
   Rng rng(0);
   // MONAI's tolerance of 0.001 mm would leave this image as it is.
   make_transform("{_target_: Spacingd, keys: image, pixdim: [-1, 0.0001, 0.0004]}")
       ->apply(sample, rng);
   EXPECT_EQ(sample.at("image").sizes(), (std::vector<int64_t>{1, 4, 19, 6}));
-  EXPECT_NEAR(sample.geometry.spacing_um[0], 1.0, 1e-12);
-  EXPECT_NEAR(sample.geometry.spacing_um[1], 0.1, 1e-12);
-  EXPECT_NEAR(sample.geometry.spacing_um[2], 0.4, 1e-12);
-  sample.geometry.spacing_um = {0, 0, 0};
+  EXPECT_NEAR(sample.geometries["image"].spacing_um[0], 1.0, 1e-12);
+  EXPECT_NEAR(sample.geometries["image"].spacing_um[1], 0.1, 1e-12);
+  EXPECT_NEAR(sample.geometries["image"].spacing_um[2], 0.4, 1e-12);
+  sample.geometries["image"].spacing_um = {0, 0, 0};
   EXPECT_THROW(make_transform("{_target_: Spacingd, keys: image, pixdim: 1}")->apply(sample, rng),
                DataError);
   make_transform("{_target_: Spacingd, keys: image, pixdim: 0}")->apply(sample, rng);
@@ -599,18 +601,18 @@ TEST(Spacingd, ResamplesMicroscopesImagesAndKeepsTheGeometry) {
 
 TEST(Geometry, FollowsResizingAndTurning) {
   data::Sample sample = sample_of(at::rand({1, 4, 10, 20}));
-  sample.geometry.spacing_um = {2, 1, 0.5};
+  sample.geometries["image"].spacing_um = {2, 1, 0.5};
   Rng rng(0);
   make_transform("{_target_: Resized, keys: image, spatial_size: [8, 10, 10]}")->apply(sample, rng);
-  EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{1, 1, 1}));
+  EXPECT_EQ(sample.geometries["image"].spacing_um, (std::array<double, 3>{1, 1, 1}));
   make_transform("{_target_: Zoomd, keys: image, zoom: [1, 2, 0.5]}")->apply(sample, rng);
-  EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{1, 0.5, 2}));
+  EXPECT_EQ(sample.geometries["image"].spacing_um, (std::array<double, 3>{1, 0.5, 2}));
   make_transform("{_target_: Rotate90d, keys: image, spatial_axes: [0, 2]}")->apply(sample, rng);
-  EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{2, 0.5, 1}));
+  EXPECT_EQ(sample.geometries["image"].spacing_um, (std::array<double, 3>{2, 0.5, 1}));
   sample = sample_of(at::rand({1, 6, 8}));
-  sample.geometry.spacing_um = {0, 1, 2};
+  sample.geometries["image"].spacing_um = {0, 1, 2};
   make_transform("{_target_: Rotate90d, keys: image}")->apply(sample, rng);
-  EXPECT_EQ(sample.geometry.spacing_um, (std::array<double, 3>{0, 2, 1}));
+  EXPECT_EQ(sample.geometries["image"].spacing_um, (std::array<double, 3>{0, 2, 1}));
 }
 
 TEST(Geometry, FollowsRandomTransforms) {
@@ -634,15 +636,15 @@ TEST(Geometry, FollowsRandomTransforms) {
       at::Tensor image = at::zeros({1, 7, 8, 9});
       image[0][3][4][5] = 1;
       data::Sample sample = sample_of(image);
-      sample.geometry.spacing_um = {3000, 2000, 1000};
-      sample.geometry.affine = {1, 0, 0, 10, 0, -2, 0, 20, 0, 0, 3, 30};
+      sample.geometries["image"].spacing_um = {3000, 2000, 1000};
+      sample.geometries["image"].affine = {1, 0, 0, 10, 0, -2, 0, 20, 0, 0, 3, 30};
       Rng rng(6, 0, draw);
       transform->apply(sample, rng);
       const at::Tensor place = sample.at("image")[0].nonzero().to(at::kDouble);
       if (place.size(0) == 0) continue;  // cropped away
       ++seen;
       const at::Tensor voxel = place.mean(0).flip(0);  // x,y,z; of a zoom by 3, 27 voxels' centre
-      const auto& affine = sample.geometry.affine;
+      const auto& affine = sample.geometries["image"].affine;
       const std::array<double, 3> world{15, 12, 39};
       for (std::size_t row = 0; row < 3; ++row) {
         double sum = affine[4 * row + 3];
@@ -650,8 +652,8 @@ TEST(Geometry, FollowsRandomTransforms) {
           sum += affine[4 * row + i] * voxel[static_cast<int64_t>(i)].item<double>();
         EXPECT_NEAR(sum, world[row], 1e-9);
       }
-      EXPECT_NEAR(sample.geometry.spacing_um[0] * sample.geometry.spacing_um[1] *
-                      sample.geometry.spacing_um[2],
+      EXPECT_NEAR(sample.geometries["image"].spacing_um[0] * sample.geometries["image"].spacing_um[1] *
+                      sample.geometries["image"].spacing_um[2],
                   std::string(text).find("Zoom") != std::string::npos ? 6e9 / 27 : 6e9,
                   1);
     }
