@@ -41,6 +41,9 @@ def write_files():
     write("csv", ['raw,seg\na.tif,"b, ""c"".tif"\n', "\ufeffraw\r\na.tif\r\n\r\n", "raw\tseg\na\tb\n"])
     weights = [p.read_bytes()[8:] for p in sorted(golden.glob("*.safetensors")) if p.stat().st_size < 40000]
     write("safetensors", [b'{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}12345678'] + weights)
+    kinds = (["*json"], ["*.txt"], ["*.xml"], ["*.zip", "*.roi"])
+    write("annotations", [bytes([number]) + one for number, names in enumerate(kinds)
+                          for one in files(names, ["annotations", "annotations/yolo"])])
     write("torch", files(["*.pth", "*.ckpt", "*.pt"], ["torch"]))
     descriptions = [m.group() for data in files(["*.tif"])
                     for m in re.finditer(rb'(<\?xml[^\0]*</OME>|ImageJ=[^\0]*|\{"shape"[^\0]*\})', data)]

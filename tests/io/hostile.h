@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "io/annotations.h"
 #include "io/csv.h"
 #include "io/reader.h"
 #include "io/safetensors.h"
@@ -168,6 +169,19 @@ inline std::string check_table(const std::string& path) {
     std::string longer = "x";
     for (const std::string& column : table.columns) longer += column;
     return must_be_refused("a column", [&] { table.column(longer); });
+  });
+}
+
+inline std::string check_annotations(const std::string& path) {
+  return promise(path, [&]() -> std::string {
+    const AnnotatedImage image{"/data/train/cells.png", 1, 40, 48};
+    const std::vector<Annotation> annotations = read_annotations(path, image);
+    const std::vector<std::string> names = class_names_of({path});
+    for (const TargetKind kind : {TargetKind::instances, TargetKind::boxes, TargetKind::mask}) {
+      const Image target = paint_annotations(path, annotations, image, kind, {});
+      if (target.shape[2] != 40 || target.shape[3] != 48) return "another size";
+    }
+    return "";
   });
 }
 

@@ -318,6 +318,26 @@ TEST(Mutants, Table) {
   });
 }
 
+TEST(Mutants, Annotations) {
+  std::vector<Source> sources;
+  const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/annotations/";
+  for (const char* name : {"rois.zip", "stack.zip", "fine.roi", "qupath.geojson", "coco.json",
+                           "labelme.json", "voc.xml", "yolo/cells.txt"}) {
+    const std::string extension = fs::path(name).extension().string();
+    sources.push_back({extension, bytes_of(folder + name), {40, 48, 1}, ""});
+  }
+  const auto change = [](std::string& bytes, Random& random) {
+    if (!bytes.empty() && (bytes[0] == '{' || bytes[0] == '[') && random.below(3) > 0) {
+      change_json(bytes, random);
+    } else {
+      change_text(bytes, random);
+    }
+  };
+  run_mutants(sources, change, {}, [](const std::string& path, uint64_t) {
+    return check_annotations(path);
+  });
+}
+
 TEST(Mutants, Safetensors) {
   const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/";
   std::vector<Source> sources;

@@ -1,5 +1,7 @@
 #include "io/weights/zip_directory.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -10,7 +12,7 @@ class ZipReader {
  public:
   ZipReader(const std::string& path, std::string_view bytes) : path_(path), bytes_(bytes) {}
 
-  std::map<std::string, std::string_view> read() {
+  std::vector<ZipEntry> read() {
     const std::size_t end = find_end();
     uint64_t count = number(end + 10, 2), size = number(end + 12, 4), at = number(end + 16, 4);
     if (end >= 20 && is_at(end - 20, "PK\6\7")) {  // ZIP64
@@ -21,7 +23,7 @@ class ZipReader {
       at = number(wide + 48, 8);
     }
     if (part(at, size).size() / kEntry < count) refuse("its directory is cut");
-    std::map<std::string, std::string_view> files;
+    std::vector<ZipEntry> files;
     for (; count > 0; --count) at = read_entry(at, files);
     return files;
   }
@@ -61,7 +63,7 @@ class ZipReader {
   }
 
   /// Adds one file; returns where the next one's entry begins.
-  uint64_t read_entry(uint64_t at, std::map<std::string, std::string_view>& files) const {
+  uint64_t read_entry(uint64_t at, std::vector<ZipEntry>& files) {
     if (!is_at(at, "PK\1\2")) refuse("its directory is damaged");
     const bool is_encrypted = (number(at + 8, 2) & 1) != 0;
     const uint64_t method = number(at + 10, 2), name_size = number(at + 28, 2),
@@ -83,26 +85,36 @@ class ZipReader {
       }
       field = field_end;
     }
-    std::string_view content;
-    if (method == 0 && !is_encrypted) {
-      if (packed != size || !is_at(local, "PK\3\4")) refuse("its directory is damaged");
+    ZipEntry entry{name, {}, size, method == 0 && !is_encrypted, method == 8 && !is_encrypted};
+    if (entry.is_stored || entry.is_deflated) {
+      if ((entry.is_stored && packed != size) || !is_at(local, "PK\3\4"))
+        refuse("its directory is damaged");
       const uint64_t before = kLocal + number(local + 26, 2) + number(local + 28, 2);
       part(local, before);
-      content = part(local + before, size);
+      entry.packed = part(local + before, packed);
     }
-    if (!files.emplace(name, content).second) refuse("two files have one name");
+    if (!names_.insert(name).second) refuse("two files have one name");
+    files.push_back(std::move(entry));
     return next;
   }
 
   const std::string& path_;
   std::string_view bytes_;
+  std::set<std::string> names_;
 };
 
 }  // namespace
 
+std::vector<ZipEntry> zip_entries(const std::string& path, std::string_view bytes) {
+  return ZipReader(path, bytes).read();
+}
+
 std::map<std::string, std::string_view> zip_directory(const std::string& path,
                                                       std::string_view bytes) {
-  return ZipReader(path, bytes).read();
+  std::map<std::string, std::string_view> files;
+  for (ZipEntry& entry : zip_entries(path, bytes))
+    files.emplace(std::move(entry.name), entry.is_stored ? entry.packed : std::string_view());
+  return files;
 }
 
 }  // namespace cytra::io

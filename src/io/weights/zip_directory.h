@@ -1,13 +1,25 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cytra::io {
 
-/// The files of a ZIP archive that lies in memory, by name; those that are compressed or encrypted
-/// have no data(). Checksums are not looked at (torch.save may leave them out). Throws: DataError
-/// for anything that is no whole archive. Source: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3.
+/// A file of a ZIP archive that lies in memory.
+struct ZipEntry {
+  std::string name;
+  std::string_view packed;  // its bytes in the archive
+  uint64_t size = 0;        // those of the file
+  bool is_stored = false, is_deflated = false;  // neither: encrypted, or packed in a rare way
+};
+/// In the archive's order, each name once. Checksums are not looked at. Throws: DataError for
+/// anything that is no whole archive. Source: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3.
+std::vector<ZipEntry> zip_entries(const std::string& path, std::string_view bytes);
+
+/// The same by name, as torch.save writes them: those that are compressed or encrypted have no
+/// data(). Throws: as zip_entries.
 std::map<std::string, std::string_view> zip_directory(const std::string& path,
                                                       std::string_view bytes);
 

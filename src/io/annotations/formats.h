@@ -1,0 +1,59 @@
+#pragma once
+// What each format of annotations offers; for annotations.cpp alone.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/annotations.h"
+
+namespace cytra::io {
+
+constexpr uint64_t kMostAnnotationBytes = uint64_t{1} << 30;
+
+/// What a file holds, whatever image it is of.
+struct AnnotationFile {
+  struct Part {  // of one image
+    std::string image;  // the end of its path; "": any
+    int64_t height = 0, width = 0;  // 0: not said
+    std::vector<Annotation> annotations;
+  };
+  std::vector<Part> parts;
+  std::vector<std::string> classes;  // in the file's order, or the alphabet's
+  bool is_ordered = false;           // `classes` have an order of their own
+  bool is_coco = false;
+  std::size_t without_area = 0;      // lines, points and texts, which are left out
+  std::map<std::string, std::vector<std::size_t>> by_name;  // of COCO: parts, by their image's name
+};
+
+/// Each: annotations of a file whose bytes these are. Throws: DataError naming `path`.
+AnnotationFile parse_imagej_roi(const std::string& path, const std::string& bytes);
+AnnotationFile parse_roi_zip(const std::string& path, const std::string& bytes);
+/// GeoJSON, COCO and labelme.
+AnnotationFile parse_annotation_json(const std::string& path, const std::string& bytes);
+AnnotationFile parse_voc(const std::string& path, const std::string& bytes);
+/// Numbers are parts of the image's sides, so it needs `image`.
+AnnotationFile parse_yolo(const std::string& path,
+                          const std::string& bytes,
+                          const AnnotatedImage& image);
+
+/// What follows the last slash, of either kind.
+std::string last_name(const std::string& path);
+/// The rectangle, one that begins at its upper left and goes round.
+Ring rectangle(const std::array<double, 4>& box);
+/// The smallest box around an annotation's rings and masks.
+std::array<double, 4> box_around(const Annotation& annotation);
+/// An ellipse's outline: its axes end at centre + a and centre + b.
+Ring ellipse(const std::array<double, 2>& centre,
+             const std::array<double, 2>& a,
+             const std::array<double, 2>& b);
+/// The number, as a coordinate. Throws: DataError for one that no image has.
+double coordinate(const std::string& place, double value);
+/// As pycocotools fills a polygon (x, y, x, y, ...), pixel by pixel. Source: rleFrPoly of
+/// cocoapi/common/maskApi.c. Throws: DataError naming `place`.
+CocoRle fill_coco_polygon(const std::string& place,
+                          const std::vector<double>& corners,
+                          int64_t height,
+                          int64_t width);
+
+}  // namespace cytra::io

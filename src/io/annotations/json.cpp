@@ -1,0 +1,119 @@
+// Annotations in JSON: QuPath's GeoJSON (RFC 7946; qupath.lib.io.PathObjectTypeAdapters), COCO
+// (cocodataset.org/#format-data) and labelme. Lists are read element by element: a file of many
+// images never lies in memory as a whole tree.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "io/annotations/formats.h"
+#include "io/annotations/json_parts.h"
+
+namespace cytra::io {
+namespace {
+
+constexpr int kDeepestJson = 32;
+
+class AnnotationJson {
+ public:
+  explicit AnnotationJson(const std::string& path)
+      : path_(path), geojson_(path), coco_(path), labelme_(path) {}
+
+  AnnotationFile read(const std::string& bytes) {
+    Json root;
+    try {
+      root = Json::parse(bytes, [this](int depth, Json::parse_event_t event, Json& value) {
+        return take(depth, event, value);
+      });
+    } catch (const Json::exception& error) {
+      std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1"
+      what.erase(0, what.find("] ") + 2);
+      throw DataError(path_ + ": no JSON, expected annotations: " + printable(what, 200));
+    }
+    if (coco_.is_begun()) return coco_.finish();
+    if (has_shapes_) return labelme_.finish(root);
+    if (root.is_object() && !has_features_) has_features_ = geojson_.add_root(root);
+    if (has_features_ || (root.is_array() && is_list_)) return geojson_.finish();
+    throw DataError(path_ +
+                    ": no annotations that we know, expected GeoJSON (features), COCO (images, "
+                    "annotations, categories) or labelme (shapes)");
+  }
+
+ private:
+  /// False for what is done with.
+  bool take(int depth, Json::parse_event_t event, Json& value) {
+    using Event = Json::parse_event_t;
+    if (depth > kDeepestJson)
+      throw DataError(fmt::format("{}: lists in lists, expected at most {}", path_, kDeepestJson));
+    const bool is_end = event == Event::object_end || event == Event::array_end ||
+                        event == Event::value;
+    if (depth == 0) is_list_ = is_list_ || event == Event::array_start;
+    if (is_list_) {
+      if (depth != 1 || !is_end) return true;
+      geojson_.add(value);
+      return false;
+    }
+    if (depth == 1 && event == Event::key) key_ = value.get<std::string>();
+    if (depth == 1 && event == Event::array_start) {
+      if (key_ == "images" || key_ == "annotations" || key_ == "categories") coco_.begin(key_);
+      has_features_ = has_features_ || key_ == "features";
+      has_shapes_ = has_shapes_ || key_ == "shapes";
+    }
+    if (depth == 1 && event == Event::value && key_ == "imageData") return false;
+    if (depth != 2 || !is_end) return true;
+    if (key_ == "features") {
+      geojson_.add(value);
+    } else if (key_ == "shapes") {
+      labelme_.add(value);
+    } else if (!coco_.add(key_, value)) {
+      return true;
+    }
+    return false;
+  }
+
+  const std::string& path_;
+  GeoJsonParts geojson_;
+  CocoParts coco_;
+  LabelmeParts labelme_;
+  std::string key_;
+  bool is_list_ = false, has_features_ = false, has_shapes_ = false;
+};
+
+}  // namespace
+
+AnnotationFile parse_annotation_json(const std::string& path, const std::string& bytes) {
+  return AnnotationJson(path).read(bytes);
+}
+
+std::string JsonPlace::text() const {
+  return fmt::format("{}: {}[{}]", path, list, index);
+}
+
+void JsonPlace::refuse(const std::string& what) const {
+  throw DataError(text() + ": " + what);
+}
+
+double JsonPlace::number(const Json& value, const char* what) const {
+  if (value.is_number()) return coordinate(text() + ": " + what, value.get<double>());
+  refuse(fmt::format("{} is {}, expected a number", what, value.type_name()));
+}
+
+const Json* JsonPlace::find(const Json& object, const char* key) const {
+  if (!object.is_object()) refuse(fmt::format("{}, expected a map", object.type_name()));
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string JsonPlace::text_of(const Json& object, const char* key) const {
+  const Json* value = find(object, key);
+  if (value == nullptr) return "";
+  if (value->is_string()) return value->get<std::string>();
+  if (value->is_number_integer()) return value->dump();
+  refuse(fmt::format("{} is {}, expected text", key, value->type_name()));
+}
+
+}  // namespace cytra::io
