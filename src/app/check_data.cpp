@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/judge_targets.h"
 #include "app/setup.h"
 #include "app/try_batches.h"
 #include "base/escape.h"
@@ -219,6 +220,9 @@ int check_data(cli::Run run, const TrainConfig& config) {
         progress.reset();
       },
       trial_of(setup));
+  constexpr int64_t kJudged = 256;  // images of a split
+  for (std::string& problem : judge_targets(setup, config.task, kJudged))
+    survey.problems.push_back(std::move(problem));
   try_batches(setup, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);
   std::fwrite(text.data(), 1, text.size(), stdout);

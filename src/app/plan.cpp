@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "app/plan_file.h"
+#include "app/plan_labels.h"
 #include "app/plan_network.h"
 #include "app/setup.h"
 #include "base/error.h"
@@ -272,35 +273,6 @@ void add_intensities(const Fingerprint& print, ExperimentFile& file) {
   file.set("_normalization.std", numbers<double>({deviation}));
 }
 
-/// 1 for a mask. Throws: ConfigError where labels are no classes.
-int64_t classes_of(const Fingerprint& print, std::string& why) {
-  if (print.labels.empty()) {
-    throw ConfigError(
-        "plan: the targets are no images of classes (whole numbers, 64 at most: instances, or "
-        "intensities?), which this planning is for; set num_classes=1 to tell objects from "
-        "background");
-  }
-  std::vector<std::string> values;
-  for (const data::ClassFacts& label : print.labels) values.push_back(std::to_string(label.value));
-  const int64_t lowest = print.labels.front().value, highest = print.labels.back().value;
-  if (lowest < 0)
-    throw ConfigError(
-        fmt::format("plan: the targets have the label {}, expected 0 or more", lowest));
-  if (highest >= 2 * static_cast<int64_t>(print.labels.size())) {
-    throw ConfigError(fmt::format(
-        "plan: the targets hold {} labels up to {}, as objects have that are told apart, which this "
-        "planning is not for; set num_classes=1 to tell them from the background, num_classes={} if "
-        "these are classes",
-        print.labels.size(),
-        highest,
-        highest + 1));
-  }
-  why = fmt::format("Targets hold the labels {}: {}.",
-                    join(values, ", "),
-                    print.labels.size() <= 2 ? "a mask of what is not 0" : "classes");
-  return print.labels.size() <= 2 ? 1 : highest + 1;
-}
-
 ExperimentFile plan_experiment(const TrainConfig& config,
                                const Fingerprint& print,
                                const Memory& memory,
@@ -314,7 +286,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   file.set("raw_im_channels", Node::make_integer(print.channels));
   std::string why = "As the command line said.";
   const int64_t classes =
-      carried.has("num_classes") ? config.task.get<int64_t>("num_classes") : classes_of(print, why);
+      carried.has("num_classes") ? config.task.get<int64_t>("num_classes") : classes_of(print.labels, why);
   file.set("num_classes", Node::make_integer(classes), why);
   data.outputs = std::max<int64_t>(classes, 2);  // nnU-Net has an output for the background
 
@@ -361,11 +333,18 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   const data::Survey survey = survey_of(*data);
   if (!survey.misfits.empty()) throw DataError(survey.misfits.front());
   for (const std::string& problem : survey.problems) log::warn("{}", problem);
-  const Fingerprint print = fingerprint_of(
+  Fingerprint print = fingerprint_of(
       survey, config.task.get<std::string>("x_key"), config.task.get<std::string>("y_key"));
+  const data::DatasetDescription description = data::description_of(*data);
+  follow(description, print.labels, print.is_ct);
   const Carried carried = carried_by(run);
   ExperimentFile file =
       plan_experiment(config, print, memory_for(config, device), carried, target.name);
+  if (description.ignored) {
+    file.set("ignore_index",
+             Node::make_integer(*description.ignored),
+             description.place + " calls this label ignore: it is neither learned nor scored.");
+  }
   for (const auto& [key, value] : carried.values) file.set(key, value);
   std::string text = fmt::format(
       "# @package _global_\n"

@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include "app/judge_targets.h"
 #include "app/launch.h"
 #include "app/resume.h"
 #include "app/train_data.h"
@@ -225,6 +226,11 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   }
   if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
+  constexpr int64_t kJudged = 8;  // images of a split
+  if (is_first && !is_resumed) {
+    for (const std::string& problem : judge_targets(setup, config.task, kJudged))
+      log::warn("{}", problem);
+  }
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
   if (is_first) {

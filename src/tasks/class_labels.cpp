@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
+#include "data/target_judge.h"
 #include "ops/components.h"
 #include "tasks/head.h"
 
@@ -49,6 +50,17 @@ std::string some_of(const float* values, int64_t count, float largest) {
   return fmt::format("{}", fmt::join(found, ", "));
 }
 
+/// 0xff0000 for "#ff0000".
+int64_t code_of(const std::string& colour) {
+  const bool is_code = colour.size() == 7 && colour[0] == '#' &&
+                       colour.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
+  if (!is_code) {
+    throw ConfigError(fmt::format(
+        "colours: '{}', expected red, green and blue in hexadecimal as '#ff8000'", colour));
+  }
+  return std::stoll(colour.substr(1), nullptr, 16);
+}
+
 }  // namespace
 
 /// target_values as class numbers; of a mask the second one is what it is.
@@ -67,8 +79,53 @@ at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ign
                               values.masked_select(others)[0].item<double>()));
 }
 
+/// Class numbers of colours.
+at::Tensor ClassLabels::painted(const at::Tensor& values) const {
+  if (values.size(0) != 3 && values.size(0) != 4) {
+    throw DataError(
+        fmt::format("a target of {} channels, task.colours takes 3 (RGB)", values.size(0)));
+  }
+  at::Tensor labels = at::full_like(values.slice(0, 0, 1), -1);
+  for (std::size_t k = 0; k < colours.size(); ++k) {
+    const int64_t rgb = code_of(colours[k]);
+    const at::Tensor is_colour = values[0].eq(rgb >> 16)
+                                     .logical_and(values[1].eq((rgb >> 8) & 255))
+                                     .logical_and(values[2].eq(rgb & 255));
+    labels[0].masked_fill_(is_colour, static_cast<double>(k));
+  }
+  const at::Tensor others = labels[0].lt(0).nonzero();
+  if (others.size(0) == 0) return labels;
+  at::Tensor pixel = values;
+  for (int64_t d = 0; d < others.size(1); ++d) pixel = pixel.select(1, others[0][d].item<int64_t>());
+  throw DataError(fmt::format("{} of {} pixels have none of task.colours=[{}] (#{:02x}{:02x}{:02x} "
+                              "is one)",
+                              others.size(0),
+                              labels.numel(),
+                              fmt::join(colours, ", "),
+                              pixel[0].item<int64_t>(),
+                              pixel[1].item<int64_t>(),
+                              pixel[2].item<int64_t>()));
+}
+
 void ClassLabels::check() const {
   const std::size_t expected = are_exclusive() ? static_cast<std::size_t>(num_classes) : 2;
+  if (!colours.empty() + !target_values.empty() + target_threshold.has_value() > 1) {
+    throw ConfigError(
+        "target_values, target_threshold, colours: expected one of them, as each says what all "
+        "values mean");
+  }
+  if (target_threshold && are_exclusive()) {
+    throw ConfigError(fmt::format(
+        "target_threshold: makes a mask, but num_classes={} ({})", num_classes, text()));
+  }
+  for (const std::string& colour : colours) code_of(colour);
+  if (!colours.empty() && (multilabel || colours.size() != expected)) {
+    throw ConfigError(fmt::format("colours: {} of them, num_classes={} ({}) takes {}",
+                                  colours.size(),
+                                  num_classes,
+                                  text(),
+                                  multilabel ? "none" : std::to_string(expected)));
+  }
   if (target_values.empty() || target_values.size() == expected) return;
   throw ConfigError(fmt::format("target_values: {} values, num_classes={} ({}) takes {}",
                                 target_values.size(),
@@ -83,7 +140,10 @@ std::string ClassLabels::text() const {
       "{} {}", num_classes, multilabel ? "masks" : "classes that exclude each other");
 }
 
-at::Tensor ClassLabels::target(const at::Tensor& values) const {
+at::Tensor ClassLabels::target(const at::Tensor& given) const {
+  const at::Tensor values = !colours.empty() ? painted(given)
+                            : multilabel     ? given
+                                             : data::without_equal_channels(given);
   const int64_t channels = are_exclusive() ? 1 : num_classes;
   if (values.size(0) != channels) {
     throw DataError(
@@ -93,7 +153,8 @@ at::Tensor ClassLabels::target(const at::Tensor& values) const {
                     text(),
                     are_exclusive() ? "class numbers in one channel" : fmt::format("{}", channels),
                     values.size(0) > 1 && !multilabel
-                        ? fmt::format("; a mask in each channel: num_classes={} multilabel=true",
+                        ? fmt::format("; a mask in each channel: num_classes={} multilabel=true; "
+                                      "colours: task.colours, as `train --check-data` tells",
                                       values.size(0))
                         : ""));
   }
@@ -101,6 +162,7 @@ at::Tensor ClassLabels::target(const at::Tensor& values) const {
   at::Tensor ignored;
   if (ignore_index) labels = labels.masked_fill(ignored = labels.eq(*ignore_index), 0);
   if (!target_values.empty()) labels = numbered(labels, ignored);
+  if (target_threshold) labels = labels.gt(*target_threshold).to(at::kFloat);
   const float* data = labels.const_data_ptr<float>();
   const float largest =
       are_exclusive() ? static_cast<float>(num_classes - 1) : std::numeric_limits<float>::max();
@@ -234,6 +296,10 @@ ClassLabels class_labels_of(const config::Node& task) {
   if (mask != nullptr && !mask->is_null() && !labels.ignore_index)
     labels.ignore_index = ClassLabels::kIgnored;
   labels.target_values = task.get<std::vector<int64_t>>("target_values", {});
+  labels.colours = task.get<std::vector<std::string>>("colours", {});
+  const config::Node* threshold = task.find("target_threshold");
+  if (threshold != nullptr && !threshold->is_null())
+    labels.target_threshold = threshold->as<double>();
   labels.check();
   if (is_known && outputs != labels.num_classes) {
     throw ConfigError(fmt::format(

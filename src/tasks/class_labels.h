@@ -28,8 +28,12 @@ struct ClassLabels {
   std::optional<int64_t> ignore_index;  // the value in files that stands for kIgnored
   std::vector<int64_t> target_values;   // in files, of the classes 0, 1, ...; empty: their numbers
 
+  std::optional<double> target_threshold;  // of masks: what is above is 1
+  std::vector<std::string> colours;        // "#ff0000", of the classes 0, 1, ...; empty: no colours
+
   bool are_exclusive() const { return num_classes > 1 && !multilabel; }
-  /// Throws: ConfigError for another number of target_values than there are classes.
+  /// Throws: ConfigError for another number of target_values or colours than there are classes, and
+  /// for several of target_values, target_threshold and colours.
   void check() const;
   /// "2 classes that exclude each other", for messages.
   std::string text() const;
@@ -66,6 +70,7 @@ struct ClassLabels {
   at::Tensor flattened(const at::Tensor& labels) const;
 
  private:
+  at::Tensor painted(const at::Tensor& values) const;
   at::Tensor numbered(const at::Tensor& values, const at::Tensor& ignored) const;
 };
 

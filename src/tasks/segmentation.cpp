@@ -32,6 +32,8 @@ class SegmentationHead final : public Head {
     std::optional<int64_t> num_classes, ignore_index;
     bool multilabel = false;
     std::vector<int64_t> target_values;
+    std::optional<double> target_threshold;
+    std::vector<std::string> colours;
     ClassLabels labels;  // of the options above
     template <class V>
     void visit(V& v) {
@@ -48,6 +50,13 @@ class SegmentationHead final : public Head {
       v("target_values",
         target_values,
         "the target's values that mean class 0, 1, ...; of a mask: no, yes; []: 0, 1, ...");
+      v("target_threshold",
+        target_threshold,
+        "of masks: values above are foreground, as of grey or of JPEG; null: all but 0");
+      v("colours",
+        colours,
+        "of targets in RGB, the colours that mean class 0 (background), 1, ...: ['#000000', "
+        "'#ff0000']; []: class numbers");
     }
     void check(const Node& model = Node::make_map()) {
       Node task = Node::make_map();
@@ -58,6 +67,8 @@ class SegmentationHead final : public Head {
       labels.ignore_index = ignore_index;
       if (mask_key && !ignore_index) labels.ignore_index = ClassLabels::kIgnored;
       labels.target_values = target_values;
+      labels.target_threshold = target_threshold;
+      labels.colours = colours;
       labels.check();
       fit();
     }
@@ -104,12 +115,14 @@ class SegmentationHead final : public Head {
   }
 
   std::string text() const override {
-    return fmt::format("{} {} {} {} {} {}",
+    return fmt::format("{} {} {} {} {} {} {} {}",
                        y_key_,
                        labels_.num_classes,
                        labels_.multilabel,
                        labels_.ignore_index.value_or(ClassLabels::kIgnored),
                        fmt::join(labels_.target_values, ","),
+                       labels_.target_threshold ? std::to_string(*labels_.target_threshold) : "",
+                       fmt::join(labels_.colours, ","),
                        mask_key_.value_or(""));
   }
 

@@ -136,6 +136,39 @@ TEST(ClassLabels, ScribblesAreAMask) {  // 0 unlabelled, 1 background, 2 nuclei
   EXPECT_THROW(scribbles.check(), ConfigError);
 }
 
+TEST(ClassLabels, GreyAndLossyMasks) {
+  ClassLabels lossy;
+  lossy.target_threshold = 127;
+  EXPECT_TRUE(lossy.target(image({0, 3, 127, 128, 251})).equal(image({0, 0, 0, 1, 1})));
+  EXPECT_TRUE(lossy.target(image({0, 200, 0, 200, 0, 200}, 3)).equal(image({0, 1})))
+      << "grey in three channels";
+  lossy.ignore_index = 251;
+  EXPECT_TRUE(lossy.target(image({0, 251, 128})).equal(image({0, -1, 1})));
+  lossy.num_classes = 3;
+  EXPECT_THROW(lossy.check(), ConfigError);
+  lossy.num_classes = 1;
+  lossy.target_values = {0, 255};
+  EXPECT_THROW(lossy.check(), ConfigError);
+}
+
+TEST(ClassLabels, Colours) {
+  ClassLabels labels;
+  labels.num_classes = 3;
+  labels.colours = {"#000000", "#FF0000", "#ff8000"};
+  labels.check();
+  const at::Tensor rgb = image({0, 255, 255, 0, 0, 128, 0, 0, 0}, 3);
+  EXPECT_TRUE(labels.target(rgb).equal(image({0, 1, 2})));
+  EXPECT_TRUE(labels.target(at::cat({rgb, at::full_like(rgb.slice(0, 0, 1), 255)}))
+                  .equal(image({0, 1, 2})))
+      << "with alpha";
+  expect_target_refused(labels, image({0, 1, 0, 2, 0, 3}, 3), {"1 of 2 pixels", "#010203"});
+  expect_target_refused(labels, image({0, 1}), {"1 channels", "task.colours"});
+  labels.colours.pop_back();
+  EXPECT_THROW(labels.check(), ConfigError);
+  labels.colours = {"#000000", "#ff0000", "red"};
+  EXPECT_THROW(labels.check(), ConfigError);
+}
+
 TEST(ClassLabels, OfAConfiguration) {
   const auto labels_of = [](const std::string& yaml) {
     return tasks::class_labels_of(config::parse_yaml(yaml, "task.yaml"));

@@ -10,12 +10,13 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/json_list.h"
+#include "data/description.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-class DecathlonDatamodule final : public DataModule {
+class DecathlonDatamodule final : public DataModule, public Described {
  public:
   struct Options : LoaderOptions {
     std::string path;
@@ -46,9 +47,7 @@ class DecathlonDatamodule final : public DataModule {
   std::vector<Sample> items(Split split) const override {
     if (options_.path.empty())
       throw ConfigError("data.path is not set: name the .json file that lists the images");
-    const std::string file = fs::is_directory(options_.path)
-                                 ? (fs::path(options_.path) / "dataset.json").string()
-                                 : options_.path;
+    const std::string file = listing();
     const Json json = read_json(file);
     if (split == Split::test || split == Split::predict) {
       if (json.contains("test") && !json["test"].empty()) return read(json, "test", file);
@@ -79,8 +78,14 @@ class DecathlonDatamodule final : public DataModule {
     return kept;
   }
   const LoaderOptions& loader() const override { return options_; }
+  DatasetDescription description() const override { return read_description(listing()); }
 
  private:
+  std::string listing() const {
+    return fs::is_directory(options_.path) ? (fs::path(options_.path) / "dataset.json").string()
+                                           : options_.path;
+  }
+
   std::vector<Sample> read(const Json& json, const char* key, const std::string& file) const {
     const fs::path base =
         options_.base_dir ? fs::path(*options_.base_dir) : fs::path(file).parent_path();

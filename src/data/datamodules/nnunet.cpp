@@ -11,6 +11,7 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/json_list.h"
+#include "data/description.h"
 #include "data/folds.h"
 
 namespace cytra::data {
@@ -23,7 +24,7 @@ struct Case {
 };
 using Cases = std::map<std::string, Case>;  // by identifier, sorted as nnU-Net sorts them
 
-class NnUnetDatamodule final : public DataModule {
+class NnUnetDatamodule final : public DataModule, public Described {
  public:
   struct Options : LoaderOptions {
     std::string path;
@@ -48,10 +49,7 @@ class NnUnetDatamodule final : public DataModule {
   explicit NnUnetDatamodule(const Options& options) : options_(options) {}
 
   std::vector<Sample> items(Split split) const override {
-    if (options_.path.empty())
-      throw ConfigError("data.path is not set: name the folder with dataset.json");
-    fs::path root(options_.path);
-    if (root.filename() == "dataset.json") root = root.parent_path();
+    const fs::path root = folder();
     const DataSet set{root, (root / "dataset.json").string()};
     Cases cases;
     if (split == Split::train || split == Split::valid) {
@@ -72,8 +70,18 @@ class NnUnetDatamodule final : public DataModule {
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
+  DatasetDescription description() const override {
+    return read_description((folder() / "dataset.json").string());
+  }
 
  private:
+  fs::path folder() const {
+    if (options_.path.empty())
+      throw ConfigError("data.path is not set: name the folder with dataset.json");
+    const fs::path root(options_.path);
+    return root.filename() == "dataset.json" ? root.parent_path() : root;
+  }
+
   /// A folder and its dataset.json.
   struct DataSet {
     fs::path root;

@@ -1,0 +1,383 @@
+#include "data/target_judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/components.h"
+
+namespace cytra::data {
+namespace {
+
+using Kind = TargetMeaning::Kind;
+
+constexpr std::size_t kMostValues = 4096, kMostLabels = 64, kFewValues = 16, kMostColours = 64;
+
+void count_values(const float* values, int64_t rows, int64_t length, TargetFacts& facts) {
+  const int64_t count = rows * length;
+  const auto [low, high] = std::minmax_element(values, values + count);
+  facts.min = *low;
+  facts.max = *high;
+  const double eighth = (facts.max - facts.min) / 8;
+  std::map<double, int64_t> counts;
+  int64_t at_ends = 0, between = 0, alike = 0, run = 0;
+  bool are_few = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = values[i];
+    const int64_t x = i % length;
+    facts.is_whole = facts.is_whole && value == std::floor(value);
+    at_ends += value - facts.min <= eighth || facts.max - value <= eighth;
+    if (value != facts.min && value != facts.max) {
+      ++between;
+      alike += (x > 0 && values[i - 1] == value) || (x + 1 < length && values[i + 1] == value);
+    }
+    ++run;
+    if (i + 1 < count && values[i + 1] == value) continue;
+    if (are_few) counts[value] += run;
+    are_few = are_few && counts.size() <= kMostValues;
+    run = 0;
+  }
+  if (are_few) facts.counts = std::move(counts);
+  facts.at_ends = static_cast<double>(at_ends) / static_cast<double>(count);
+  if (between > 0) facts.alike = static_cast<double>(alike) / static_cast<double>(between);
+}
+
+/// The same values up to scale and offset.
+bool are_same(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble) - a.mean(at::kDouble);
+  const at::Tensor y = b.to(at::kDouble) - b.mean(at::kDouble);
+  const double scale = std::sqrt(x.square().sum().item<double>() * y.square().sum().item<double>());
+  return scale > 0 && std::abs((x * y).sum().item<double>()) / scale > 0.99999;
+}
+
+void count_colours(const at::Tensor& target, TargetFacts& facts) {
+  const at::Tensor rgb = target.slice(0, 0, 3).reshape({3, -1});
+  if (rgb.lt(0).any().item<bool>() || rgb.gt(255).any().item<bool>() || !facts.is_whole) return;
+  const at::Tensor codes = (rgb[0] * 65536 + rgb[1] * 256 + rgb[2]).to(at::kInt).contiguous();
+  const int32_t* code = codes.const_data_ptr<int32_t>();
+  std::map<int32_t, int64_t> counts;
+  for (int64_t i = 0; i < codes.numel(); ++i) {
+    ++counts[code[i]];
+    if (counts.size() > kMostColours) return;
+  }
+  for (const auto& [value, count] : counts) facts.colours[fmt::format("#{:06x}", value)] = count;
+}
+
+/// A value's class: 0 for background; nothing for one that does not count.
+std::optional<double> class_of(const TargetMeaning& meaning, double value) {
+  if (meaning.ignore_index && value == static_cast<double>(*meaning.ignore_index)) return {};
+  if (meaning.threshold) return value > *meaning.threshold ? 1 : 0;
+  if (meaning.target_values.empty()) return value;
+  const auto found = std::find(meaning.target_values.begin(), meaning.target_values.end(), value);
+  return static_cast<double>(found - meaning.target_values.begin());
+}
+
+/// What is said of a split's targets.
+class Judge {
+ public:
+  Judge(const TargetMeaning& meaning,
+        const std::string& split,
+        const std::vector<TargetFacts>& facts,
+        bool are_all)
+      : meaning_(meaning), split_(split), facts_(facts), are_all_(are_all) {}
+
+  std::vector<std::string> run() {
+    find();
+    return std::move(lines_);
+  }
+
+ private:
+  template <class Test>
+  bool all(const Test& test) const {
+    return !facts_.empty() && std::all_of(facts_.begin(), facts_.end(), test);
+  }
+
+  void say(const std::string& text) {
+    lines_.push_back(fmt::format("{} {}: {}", split_, meaning_.key, text));
+  }
+
+  std::string images() const {
+    return fmt::format("{} {}images", facts_.size(), are_all_ ? "" : "sampled ");
+  }
+
+  /// An option's place: of a head it is below the head's name.
+  std::string option(const std::string& name) const {
+    if (!meaning_.head.empty()) return fmt::format("+task.heads.{}.{}", meaning_.head, name);
+    return name == "target_threshold" || name == "colours" ? "task." + name : name;
+  }
+
+  std::string values_option(const std::vector<double>& values) const {
+    const std::string list = fmt::format("{}=[{}]", option("target_values"), fmt::join(values, ","));
+    if (meaning_.kind == Kind::mask && values.size() == 2) return list;
+    return fmt::format("num_classes={} {}", values.size(), list);
+  }
+
+  void find() {
+    const bool is_label = meaning_.kind != Kind::values;
+    if (all([](const TargetFacts& facts) { return facts.is_image; })) {
+      return say(fmt::format(
+          "the target is the image itself in {}: target_col names the targets' column or folder",
+          images()));
+    }
+    if (!is_label) return find_constant();
+    const bool is_single = all([](const TargetFacts& facts) { return facts.channels == 1; });
+    if (find_colours() || (!is_single && meaning_.kind != Kind::masks)) return;
+    if (find_noise() || find_empty()) return;
+    if (meaning_.kind == Kind::objects) return find_classes();
+    if (meaning_.kind != Kind::masks) find_gaps();
+  }
+
+  void find_constant() {
+    if (!all([](const TargetFacts& facts) { return facts.min == facts.max; })) return;
+    const double value = facts_.front().min;
+    if (!all([&](const TargetFacts& facts) { return facts.min == value; })) return;
+    say(fmt::format("every value is {:g} in {}, so there is nothing to learn", value, images()));
+  }
+
+  bool find_colours() {
+    if (meaning_.kind == Kind::masks ||
+        !all([](const TargetFacts& facts) { return !facts.colours.empty(); }))
+      return false;
+    std::map<std::string, int64_t> colours;
+    for (const TargetFacts& facts : facts_) {
+      for (const auto& [colour, count] : facts.colours) colours[colour] += count;
+    }
+    if (colours.size() < 2 || colours.size() > kMostColours) return false;
+    std::vector<std::string> names;
+    for (const auto& [colour, count] : colours) names.push_back(colour);
+    if (std::all_of(names.begin(), names.end(), [](const std::string& name) {
+          return name.substr(1, 2) == name.substr(3, 2) && name.substr(3, 2) == name.substr(5, 2);
+        }))
+      return false;  // grey: one channel
+    if (meaning_.kind == Kind::objects) {
+      say(fmt::format("colours ({}), expected one channel of object numbers",
+                      fmt::join(names, ", ")));
+      return true;
+    }
+    if (!meaning_.has_colours) {
+      const std::string classes =
+          names.size() == 2 ? "" : fmt::format("num_classes={} ", names.size());
+      say(fmt::format("colours in place of class numbers: {}\"{}=['{}']\" gives the colours the "
+                      "classes 0 (background), 1, ... in this order",
+                      classes,
+                      option("colours"),
+                      fmt::join(names, "','")));
+    }
+    return true;
+  }
+
+  bool find_noise() {
+    if (!meaning_.target_values.empty() || meaning_.threshold) return false;
+    const auto is_noisy = [](const TargetFacts& facts) {
+      const bool are_many = facts.counts.empty() || facts.counts.size() > kFewValues;
+      return facts.channels == 1 && are_many && facts.alike < 0.7;
+    };
+    if (!all(is_noisy)) return false;
+    double low = facts_.front().min, high = facts_.front().max, at_ends = 0;
+    for (const TargetFacts& facts : facts_) {
+      low = std::min(low, facts.min);
+      high = std::max(high, facts.max);
+      at_ends += facts.at_ends / static_cast<double>(facts_.size());
+    }
+    const bool is_lossy = at_ends > 0.85;
+    const double middle = (low + high) / 2;
+    const double threshold = high - low > 4 ? std::floor(middle) : middle;
+    std::string text =
+        is_lossy ? fmt::format("two values ({:g} and {:g}) blurred by a lossy format such as JPEG, "
+                               "or by resizing",
+                               low,
+                               high)
+                 : fmt::format("looks like intensities from {:g} to {:g}, not like labels; "
+                               "experiment=im2im/labelfree target_col={} learns these",
+                               low,
+                               high,
+                               meaning_.key);
+    if (meaning_.kind == Kind::objects) {
+      text += "; objects need an image of whole numbers without loss, as PNG or TIFF";
+    } else if (meaning_.kind == Kind::classes) {
+      text += fmt::format("; a mask of what is brighter: num_classes=1 {}={:g}",
+                          option("target_threshold"),
+                          threshold);
+    } else {
+      text += fmt::format("; a mask of what is brighter: {}={:g}",
+                          option("target_threshold"),
+                          threshold);
+    }
+    say(text);
+    return true;
+  }
+
+  /// Of all images: the values that count; classes that they mean.
+  void collect() {
+    for (const TargetFacts& facts : facts_) {
+      for (const auto& [value, count] : facts.counts) {
+        const std::optional<double> number = class_of(meaning_, value);
+        if (!number) continue;
+        values_.insert(value);
+        classes_.insert(*number);
+      }
+    }
+  }
+
+  bool find_empty() {
+    if (!all([](const TargetFacts& facts) { return !facts.counts.empty(); })) return true;
+    collect();
+    if (values_.empty()) {
+      if (are_all_) say(fmt::format("no voxel of {} counts: all are ignore_index", images()));
+      return true;
+    }
+    const bool has_background = classes_.count(0) > 0;
+    if (has_background && classes_.size() == 1) {
+      if (!are_all_) return true;
+      say(fmt::format("{} in {}: {}",
+                      meaning_.kind == Kind::objects ? "no object" : "no foreground",
+                      images(),
+                      split_ == "train" ? "there is nothing to learn" : "its scores will be nan"));
+      return true;
+    }
+    if (has_background || meaning_.kind == Kind::masks || !meaning_.target_values.empty() ||
+        meaning_.threshold)
+      return false;
+    const std::vector<double> values(values_.begin(), values_.end());
+    if (meaning_.kind != Kind::objects && values.size() == 1) {
+      say(fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
+                      "value 0 means background",
+                      values.front(),
+                      images()));
+    } else if (meaning_.kind == Kind::objects) {
+      if (values.size() > 3) return false;  // objects may fill their image
+      say(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
+                      "number for each object",
+                      images(),
+                      fmt::join(values, ", ")));
+    } else if (values.size() <= kFewValues) {
+      say(fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
+                      "first",
+                      images(),
+                      fmt::join(values, ", "),
+                      values_option(values)));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  /// Classes, or a mask, in place of objects: few numbers, each in many places.
+  void find_classes() {
+    int64_t regions = 0, numbers = 0;
+    for (const TargetFacts& facts : facts_) {
+      const auto own = static_cast<int64_t>(facts.counts.size() - facts.counts.count(0));
+      if (own > 3) return;
+      numbers += own;
+      regions += facts.regions;
+    }
+    if (values_.size() > 4 || regions < 4 * numbers || regions < 8) return;
+    const int64_t classes = static_cast<int64_t>(*values_.rbegin()) + 1;
+    say(fmt::format("only {} in {}, in {} separate regions: this is a mask or classes, not a number "
+                    "for each object; experiment=im2im/segmentation num_classes={} learns these, "
+                    "and connected components (skimage.measure.label) give objects numbers",
+                    fmt::join(values_, ", "),
+                    images(),
+                    regions,
+                    classes == 2 ? 1 : classes));
+  }
+
+  /// A number for each of an image's objects.
+  bool are_objects() const {
+    double numbers = 0, regions = 0;
+    for (const TargetFacts& facts : facts_) {
+      numbers += static_cast<double>(facts.counts.size() - facts.counts.count(0));
+      regions += static_cast<double>(facts.regions);
+    }
+    return numbers >= 5 * static_cast<double>(facts_.size()) && regions < 1.2 * numbers;
+  }
+
+  void find_gaps() {
+    if (meaning_.kind != Kind::classes || !meaning_.target_values.empty()) return;
+    const std::vector<double> values(values_.begin(), values_.end());
+    std::vector<double> beyond;
+    for (const double value : values) {
+      if (value < 0 || value >= static_cast<double>(meaning_.num_classes)) beyond.push_back(value);
+    }
+    const std::string found = fmt::format("{}", fmt::join(beyond, ", "));
+    if (beyond.size() == 1 && values.size() > 2 && !meaning_.ignore_index &&
+        (beyond.front() < 0 || beyond.front() == 255)) {
+      say(fmt::format("{} is no class of num_classes={}; where nothing is known: {}={}",
+                      found,
+                      meaning_.num_classes,
+                      option("ignore_index"),
+                      found));
+    } else if (!beyond.empty() && are_objects()) {
+      say(fmt::format("values up to {:g}, one for each region: these are objects, not "
+                      "num_classes={} classes; experiment=im2im/instance learns objects",
+                      values.back(),
+                      meaning_.num_classes));
+    } else if (!beyond.empty() && values.size() <= kMostLabels) {
+      say(fmt::format("{} {} no class of num_classes={} (0..{}): {} numbers the values that there "
+                      "are",
+                      found,
+                      beyond.size() == 1 ? "is" : "are",
+                      meaning_.num_classes,
+                      meaning_.num_classes - 1,
+                      values_option(values)));
+    } else if (beyond.empty() && are_all_ && split_ == "train" &&
+               static_cast<int64_t>(values.size()) < meaning_.num_classes) {
+      say(fmt::format("num_classes={}, but only {} in {}: {} numbers the values that there are",
+                      meaning_.num_classes,
+                      fmt::join(values, ", "),
+                      images(),
+                      values.size() == 2 ? fmt::format("num_classes=1 {}=[{}]",
+                                                       option("target_values"),
+                                                       fmt::join(values, ","))
+                                         : values_option(values)));
+    }
+  }
+
+  const TargetMeaning& meaning_;
+  const std::string split_;
+  const std::vector<TargetFacts>& facts_;
+  const bool are_all_;
+  std::set<double> values_, classes_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+at::Tensor without_equal_channels(const at::Tensor& image) {
+  const int64_t channels = image.size(0);
+  if (channels < 2 || channels > 4 || image.numel() == 0) return image;
+  const int64_t colours = channels == 2 ? 1 : 3;
+  const at::Tensor first = image.slice(0, 0, 1);
+  if (colours == 3 && !image.slice(0, 0, 3).eq(first).all().item<bool>()) return image;
+  if (colours < channels && image[colours].min().ne(image[colours].max()).item<bool>())
+    return image;
+  return first;
+}
+
+TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label) {
+  TargetFacts facts;
+  facts.channels = target.size(0);
+  const at::Tensor values = target.to(at::kFloat).contiguous();
+  if (values.numel() == 0) return facts;
+  const int64_t length = values.size(-1);
+  count_values(values.const_data_ptr<float>(), values.numel() / length, length, facts);
+  if (is_label && (facts.channels == 3 || facts.channels == 4)) count_colours(values, facts);
+  if (is_label && facts.channels == 1 && !facts.counts.empty())
+    facts.regions = ops::connected_components(values[0], 0).count;
+  const bool are_many = facts.counts.empty() || facts.counts.size() > kFewValues;
+  if (are_many && image.sizes() == values.sizes()) facts.is_image = are_same(values, image);
+  return facts;
+}
+
+std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+                                       const std::string& split,
+                                       const std::vector<TargetFacts>& facts,
+                                       bool are_all) {
+  return Judge(meaning, split, facts, are_all).run();
+}
+
+}  // namespace cytra::data

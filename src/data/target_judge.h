@@ -1,0 +1,54 @@
+#pragma once
+// Targets that can't be meant as they are: no background, noise of JPEG, the image itself, colours,
+// classes in place of objects ... One judge for all tasks.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::data {
+
+/// What a task takes a target for.
+struct TargetMeaning {
+  enum class Kind { mask, masks, classes, objects, values };
+  Kind kind = Kind::mask;
+  std::string key, image_key;
+  int64_t num_classes = 1;
+  std::vector<int64_t> target_values;
+  std::optional<int64_t> ignore_index;
+  std::optional<double> threshold;
+  bool has_colours = false;  // the option `colours` is set
+  std::string head;  // "": the task's only one; options of others have its name
+};
+
+/// A target as the task gets it, before it makes labels of it.
+struct TargetFacts {
+  int64_t channels = 1;
+  double min = 0, max = 0;
+  bool is_whole = true;             // every value is a whole number
+  std::map<double, int64_t> counts;  // voxels by value; empty: more than 4096 values
+  double at_ends = 1;  // share of voxels within an eighth of the range from its ends
+  double alike = 1;    // share of the voxels between the ends that equal a neighbour along X
+  int64_t regions = 0;              // connected voxels of one value other than 0
+  bool is_image = false;            // the values of the image, up to scale and offset
+  std::map<std::string, int64_t> colours;  // "#ff0000": voxels; of 3 or 4 channels with few colours
+};
+
+/// Channel 0 of grey in 3 channels, and without an alpha channel that is constant: a mask that was
+/// saved as a picture. Other images stay. Shape: (C,[D,]H,W).
+at::Tensor without_equal_channels(const at::Tensor& image);
+
+/// Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size. `is_label`: regions are counted.
+TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label);
+
+/// What can't be meant in a split ("train", "valid"), with the option that mends it; a line each.
+/// `are_all`: the facts are of all of its images.
+std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+                                       const std::string& split,
+                                       const std::vector<TargetFacts>& facts,
+                                       bool are_all);
+
+}  // namespace cytra::data
