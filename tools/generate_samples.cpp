@@ -5,14 +5,19 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/program.h"
 #include "samples/fundus.h"
 #include "samples/generate.h"
 #include "samples/movie.h"
 
 namespace {
 
+using cytra::config::Node;
+
 /// With a sine of 440 Hz as its sound.
-void write_movie(const std::string& path, const cytra::samples::MovieOptions& options) {
+void write_movie(const std::string& path, const cytra::samples::MovieOptions& options, bool json) {
   cytra::samples::Movie movie(options);
   cytra::io::VideoSinkOptions encoding;
   encoding.tone_hz = 440;
@@ -20,9 +25,13 @@ void write_movie(const std::string& path, const cytra::samples::MovieOptions& op
   cytra::io::VideoFrame frame;
   while (movie.read(frame)) sink->write(frame);
   sink->finish({});
-  for (const std::string& note : sink->notes())
-    fmt::print(stderr, "generate_samples: {}: {}\n", path, note);
-  fmt::print("{}: {} frames of {}x{}\n", path, options.frames, options.width, options.height);
+  for (const std::string& note : sink->notes()) cytra::log::warn("{}: {}", path, note);
+  cytra::cli::Results results(json);
+  results.add("video", path);
+  results.add("frames", Node::make_integer(options.frames));
+  results.add("width", Node::make_integer(options.width));
+  results.add("height", Node::make_integer(options.height));
+  results.print();
 }
 
 }  // namespace
@@ -56,15 +65,23 @@ int main(int argc, char** argv) {
   app.add_option("--height", movie.height, "pixels of the video in y");
   app.add_option("--frames", movie.frames, "of the video, 30 per second")
       ->check(CLI::Range(1, 1000000));
+  bool json = false, quiet = false, verbose = false;
+  app.set_version_flag("--version", fmt::format("generate_samples {}", cytra::version()));
+  app.add_flag("-q,--quiet", quiet, "warnings and errors only");
+  app.add_flag("-v,--verbose", verbose, "more messages");
+  app.add_flag("--json", json, "the results as one JSON object");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  cytra::log::set_level(quiet     ? cytra::log::Level::warn
+                        : verbose ? cytra::log::Level::debug
+                                  : cytra::log::Level::info);
   try {
     if (!video.empty()) {
       movie.seed = seed;
-      write_movie(video, movie);
+      write_movie(video, movie, json);
       return std::fflush(stdout) == 0 ? 0 : 4;
     }
     if (kind == "fundus") {
@@ -72,11 +89,12 @@ int main(int argc, char** argv) {
     } else {
       cytra::samples::write_dataset(output, options, train, valid, test, seed);
     }
-    fmt::print("{}: {} train, {} valid and {} test samples (train.csv, valid.csv, test.csv)\n",
-               output,
-               train,
-               valid,
-               test);
+    cytra::cli::Results results(json);
+    results.add("output_dir", output);
+    for (const auto& [split, count] :
+         {std::pair("train", train), std::pair("valid", valid), std::pair("test", test)})
+      results.add(split, Node::make_integer(count));
+    results.print();
     return std::fflush(stdout) == 0 ? 0 : 4;
   } catch (const std::exception& error) {
     fmt::print(stderr, "generate_samples: error: {}\n", error.what());

@@ -27,6 +27,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "perf/precision.h"
 
 namespace cytra::app {
@@ -241,9 +242,16 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   if (config.trainer.precision != "auto") {
     subject.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
   }
+  const bool is_trained = !subject.checkpoint.empty() && !config.train;
   subject.forbid_transfers = performance.forbid_transfers.value_or("");
   perf::prepare(performance);
   subject.device = perf::choose_device(accelerator);
+  if (config.trainer.precision == "auto" && is_trained) {  // as `predict`
+    const auto trained = subject.config.get<std::string>("trainer.precision", "32");
+    subject.config.find("trainer")->set(
+        "precision",
+        Node::make_string(perf::precision_to_run(std::nullopt, trained, subject.device)));
+  }
   perf::apply(performance, subject.device);
   subject.shape =
       input_shape(*make_model(subject, subject.config.at("task.model")), config.input_shape);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/run_config.h"
+#include "config/unread.h"
 #include "perf/device.h"
 #include "perf/device_error.h"
 
@@ -59,6 +60,23 @@ int guarded(const std::function<int()>& work) {
 
 void warn_of(const std::vector<std::string>& notes) {
   if (!notes.empty()) log::warn("{}", join(notes, "; "));
+}
+
+void tell_unread_values(const cli::Run& run,
+                        std::vector<std::string> sections,
+                        config::Problems& problems) {
+  // Of a training these are there for the task to refer to.
+  static const std::vector<std::string> components{"model", "loss", "metrics"};
+  const bool has_task = std::find(sections.begin(), sections.end(), "task") != sections.end();
+  sections.erase(std::remove_if(sections.begin(),
+                                sections.end(),
+                                [&](const std::string& name) {
+                                  return has_task &&
+                                         std::find(components.begin(), components.end(), name) !=
+                                             components.end();
+                                }),
+                 sections.end());
+  config::tell_unread(run.composed, run.files, sections, components, problems);
 }
 
 std::string open_run_folder(cli::Run& run) {

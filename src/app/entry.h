@@ -15,6 +15,11 @@ int guarded(const std::function<int()>& work);
 /// One warning about settings that have no effect here.
 void warn_of(const std::vector<std::string>& notes);
 
+/// Values of the command line and of experiments that nothing reads; `sections`: the program's.
+void tell_unread_values(const cli::Run& run,
+                        std::vector<std::string> sections,
+                        config::Problems& problems);
+
 /// Folders of a run. Values that only others refer to may be added (cli::Run::variables).
 struct PathsOptions {
   std::string output_dir, log_dir, root_dir, data_dir, work_dir;
@@ -47,8 +52,8 @@ struct CommonConfig {
     v("run_name", run_name, "part of the run folder's name");
     v("task_name", task_name, "part of the run folder's name");
     v("paths", paths, "folders");
-    v("hydra", config::Unused{}, "Hydra's own settings");
-    v("tags", config::Unused{}, "kept in the run's config.yaml");
+    v("hydra", config::Unused{{"*"}}, "Hydra's own settings");
+    v("tags", config::Unused{{"*"}}, "kept in the run's config.yaml");
     v("extras", config::Unused{}, "of CytoDL; for its precision use performance.matmul_precision");
     v("local", config::Unused{}, "of CytoDL");
     v("hparams_search", config::Unused{{"null"}}, "there is no search for parameters");
@@ -62,6 +67,10 @@ int start(const cli::Run& run, int (*work)(cli::Run run, const Config& config)) 
   return guarded([&] {
     config::Problems problems;
     const Config config = config::read_options<Config>(run.config, problems, run.variables);
+    std::vector<std::string> sections;
+    for (const config::OptionInfo& option : config::describe_options<Config>())
+      sections.push_back(option.name);
+    tell_unread_values(run, std::move(sections), problems);
     problems.throw_if_any();
     warn_of(problems.notes());
     return run.check ? 0 : work(run, config);

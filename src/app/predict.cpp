@@ -25,7 +25,9 @@
 #include "config/run_config.h"
 #include "inference/trained_head.h"
 #include "nn/model.h"
+#include "ops/window_sums.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 
 namespace cytra::app {
 namespace {
@@ -183,10 +185,11 @@ std::vector<inference::LoadedModel> models_of(const PredictConfig& config) {
   std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   for (const inference::LoadedModel& model : models) {
     if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
-      throw ConfigError(fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
-                                    *asked.spatial_dims,
-                                    model.path,
-                                    model.spatial_dims));
+      throw ConfigError(
+          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                      *asked.spatial_dims,
+                      model.path,
+                      model.spatial_dims));
     }
     if (asked.channels_last && model.network)
       model.network->settings.channels_last = asked.channels_last;
@@ -215,9 +218,10 @@ std::vector<HeadPredictor> predictors_of(std::vector<inference::LoadedModel> mod
 void expect_scored_form(const inference::Predictor& predictor) {
   const std::string usual = predictor.decoder().forms().front();
   if (predictor.decoder().steps(usual).empty() || !predictor.steps().empty()) return;
-  throw ConfigError(fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
-                                usual,
-                                predictor.form()));
+  throw ConfigError(
+      fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
+                  usual,
+                  predictor.form()));
 }
 
 /// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
@@ -337,8 +341,17 @@ int predict_with(PredictProcess& self,
   return books.code;
 }
 
-int predict(cli::Run run, const PredictConfig& config) {
+/// A line on an option that the result does not depend on.
+void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
+  const bool has_use = predictor.finish().kind == ops::Finish::Kind::threshold;
+  if (config.predict.threshold == PredictOptions().threshold || has_use) return;
+  log::warn("predict.threshold={}: no effect, it is for a mask's probability, not for classes",
+            config.predict.threshold);
+}
+
+int predict(cli::Run run, const PredictConfig& given) {
   watch_signals();
+  PredictConfig config = given;
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   training::TrainerOptions shared;
@@ -351,7 +364,10 @@ int predict(cli::Run run, const PredictConfig& config) {
   std::vector<inference::LoadedModel> models = models_of(config);
   if (finds_boxes(models.front()))
     return predict_boxes(std::move(run), config, models.front(), device);
+  const std::string trained = models.front().config.get<std::string>("trainer.precision", "32");
+  config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
   const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
+  for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
   OwnLog own_log;
   Children children;
   training::Processes processes(

@@ -41,14 +41,15 @@ class KeysOfTraining {
 struct PredictTrainerOptions : perf::DeviceOptions {
   config::Node limit_predict_batches;
   training::Amount limit;
-  std::string precision = "32";
+  std::optional<std::string> precision;
   int64_t devices = 0;  // auto
   template <class V>
   void visit(V& v) {
     DeviceOptions::visit(v);
     v("precision",
       precision,
-      "of products; weights stay float32, so true and mixed are the same here",
+      "of products; weights stay float32, so true and mixed are the same here; null: the training's "
+      "where the device has it",
       perf::precision_names());
     v("devices",
       devices,
@@ -61,7 +62,11 @@ struct PredictTrainerOptions : perf::DeviceOptions {
     KeysOfTraining<V> others(v);
     training::TrainerOptions().visit(others);
   }
-  void check() { limit = training::amount_of(limit_predict_batches, limit); }
+  void check() {
+    limit = training::amount_of(limit_predict_batches, limit);
+    if (limit.is_none())
+      config::throw_bad_value(limit_predict_batches, "one image at least; 1.0: all");
+  }
 };
 
 /// `performance`, with what runs the model.
@@ -94,7 +99,7 @@ inference::PredictorOptions predictor_options(const Config& config) {
   options.accelerator = config.trainer.accelerator;
   options.inference_args = config.inference_args;
   options.engine = config.performance.engine;
-  options.engine.precision = config.trainer.precision;
+  options.engine.precision = config.trainer.precision.value_or("32");
   options.engine.compile_model = config.model.engine.compile_model;
   options.engine.compile_mode = config.model.engine.compile_mode;
   options.tta = config.tta;

@@ -47,6 +47,9 @@ struct InputOptions {
   }
   void check() const {
     if (axes) io::check_axes(*axes);
+    for (const double spacing : spacing_um) {
+      if (!(spacing > 0)) throw ConfigError("spacing_um: expected numbers above 0");
+    }
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
     if (with_target && !is_manifest()) {
       throw ConfigError("with_target: expected a manifest (.csv, .tsv) as path, with the column of the "

@@ -44,7 +44,7 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
                      config::to_json(config.predict.postprocess),
                      engine.backend,
                      engine.quantization,
-                     config.trainer.precision,
+                     config.trainer.precision.value_or("32"),
                      config.data.axes.value_or(""),
                      fmt::join(config.data.spacing_um, ","),
                      fmt::join(config.tta.mirror_axes, ","),
@@ -139,9 +139,8 @@ bool PredictPipeline::attempt(const std::string& id, Part part, const std::funct
   } catch (const std::exception& error) {
     const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
     const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
-    if (config_.data.on_error == "fail" || (part != Part::reading && is_io) ||
-        (part == Part::writing && is_config))
-      throw;
+    const bool is_of_all = is_config && (part == Part::writing || books_.done == 0);
+    if (config_.data.on_error == "fail" || (part != Part::reading && is_io) || is_of_all) throw;
     books_.leave_out(id, error);
     record_.add_failed(id, exit_code(error));
     return false;

@@ -19,6 +19,7 @@
 #include "io/video_stream.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "pipelines/stage_report.h"
 #include "pipelines/video.h"
 #include "samples/movie.h"
@@ -56,11 +57,14 @@ struct VideoFileOptions : pipelines::VideoOptions {
 
 /// Where to compute: `trainer` of predict without its processes.
 struct VideoTrainerOptions : perf::DeviceOptions {
-  std::string precision = "32";
+  std::optional<std::string> precision;
   template <class V>
   void visit(V& v) {
     DeviceOptions::visit(v);
-    v("precision", precision, "of products; weights stay float32", perf::precision_names());
+    v("precision",
+      precision,
+      "of products; weights stay float32; null: the training's where the device has it",
+      perf::precision_names());
     v("devices", config::Unused{}, "a video runs in one process");
     v("limit_predict_batches", config::Unused{}, "use video.limit_frames");
     KeysOfTraining<V> others(v);
@@ -96,10 +100,8 @@ struct VideoConfig : CommonConfig {
 
 const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
-inference::Predictor video_predictor(const VideoConfig& config) {
-  inference::PredictorOptions options = predictor_options(config);
-  options.threshold = config.video.threshold;
-  options.tracks_places = true;
+/// Also sets which precision it has.
+inference::Predictor video_predictor(VideoConfig& config) {
   std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   for (inference::LoadedModel& model : models) {
     const std::vector<std::string> heads = inference::heads_of(model.config.at("task"));
@@ -110,6 +112,13 @@ inference::Predictor video_predictor(const VideoConfig& config) {
     if (config.model.channels_last && model.network)
       model.network->settings.channels_last = config.model.channels_last;
   }
+  config.trainer.precision =
+      perf::precision_to_run(config.trainer.precision,
+                             models.front().config.get<std::string>("trainer.precision", "32"),
+                             perf::choose_device(config.trainer.accelerator));
+  inference::PredictorOptions options = predictor_options(config);
+  options.threshold = config.video.threshold;
+  options.tracks_places = true;
   return {std::move(models), options};
 }
 
@@ -170,7 +179,8 @@ double video_seconds(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-int process_video(cli::Run run, const VideoConfig& config) {
+int process_video(cli::Run run, const VideoConfig& given) {
+  VideoConfig config = given;
   VideoFileOptions options = config.video;
   options.settings = video_settings(run);
   if (!options.input || !options.output) {
@@ -189,6 +199,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
   const auto sink = io::create_video(*options.output, *source, options.encoding);
   for (const std::string& note : sink->notes()) log::warn("{}: {}", *options.output, note);
   const inference::Predictor predictor = video_predictor(config);
+  options.settings += *config.trainer.precision;
   perf::apply(config.performance, predictor.device());
   const io::VideoInfo& info = source->info();
   log::info("{}: {}x{}{}, {:.3f} frames per second, {} sound tracks, on {}",
@@ -268,7 +279,8 @@ class FrameClock {
 };
 
 /// `process_video --benchmark`: generated frames of the usual sizes, encoded and thrown away.
-int benchmark_video(cli::Run run, const VideoConfig& config) {
+int benchmark_video(cli::Run run, const VideoConfig& given) {
+  VideoConfig config = given;
   struct Size {
     const char* name;
     int64_t width, height;
@@ -323,7 +335,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
     rows.push_back({size.name,
                     fmt::format("{}x{}", size.width, size.height),
                     std::to_string(options.batch_size),
-                    config.trainer.precision,
+                    *config.trainer.precision,
                     std::to_string(figures.written),
                     fmt::format("{:.2f}", fps),
                     std::to_string(figures.inferred),

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "training/processes/gradient_average.h"
 
 namespace cytra::app {
@@ -75,6 +76,7 @@ Setup::Setup(const TrainConfig& config,
       scheduler(make<training::Scheduler>(config.scheduler)),
       x_key(config.task.get<std::string>("x_key", "")),
       channels(expected_channels(config.task)) {
+  if (place.rank == 0) perf::warn_of_slow_precision(config.trainer.precision, device);
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
   nn::place(model, device);

@@ -37,6 +37,18 @@ struct CheckpointOptions {
   }
 };
 
+/// Which weights are the best: for callbacks to refer to.
+struct BestOptions {
+  std::optional<std::string> monitor;
+  std::string mode = "max", filename = "epoch_{epoch:03d}";
+  template <class V>
+  void visit(V& v) {
+    v("monitor", monitor, "metric that decides; null: the newest weights are the best");
+    v("mode", mode, "min: lower is better", {"min", "max"});
+    v("filename", filename, "of checkpoints, without extension");
+  }
+};
+
 /// `performance`, with what holds for a training alone.
 struct TrainPerformanceOptions : perf::PerformanceOptions {
   std::optional<std::string> forbid_transfers;
@@ -55,6 +67,7 @@ struct TrainConfig : CommonConfig {
   training::TrainerOptions trainer;
   TrainPerformanceOptions performance;
   CheckpointOptions checkpoint;
+  BestOptions best;
   std::optional<int64_t> seed;
   bool test = false;
   training::LrFinderOptions lr_find;
@@ -77,6 +90,7 @@ struct TrainConfig : CommonConfig {
     v("callbacks", callbacks, "checkpoints, early stopping", config::map_of<training::Callback>());
     v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
     v("checkpoint", checkpoint, "what to begin with");
+    v("best", best, "which weights are the best; for callbacks to refer to");
     v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
     v("plan", plan, "of --plan");
     v("optimize", optimize, "of the program optimize");

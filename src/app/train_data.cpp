@@ -28,13 +28,16 @@ data::DataLoader make_loader(data::DataLoaderSpec spec,
   return data::DataLoader(std::move(spec));
 }
 
-/// `overfits`: the same batches in the same order, epoch by epoch.
+/// `overfits`: the same batches in the same order, epoch by epoch. `batches` of an epoch: as
+/// DataLoaderSpec's.
 data::DataLoaderSpec train_spec(const Setup& setup,
                                 const data::LoaderOptions& options,
-                                bool overfits = false) {
+                                bool overfits = false,
+                                int64_t batches = 0) {
   data::DataLoaderSpec spec = loader_spec(setup, Split::train);
   spec.options = options;
   spec.shuffle = spec.shuffle && !overfits;
+  if (!overfits) spec.batches = batches;
   return spec;
 }
 
@@ -105,11 +108,14 @@ Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::strin
     : cache(data::make_cache(setup.data->loader())),
       options(options_of(setup, cache, checkpoint)),
       settled(settle(setup, options, cache)),
-      train(make_loader(
-          train_spec(setup, options, /*overfits=*/!config.trainer.overfit_batches.is_none()),
-          Split::train,
-          config.trainer.limit_train_batches,
-          cache)),
+      train(make_loader(train_spec(setup,
+                                   options,
+                                   /*overfits=*/!config.trainer.overfit_batches.is_none(),
+                                   config.trainer.steps_per_epoch.value_or(0) *
+                                       config.trainer.accumulate_grad_batches),
+                        Split::train,
+                        config.trainer.limit_train_batches,
+                        cache)),
       valid(config.trainer.limit_val_batches.is_none()
                 ? data::DataLoader({})
                 : make_loader(loader_spec(setup, Split::valid),
@@ -142,8 +148,8 @@ void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device
               cache.disk_hits,
               cache.misses);
   }
-  const std::string line = data::verdict(
-      timing, loaders.options, cache, available_processors(), device.is_cuda());
+  const std::string line =
+      data::verdict(timing, loaders.options, cache, available_processors(), device.is_cuda());
   if (!line.empty()) log::info("{}", line);
 }
 

@@ -162,12 +162,14 @@ void apply_hydra(const Node& root) {
     log::warn("{}: Python callbacks of Hydra are not run", callbacks.map.front().second.where());
 }
 
-Run make_run(const Program& program, const Arguments& arguments, Node root) {
+Run make_run(const Program& program, const Arguments& arguments, config::Composition composition) {
   Run run;
+  Node& root = composition.root;
   config::set_output_dir(root);
   run.config = config::job_config(root);
-  run.variables = config::variables_of(root, arguments.overrides);
+  run.variables = config::variables_of(root, composition.own_keys);
   run.composed = std::move(root);
+  run.files = std::move(composition.files);
   run.overrides = arguments.overrides;
   run.config_folders = config_folders(arguments);
   run.program = program.name;
@@ -241,7 +243,7 @@ int run_throwing(const Program& program, int argc, char** argv) {
             return mode.entry == arguments.entry;
           })->flag));
     }
-    return run_sweep(program, arguments, composer, primary, [&](Node job) {
+    return run_sweep(program, arguments, composer, primary, [&](config::Composition job) {
       Run run = make_run(program, arguments, std::move(job));
       run.check = true;
       load_engine<const Run>(program.entry)(run);
@@ -249,7 +251,7 @@ int run_throwing(const Program& program, int argc, char** argv) {
   } else {
     apply_hydra(root);
     const int code = load_engine<const Run>(arguments.entry.c_str())(
-        make_run(program, arguments, std::move(root)));
+        make_run(program, arguments, std::move(composition)));
     if (arguments.check && code == 0) print("ok\n");
     return code;
   }

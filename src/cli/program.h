@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "config/composer.h"
 #include "config/node.h"
 
 namespace cytra::cli {
@@ -46,9 +47,10 @@ struct Run {
   std::string command_line;  // ready to paste
   bool json = false;         // results on stdout as one JSON object
   bool check = false;        // check everything, load and create nothing
-  // Keys of the user's own that are no mistake: names some ${...} refers to, written in the primary
-  // config, or added with + on the command line. Dotted below a section: "paths.images".
+  // Keys of the user's own that are no mistake: names some ${...} refers to, or written in the
+  // primary config. Dotted below a section: "paths.images".
   std::vector<std::string> variables;
+  std::vector<config::IncludedFile> files;  // of the composition
 };
 
 /// What the engine's `extern "C" int cytra_describe(cytra::cli::DescribeRequest&)` is asked; fills

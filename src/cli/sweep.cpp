@@ -42,8 +42,7 @@ int parallel_jobs(const Node& root) {
   const auto count = node->as<int64_t>();
   if (count == 0 || count < -1)
     throw ConfigError(node->where() + ": expected jobs at a time, or -1 for one per processor");
-  return static_cast<int>(count == -1 ? available_processors()
-                                      : std::min<int64_t>(count, 4096));
+  return static_cast<int>(count == -1 ? available_processors() : std::min<int64_t>(count, 4096));
 }
 
 std::string absolute(const std::string& path) {
@@ -119,11 +118,12 @@ int run_sweep(const Program& program,
     overrides.push_back("hydra.job.num=" + std::to_string(i));
     overrides.push_back("hydra.job.id='" + std::to_string(i) + "'");
     try {
-      Node root = composer.load(primary, overrides).root;
+      config::Composition composition = composer.load(primary, overrides);
+      Node& root = composition.root;
       root.find("hydra.sweep")->set("dir", text(sweep_dir));
       job.folder = config::evaluate(root, "hydra.sweep.subdir").as<std::string>();
       root.find("hydra.runtime")->set("output_dir", text(sweep_dir + "/" + job.folder));
-      check(std::move(root));
+      check(std::move(composition));
     } catch (const ConfigError& error) {
       throw ConfigError(fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
     }

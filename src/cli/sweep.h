@@ -10,7 +10,7 @@
 namespace cytra::cli {
 
 /// A job's composition, ready to run: throws ConfigError when the job could not run.
-using CheckJob = std::function<void(config::Node root)>;
+using CheckJob = std::function<void(config::Composition job)>;
 
 /// The overrides of each job of a sweep, those of hydra.sweeper.params first; `plan`: the tree
 /// composed without the values to try.

@@ -64,7 +64,8 @@ void add_parts(const DefaultsNode& node,
   const auto add = [&](bool is_self) {
     if (parent != nullptr) check_searchpath(*node.file, package);
     const std::string by = parent == nullptr ? "" : parent->config_path();
-    out.push_back({node.file, {node.config_path(), package, by, node.item.origin, is_self}});
+    out.push_back(
+        {node.file, {node.config_path(), node.file->name, package, by, node.item.origin, is_self}});
   };
   if (node.file == nullptr) return;
   if (node.children.empty()) add(false);
@@ -74,6 +75,15 @@ void add_parts(const DefaultsNode& node,
     } else {
       add_parts(child, &node, child.package(), out);
     }
+  }
+}
+
+/// Dotted, with every key above.
+void add_keys(const Node& node, const std::string& path, std::vector<std::string>& out) {
+  for (const auto& [key, child] : node.map) {
+    const std::string place = child_path(path, key);
+    out.push_back(place);
+    add_keys(child, place, out);
   }
 }
 
@@ -120,11 +130,16 @@ Composition Composer::load(const std::string& primary,
   for (const DefaultsNode* part : {&tree.hydra, &tree.primary})
     add_parts(*part, nullptr, part->package(), parts);
   std::map<const ConfigFile*, int> uses;
-  for (const Step& part : parts) ++uses[part.file];
+  bool moves_keys = false;
+  for (const Step& part : parts) {
+    ++uses[part.file];
+    moves_keys = moves_keys || part.file->moves_keys;
+  }
+  add_keys(tree.primary.file->content, "", result.own_keys);
   FileMerger merger(root);
   for (Step& part : parts) {
     merger.merge(part.file->content, part.included.package, uses[part.file] > 1);
-    take_moved_keys(root);
+    if (moves_keys) take_moved_keys(root);
     if (watch) watch(root, part.included.path, part.included.chosen);
     result.files.push_back(std::move(part.included));
   }
@@ -133,7 +148,7 @@ Composition Composer::load(const std::string& primary,
     check_hydra_keys(*hydra, repository.load("hydra/config")->content);
   MovedOverrides moved;
   for (const Override& given : values) {
-    const Override value = moved.current(root, given);
+    const Override value = moves_keys ? moved.current(root, given) : given;
     // Looking for groups reads every folder; only the message of an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;

@@ -18,6 +18,7 @@ struct Group {
 /// One file of a composition.
 struct IncludedFile {
   std::string path;     // "model/unet"
+  std::string name;     // on disk; empty for one of hydra
   std::string package;  // "model"; "" for the root
   std::string parent;   // the config whose defaults list names it
   Origin chosen;        // where that was decided
@@ -28,6 +29,7 @@ struct Composition {
   Node root;                        // with `hydra`; ${...} stand as they were written
   std::vector<IncludedFile> files;  // as they were merged
   std::vector<std::pair<std::string, std::string>> choices;  // group -> option
+  std::vector<std::string> own_keys;  // of the primary config's own file: "paths", "paths.images"
 };
 
 /// What one file or override did to a value.

@@ -42,6 +42,11 @@ std::string got(const Node& node) {
   }
 }
 
+/// Set by the command line.
+bool is_typed(const Node& node) {
+  return node.origin.file != nullptr && node.origin.line == 0;
+}
+
 void check_component(const Node& node, const Components& components, Problems& problems) {
   if (!node.is_map()) {
     problems.add(
@@ -114,9 +119,13 @@ void OptionReader::operator()(const char* key, Node& field, const char* /*doc*/,
 void OptionReader::operator()(const char* key, const Unused& unused, const char* doc) {
   known_.emplace_back(key);
   const Node* child = node_.find_direct(key);
-  if (child == nullptr || child->is_null() || unused.same.empty()) return;
+  if (child == nullptr || child->is_null()) return;
+  if (unused.same.empty()) {  // files carry it; who types it waits for something
+    if (is_typed(*child)) problems_.note(*child, std::string("no effect here (") + doc + ")");
+    return;
+  }
   const std::string value = shortened(plain_text(*child));
-  if (!is_among(value, unused.same))
+  if (!is_among(value, unused.same) && unused.same.front() != "*")
     problems_.note(*child, value + " has no effect here (" + doc + ")");
 }
 
@@ -144,6 +153,11 @@ bool OptionReader::finish() {
   for (const auto& [key, child] : node_.map) {
     if (is_among(key, known_) || is_among(key, hydra_keys()) || is_own(key)) continue;
     if (!variables_.empty() && is_among(child.path, variables_)) continue;
+    if (!variables_.empty() && is_typed(child)) {  // the user's own: --multirun repeats by +n=1,2,3
+      if (!node_.path.empty())                     // of the top level tell_unread() tells
+        problems_.note(child, "no effect, nothing reads it." + suggestion(key, known_));
+      continue;
+    }
     if (key == "_args_") {
       fail(child, "arguments by position are not supported, name them");
       continue;

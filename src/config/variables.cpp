@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/strings.h"
-#include "config/overrides/overrides.h"
 
 namespace cytra::config {
 namespace {
@@ -20,10 +19,10 @@ void add_key(const std::string& key, Names& out) {
 void add_references(const std::string& text, const std::vector<std::string>& parents, Names& out) {
   for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos;) {
     at += 2;
-    std::size_t end = text.find_first_of(":,}$ ", at);
+    std::size_t end = text.find_first_of(":,}$ [", at);
     if (end != std::string::npos && text[end] == ':') {
       at = end + 1;
-      end = text.find_first_of(",}$ ", at);
+      end = text.find_first_of(",}$ [", at);
     }
     std::string key = text.substr(at, end == std::string::npos ? end : end - at);
     const std::size_t dots = std::min(key.find_first_not_of('.'), key.size());
@@ -38,18 +37,12 @@ void add_references(const std::string& text, const std::vector<std::string>& par
   }
 }
 
-void add_from(const Node& node,
-              const Origin& primary,
-              std::vector<std::string>& parents,
-              Names& out) {
+void add_from(const Node& node, std::vector<std::string>& parents, Names& out) {
   if (node.kind == Kind::string) add_references(node.string, parents, out);
   const auto descend = [&](const std::string& key, const Node& child) {
-    parents.push_back(key);
-    if (child.origin.file == primary.file && primary.file != nullptr)
-      out.insert(join(parents, "."));
-    const bool container = child.is_map() || child.kind == Kind::list;
-    if (!container) parents.pop_back();  // a text's relative keys begin at what holds it
-    add_from(child, primary, parents, out);
+    const bool container = child.is_container();  // a text's relative keys begin at what holds it
+    if (container) parents.push_back(key);
+    add_from(child, parents, out);
     if (container) parents.pop_back();
   };
   for (const auto& [key, child] : node.map) descend(key, child);
@@ -58,15 +51,18 @@ void add_from(const Node& node,
 
 }  // namespace
 
-std::vector<std::string> variables_of(const Node& root, const std::vector<std::string>& overrides) {
+std::vector<std::string> variables_of(const Node& root, const std::vector<std::string>& own) {
+  Names names(own.begin(), own.end());
+  std::vector<std::string> parents;
+  add_from(root, parents, names);
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> references_of(const Node& node, const std::string& key) {
   Names names;
   std::vector<std::string> parents;
-  add_from(root, root.origin, parents, names);
-  for (const std::string& text : overrides) {
-    const Override override = parse_override(text);
-    if (override.action == Override::Action::add || override.action == Override::Action::force)
-      add_key(override.key, names);
-  }
+  if (node.is_container()) parents.push_back(key);
+  add_from(node, parents, names);
   return {names.begin(), names.end()};
 }
 

@@ -7,8 +7,11 @@
 namespace cytra::config {
 
 /// Keys of a composed tree that are the user's own variables rather than mistakes: those some
-/// ${...} refers to, those of the primary config's own file, and those added with + or ++ on the
-/// command line. Dotted, with every key above: "paths", "paths.images".
-std::vector<std::string> variables_of(const Node& root, const std::vector<std::string>& overrides);
+/// ${...} refers to, and those of the primary config (`own`: Composition::own_keys). Dotted, with
+/// every key above: "paths", "paths.images".
+std::vector<std::string> variables_of(const Node& root, const std::vector<std::string>& own);
+
+/// What the ${...} in `node`, the value of the top-level `key`, refer to; likewise dotted.
+std::vector<std::string> references_of(const Node& node, const std::string& key);
 
 }  // namespace cytra::config

@@ -136,6 +136,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   sampler.pad = given.pad;
   if (options.num_samples && given.shuffle && sampler.weights.empty())
     throw ConfigError("data.num_samples: the images have no weights, expected data.weight_column");
+  if (given.batches > 0) sampler.images = given.batches * options.batch_size * given.world_size;
   check(sampler);
   const auto images = static_cast<int64_t>(count(sampler)), size = options.batch_size;
   if (size < 1) throw ConfigError("data.batch_size: AUTO is for `train`, expected a number");
@@ -240,7 +241,9 @@ void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, WorkerActivi
 void DataLoader::Shared::plan_epoch(int64_t number) {
   auto next = std::make_shared<Epoch>();
   next->order = order(sampler, seed, number);
-  if (!sampler.weights.empty() || sampler.world_size > 1) next->repeat = repeats(next->order);
+  const bool repeats_images = !sampler.weights.empty() || sampler.world_size > 1 ||
+                              sampler.images > static_cast<int64_t>(sampler.items);
+  if (repeats_images) next->repeat = repeats(next->order);
   plan = std::move(next);
   posted_epoch = number;
 }

@@ -20,6 +20,7 @@ struct DataLoaderSpec {
   uint64_t seed = 0;
   bool shuffle = false;
   bool channels_last = false, pin = false;  // of batches: see BatchLayout
+  int64_t batches = 0;  // of an epoch, images repeated or left for the next; 0: each image once
   std::function<int64_t(int64_t)> limit;    // batches of an epoch, given all there are; none: all
   int64_t rank = 0, world_size = 1;         // this process's share of every epoch
   bool pad = true;                          // as SamplerSpec's

@@ -13,9 +13,14 @@
 namespace cytra::data {
 namespace {
 
-std::size_t drawn(const SamplerSpec& spec) {
+std::size_t of_a_pass(const SamplerSpec& spec) {
   return spec.weights.empty() || spec.num_samples < 0 ? spec.items
                                                       : static_cast<std::size_t>(spec.num_samples);
+}
+
+std::size_t drawn(const SamplerSpec& spec) {
+  return spec.images < 0 || spec.items == 0 ? of_a_pass(spec)
+                                            : static_cast<std::size_t>(spec.images);
 }
 
 std::vector<std::size_t> with_replacement(const SamplerSpec& spec, Rng& rng) {
@@ -23,7 +28,7 @@ std::vector<std::size_t> with_replacement(const SamplerSpec& spec, Rng& rng) {
   std::partial_sum(spec.weights.begin(), spec.weights.end(), sums.begin());
   // the last image with a weight: rounding may not lead beyond it
   const auto last = std::lower_bound(sums.begin(), sums.end(), sums.back());
-  std::vector<std::size_t> images(drawn(spec));
+  std::vector<std::size_t> images(of_a_pass(spec));
   for (std::size_t& image : images) {
     const auto place = std::upper_bound(sums.begin(), last, rng.uniform() * sums.back());
     image = static_cast<std::size_t>(place - sums.begin());
@@ -40,7 +45,17 @@ std::vector<std::size_t> without_replacement(const SamplerSpec& spec, Rng& rng) 
   }
   std::sort(keys.begin(), keys.end());
   std::vector<std::size_t> images;
-  for (std::size_t i = 0; i < drawn(spec); ++i) images.push_back(keys[i].second);
+  for (std::size_t i = 0; i < of_a_pass(spec); ++i) images.push_back(keys[i].second);
+  return images;
+}
+
+std::vector<std::size_t> one_pass(const SamplerSpec& spec, Rng& rng) {
+  if (!spec.weights.empty())
+    return spec.replacement ? with_replacement(spec, rng) : without_replacement(spec, rng);
+  std::vector<std::size_t> images(spec.items);
+  std::iota(images.begin(), images.end(), std::size_t{0});
+  for (std::size_t i = spec.shuffle ? images.size() : 0; i > 1; --i)  // Fisher-Yates
+    std::swap(images[i - 1], images[rng.below(i)]);
   return images;
 }
 
@@ -55,11 +70,11 @@ void check(const SamplerSpec& spec) {
     if (weight > 0) ++positive;
   }
   if (positive == 0) throw ConfigError("all images have weight 0, expected one above 0");
-  if (!spec.replacement && drawn(spec) > positive) {
+  if (!spec.replacement && of_a_pass(spec) > positive) {
     throw ConfigError(
         fmt::format("data.num_samples: {} of {} images with a weight above 0, expected at most as "
                     "many; or set data.replacement=true",
-                    drawn(spec),
+                    of_a_pass(spec),
                     positive));
   }
 }
@@ -74,15 +89,12 @@ std::size_t count(const SamplerSpec& spec) {
 
 std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t epoch) {
   Rng rng(seed, static_cast<uint64_t>(epoch));
-  std::vector<std::size_t> images;
-  if (!spec.weights.empty()) {
-    images = spec.replacement ? with_replacement(spec, rng) : without_replacement(spec, rng);
-  } else {
-    images.resize(spec.items);
-    std::iota(images.begin(), images.end(), std::size_t{0});
-    for (std::size_t i = spec.shuffle ? images.size() : 0; i > 1; --i)  // Fisher-Yates
-      std::swap(images[i - 1], images[rng.below(i)]);
+  std::vector<std::size_t> images = one_pass(spec, rng);
+  while (images.size() < drawn(spec)) {
+    const std::vector<std::size_t> again = one_pass(spec, rng);
+    images.insert(images.end(), again.begin(), again.end());
   }
+  images.resize(drawn(spec));
   if (spec.world_size == 1 || images.empty()) return images;
   std::vector<std::size_t> own(count(spec));
   for (std::size_t i = 0; i < own.size(); ++i) {

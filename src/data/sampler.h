@@ -14,6 +14,8 @@ struct SamplerSpec {
   std::vector<double> weights;
   int64_t num_samples = -1;
   bool replacement = true;
+  /// Of an epoch, over all processes: pass after pass, the last one cut; -1: one pass.
+  int64_t images = -1;
   /// Of several processes each takes every world_size-th image. Follows: DistributedSampler: with
   /// `pad` all get equally many, the first images again when the number does not divide.
   int64_t rank = 0, world_size = 1;

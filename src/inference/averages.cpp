@@ -128,7 +128,10 @@ Forward averaged(std::vector<Forward> members,
                       dims - 1,
                       dims));
     }
-    mirrored.insert(2 + (axis + dims) % dims);
+    if (!mirrored.insert(2 + (axis + dims) % dims).second) {
+      throw ConfigError(
+          fmt::format("mirror_axes: the axis {} is there twice, expected each once", axis));
+    }
   }
   for (const int64_t dim : mirrored) forward = with_mirrored(forward, {dim});
   if (options.rotate90) {

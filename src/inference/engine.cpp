@@ -264,6 +264,12 @@ void EngineOptions::check() const {
   }
 }
 
+void expect_engine(const EngineOptions& options, c10::Device device) {
+  options.check();
+  if (options.backend == "cudagraph" && !device.is_cuda())
+    throw ConfigError("performance.backend=cudagraph: needs a GPU; use performance.backend=auto");
+}
+
 perf::Precision precision_of(const EngineOptions& options) {
   perf::Precision precision = perf::precision_of(options.precision);
   precision.is_mixed = precision.compute != at::kFloat;
@@ -284,7 +290,7 @@ std::vector<Tensor> forward_with(const EngineModel& model,
 std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example) {
-  options.check();
+  expect_engine(options, model.device);
   const std::vector<std::string> names = candidates(model, options);
   for (const std::string& name : names) {
     if (name == "eager") return attempt(name, model, options, example);

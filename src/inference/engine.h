@@ -77,6 +77,9 @@ class Engine {
   virtual std::string text() const = 0;
 };
 
+/// Throws: ConfigError for options that no model is run by on this device.
+void expect_engine(const EngineOptions& options, c10::Device device);
+
 /// The engine that the options ask for. `example`: windows as they will come, their number and size
 /// matter, and so do their values: every engine but eager is compared with eager on the first of
 /// them. backend=auto takes eager, and one line says why, where another one fails or differs.

@@ -122,6 +122,7 @@ struct Predictor::State {
         y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
         transforms(transforms_of(model.config, options.inference_args),
                    options.with_target ? "" : y_key) {
+    expect_engine(options.engine, device);
     expect_no_turns(options.tta);
     if (options.tracks_places) transforms.track_places();
     model.place(device);

@@ -137,7 +137,10 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (options.max_split_size_mb > 0) idle.emplace_back("max_split_size_mb");
   if (options.expandable_segments) idle.emplace_back("expandable_segments");
   if (options.memory_fraction < 1) idle.emplace_back("memory_fraction");
-  if (!idle.empty()) log::info("performance: no effect on a CPU: {}", join(idle, ", "));
+  static std::string told;  // it is applied again and again where settings are measured
+  const std::string text = join(idle, ", ");
+  if (!idle.empty() && std::exchange(told, text) != text)
+    log::info("performance: no effect on a CPU: {}", text);
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "tasks/head.h"
+#include "tasks/suited.h"
 
 namespace cytra::tasks {
 
@@ -68,7 +69,10 @@ class OneHead final : public ImageTask {
       T::Options::visit(v);
     }
     /// A head whose options follow from the model has `check(model)`, which gets it.
-    void check() { T::Options::check(model); }
+    void check() {
+      expect_image_model(model);
+      T::Options::check(model);
+    }
   };
   explicit OneHead(const Options& options)
       : ImageTask(options,

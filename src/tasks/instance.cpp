@@ -15,6 +15,7 @@
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "tasks/instances/targets.h"
+#include "tasks/suited.h"
 #include "training/task.h"
 
 namespace cytra::tasks {
@@ -53,6 +54,8 @@ class InstanceTask final : public training::Task {
       v("inference_args", inference_args, "sliding window of validation and prediction");
     }
     void check() const {
+      expect_image_model(model);
+      expect_loss_of(loss, method == "flows" ? Learned::flows : Learned::stars);
       if (!anisotropy.empty() && anisotropy.size() != 3)
         throw ConfigError(
             fmt::format("task.anisotropy: {} numbers, expected Z, Y, X", anisotropy.size()));

@@ -9,6 +9,7 @@
 #include "inference/sliding_window.h"
 #include "nn/loss.h"
 #include "nn/model.h"
+#include "tasks/suited.h"
 #include "training/task.h"
 
 namespace cytra::tasks {
@@ -31,6 +32,7 @@ class MAETask final : public training::Task {
         config::optional_component<inference::Decoder>());
       v("inference_args", inference_args, "sliding window of prediction");
     }
+    void check() const { expect_loss_of(loss, Learned::values); }
   };
   explicit MAETask(const Options& options)
       : options_(options),

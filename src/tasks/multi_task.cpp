@@ -1,5 +1,7 @@
 // MultiTask: several heads on one backbone, each with its own target, loss, metrics and decoder.
 // Follows cyto_dl.models.im2im.MultiTaskIm2Im; its model is nn's MultiHead.
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -26,6 +28,7 @@ class MultiTask final : public ImageTask {
     }
     /// Channels are those of the model's heads.
     void check() {
+      expect_image_model(model);
       std::vector<std::string> names;
       for (auto& [name, head] : heads.map) {
         if (!head.is_map()) continue;
@@ -39,7 +42,11 @@ class MultiTask final : public ImageTask {
       }
       if (names.empty()) throw ConfigError("heads: there is none, expected one or more by name");
       for (const auto& [name, weight] : weights.map) {
-        if (heads.find_direct(name) != nullptr) continue;
+        const bool is_known = heads.find_direct(name) != nullptr;
+        const double share = weight.is_null() ? 1 : weight.as<double>();
+        if (is_known && !(share >= 0 && std::isfinite(share)))
+          config::throw_bad_value(weight, "a weight from 0 on");
+        if (is_known) continue;
         throw ConfigError(
             fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));
       }

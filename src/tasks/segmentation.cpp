@@ -76,6 +76,7 @@ class SegmentationHead final : public Head {
    private:
     /// What of loss, metrics and decoder follows from the labels.
     void fit() {
+      expect_loss_of(loss, Learned::masks);
       const bool exclusive = labels.are_exclusive();
       const std::string meaning =
           fmt::format("num_classes={} means {}", labels.num_classes, labels.text());

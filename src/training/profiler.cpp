@@ -1,5 +1,8 @@
 #include "training/profiler.h"
 
+#include <set>
+
+#include "base/log.h"
 #include "config/registry.h"
 #include "training/callback.h"
 
@@ -23,6 +26,17 @@ Node component_of(const Node& given, const std::string& folder) {
                             "simple, advanced, pytorch, transfers, null or a component (_target_)");
   if (node.get<std::string>("dirpath", "").empty()) node.set("dirpath", Node::make_string(folder));
   return node;
+}
+
+/// Options of the profiler that have no effect, once: its configuration is read several times.
+void tell_unused(const Node& profiler) {
+  static std::set<std::string> told;
+  config::Problems problems;
+  const config::Components& known = Registry<Callback>::instance().components();
+  known.types.at(known.name_of(profiler)).check(profiler, problems);
+  for (const std::string& note : problems.notes()) {
+    if (told.insert(note).second) log::warn("{}", note);
+  }
 }
 
 }  // namespace
@@ -51,6 +65,7 @@ std::vector<std::shared_ptr<Callback>> make_profilers(const Node& given,
   };
   add(guard, "performance.forbid_transfers");
   add(profiler, kProfilerName);
+  if (!profiler.is_null()) tell_unused(profiler);
   return callbacks;
 }
 

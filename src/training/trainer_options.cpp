@@ -22,6 +22,13 @@ Amount amount_of(const Node& node, Amount otherwise) {
   config::throw_bad_value(node, "a number of batches (10) or a share from 0.0 to 1.0 of them");
 }
 
+/// "0,1"
+std::string numbers_text(const Node& list) {
+  std::vector<std::string> words;
+  for (const Node& item : list.list) words.push_back(config::to_json(item));
+  return words.empty() ? "0" : join(words, ",");
+}
+
 double duration_s(const Node& node) {
   const std::string expected = "a time as DD:HH:MM:SS, or a map of days, hours, minutes, seconds";
   constexpr double kUnits[] = {86400, 3600, 60, 1};
@@ -101,7 +108,14 @@ void TrainerOptions::check() {
   } else if (some.kind == Kind::string && some.string == "auto") {
     devices = 0;
   } else if (!some.is_null()) {
-    config::throw_bad_value(some, "a number of devices from 1 on, -1 or auto");
+    config::throw_bad_value(
+        some,
+        some.kind == Kind::list
+            ? fmt::format("a number of devices, as trainer.devices={0}; which ones, "
+                          "CUDA_VISIBLE_DEVICES={1} before the command says",
+                          std::max<std::size_t>(1, some.list.size()),
+                          numbers_text(some))
+            : "a number of devices from 1 on, -1 or auto");
   }
   const Node& patience = given_.process_timeout;
   if (patience.kind == Kind::integer || patience.kind == Kind::real) {

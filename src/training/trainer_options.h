@@ -38,6 +38,7 @@ struct TrainerOptions : perf::DeviceOptions {
   Amount val_check_interval;  // of an epoch's batches
   std::optional<int64_t> check_val_every_n_epoch = 1;
   int64_t accumulate_grad_batches = 1, log_every_n_steps = 10;
+  std::optional<int64_t> steps_per_epoch;
   int64_t devices = 1, num_nodes = 1;  // devices of each machine; 0: all it has
   std::string strategy = "auto";
   bool sync_batchnorm = false;
@@ -75,6 +76,12 @@ void TrainerOptions::visit(V& v) {
   using config::Unused;
   v("max_epochs", max_epochs, "epochs; -1: no limit", -1, 1e9);
   v("max_steps", max_steps, "optimizer steps; -1: no limit", -1, 1e12);
+  v("steps_per_epoch",
+    steps_per_epoch,
+    "optimizer steps of an epoch, whatever the number of images: few are passed several times; "
+    "null: an epoch has each image once",
+    1,
+    1e9);
   v("min_epochs", min_epochs, "early stopping waits for so many", 0, 1e9);
   v("min_steps", min_steps, "early stopping waits for so many; -1: none", -1, 1e12);
   v("max_time", given_.max_time, "DD:HH:MM:SS after which the training ends; null: no limit");

@@ -26,10 +26,11 @@ cli::Run plan_run(const test::TmpDir& dir, std::vector<std::string> overrides) {
                     "plan.output=\"" + (dir / "mine/experiment/planned.yaml") + "\"",
                     "plan.memory_gb=0.5"});
   cli::Run run;
-  run.composed =
-      config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"}).load("train", overrides).root;
+  config::Composition composition =
+      config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"}).load("train", overrides);
+  run.variables = config::variables_of(composition.root, composition.own_keys);
+  run.composed = std::move(composition.root);
   run.config = config::job_config(run.composed);
-  run.variables = config::variables_of(run.composed, overrides);
   run.overrides = overrides;
   run.program = "train";
   run.command_line = "train --plan";
@@ -38,13 +39,14 @@ cli::Run plan_run(const test::TmpDir& dir, std::vector<std::string> overrides) {
 
 /// The configuration that the planned experiment gives.
 app::TrainConfig planned(const test::TmpDir& dir) {
-  const config::Node tree =
+  const config::Composition composition =
       config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs", dir / "mine"})
-          .load("train", {"experiment=planned", "paths.output_dir=unused"})
-          .root;
+          .load("train", {"experiment=planned", "paths.output_dir=unused"});
   config::Problems problems;
   app::TrainConfig config = config::read_options<app::TrainConfig>(
-      config::job_config(tree), problems, config::variables_of(tree, {}));
+      config::job_config(composition.root),
+      problems,
+      config::variables_of(composition.root, composition.own_keys));
   problems.throw_if_any();
   return config;
 }

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "config/composer.h"
+#include "config/run_config.h"
+#include "config/variables.h"
 #include "nn/weights.h"
 #include "tests/support/message_of.h"
 
@@ -43,6 +45,33 @@ app::Setup setup_of(const std::vector<std::string>& overrides) {
 }
 
 const char* const kFreeze = "+callbacks.freeze={_target_: LayerFreeze, contains: [output_block]}";
+
+TEST(Setup, EveryExperimentTrainsWithoutCallbacks) {
+  const config::Composer composer({std::string(CYTRA_SOURCE_DIR) + "/configs"});
+  int count = 0;
+  for (const std::string& name : composer.options("experiment")) {
+    for (const std::string callbacks : {"none", "timer"}) {
+      const config::Composition tree = composer.load("train",
+                                                     {"experiment=" + name,
+                                                      "callbacks=" + callbacks,
+                                                      "data.path=unused",
+                                                      "paths.output_dir=unused"});
+      config::Problems problems;
+      config::read_options<app::TrainConfig>(
+          config::job_config(tree.root), problems, config::variables_of(tree.root, tree.own_keys));
+      EXPECT_EQ(message_of<ConfigError>([&] { problems.throw_if_any(); }), "") << name;
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 24);
+}
+
+TEST(Setup, FiltersAloneSayHowManyLevelsThereAre) {
+  EXPECT_EQ(setup_of({"model.filters=[4,8]"}).task->model().divisor(),
+            (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(setup_of({"model.filters=[4,4,8,8]"}).task->model().divisor(),
+            (std::vector<int64_t>{8, 8}));
+}
 
 TEST(Setup, TheOptimizerGetsTheModelAsItIsTrained) {
   const app::Setup setup = setup_of({"trainer.precision=64-true", kFreeze});

@@ -12,13 +12,16 @@ class MovedKeys : public testing::Test {
  protected:
   void SetUp() override {
     tree_.write("train.yaml",
-                "defaults:\n  - performance: default\n  - model: unet\n  - experiment: null\n  - "
+                "# @keys_of CytoDL\ndefaults:\n  - performance: default\n  - model: unet\n  - "
+                "experiment: null\n  - "
                 "_self_\nspatial_dims: 2\noptimizer: {lr: 1e-3}\nscheduler: {gamma: 0.9}\n"
                 "task: {inference_args: {overlap: 0.25, mode: gaussian}}\n");
     tree_.write("performance/default.yaml", "enable_tf32: false\n");
     tree_.write("performance/mine.yaml", "enable_tf32: true\nchannels_last: true\n");
     tree_.write("model/unet.yaml", "spatial_dims: ${spatial_dims}\nchannels_last: null\n");
-    tree_.write("predict.yaml", "inference_args: {overlap: 0.25}\nmodel: {compile_model: false}\n");
+    tree_.write(
+        "predict.yaml",
+        "# @keys_of CytoDL\ninference_args: {overlap: 0.25}\nmodel: {compile_model: false}\n");
     tree_.write("other.yaml", "model: {optimizer: {lr: 1}, spatial_dims: 3}\n");
   }
   Node compose(const std::vector<std::string>& overrides,
@@ -90,6 +93,16 @@ TEST_F(MovedKeys, TwoValuesForOneKeyAreAMistake) {
 }
 
 TEST_F(MovedKeys, AnotherTreeKeepsItsOwn) {
+  tree_.write("theirs.yaml",
+              "defaults:\n  - _self_\n  - model: theirs\noptimizer: {lr: 1}\nspatial_dims: 2\n");
+  tree_.write("model/theirs.yaml", "optimizer: {lr: 2}\nspatial_dims: 3\n");
+  tree_.write("model/mnist.yaml", "model: {optimizer: {lr: 4}}\n");
+  EXPECT_EQ(
+      to_json(compose({"+model@_global_=mnist"}, "theirs")),
+      R"({"optimizer":{"lr":1},"spatial_dims":2,"model":{"optimizer":{"lr":4},"spatial_dims":3}})");
+  EXPECT_EQ(
+      to_json(compose({"model.optimizer.lr=5"}, "theirs")),
+      R"({"optimizer":{"lr":1},"spatial_dims":2,"model":{"optimizer":{"lr":5},"spatial_dims":3}})");
   EXPECT_EQ(to_json(compose({"model.optimizer.lr=2"}, "other")),
             R"({"model":{"optimizer":{"lr":2},"spatial_dims":3}})");
 }

@@ -40,6 +40,34 @@ TEST(Sampler, ShufflesWithoutBias) {
   EXPECT_LT(chi, 29.9);
 }
 
+TEST(Sampler, AnEpochOfSoManyImagesTakesPassAfterPass) {
+  auto spec = shuffled(3);
+  spec.images = 8;
+  const auto order = data::order(spec, 1, 0);
+  ASSERT_EQ(order.size(), 8U);
+  EXPECT_EQ(data::count(spec), 8U);
+  for (std::size_t pass = 0; pass + 3 <= 8; pass += 3) {
+    EXPECT_EQ(std::set<std::size_t>(order.begin() + static_cast<std::ptrdiff_t>(pass),
+                                    order.begin() + static_cast<std::ptrdiff_t>(pass + 3))
+                  .size(),
+              3U);
+  }
+  spec.images = 2;  // a part of many images, another one in each epoch
+  spec.items = 50;
+  EXPECT_EQ(data::order(spec, 1, 0).size(), 2U);
+  EXPECT_NE(data::order(spec, 1, 0), data::order(spec, 1, 1));
+  spec.world_size = 2;
+  spec.images = 8;
+  EXPECT_EQ(data::count(spec), 4U);
+  spec.items = 3;
+  spec.weights = {1, 0, 2};
+  spec.replacement = false;
+  EXPECT_THROW(data::check(spec), ConfigError);
+  spec.num_samples = 2;
+  data::check(spec);
+  EXPECT_EQ(data::order(spec, 1, 0).size(), 4U);
+}
+
 // torch: list(DistributedSampler(range(10), num_replicas=4, rank=r, shuffle=False))
 TEST(Sampler, SharesAsTorchDoes) {
   data::SamplerSpec spec;

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -58,6 +59,47 @@ def help_lines(run):
         for line in examples.split("\n"):
             if line.strip():
                 yield program, line.strip()
+
+
+# `key=value` in the text: of one of these.
+CONTEXTS = (
+    *(f"train experiment={name}" for name in (
+        "im2im/segmentation", "im2im/instance", "im2im/multitask", "im2im/labelfree", "im2im/mae", "im2im/nnunet", "im2im/vit_segmentation",
+        "detection/cells", "promptable/cells", "fundus/vessels")),
+    *(f"train model={name}" for name in ("unet", "seg_resnet_ds", "residual_encoder_unet", "mednext", "swin_unetr", "hiera_mae")),
+    *(f"train data={name}" for name in ("folder", "nnunet", "decathlon")), "train loss=cross_entropy", "train scheduler=cyclic",
+    "train callbacks=throughput_monitor", "train debug=profiler", "train logger=default", "train optimizer=sgd",
+    "predict checkpoint.ckpt_path=x data.path=x", "benchmark_performance", "export_model", "process_video", "batch_segment",
+    "gpu_profile_batch", "preprocess_fundus",
+)  # fmt: skip
+NO_OVERRIDES = {
+    r"^performance=auto_cpu": "a file that `optimize` writes",
+    r"^(labels\.0|a|k)=": "of a tree that is made up",
+}
+PLACEHOLDER = re.compile(r"^[A-Z][A-Z_:]*$|\.\.\.|^$")
+WORD = re.compile(r"^[+~]{0,2}[a-z_][\w./@]*=")
+
+
+def overrides_of(path):
+    """(line number, words) of each `key=value` of the text."""
+    text = re.sub(r"```.*?```", lambda m: "\n" * m[0].count("\n"), path.read_text(), flags=re.DOTALL)
+    for span in re.finditer(r"`([^`\n]+)`", text):
+        try:
+            words = shlex.split(span[1])
+        except ValueError:
+            continue
+        if words and all(WORD.match(word) for word in words):
+            yield text[: span.start()].count("\n") + 1, words
+
+
+def composes(words, run):
+    """Whether some program takes the words; a value that stands for the reader's own is null."""
+    filled = []
+    for word in words:
+        key, value = word.split("=", 1)
+        filled.append(f"{key}=null" if PLACEHOLDER.search(value) else word)
+    quoted = " ".join(shlex.quote(word) for word in filled)
+    return any(run(f"{context} --cfg job {quoted}").returncode == 0 for context in CONTEXTS)
 
 
 def places(best, folder):
@@ -224,6 +266,15 @@ def main():
             print(f"{time.monotonic() - begin:6.2f} s  {done.returncode}  {place}  {small(line)}", flush=True)
             if done.returncode != 0:
                 failures.append(f"{place}: exit code {done.returncode}: {small(line)}\n{done.stderr[-1500:]}")
+        pairs = [] if chosen else [(f"{path.relative_to(ROOT)}:{number}", words) for path in documents for number, words in overrides_of(path)]
+        for place, words in pairs:
+            if any(re.search(pattern, words[0]) for pattern in NO_OVERRIDES):
+                continue
+            if not composes(words, run):
+                failures.append(f"{place}: no program takes {' '.join(words)}")
+        print(f"{len(pairs)} keys with a value in the text")
+        if len(pairs) < 100 and not chosen:
+            failures.append("too few keys are found in the text")
     if not chosen:
         failures += [f"LEFT_OUT: no line fits '{pattern}'" for pattern in unused]
     print("\n".join(failures), file=sys.stderr)

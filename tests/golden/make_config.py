@@ -1,7 +1,7 @@
 """Writes config.json: what Hydra 1.3.8 makes of small config trees. Needs hydra-core==1.3.8.
 
 Left out on purpose, because we differ (docs/config.md): `=`, `#` and UTF-8 in unquoted values, True/None inside text,
-boolean keys, `group=null`, `~key` of a null, `~list.0`, `+a/b=1` where a/b is no group, numbers as keys (text here, so
+boolean keys, `group=null`, `~key` of a null, `+a/b=1` where a/b is no group, numbers as keys (text here, so
 `labels.0=x` reaches them), infinities.
 """
 
@@ -156,6 +156,9 @@ def cases():
                       ["~a"], ["~b.c"], ["~a=1"], ["~a=2"], ["~z"], ["~a", "+a=5"], ["+k=1", "+k=2"], ["b.e.f=1", "~b.d"], ["x/y=1"],
                       ["a@b=1"], ["a=1,2"], ["=1"], ["a"], ["b.=1"], ["-a=1"], ["a=1", "a=2"], ["b.c={x: 1}"], ["+b.c={x: 1}"]]:  # fmt: skip
         yield "set " + " ".join(overrides), FLAT, overrides
+    for override in ["~l.0", "~b.d.1", "~l.0.v", "~l.1={v: 2}", "t=~/x", "t=~", "t=x~", "t=[~/x]", "t={a: ~/x}", "t='~/x'", "t=(a)", "t=( a )",
+                     "t=(1)", "t=[(a)]", "t='(a)'", "t=\\(a\\)", "+k.1.b=5", "+k.1=5", "+k.1.2=x"]:  # fmt: skip
+        yield "text " + override, FLAT, [override]
     # Interpolation.
     for text in ["a: 1\nb: ${a}\n", "a: {x: 1}\nb: ${a}\n", "a: [1, 2]\nb: ${a.1}\nc: ${a[0]}\n", "a: x\nb: ${a}-${a}\n", "a: ${b}\nb: ${c}\nc: 3\n",
                  "a: ${a}\n", "a: ${b}\nb: ${a}\n", "a: ${nope}\n", "a: {b: 1, c: '${.b}'}\n", "a: {b: {c: '${..d}'}, d: 4}\n",

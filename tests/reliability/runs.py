@@ -40,7 +40,8 @@ class Programs:
     def train(self, output, *more, data=None, dims=2):
         """A command: every part of a training whose state a checkpoint has to hold, small."""
         experiment = "im2im/segmentation" + ("_3d" if dims == 3 else "")
-        return [self.bin / "train", f"experiment={experiment}", f"data.path={data or self.samples(dims)}",
+        return [self.bin / "train", f"experiment={experiment}", "trainer.steps_per_epoch=null", "callbacks.early_stopping=null",
+                f"data.path={data or self.samples(dims)}",
                 f"paths.output_dir={output}", "trainer.accelerator=cpu", "model.filters=[4,8,8]", "model.dropout=0.1",
                 f"patch_shape={'[16,32,32]' if dims == 3 else '[32,32]'}", "data.batch_size=1", "data.num_workers=2",
                 "trainer.accumulate_grad_batches=2", "trainer.log_every_n_steps=1", "performance.num_threads=1",

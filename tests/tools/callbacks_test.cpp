@@ -66,7 +66,8 @@ class Callbacks : public ::testing::Test {
     ASSERT_EQ(made.code, 0) << made.err;
   }
   std::string train(const std::string& more) const {
-    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+    return "\"$BIN/train\" experiment=im2im/segmentation "
+           "trainer.steps_per_epoch=null trainer.accelerator=cpu "
            "patch_shape=[32,32] task.inference_args.roi_size=[32,32] 'data.path=" +
            dir_.path() + "/samples' 'paths.output_dir=" + dir_.path() + "/run' " + more;
   }

@@ -81,7 +81,7 @@ class Classes : public ::testing::Test {
   static Outcome train(const std::string& overrides, const std::string& output) {
     return shell(
         "export OMP_NUM_THREADS=1; \"$BIN/train\" experiment=im2im/segmentation "
-        "trainer.accelerator=cpu --json "
+        "trainer.steps_per_epoch=null callbacks.early_stopping=null trainer.accelerator=cpu --json "
         "'data.path=" +
         dir_->path() + "' 'paths.output_dir=" + *dir_ / output +
         "' model.filters=[4,8,8] patch_shape=[32,32] optimizer.lr=2e-2 logger=csv "

@@ -34,7 +34,8 @@ class ConfigTools : public ::testing::Test {
   /// `train` for a step in the test's own folder.
   static std::string train(const std::string& more) {
     return "cd '" + at("") +
-           "' && \"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+           "' && \"$BIN/train\" experiment=im2im/segmentation "
+           "trainer.steps_per_epoch=null trainer.accelerator=cpu "
            "trainer.max_steps=1 "
            "patch_shape=[32,32] model.filters=[4,8,8] 'data.path=" +
            at("samples") + "' " + more;
@@ -147,17 +148,19 @@ TEST_F(ConfigTools, CompletesInTheShell) {
   const std::string query =
       "COMP_LINE='train experiment=im2im/segmentation optimizer=' COMP_POINT=47 \"$BIN/train\" -sc "
       "query=bash";
-  EXPECT_EQ(shell(query).out,
-            "optimizer=adadelta\noptimizer=adagrad\noptimizer=adam\noptimizer=adamax\noptimizer=adamw\n"
-            "optimizer=adamw_finetune\noptimizer=adamw_fused\noptimizer=adamw_mae\noptimizer=lion\n"
-            "optimizer=nadam\noptimizer=novograd\noptimizer=radam\noptimizer=rmsprop\noptimizer=sgd\n");
+  EXPECT_EQ(
+      shell(query).out,
+      "optimizer=adadelta\noptimizer=adagrad\noptimizer=adam\noptimizer=adamax\noptimizer=adamw\n"
+      "optimizer=adamw_finetune\noptimizer=adamw_fused\noptimizer=adamw_mae\noptimizer=lion\n"
+      "optimizer=nadam\noptimizer=novograd\noptimizer=radam\noptimizer=rmsprop\noptimizer=sgd\n");
   // As the function does it that bash calls at a TAB.
   const Outcome bash = shell(
       "PATH=\"$BIN:$PATH\"; eval \"$(train -sc install=bash)\"; COMP_LINE='train optimizer=ad' "
       "COMP_POINT=18 "
       "COMP_WORDS=(train optimizer = ad) COMP_CWORD=3; _cytra_train 2>/dev/null; echo "
       "\"${COMPREPLY[@]}\"");
-  EXPECT_EQ(bash.out, "adadelta adagrad adam adamax adamw adamw_finetune adamw_fused adamw_mae\n") << bash.err;
+  EXPECT_EQ(bash.out, "adadelta adagrad adam adamax adamw adamw_finetune adamw_fused adamw_mae\n")
+      << bash.err;
 }
 
 TEST_F(ConfigTools, HostileFilesEndSoonAndSmall) {

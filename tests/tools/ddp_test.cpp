@@ -35,7 +35,8 @@ class Ddp : public ::testing::Test {
   static std::string last(const std::string& run) { return at(run + "/checkpoints/last.ckpt"); }
 
   static std::string train(const std::string& output, const std::string& more) {
-    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu optimizer=sgd "
+    return "\"$BIN/train\" experiment=im2im/segmentation "
+           "trainer.steps_per_epoch=null trainer.accelerator=cpu optimizer=sgd "
            "scheduler=constant trainer.max_epochs=12 trainer.check_val_every_n_epoch=6 "
            "patch_shape=[32,32] model.filters=[4,8,8] "
            "logger=csv callbacks.model_checkpoint.every_n_train_steps=1 performance.num_threads=1 "

@@ -27,7 +27,8 @@ class Debug : public ::testing::Test {
   /// Two batches of one sample in an epoch; the run folder is at(name).
   static Outcome train(const std::string& name, const std::string& more) {
     Outcome outcome = test::shell(
-        "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu data.batch_size=1 "
+        "\"$BIN/train\" experiment=im2im/segmentation "
+        "trainer.steps_per_epoch=null trainer.accelerator=cpu data.batch_size=1 "
         "'patch_shape=[16,16]' 'model.filters=[4,4,4]' logger=none 'data.path=" +
         at("samples") + "' 'paths.output_dir=" + at(name) + "' " + more);
     EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -22,7 +22,8 @@ class Folders : public ::testing::Test {
   }
   Outcome train(const std::string& more) const {
     return shell(
-        "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+        "\"$BIN/train\" experiment=im2im/segmentation "
+        "trainer.steps_per_epoch=null trainer.accelerator=cpu "
         "trainer.max_steps=1 patch_shape=[32,32] model.filters=[4,8,8] logger=none "
         "data.num_workers=0 'data.path=" +
         dir_.path() + "/samples' 'paths.output_dir=" + run_ + "' " + more);

@@ -23,7 +23,8 @@ class Loading : public ::testing::Test {
     ASSERT_EQ(made.code, 0) << made.err;
   }
   std::string train(const std::string& more, const std::string& output = "run") const {
-    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+    return "\"$BIN/train\" experiment=im2im/segmentation "
+           "trainer.steps_per_epoch=null trainer.accelerator=cpu "
            "trainer.max_epochs=2 patch_shape=[32,32] 'data.path=" +
            dir_.path() + "/samples' 'paths.output_dir=" + dir_.path() + "/" + output + "' " + more;
   }

@@ -36,7 +36,8 @@ class Programs : public ::testing::Test {
 
   /// `train` on the samples for a few steps; `more` are further overrides.
   static std::string train(const std::string& more = "", const std::string& output = "run") {
-    return "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
+    return "\"$BIN/train\" experiment=im2im/segmentation "
+           "trainer.steps_per_epoch=null trainer.accelerator=cpu "
            "trainer.max_steps=2 patch_shape=[32,32] "
            "'data.path=" +
            samples() + "' 'paths.output_dir=" + at(output) + "' " + more;
@@ -130,13 +131,13 @@ TEST_F(Programs, ScoresAreOfWhatTheTaskLearns) {
   const std::string plain = dice("plain", "");
   EXPECT_EQ(dice("objects", "'predict.postprocess=[{_target_: ConnectedComponents}]'"), plain);
   EXPECT_EQ(dice("grid", "predict.original_grid=true"), plain);  // a TIFF, which has no affine
-  expect_mistake("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint + "' 'data.path=" +
-                     samples() + "/images' data.with_target=true",
+  expect_mistake("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint +
+                     "' 'data.path=" + samples() + "/images' data.with_target=true",
                  {"with_target", "manifest"});
-  expect_mistake(train("task=regression loss=mse 'metrics=[mae]' 'checkpoint.ckpt_path=" +
-                           checkpoint + "'",
-                       "other"),
-                 {"a training of SegmentationTask, expected one of RegressionTask"});
+  expect_mistake(
+      train("task=regression loss=mse 'metrics=[mae]' 'checkpoint.ckpt_path=" + checkpoint + "'",
+            "other"),
+      {"a training of SegmentationTask, expected one of RegressionTask"});
 }
 
 TEST_F(Programs, ExportedWeightsPredictTheSame) {
@@ -215,7 +216,13 @@ TEST_F(Programs, ASteppedOrWholeTrainingGivesTheSameWeights) {
 }
 
 TEST_F(Programs, StartWithoutTorch) {
-  for (const char* program : {"train", "predict", "benchmark_performance", "optimize", "export_model", "preprocess_fundus", "process_video"}) {
+  for (const char* program : {"train",
+                              "predict",
+                              "benchmark_performance",
+                              "optimize",
+                              "export_model",
+                              "preprocess_fundus",
+                              "process_video"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";

@@ -105,14 +105,15 @@ void remove_value(Node& root, const Override& override, const std::vector<std::s
                       (current ? plain_text(*current).substr(0, 200) : "not set") + ", expected " +
                       plain_text(override.values[0]));
   }
-  if (node == nullptr) return;  // of a map that a function made for this reading
-  if (parent->kind == Kind::list) {
-    parent->list.erase(parent->list.begin() + (node - parent->list.data()));
-  } else {
-    parent->map.erase(std::find_if(parent->map.begin(), parent->map.end(), [&](const auto& entry) {
-      return entry.first == last;
-    }));
+  if (parent != nullptr && parent->kind == Kind::list) {
+    throw ConfigError(override.where() + ": '" + override.key.substr(0, dot) +
+                      "' is a list, whose items can't be removed one by one; expected '" +
+                      override.key.substr(0, dot) + "=[...]' with those that stay");
   }
+  if (node == nullptr) return;  // of a map that a function made for this reading
+  parent->map.erase(std::find_if(parent->map.begin(), parent->map.end(), [&](const auto& entry) {
+    return entry.first == last;
+  }));
 }
 
 /// Unlike when it is read, a ${...} on the way is replaced, as any scalar there.

@@ -29,6 +29,7 @@ struct ConfigFile {
   Node content;      // without the defaults list
   std::vector<DefaultsItem> defaults;
   std::optional<std::string> header;  // of `# @package`
+  bool moves_keys = false;            // `# @keys_of CytoDL`: moved_keys.h
 };
 
 /// A file of the built-in group `hydra`, "hydra/launcher/basic".

@@ -1,6 +1,7 @@
 #pragma once
 // Names that CytoDL's guides use for keys that live elsewhere here. Their values go where they
-// belong, and say themselves where they were written.
+// belong, and say themselves where they were written. Only where a file of the composition begins
+// with `# @keys_of CytoDL`, as Cytra's primary configs do: a tree of others keeps its keys.
 #include <map>
 #include <string>
 

@@ -82,9 +82,10 @@ DefaultsItem read_item(const Node& node) {
   return item;
 }
 
-/// Leading `# @package a.b` lines; the first line that is none ends the header.
-std::optional<std::string> read_header(const std::string& text, const std::string& name) {
-  std::optional<std::string> package;
+/// Leading `# @package a.b` lines, and others like them; the first line that is none ends the
+/// header.
+void read_header(const std::string& text, const std::string& name, ConfigFile& file) {
+  std::optional<std::string>& package = file.header;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     std::string line = trim(std::string_view(text).substr(start, end - start));
@@ -98,16 +99,16 @@ std::optional<std::string> read_header(const std::string& text, const std::strin
     if (words.size() != 2)
       throw ConfigError(name + ":1:1: bad header '# " + line + "', expected # @package a.b");
     if (words[0] == "@package") package = words[1];
+    file.moves_keys = file.moves_keys || (words[0] == "@keys_of" && words[1] == "CytoDL");
   }
   // A header is always absolute.
   if (package && *package != "_global_" && !starts_with(*package, "_global_."))
     package = "_global_." + *package;
-  return package;
 }
 
 std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::string& text) {
   auto file = std::make_unique<ConfigFile>();
-  file->header = read_header(text, name);
+  read_header(text, name, *file);
   file->content = parse_yaml(text, name);
   if (file->content.kind == Kind::string) {  // as OmegaConf.create() does with text
     log::warn("{}: text alone, it becomes a key without a value; expected key: value", name);

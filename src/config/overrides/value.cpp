@@ -154,6 +154,7 @@ class ValueParser {
         skip_blanks();
         const std::size_t place = at_;
         node.set(key, single(element("}"), place).node);
+        if (!in_quotes) node.map.back().second.key_origin = origin_;  // else it is text: emit.cpp
         skip_blanks();
       } while (take(','));
       if (!take('}')) fail(at_, "the map does not end, expected ',' or '}'");
@@ -224,6 +225,7 @@ class ValueParser {
     std::string result;
     bool raw = true;
     int open = 0;
+    const std::size_t start = at_;
     std::size_t kept = 0;  // an escaped blank at the end is not trimmed
     for (; at_ < text_.size();) {
       const char c = text_[at_];
@@ -236,7 +238,12 @@ class ValueParser {
              std::string("a stray ") + c +
                  ", expected quotes round the whole text that has brackets or quotes");
       } else if (c == '(') {
+        if (at_ == start && !is_key)
+          fail(at_, "text that begins with '(', expected quotes round the whole text");
         ++open;
+      } else if (c == '~' && !is_key) {
+        fail(at_,
+             "an unquoted ~, expected quotes round the whole text, or $HOME for the home folder");
       }
       if (c == '$' && at_ + 1 < text_.size() && text_[at_ + 1] == '{' && !is_key) {
         const std::size_t end = interpolation_end();

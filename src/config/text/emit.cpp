@@ -99,6 +99,14 @@ void append_text(const std::string& text, bool is_key, std::string& out) {
   }
 }
 
+/// A key that nobody wrote unquoted (key_origin) is text: 1 by `+k.1=...` is '1', as in Hydra.
+void append_key(const std::string& key, const Node& child, std::string& out) {
+  Node typed;
+  if (child.key_origin.file == nullptr) type_yaml_scalar(key, typed);
+  if (typed.kind == Kind::null || typed.kind == Kind::string) return append_text(key, true, out);
+  out += "'" + key + "'";
+}
+
 void append_scalar(const Node& node, std::string& out) {
   switch (node.kind) {
     case Kind::null:
@@ -154,7 +162,7 @@ void append_block(const Node& node, std::size_t indent, std::string& out) {
   }
   for (const auto& [key, child] : node.map) {
     start_line();
-    append_text(key, true, out);
+    append_key(key, child, out);
     out += ':';
     if ((child.kind == Kind::map || child.kind == Kind::list) && !is_empty(child)) {
       out += '\n';

@@ -16,6 +16,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include "base/strings.h"
 #include "inference/engines/entry.h"
 
 namespace cytra::inference {
@@ -219,13 +220,26 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
   std::string kind_ = "prim::Graph", schema_, text_, kind_of_decoder_ = "ts";
 };
 
+/// OpenVINO tells a failure as lines, each with a place in its sources; the last one says what it
+/// was. One line of whole words.
+std::string last_words(const std::string& what) {
+  std::string last;
+  for (const std::string& line : split(what, '\n')) {
+    const std::string text = trim(line);
+    if (!text.empty()) last = text;
+  }
+  constexpr std::size_t kMost = 200;
+  if (last.size() <= kMost) return last;
+  return last.substr(0, last.rfind(' ', kMost)) + " ...";
+}
+
 /// "aten::foo, aten::bar" of what the front end throws: "No conversion rule found for operations:
 /// aten::foo, ..."; else its first lines.
 [[noreturn]] void throw_unfit(const std::string& what) {
   constexpr std::string_view kMissing = "No conversion rule found for operations: ";
   const std::size_t at = what.find(kMissing);
   if (at == std::string::npos)
-    throw EngineUnfit("OpenVINO can't convert the model: " + what.substr(0, 300), false);
+    throw EngineUnfit("OpenVINO can't convert the model: " + last_words(what), false);
   const std::size_t begin = at + kMissing.size();
   throw EngineUnfit("OpenVINO has no " + what.substr(begin, what.find('\n', begin) - begin), false);
 }

@@ -74,7 +74,7 @@ class AttentionUnet final : public ImageModel {
  public:
   struct Options : ImageModelOptions {
     Sizes channels{16, 32, 64}, kernel_size{3}, up_kernel_size{3};
-    std::vector<Sizes> strides{{2}, {2}};
+    std::vector<Sizes> strides;
     double dropout = 0;
     template <class V>
     void visit(V& v) {
@@ -88,6 +88,7 @@ class AttentionUnet final : public ImageModel {
       v("dropout", dropout, "share of values dropped after each convolution in training", 0, 1);
     }
     void check() {
+      if (strides.empty() && !channels.empty()) strides.assign(channels.size() - 1, {2});
       if (channels.size() < 2 || strides.size() + 1 < channels.size()) {
         throw ConfigError(fmt::format(
             "AttentionUnet: channels need two levels or more, and strides one entry less; got {} "

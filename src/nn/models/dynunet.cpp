@@ -15,8 +15,7 @@ namespace {
 class DynUNet final : public ImageModel {
  public:
   struct Options : ImageModelOptions {
-    std::vector<Sizes> kernel_size{{3}, {3}, {3}}, strides{{1}, {2}, {2}},
-        upsample_kernel_size{{2}, {2}};
+    std::vector<Sizes> kernel_size, strides, upsample_kernel_size;
     std::optional<Sizes> filters = Sizes{16, 32, 64};
     double dropout = 0;
     config::Node norm_name = config::parse_yaml("[instance, {affine: true}]", "default"),
@@ -26,11 +25,13 @@ class DynUNet final : public ImageModel {
     template <class V>
     void visit(V& v) {
       ImageModelOptions::visit(v);
-      v("kernel_size", kernel_size, "kernels, per level: one number or one per dimension");
-      v("strides", strides, "downsampling, per level, likewise; the first is usually 1");
+      v("kernel_size",
+        kernel_size,
+        "kernels, per level: one number or one per dimension; null: 3 for each of filters");
+      v("strides", strides, "downsampling, per level, likewise; null: 1, then 2");
       v("upsample_kernel_size",
         upsample_kernel_size,
-        "upsampling, per level but the first: strides without the first");
+        "upsampling, per level but the first; null: strides without the first");
       v("filters", filters, "features, per level; null: 32, 64, ... up to 512 (3D: 320)");
       v("dropout", dropout, "share of values dropped after each convolution in training", 0, 1);
       v("norm_name", norm_name, "instance, batch, [group, {num_groups: 8}] ...");
@@ -42,7 +43,15 @@ class DynUNet final : public ImageModel {
     }
     /// Also gives every kernel and stride one number per dimension, and every level its features.
     void check() {
+      if (strides.empty()) {
+        strides.assign(filters ? filters->size() : std::max<std::size_t>(3, kernel_size.size()),
+                       {2});
+        if (!strides.empty()) strides[0] = {1};
+      }
       const std::size_t levels = strides.size();
+      if (kernel_size.empty()) kernel_size.assign(levels, {3});
+      if (upsample_kernel_size.empty() && levels > 1)
+        upsample_kernel_size.assign(strides.begin() + 1, strides.end());
       if (!filters) {
         filters.emplace();
         for (std::size_t level = 0; level < levels; ++level) {

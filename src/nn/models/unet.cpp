@@ -49,7 +49,7 @@ class UNet final : public ImageModel {
  public:
   struct Options : ImageModelOptions {
     Sizes channels{16, 32, 64}, kernel_size{3}, up_kernel_size{3};
-    std::vector<Sizes> strides{{2}, {2}};
+    std::vector<Sizes> strides;
     int64_t num_res_units = 0;
     config::Node act = config::Node::make_string("prelu"),
                  norm = config::Node::make_string("instance");
@@ -77,6 +77,7 @@ class UNet final : public ImageModel {
       v("adn_ordering", adn_ordering, "after a convolution: A activation, D dropout, N norm");
     }
     void check() {
+      if (strides.empty() && !channels.empty()) strides.assign(channels.size() - 1, {2});
       if (channels.size() < 2 || strides.size() + 1 < channels.size()) {
         throw ConfigError(fmt::format(
             "UNet: channels need two levels or more, and strides one entry less; got {} and {}",

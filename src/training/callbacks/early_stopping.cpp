@@ -88,11 +88,13 @@ class EarlyStopping final : public Callback {
     if (options_.divergence_threshold && is_better(*options_.divergence_threshold, value))
       return fmt::format("{:.4g} is worse than {:.4g}", value, *options_.divergence_threshold);
     const double delta = options_.mode == "min" ? -options_.min_delta : options_.min_delta;
-    if (!best_ || is_better(value, *best_ + delta)) {
+    if (std::isfinite(value) && (!best_ || is_better(value, *best_ + delta))) {
       best_ = value;
       waited_ = 0;
     } else if (++waited_ >= options_.patience) {
-      return fmt::format("did not get better than {:.4g} in {} validations", *best_, waited_);
+      return fmt::format("did not get better than {:.4g} in {} validations",
+                         best_.value_or(std::nan("")),
+                         waited_);
     }
     return "";
   }

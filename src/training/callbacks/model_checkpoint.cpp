@@ -21,8 +21,11 @@ using config::Node;
 using config::Unused;
 using Clock = std::chrono::steady_clock;
 
-/// "{epoch:03d}-{val/dice:.4f}" with the numbers of `state`. Throws: ConfigError.
-std::string fill_in(const std::string& pattern, const TrainState& state) {
+/// "{epoch:03d}-{val/dice:.4f}" with the numbers of `state`; `missing`: a name that is none.
+/// Throws: ConfigError.
+std::string fill_in(const std::string& pattern,
+                    const TrainState& state,
+                    std::string* missing = nullptr) {
   std::string name;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
     const std::size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string::npos;
@@ -40,6 +43,7 @@ std::string fill_in(const std::string& pattern, const TrainState& state) {
       if (key == "epoch" || key == "step") {
         name += fmt::format(fmt::runtime(form), key == "epoch" ? state.epoch : state.step);
       } else {
+        if (metric == state.metrics.end() && missing != nullptr) *missing = key;
         name += fmt::format(fmt::runtime(form),
                             metric == state.metrics.end() ? std::nan("") : metric->second);
       }
@@ -195,8 +199,15 @@ class ModelCheckpoint final : public Callback {
     state.best_mode = options_.monitor ? options_.mode : "";
   }
   /// With -v1, -v2 ... where a checkpoint that stays has the name already, as Lightning's.
-  std::string path_of(const TrainState& state) const {
-    const std::string stem = options_.dirpath + "/" + fill_in(options_.filename, state);
+  std::string path_of(const TrainState& state) {
+    std::string missing;
+    const std::string stem = options_.dirpath + "/" + fill_in(options_.filename, state, &missing);
+    if (!missing.empty() && !std::exchange(is_missing_told_, true)) {
+      std::vector<std::string> names{"epoch", "step"};
+      for (const auto& [metric, value] : state.metrics) names.push_back(metric);
+      log::warn(
+          "callbacks.{}.filename: there is no '{}'.{}", name, missing, suggestion(missing, names));
+    }
     const bool is_full =
         options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) >= options_.save_top_k;
     const auto end = kept_.end() - (is_full ? 1 : 0);  // the last one goes: its name is free
@@ -270,7 +281,8 @@ class ModelCheckpoint final : public Callback {
   Clock::time_point saved_at_;
   int64_t saved_step_ = -1;  // until the training begins
   bool has_last_ = false;    // of this run
-  bool is_other_ = false;    // what was loaded has scores of another metric
+  bool is_missing_told_ = false;
+  bool is_other_ = false;  // what was loaded has scores of another metric
 };
 CYTRA_REGISTER(Callback, ModelCheckpoint, "ModelCheckpoint");
 

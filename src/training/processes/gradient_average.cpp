@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "nn/model.h"
 #include "training/processes/processes.h"
 
@@ -104,12 +105,13 @@ void GradientAverage::after_backward() {
 }
 
 void check_sync_batchnorm(const nn::Model& model) {
-  for (const auto& module : model.named_modules()) {
-    if (module.value()->name().find("BatchNorm") == std::string::npos) continue;
+  for (const auto& buffer : model.named_buffers()) {
+    const std::string& name = buffer.key();
+    if (!ends_with(name, "running_mean")) continue;  // what other norms do not have
     throw ConfigError(fmt::format(
         "trainer.sync_batchnorm: not supported, and the model has a batch norm ({}); expected "
         "false, or a model with instance norms",
-        module.key()));
+        name.substr(0, name.rfind('.'))));
   }
   log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
 }

@@ -1,0 +1,22 @@
+#pragma once
+// Which precisions a device has instructions for.
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+
+namespace cytra::perf {
+
+/// Why products in this precision ("16-mixed") are slow on the device, which emulates them; "":
+/// they are not.
+std::string slow_precision(const std::string& precision, c10::Device device);
+/// Warns of that, with what to type.
+void warn_of_slow_precision(const std::string& precision, c10::Device device);
+
+/// The precision that a trained model is run in: as it was `asked` for, else that of its training
+/// where the device has it, else float32. Tells which, where it is not float32 on both sides.
+std::string precision_to_run(const std::optional<std::string>& asked,
+                             const std::string& trained,
+                             c10::Device device);
+
+}  // namespace cytra::perf
