@@ -377,6 +377,19 @@ TEST(FolderDatamodule, TakesSplitFolders) {
             std::string::npos);
 }
 
+TEST(FolderDatamodule, NamesTheFoldersThatHaveImages) {
+  const test::TmpDir dir;
+  touch(dir / "image/a.tif");
+  touch(dir / "label/a.tif");
+  touch(dir / "notes/a.txt");
+  const std::string hint = "images are in image, label: data=folder 'data.folders=[image,label]'";
+  for (const char* kind : {"FolderDatamodule", "DataframeDatamodule"}) {
+    const auto module = make(std::string("{_target_: ") + kind + ", path: '" + dir.path() +
+                             "', columns: [raw, seg]}");
+    EXPECT_NE(message_of([&] { module->items(data::Split::train); }).find(hint), std::string::npos);
+  }
+}
+
 TEST(FolderDatamodule, FiltersAndPairsByNames) {
   const test::TmpDir dir;
   for (const char* name : {"x1_raw.tif",

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/folder_hint.h"
 #include "data/folds.h"
 #include "data/manifest.h"
 
@@ -179,8 +180,10 @@ class DataframeDatamodule final : public DataModule {
             : add(split, samples) || (split == Split::predict &&
                                       add({Split::train, Split::valid, Split::test}, samples));
     if (!is_found) {
-      throw ConfigError(
-          fmt::format("data.path: {}: no {}.csv in this folder", options_.path, name_of(split)));
+      throw ConfigError(fmt::format("data.path: {}: no {}.csv in this folder{}",
+                                    options_.path,
+                                    name_of(split),
+                                    folder_hint(options_.path, options_.columns.size())));
     }
     return samples;
   }

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/folder_hint.h"
 #include "data/folds.h"
 #include "io/reader.h"
 
@@ -203,6 +204,13 @@ class FolderDatamodule final : public DataModule {
   }
 
   std::vector<Sample> pair_up(const fs::path& root) const {
+    for (const std::string& name : options_.folders) {
+      std::error_code ignored;
+      if (!fs::is_directory(root / name, ignored)) {
+        throw ConfigError((root / name).string() + ": no such folder" +
+                          folder_hint(root.string(), options_.columns.size()));
+      }
+    }
     std::vector<Sample> samples;
     const fs::path first = (root / options_.folders.front()).lexically_normal();
     const std::vector<File> files = list(first, 0);

@@ -1,0 +1,66 @@
+#include "data/folder_hint.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+#include "io/reader.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t kMostFolders = 12;  // more are images in folders of their own, not columns
+
+bool has_images(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!starts_with(name, ".") && io::is_image_path(entry.path().string())) return true;
+  }
+  return false;
+}
+
+/// Whether people call the folder of masks like this.
+bool names_target(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  const std::vector<std::string> words = {
+      "mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"};
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return name.find(word) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+std::string folder_hint(const std::string& root, std::size_t columns) {
+  std::error_code error;
+  const fs::path train = fs::path(root) / "train";
+  const fs::path parent = fs::is_directory(train, error) ? train : fs::path(root);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
+    std::error_code ignored;  // a loop of links
+    const std::string path = entry.path().string();
+    if (!entry.is_directory(ignored) || io::is_image_path(path)) continue;
+    if (has_images(entry.path())) names.push_back(entry.path().filename().string());
+    if (names.size() > kMostFolders) return "";
+  }
+  std::sort(names.begin(), names.end());
+  if (has_images(parent)) names.insert(names.begin(), ".");
+  if (names.empty()) return "";
+  const auto target = std::find_if(names.begin(), names.end(), names_target);
+  const auto image = std::find_if_not(names.begin(), names.end(), names_target);
+  std::vector<std::string> typed = {image == names.end() ? "IMAGES" : *image};
+  if (columns > 1) typed.push_back(target == names.end() ? "MASKS" : *target);
+  return fmt::format(
+      "; images are in {}: data=folder 'data.folders=[{}]'", join(names, ", "), join(typed, ","));
+}
+
+}  // namespace cytra::data

@@ -1,0 +1,12 @@
+#pragma once
+// What to type for images that lie in folders of other names than those that were looked for.
+#include <cstddef>
+#include <string>
+
+namespace cytra::data {
+
+/// "; images are in image, label: data=folder 'data.folders=[image,label]'", for
+/// `columns` images of a sample; "" where no folder below `root` (or below its train/) has any.
+std::string folder_hint(const std::string& root, std::size_t columns);
+
+}  // namespace cytra::data
