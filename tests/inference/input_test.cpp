@@ -61,7 +61,7 @@ TEST(ModelInput, ByRowsIsTheWholeImage) {
 TEST(ModelInput, IsReadWholeWhereATransformTakesThat) {
   const test::TmpDir dir;
   const data::Sample sample = written_sample(dir / "a.ome.tif");
-  const char* more = ", {_target_: Spacingd, keys: raw, pixdim: [1, 1, 1]}";
+  const char* more = ", {_target_: Spacingd, keys: raw, pixdim: [0.004, 0.002, 0.002]}";
   const ModelInput rows = transforms(more).apply(sample, "raw", {}, 1000),
                    whole = transforms(more).apply(sample, "raw");
   EXPECT_FALSE(rows.is_by_rows());
