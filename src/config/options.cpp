@@ -153,9 +153,10 @@ bool OptionReader::finish() {
   for (const auto& [key, child] : node_.map) {
     if (is_among(key, known_) || is_among(key, hydra_keys()) || is_own(key)) continue;
     if (!variables_.empty() && is_among(child.path, variables_)) continue;
-    if (!variables_.empty() && is_typed(child)) {  // the user's own: --multirun repeats by +n=1,2,3
-      if (!node_.path.empty())                     // of the top level tell_unread() tells
-        problems_.note(child, "no effect, nothing reads it." + suggestion(key, known_));
+    // The user's own, as --multirun repeats by +n=1,2,3; what looks like one of ours is a mistake.
+    if (!variables_.empty() && is_typed(child) && nearest(key, known_).empty()) {
+      if (!node_.path.empty())  // of the top level tell_unread() tells
+        problems_.note(child, "no effect, nothing reads it");
       continue;
     }
     if (key == "_args_") {
