@@ -18,7 +18,7 @@
 namespace cytra::data {
 namespace {
 
-using Kind = Placement::Kind;
+using GridKind = Placement::Kind;
 using Vector3 = std::array<double, 3>;  // z, y, x
 using Matrix3 = std::array<Vector3, 3>;
 
@@ -177,7 +177,7 @@ std::string reason_of(const io::Geometry& geometry,
 
 Placement other(std::string difference) {
   Placement placement;
-  placement.kind = Kind::other;
+  placement.kind = GridKind::other;
   placement.difference = std::move(difference);
   return placement;
 }
@@ -238,9 +238,10 @@ Placement brought_together(Sample& sample, const std::string& key, const std::st
     return {};
   }
   Placement placement = placement_of(geometry, size, target, wanted);
-  if (placement.kind == Kind::turned) turn_onto(sample, key, {placement.from, placement.mirrored});
-  if (placement.kind == Kind::unknown && size == wanted) geometry = target;
-  if (placement.kind == Kind::other && sample.on_mismatch == Mismatch::resample) {
+  if (placement.kind == GridKind::turned)
+    turn_onto(sample, key, {placement.from, placement.mirrored});
+  if (placement.kind == GridKind::unknown && size == wanted) geometry = target;
+  if (placement.kind == GridKind::other && sample.on_mismatch == Mismatch::resample) {
     at::Tensor& tensor = sample.at(key);
     try {
       tensor = spatial::resample_onto(tensor, geometry, target, wanted, "nearest", "zeros", false);
@@ -253,7 +254,7 @@ Placement brought_together(Sample& sample, const std::string& key, const std::st
                                   error.what()));
     }
     geometry = target;
-    placement.kind = Kind::same;
+    placement.kind = GridKind::same;
   }
   return placement;
 }
@@ -286,7 +287,7 @@ Placement placement_of(const io::Geometry& geometry,
   if (!(apart <= kTolerance))
     return other(reason_of(geometry, image, from, sides, apart, size.size()));
   Placement placement;
-  placement.kind = is_identity ? Kind::same : Kind::turned;
+  placement.kind = is_identity ? GridKind::same : GridKind::turned;
   const std::size_t skipped = 3 - size.size();  // of a plane, Z
   for (std::size_t i = skipped; i < 3; ++i) {
     placement.from.push_back(static_cast<int64_t>(from[i] - skipped));
@@ -307,7 +308,7 @@ void settle_grids(Sample& sample) {
 void expect_same_grid(Sample& sample, const std::string& key, const std::string& image) {
   if (key == image || !sample.has(key) || !sample.has(image)) return;
   const Placement placement = brought_together(sample, key, image);
-  if (placement.kind != Kind::other) return;
+  if (placement.kind != GridKind::other) return;
   throw DataError(mismatch_text(key,
                                 path_of(sample, key),
                                 geometry_on_file(sample, key),

@@ -20,7 +20,7 @@ namespace cytra {
 namespace {
 
 using data::placement_of;
-using Kind = data::Placement::Kind;
+using GridKind = data::Placement::Kind;
 
 std::string pair_file(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/geometry/" + name;
@@ -100,8 +100,8 @@ TEST(SameGrid, FindsEveryOrderAndDirectionOfAxes) {
         }
       }
       own.spacing_um = spacing_of(own.affine);
-      turned +=
-          placement_of(own, sample.size("seg"), image.geometry, image.size).kind == Kind::turned;
+      turned += placement_of(own, sample.size("seg"), image.geometry, image.size).kind ==
+                GridKind::turned;
       data::expect_same_grid(sample, "seg", "raw");
       EXPECT_TRUE(sample.stored("seg").equal(voxels)) << flips;
       for (std::size_t i = 0; i < 12; ++i)
@@ -135,12 +135,12 @@ TEST(SameGrid, TellsWhatDiffersAndForgivesRounding) {
               for (double& value : other.affine)
                 value = static_cast<double>(static_cast<float>(value));
             }).kind,
-            Kind::same);
-  EXPECT_EQ(of(shifted(0.05)).kind, Kind::same);
-  EXPECT_EQ(of(shifted(0.5)).kind, Kind::other);
+            GridKind::same);
+  EXPECT_EQ(of(shifted(0.05)).kind, GridKind::same);
+  EXPECT_EQ(of(shifted(0.5)).kind, GridKind::other);
   EXPECT_NE(of(shifted(0.5)).difference.find("0.5 voxels beside"), std::string::npos)
       << of(shifted(0.5)).difference;
-  EXPECT_EQ(of(scaled(1.001)).kind, Kind::same);
+  EXPECT_EQ(of(scaled(1.001)).kind, GridKind::same);
   EXPECT_NE(of(scaled(1.1)).difference.find("voxels of"), std::string::npos);
   EXPECT_NE(of(scaled(1), {4, 5, 7}).difference.find("4x5x7 voxels, expected 4x5x6"),
             std::string::npos);
@@ -158,36 +158,36 @@ TEST(SameGrid, TellsWhatDiffersAndForgivesRounding) {
 TEST(SameGrid, WhatAFileDoesNotTellSpeaksAgainstNothing) {
   const Grid image = oblique_grid();
   const io::Geometry nothing;
-  EXPECT_EQ(placement_of(nothing, {4, 5, 6}, image.geometry, image.size).kind, Kind::unknown);
-  EXPECT_EQ(placement_of(nothing, {9, 9}, nothing, {7, 7}).kind, Kind::unknown);
+  EXPECT_EQ(placement_of(nothing, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
+  EXPECT_EQ(placement_of(nothing, {9, 9}, nothing, {7, 7}).kind, GridKind::unknown);
   io::Geometry guess = geometry_from({-3, 0, 0, 1, 0, 3, 0, 1, 0, 0, 3, 1});
   guess.spacing_um = image.geometry.spacing_um;
   guess.sform = guess.qform = 0;
-  EXPECT_EQ(placement_of(guess, {4, 5, 6}, image.geometry, image.size).kind, Kind::unknown);
+  EXPECT_EQ(placement_of(guess, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
   // Pixel sizes: of OME-TIFF beside OME-Zarr or NIfTI.
   io::Geometry pixels;
   pixels.spacing_um = {0, 0.25, 0.25};
   io::Geometry others = pixels;
-  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, Kind::unknown);
+  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, GridKind::unknown);
   others.spacing_um = {0, 0.5, 0.5};
-  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, Kind::other);
-  EXPECT_EQ(placement_of(pixels, {9, 8}, pixels, {9, 9}).kind, Kind::other);
+  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, GridKind::other);
+  EXPECT_EQ(placement_of(pixels, {9, 8}, pixels, {9, 9}).kind, GridKind::other);
   io::Geometry zoomed = image.geometry;
   zoomed.affine = {};
-  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, Kind::unknown);
+  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
   zoomed.spacing_um[1] *= 2;
-  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, Kind::other);
+  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::other);
   // The direction of an axis of one voxel does not matter.
   io::Geometry plane = geometry_from({0.5, 0, 0, 1, 0, 0.5, 0, 2, 0, 0, 3, 4}), flat = plane;
   flat.affine[10] = -3;
-  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, Kind::same);
+  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, GridKind::same);
   flat.affine[0] = -0.5;
   flat.affine[3] = 1 + 0.5 * 8;
   const auto mirrored = placement_of(flat, {8, 9}, plane, {8, 9});
-  EXPECT_EQ(mirrored.kind, Kind::turned);
+  EXPECT_EQ(mirrored.kind, GridKind::turned);
   EXPECT_EQ(mirrored.mirrored, (std::vector<bool>{false, true}));
   flat.affine[11] += 3;
-  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, Kind::other) << "another slice";
+  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, GridKind::other) << "another slice";
 }
 
 data::Sample pair_of(const std::string& raw, const std::string& seg) {
@@ -240,12 +240,12 @@ TEST(SameGrid, AnythingElseIsAnErrorWhoseAdviceWorks) {
     const std::string message =
         message_of<DataError>([&] { data::expect_same_grid(sample, "seg", "raw"); });
     for (const std::string& part : {what,
-                                   pair_file(file),
-                                   pair_file("raw.nii.gz"),
-                                   std::string("its affine is [["),
-                                   std::string("that of 'raw' [["),
-                                   std::string("data.on_mismatch=resample"),
-                                   std::string("data.on_mismatch=ignore")})
+                                    pair_file(file),
+                                    pair_file("raw.nii.gz"),
+                                    std::string("its affine is [["),
+                                    std::string("that of 'raw' [["),
+                                    std::string("data.on_mismatch=resample"),
+                                    std::string("data.on_mismatch=ignore")})
       EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
     const std::size_t begin = message.find("{_target_: ResampleToMatchd");
     ASSERT_NE(begin, std::string::npos) << message;
