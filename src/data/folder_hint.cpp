@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostFolders = 12;  // more are images in folders of their own, not columns
 
-bool has_images(const fs::path& folder) {
+bool holds_images(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -49,11 +49,11 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
     std::error_code ignored;  // a loop of links
     const std::string path = entry.path().string();
     if (!entry.is_directory(ignored) || io::is_image_path(path)) continue;
-    if (has_images(entry.path())) names.push_back(entry.path().filename().string());
+    if (holds_images(entry.path())) names.push_back(entry.path().filename().string());
     if (names.size() > kMostFolders) return "";
   }
   std::sort(names.begin(), names.end());
-  if (has_images(parent)) names.insert(names.begin(), ".");
+  if (holds_images(parent)) names.insert(names.begin(), ".");
   if (names.empty()) return "";
   const auto target = std::find_if(names.begin(), names.end(), names_target);
   const auto image = std::find_if_not(names.begin(), names.end(), names_target);
