@@ -4,13 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <mutex>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/warn_once.h"
 #include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
@@ -41,14 +39,6 @@ bool is_near(const std::array<double, 6>& a, const std::array<double, 6>& b) {
     if (std::abs(a[i] - b[i]) > 1e-4) return false;
   }
   return true;
-}
-
-/// A reader is opened at every epoch; one line per image is enough.
-void warn_once(const std::string& line) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (said.insert(line).second) log::warn("{}", line);
 }
 
 struct Entry {

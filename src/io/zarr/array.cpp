@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/zarr/chunk_keys.h"
 #include "io/zarr/codecs.h"
 #include "io/zarr/copy.h"
 #include "io/zarr/grid.h"
@@ -199,6 +200,7 @@ void ZarrArray::check_count(const std::vector<Box>& boxes) const {
 void ZarrArray::read(const std::vector<Box>& boxes, const Target& target) const {
   check_count(boxes);
   const Reading reading(meta_, target.data);
+  bool is_found = false;
   for_each_chunk(meta_.rank,
                  meta_.chunk,
                  boxes,
@@ -206,6 +208,7 @@ void ZarrArray::read(const std::vector<Box>& boxes, const Target& target) const 
                  [&](const Extent& position, const std::vector<Box>& parts) {
                    const ZarrFile file = store_.open(key_of(position));
                    if (!file) return reading.fill(parts, target.strides, store_.path_of(key_));
+                   is_found = true;
                    reading.read({&file, nullptr, 0, file.size()},
                                 meta_.codecs,
                                 meta_.chunk,
@@ -213,6 +216,11 @@ void ZarrArray::read(const std::vector<Box>& boxes, const Target& target) const 
                                 target.strides,
                                 file.path());
                  });
+  if (!is_found) check_keys();
+}
+
+void ZarrArray::check_keys() const {
+  std::call_once(checked_, [&] { check_chunk_keys(store_, key_, meta_); });
 }
 
 std::size_t ZarrArray::covered(const std::vector<Box>& boxes) const {
@@ -230,6 +238,7 @@ std::size_t ZarrArray::covered(const std::vector<Box>& boxes) const {
                    const std::size_t most = std::max(kLargestChunk, kLargestRatio * file.size());
                    samples += std::min(touched, most / meta_.type.bytes);
                  });
+  if (samples == 0) check_keys();
   return samples;
 }
 

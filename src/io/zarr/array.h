@@ -1,5 +1,6 @@
 #pragma once
 // Boxes out of a Zarr array; for zarr*.cpp alone.
+#include <mutex>
 #include <vector>
 
 #include "io/zarr/meta.h"
@@ -26,7 +27,7 @@ class ZarrArray {
   const ZarrMeta& meta() const { return meta_; }
   /// Fills `target` with the boxes, each within the array; opens only the chunks they touch, each
   /// once. Target's memory must be zeroed. Throws: DataError for damaged chunks, values that don't
-  /// fit into 32 bits, or too many chunks for one call.
+  /// fit into 32 bits, too many chunks for one call, or none while others lie there by other names.
   void read(const std::vector<Box>& boxes, const Target& target) const;
   /// How many samples of the boxes lie in chunks that have a file; a small file counts for at most
   /// 1 GB or 2000 times its size. Throws: as read().
@@ -35,9 +36,11 @@ class ZarrArray {
  private:
   void check_count(const std::vector<Box>& boxes) const;
   std::string key_of(const Extent& position) const;
+  void check_keys() const;  // of a region that has no chunk
   const ZarrStore& store_;
   std::string key_;
   ZarrMeta meta_;
+  mutable std::once_flag checked_;
 };
 
 /// As many may be touched by one read(): about a second's work where none of them exists.

@@ -1,6 +1,7 @@
 // What python's zarr and ome-zarr write: tests/golden/make_zarr.py.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -316,6 +317,114 @@ TEST(Zarr, SparseImagesAreLimitedByWhatIsThere) {
   const auto reader = open_image(store.path);
   EXPECT_EQ(reader->read({{0, 39990, 39990}, {1, -1, -1}}).pixels,
             std::vector<unsigned char>(100, 0));
+}
+
+/// The chunks of the array in `path`, below it.
+std::vector<std::string> chunk_keys(const std::string& path) {
+  std::vector<std::string> keys;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && name != ".zarray" && name != "zarr.json")
+      keys.push_back(entry.path().lexically_relative(path).string());
+  }
+  return keys;
+}
+
+// Reading gave the fill value in silence.
+TEST(Zarr, ChunksThatLieUnderOtherKeysAreAnError) {
+  const Folder folder;
+  const std::string path = folder / "a";
+  const auto message = [&](const std::string& name, const auto& renamed) {
+    std::filesystem::remove_all(path);
+    std::filesystem::copy(golden_zarr(name), path, std::filesystem::copy_options::recursive);
+    std::filesystem::create_directories(path + ".new");
+    for (const std::string& key : chunk_keys(path)) {
+      const std::string to = path + ".new/" + renamed(key);
+      std::filesystem::create_directories(std::filesystem::path(to).parent_path());
+      std::filesystem::rename(path + "/" + key, to);
+    }
+    if (std::filesystem::exists(path + "/c")) std::filesystem::remove_all(path + "/c");
+    for (const auto& entry : std::filesystem::directory_iterator(path + ".new"))
+      std::filesystem::rename(entry.path(), path + "/" + entry.path().filename().string());
+    std::filesystem::remove_all(path + ".new");
+    return message_of<DataError>([&] { read_image(path); });
+  };
+  const auto with = [](char from, char to) {
+    return [from, to](std::string key) {
+      std::replace(key.begin(), key.end(), from, to);
+      return key;
+    };
+  };
+  const Image whole = read_image(golden_zarr("v2/blosc_lz4_u16"));
+  std::string text = message("v2/blosc_lz4_u16", with('.', '/'));
+  EXPECT_NE(
+      text.find("no chunk has a name that its metadata give (0.0.0, ...), but 0/0/0 is there"),
+      std::string::npos)
+      << text;
+  // What it says can be done: it is read, then.
+  ASSERT_NE(text.find("write \"dimension_separator\": \"/\" into .zarray"), std::string::npos)
+      << text;
+  Json array = Json::parse(bytes_of(path + "/.zarray"));
+  array["dimension_separator"] = "/";
+  put(path + "/.zarray", array.dump());
+  EXPECT_TRUE(read_image(path).pixels == whole.pixels);
+  text = message("v2/blosc_lz4_u16", [](const std::string& key) { return "c." + key; });
+  EXPECT_NE(text.find("but c.0.0.0 is there; copy the array again"), std::string::npos) << text;
+  text = message("v2/blosc_lz4_u16", [](const std::string& key) { return "0." + key; });
+  EXPECT_NE(text.find("but 0.0.0.0 is there; copy the array again"), std::string::npos) << text;
+
+  // Zarr 3: a shard is named as a chunk.
+  for (const char* name : {"v3/shard_u16", "v3/zstd_u16"}) {
+    const Image all = read_image(golden_zarr(name));
+    using Names = std::pair<std::string, std::function<std::string(std::string)>>;
+    for (const Names& names :
+         {Names{R"({"name":"default","configuration":{"separator":"."}})", with('/', '.')},
+          Names{R"({"name":"v2","configuration":{"separator":"/"}})",
+                [](const std::string& key) { return key.substr(2); }},
+          Names{R"({"name":"v2","configuration":{"separator":"."}})",
+                [&](const std::string& key) { return with('/', '.')(key.substr(2)); }}}) {
+      text = message(name, names.second);
+      Json json = Json::parse(bytes_of(path + "/zarr.json"));
+      const std::size_t at = text.find("write \"chunk_key_encoding\": ");
+      ASSERT_NE(at, std::string::npos) << text;
+      const std::string said = text.substr(at + 28, text.find(" into zarr.json") - at - 28);
+      EXPECT_EQ(Json::parse(said), Json::parse(names.first)) << text;
+      json["chunk_key_encoding"] = Json::parse(said);
+      put(path + "/zarr.json", json.dump());
+      EXPECT_TRUE(read_image(path).pixels == all.pixels);
+    }
+  }
+}
+
+TEST(Zarr, AnImageWithoutAnyChunkIsWarnedOfOnce) {
+  const Folder folder;
+  Store store(folder);
+  const auto warning = [&] {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(store.message(), "");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warning(), "");
+  std::filesystem::remove(store.path + "/0/0.0");
+  // What systems leave behind, and notes, are no chunks
+  for (const char* name : {".DS_Store", "._0.0", "Thumbs.db", "readme.txt", "0.0.part"})
+    put(store.path + "/0/" + name, "x");
+  const std::string text = warning();
+  EXPECT_NE(text.find("image.zarr/0: no chunk is there, so all voxels are the fill value"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(warning(), "") << "said again";
+  // A part without chunks is what a sparse image is.
+  store.path = folder / "sparse.zarr";
+  std::filesystem::create_directories(store.path + "/0");
+  put(store.path + "/.zgroup", R"({"zarr_format": 2})");
+  store.array["shape"] = {3, 8};
+  put(store.path + "/0/0.1", std::string(12, '\7'));
+  store.write();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(open_image(store.path)->read({{0, 0, 0}, {1, 3, 4}}).pixels,
+            std::vector<unsigned char>(12, 0));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Zarr, ChunksOfAShardMayNotShareBytes) {
