@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/csv.h"
+#include "io/image_folder.h"
 #include "io/reader.h"
 #include "perf/device_memory.h"
 
@@ -46,25 +47,12 @@ std::string name_below(const fs::path& path, const fs::path& folder) {
 /// Images of a folder and those below it; the first folder of the way is the view.
 std::vector<SegmentInput> inputs_of_folder(const std::string& folder) {
   std::vector<SegmentInput> inputs;
-  std::error_code error;
-  fs::recursive_directory_iterator entries(folder, error);
-  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
-  for (; entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    if (error) throw ConfigError(folder + ": can't be read: " + error.message());
-    const fs::path& path = entries->path();
-    std::error_code ignored;
-    const bool is_folder = entries->is_directory(ignored);
-    const bool is_hidden = starts_with(path.filename().string(), ".");
-    const bool is_image = !is_hidden && io::is_image_path(path.string());
-    if (is_folder && (is_hidden || is_image)) entries.disable_recursion_pending();
-    if (!is_image) continue;
+  for (const fs::path path : io::list_images(folder, /*is_recursive=*/true)) {
     const fs::path below = path.lexically_relative(folder);
     const bool has_view = std::distance(below.begin(), below.end()) > 1;
     inputs.push_back(
         {path.string(), name_below(path, folder), has_view ? below.begin()->string() : ""});
   }
-  std::sort(
-      inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return inputs;
 }
 

@@ -1,12 +1,12 @@
 #include "data/datamodule.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "io/image_folder.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -85,23 +85,14 @@ bool is_there(const std::string& path) {
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw ConfigError(folder + ": no such folder");
-  fs::directory_iterator entries(folder, error);
-  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
   std::vector<Sample> samples;
-  for (const fs::directory_entry& entry : entries) {
-    const std::string path = entry.path().string();
-    std::error_code ignored;  // a loop of links
-    const bool is_either = entry.is_regular_file(ignored) || entry.is_directory(ignored);
-    if (!is_either || !io::is_image_path(path)) continue;
-    Sample sample;
+  for (const std::string& path : io::list_images(folder)) {
+    Sample& sample = samples.emplace_back();
     sample.id = path;
     sample.sources[key].path = path;
-    samples.push_back(std::move(sample));
   }
   if (samples.empty())
     throw DataError(folder + ": no images (.tif, .png, .nii, .zarr, ...) in this folder");
-  std::sort(
-      samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
   return samples;
 }
 

@@ -23,7 +23,19 @@ constexpr std::size_t kMostColumns = 10'000, kMostCells = 20'000'000;
 class TableParser {
  public:
   TableParser(const std::string& path, std::string_view text)
-      : path_(path), text_(text), separator_(ends_with(path, ".tsv") ? '\t' : ',') {}
+      : path_(path), text_(text), separator_(ends_with(path, ".tsv") ? '\t' : ',') {
+    if (separator_ == '\t') return;
+    // Excel's first line says it; else, where commas are in numbers, it writes ';'
+    if (starts_with(text_, "sep=;")) {
+      separator_ = ';';
+      at_ = 5;
+      end_line();
+      return;
+    }
+    const std::string_view header = text_.substr(0, text_.find_first_of("\r\n"));
+    if (header.find(',') == std::string_view::npos && header.find(';') != std::string_view::npos)
+      separator_ = ';';
+  }
 
   /// The next line that is not empty; false at the end. Sets line() to where it began.
   bool next_row(std::vector<std::string>& cells) {
@@ -47,7 +59,7 @@ class TableParser {
  private:
   std::string plain_cell() {
     const std::size_t end =
-        std::min(text_.find_first_of(separator_ == ',' ? ",\r\n" : "\t\r\n", at_), text_.size());
+        std::min(text_.find_first_of(std::string{separator_, '\r', '\n'}, at_), text_.size());
     const std::string_view cell = text_.substr(at_, end - at_);
     at_ = end;
     return std::string(cell);
@@ -102,11 +114,12 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
     }
   }
   if (columns.size() != 1) return;
-  for (const char separator : {';', '\t', ','}) {
+  for (const char separator : {'\t', ',', ';'}) {
     if (columns[0].find(separator) != std::string::npos) {
-      parser.fail(parser.line(),
-                  fmt::format("the cells are separated by '{}', expected ',' (or tabs in a .tsv)",
-                              separator == '\t' ? "\\t" : std::string(1, separator)));
+      parser.fail(
+          parser.line(),
+          fmt::format("the cells are separated by '{}', expected ',' or ';' (or tabs in a .tsv)",
+                      separator == '\t' ? "\\t" : std::string(1, separator)));
     }
   }
 }

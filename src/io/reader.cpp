@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/bmp.h"
 #include "io/format.h"
+#include "io/image_folder.h"
 #include "io/input_file.h"
 #include "io/module.h"
 
@@ -27,6 +29,7 @@ constexpr Format kFormats[] = {{is_dicom, open_dicom, true},
                                {is_png, open_png},
                                {is_jpeg, open_jpeg},
                                {is_jpeg2000, open_jpeg2000},
+                               {is_bmp, open_bmp},
                                {is_npy, open_npy},
                                {is_nifti, open_nifti, true},
                                {is_zarr, open_zarr},
@@ -57,9 +60,10 @@ bool is_image_path(const std::string& path) {
            !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
   }
   // .ome.tif and .ome.btf are covered by their ends
-  for (const char* extension : {".tif",  ".tiff", ".btf", ".tf8",    ".png", ".jpg", ".jpeg",
-                                ".jp2",  ".j2k",  ".nii", ".nii.gz", ".hdr", ".npy", ".h5",
-                                ".hdf5", ".dcm",  ".mp4", ".mov",    ".avi", ".mkv", ".webm"}) {
+  for (const char* extension :
+       {".tif", ".tiff", ".btf",    ".tf8", ".png",  ".jpg", ".jpeg", ".jp2",
+        ".j2k", ".nii",  ".nii.gz", ".hdr", ".npy",  ".h5",  ".hdf5", ".dcm",
+        ".mp4", ".mov",  ".avi",    ".mkv", ".webm", ".bmp"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;
@@ -87,7 +91,9 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
     Selection chosen = selection;
     if (chosen.scene == -1 && format.open != open_dicom && format.open != open_tiff_image)
       chosen.scene = 0;
-    return format.open(path, chosen);
+    std::unique_ptr<ImageReader> reader = format.open(path, chosen);
+    if (selection.scene == -1 && reader->info().scenes > 1) tell_other_scenes(path);
+    return reader;
   }
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);
@@ -95,9 +101,11 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
                             : head.empty()              ? "an empty file"
                             : head.substr(0, 2) == "PK" ? "a zip archive"
                                                         : "not an image that we know";
-  throw DataError(path + ": " + found +
-                  ", expected TIFF, PNG, JPEG, JPEG 2000, NIfTI, NumPy, OME-Zarr, DICOM, HDF5 or "
-                  "video; convert it to TIFF");
+  throw DataError(
+      path + ": " + found +
+      ", expected TIFF, PNG, JPEG, JPEG 2000, BMP, NIfTI, NumPy, OME-Zarr, DICOM, HDF5 or "
+      "video; " +
+      (conversion_of(path).empty() ? "convert it to TIFF" : conversion_of(path)));
 }
 
 Image read_image(const std::string& path, const Selection& selection) {

@@ -6,6 +6,7 @@ Needs numpy, tifffile, imagecodecs, nibabel and Pillow. tests/io/images_test.cpp
 """
 import itertools
 import json
+import struct
 import zlib
 from pathlib import Path
 
@@ -269,9 +270,48 @@ def make_jpeg2000():
         case(name, array)
 
 
+def bitmap(bits, width, height, pixels, palette=b"", compression=0, masks=b"", header=40):
+    if header == 12:
+        info = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    else:
+        info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, len(pixels), 0, 0, len(palette) // 4, 0)
+    start = 14 + len(info) + len(masks) + len(palette)
+    return struct.pack("<2sIHHI", b"BM", start + len(pixels), 0, 0, start) + info + masks + palette + pixels
+
+
+def make_bmp():
+    """As Pillow writes them, and by hand what it does not; read by Pillow."""
+    grey = values("u1")[0, 0, 0]
+    rgb = np.stack([grey, grey[::-1], 255 - grey], -1)
+    Image.fromarray(grey).save(FOLDER / "grey.bmp")
+    Image.fromarray(rgb).save(FOLDER / "rgb.bmp")
+    Image.fromarray(grey % 2 == 0).save(FOLDER / "bits1.bmp")
+    Image.fromarray(rgb).quantize(7).save(FOLDER / "palette.bmp")
+    Image.fromarray(np.dstack([rgb, grey])).save(FOLDER / "rgba.bmp")
+    two = b"\0\0\0\0" + b"\xff\xff\xff\0" + b"\x80\x80\x80\0" * 14
+    files = {
+        "bits4.bmp": bitmap(4, 5, 2, bytes.fromhex("0121200011100000"), two),
+        "top_down.bmp": bitmap(24, 2, -2, bytes(range(1, 7)) + b"\0\0" + bytes(range(11, 17)) + b"\0\0"),
+        "core.bmp": bitmap(1, 9, 2, b"\xa5\x80\0\0\x5a\0\0\0", b"\0\0\0\xff\xff\xff", header=12),
+        "bits16.bmp": bitmap(16, 2, 1, struct.pack("<HH", 0x7C1F, 0x03E0)),
+        "fields16.bmp": bitmap(16, 2, 1, struct.pack("<HH", 0xF81F, 0x07E0), compression=3, masks=struct.pack("<III", 0xF800, 0x7E0, 0x1F)),
+        # runs, pixels as they are, the end of a row, a jump, the end
+        "rle8.bmp": bitmap(8, 6, 3, bytes([3, 1, 0, 3, 2, 1, 2, 0, 0, 0, 0, 2, 2, 0, 4, 2, 0, 0, 6, 1, 0, 1]), two, 1),
+        "rle4.bmp": bitmap(4, 6, 2, bytes([6, 0x12, 0, 0, 0, 5, 0x12, 0x12, 0x10, 0, 1, 0x20, 0, 1]), two, 2),
+    }
+    for name, content in files.items():
+        (FOLDER / name).write_bytes(content)
+    for path in sorted(FOLDER.glob("*.bmp")):
+        with Image.open(path) as file:
+            image = file.convert("RGB")
+        array = np.asarray(image).transpose(2, 0, 1)[:, None]
+        is_grey = path.name in ("grey.bmp", "bits1.bmp", "bits4.bmp", "core.bmp", "rle8.bmp", "rle4.bmp")
+        case(path.name, array[:1] if is_grey else array)
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000):
+    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000, make_bmp):
         make()
     lines = ",\n".join(json.dumps(entry) for entry in cases)
     (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")

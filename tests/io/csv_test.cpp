@@ -39,6 +39,20 @@ TEST(Csv, Oddities) {
   EXPECT_EQ(parse("\xC3\xA9,b\nd\xC3\xBC/x.tif,2\n").rows.at(0)[0], "d\xC3\xBC/x.tif");
 }
 
+// As spreadsheets write them where a comma is in numbers.
+TEST(Csv, Semicolons) {
+  for (const char* start : {"", "sep=;\r\n", "\xEF\xBB\xBFsep=;\r\n"}) {
+    const Table table =
+        parse(std::string(start) + "raw;weight;\r\na,b.tif;0,5;\r\n\"c;d.tif\";1;\r\n");
+    EXPECT_EQ(table.columns, (Row{"raw", "weight", ""}));
+    ASSERT_EQ(table.rows.size(), 2U);
+    EXPECT_EQ(table.rows[0], (Row{"a,b.tif", "0,5", ""}));
+    EXPECT_EQ(table.rows[1], (Row{"c;d.tif", "1", ""}));
+    EXPECT_EQ(table.lines[0], *start == '\0' ? 2 : 3);
+  }
+  EXPECT_EQ(parse("raw,x;y\n1,2\n").columns, (Row{"raw", "x;y"}));
+}
+
 TEST(Csv, ErrorsNameTheLine) {
   EXPECT_EQ(csv_error("").substr(0, 21), "a.csv: empty, expecte");
   EXPECT_EQ(csv_error("\n\r\n").substr(0, 12), "a.csv: empty");
@@ -50,8 +64,7 @@ TEST(Csv, ErrorsNameTheLine) {
   EXPECT_EQ(csv_error("a,b\n1,\"").substr(0, 15), "a.csv:2: a quot");
   EXPECT_EQ(csv_error("a,b\n\"x\"y,1\n").substr(0, 36), "a.csv:2: text after a closing quote,");
   EXPECT_EQ(csv_error("a,b,a\n").substr(0, 36), "a.csv:1: the column 'a' occurs twice");
-  EXPECT_EQ(csv_error("raw;seg\n1;2\n").substr(0, 42),
-            "a.csv:1: the cells are separated by ';', e");
+  EXPECT_NE(csv_error("raw;seg\n1;2\n", "a.tsv").find("separated by ';'"), std::string::npos);
   EXPECT_NE(csv_error("raw\tseg\n1\t2\n").find("'\\t'"), std::string::npos);
   EXPECT_NE(csv_error("raw,seg\n1,2\n", "a.tsv").find("','"), std::string::npos);
   EXPECT_NE(csv_error(std::string("\xFF\xFE"

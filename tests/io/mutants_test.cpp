@@ -269,6 +269,10 @@ TEST(Mutants, Jpeg) {
   run_mutants(golden_sources({".jpg", ".jpeg"}), {});
 }
 
+TEST(Mutants, Bmp) {
+  run_mutants(golden_sources({".bmp"}), {});
+}
+
 TEST(Mutants, Jpeg2000) {
   run_mutants(golden_sources({".jp2", ".j2k"}), {});
 }

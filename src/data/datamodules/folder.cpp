@@ -14,7 +14,7 @@
 #include "data/datamodule.h"
 #include "data/folder_hint.h"
 #include "data/folds.h"
-#include "io/reader.h"
+#include "io/image_folder.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -112,13 +112,13 @@ class FolderDatamodule final : public DataModule {
         split == Split::train || split == Split::valid || (split == Split::test && !is_parted);
     if (options_.folds && is_of_fold) {
       std::vector<Sample> all = pair_up(is_parted ? root / "train" : root);
-      if (is_parted && fs::is_directory(root / "valid", ignored)) {
-        std::vector<Sample> more = pair_up(root / "valid");
+      if (is_parted && fs::is_directory(folder_of(Split::valid), ignored)) {
+        std::vector<Sample> more = pair_up(folder_of(Split::valid));
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
       return of_fold(options_, split, std::move(all));
     }
-    if (is_parted) return pair_up(root / name_of(split));
+    if (is_parted) return pair_up(folder_of(split));
     std::vector<Sample> all = pair_up(root);
     const auto held_out = static_cast<std::ptrdiff_t>(
         std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
@@ -139,6 +139,18 @@ class FolderDatamodule final : public DataModule {
     std::string path, name;  // `name` pairs it with others
   };
 
+  /// Of a split: valid/, or what others call it.
+  fs::path folder_of(Split split) const {
+    const fs::path root(options_.path);
+    std::error_code ignored;
+    for (const char* name : {"val", "validation"}) {
+      if (split == Split::valid && !fs::is_directory(root / "valid", ignored) &&
+          fs::is_directory(root / name, ignored))
+        return root / name;
+    }
+    return root / name_of(split);
+  }
+
   template <class T>
   static const T* of_column(const std::vector<T>& filter, std::size_t column) {
     return filter.empty() ? nullptr : &filter[filter.size() == 1 ? 0 : column];
@@ -155,9 +167,8 @@ class FolderDatamodule final : public DataModule {
     const auto ends = [&](const std::string& text) { return ends_with(file, text); };
     const auto has = [&](const std::string& text) { return file.find(text) != std::string::npos; };
     const auto lacks = [&](const std::string& text) { return !has(text); };
-    if (starts_with(file, ".") || is_refused(options_.startswith, begins) ||
-        is_refused(options_.endswith, ends) || is_refused(options_.contains, has) ||
-        is_refused(options_.excludes, lacks)) {
+    if (is_refused(options_.startswith, begins) || is_refused(options_.endswith, ends) ||
+        is_refused(options_.contains, has) || is_refused(options_.excludes, lacks)) {
       return false;
     }
     const std::string folder = name.substr(0, name.size() - file.size());
@@ -173,33 +184,19 @@ class FolderDatamodule final : public DataModule {
     return true;
   }
 
-  void list(const fs::path& folder,
-            const std::string& below,
-            std::size_t column,
-            std::vector<File>& files) const {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      const std::string file = entry.path().filename().string();
-      std::string name = below + file;
-      if (io::is_image_path(entry.path().string())) {
-        if (takes(column, name)) files.push_back({entry.path().string(), name});
-      } else if (options_.recursive && entry.is_directory() && !entry.is_symlink()) {
-        list(entry.path(), name + "/", column, files);
-      }
-    }
-  }
-
   /// The images of a column, sorted by path.
   std::vector<File> list(const fs::path& folder, std::size_t column) const {
     if (!fs::is_directory(folder)) throw ConfigError(folder.string() + ": no such folder");
     std::vector<File> files;
-    list(folder, "", column, files);
+    for (const std::string& path : io::list_images(folder.string(), options_.recursive)) {
+      std::string name = fs::path(path).lexically_relative(folder).generic_string();
+      if (takes(column, name)) files.push_back({path, name});
+    }
     if (files.empty()) {
       throw DataError(folder.string() +
                       ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
                       "and the other filters take");
     }
-    std::sort(
-        files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
     return files;
   }
 

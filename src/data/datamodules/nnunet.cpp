@@ -13,6 +13,7 @@
 #include "data/datamodules/json_list.h"
 #include "data/description.h"
 #include "data/folds.h"
+#include "io/image_folder.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -133,7 +134,7 @@ class NnUnetDatamodule final : public DataModule, public Described {
       std::vector<std::string> names;
       for (const fs::directory_entry& entry : fs::directory_iterator(images)) {
         const std::string name = entry.path().filename().string();
-        if (!starts_with(name, ".") && ends_with(name, end)) names.push_back(name);
+        if (!io::is_hidden(name) && ends_with(name, end)) names.push_back(name);
       }
       std::sort(names.begin(), names.end());
       Cases cases;

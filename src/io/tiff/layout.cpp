@@ -273,6 +273,7 @@ TiffLayout plain_layout(const std::string& path,
   check_scene(path, scene, groups.size());
   const PageIndices& group = groups[static_cast<std::size_t>(scene)];
   layout.scenes = static_cast<int64_t>(groups.size());
+  if (is_aperio) layout.own_scenes = {0};
   const auto count = static_cast<int64_t>(group.size());
   place(path, named(path, selection.axes, {{'Z', count}}), count, layout);
   map_to(group, layout);

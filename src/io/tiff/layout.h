@@ -11,6 +11,7 @@ namespace cytra::io {
 
 struct TiffLayout {
   int64_t scenes = 1;
+  std::vector<int64_t> own_scenes;  // those with planes in this file; empty: all
   // Of the scene that was asked for:
   int64_t channels = 1, planes = 1, timepoints = 1;  // channels without the samples within a page
   std::vector<std::size_t> pages;  // of (time point, channel, plane): index to the file's pages
@@ -41,6 +42,12 @@ std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> fi
 std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
                                           const TiffLayout& layout,
                                           const Selection& selection);
+
+/// Of the path of an OME-TIFF: the file that holds the first plane of its image, maybe another one.
+/// The path itself where that can't be said.
+std::string begin_of_ome_set(const std::string& path);
+/// False when the file is no TIFF; else its scenes as scenes_of() in io/image_folder.h.
+bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes);
 
 // For *_layout.cpp:
 struct TiffAxis {

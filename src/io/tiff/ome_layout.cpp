@@ -49,7 +49,8 @@ class OmeLayout {
       }
     }
     if (images_.empty()) fail("has no Pixels");
-    if (scene == -1) scene = first_here();
+    layout_.own_scenes = scenes_here();
+    if (scene == -1) scene = layout_.own_scenes.empty() ? 0 : layout_.own_scenes[0];
     check_scene(path_, scene, images_.size());
     // Without TiffData the planes of one image follow those of the one before it.
     int64_t first = 0;
@@ -136,15 +137,16 @@ class OmeLayout {
     return read_file(path);
   }
 
-  int64_t first_here() const {
+  std::vector<int64_t> scenes_here() const {
+    std::vector<int64_t> scenes;
     for (std::size_t i = 0; i < images_.size(); ++i) {
       const std::vector<TiffData>& data = images_[i].data;
       const bool is_here =
           data.empty() ||
           std::any_of(data.begin(), data.end(), [&](const auto& d) { return !is_elsewhere(d); });
-      if (is_here) return static_cast<int64_t>(i);
+      if (is_here) scenes.push_back(static_cast<int64_t>(i));
     }
-    return 0;
+    return scenes;
   }
 
   /// The planes of an image in several files; their pages are known when they are read.

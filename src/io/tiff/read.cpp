@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
@@ -263,6 +264,29 @@ std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Sele
   const TiffLayout layout = tiff_layout(*file, selection);
   return layout.files.empty() ? open_tiff_layout(file, layout, selection)
                               : open_ome_set(file, layout, selection);
+}
+
+std::string begin_of_ome_set(const std::string& path) {
+  try {
+    const TiffLayout layout = tiff_layout(TiffFile(path), {});
+    return layout.files.empty() ? path : layout.files[layout.file_of[0]];
+  } catch (const Error&) {
+    return path;  // its error is told when it is read
+  }
+}
+
+bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return false;
+  char head[4] = {};
+  if (InputFile(file_of(path)).read_at(0, head, sizeof head) != sizeof head ||
+      !is_tiff({head, sizeof head}, path))
+    return false;
+  const TiffLayout layout = tiff_layout(TiffFile(path), {});
+  scenes = layout.own_scenes;
+  for (int64_t scene = 0; layout.own_scenes.empty() && scene < layout.scenes; ++scene)
+    scenes.push_back(scene);
+  return true;
 }
 
 std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> file,

@@ -1,0 +1,158 @@
+#include "io/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "base/warn_once.h"
+#include "io/format.h"
+#include "io/module.h"
+#include "io/tiff/layout.h"
+
+namespace cytra::io {
+namespace fs = std::filesystem;
+namespace {
+
+/// What Bio-Formats reads and we don't.
+constexpr const char* kForeign[] = {
+    ".czi", ".nd2", ".lif",  ".lei",  ".oib", ".oif", ".oir",  ".vsi",  ".ets",  ".zvi", ".ims",
+    ".dv",  ".r3d", ".dm3",  ".dm4",  ".mrc", ".rec", ".mrcs", ".svs",  ".ndpi", ".scn", ".mrxs",
+    ".bif", ".sld", ".flex", ".xdce", ".c01", ".ics", ".nrrd", ".nhdr", ".mha",  ".mhd", ".gif"};
+
+std::string ending_in_small(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  for (char& letter : ending)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return ending;
+}
+
+bool is_ome_tiff_name(const std::string& path) {
+  const std::string ending = ending_in_small(path);
+  return path.find(".ome.") != std::string::npos &&
+         (ending == ".tif" || ending == ".tiff" || ending == ".btf" || ending == ".tf8" ||
+          ending == ".tf2");
+}
+
+/// Keeps of each set of files that are one image the file that begins it.
+void leave_out_parts(const std::string& folder, std::vector<std::string>& images) {
+  if (std::count_if(images.begin(), images.end(), is_ome_tiff_name) < 2) return;
+  std::string first_part, whole;
+  const std::size_t before = images.size();
+  const std::vector<std::string> all = images;
+  const auto is_part = [&](const std::string& path) {
+    if (!is_ome_tiff_name(path)) return false;
+    const std::string begin = begin_of_ome_set(path);
+    if (begin == path || !std::binary_search(all.begin(), all.end(), begin)) return false;
+    if (first_part.empty()) {
+      first_part = path;
+      whole = begin;
+    }
+    return true;
+  };
+  images.erase(std::remove_if(images.begin(), images.end(), is_part), images.end());
+  if (images.size() == before) return;
+  warn_once(fmt::format(
+      "{}: {} files are parts of OME-TIFF images that begin in another file and are taken once, as "
+      "{} with {}",
+      folder,
+      before - images.size(),
+      fs::path(whole).filename().string(),
+      fs::path(first_part).filename().string()));
+}
+
+}  // namespace
+
+bool is_hidden(const std::string& name) {
+  if (starts_with(name, ".")) return true;
+  for (const char* left :
+       {"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "$RECYCLE.BIN", "@eaDir"}) {
+    if (name == left) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> list_images(const std::string& folder, bool is_recursive) {
+  std::vector<std::string> images;
+  std::map<std::string, int64_t> foreign;  // count by ending
+  std::string example;
+  std::vector<std::string> broken;  // links
+  std::error_code error;
+  fs::recursive_directory_iterator entries(folder, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    const std::string path = entries->path().string();
+    std::error_code ignored;  // a loop of links
+    const bool is_folder = entries->is_directory(ignored);
+    const bool is_left_out = is_hidden(entries->path().filename().string());
+    const bool is_image =
+        !is_left_out && (is_folder || entries->is_regular_file(ignored)) && is_image_path(path);
+    if (is_folder && (is_left_out || is_image || !is_recursive))
+      entries.disable_recursion_pending();
+    if (is_image) images.push_back(path);
+    if (!is_left_out && !is_image && !fs::exists(path, ignored) && is_image_path(path))
+      broken.push_back(path);
+    if (is_image || is_left_out || is_folder || conversion_of(path).empty()) continue;
+    ++foreign[ending_in_small(path)];
+    if (example.empty() || path < example) example = path;
+  }
+  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
+  std::sort(images.begin(), images.end());
+  leave_out_parts(folder, images);
+  if (!broken.empty())
+    warn_once(fmt::format(
+        "{}: {} links to nothing are left out, as {}", folder, broken.size(), broken[0]));
+  if (foreign.empty()) return images;
+  std::vector<std::string> counts;
+  for (const auto& [ending, count] : foreign) counts.push_back(fmt::format("{} {}", count, ending));
+  const std::string line = fmt::format("{}: files that are not read are left out: {}; {}",
+                                       folder,
+                                       join(counts, ", "),
+                                       conversion_of(example));
+  if (images.empty()) throw DataError(line);
+  warn_once(line);
+  return images;
+}
+
+bool is_one_image(const std::string& folder) {
+  if (is_zarr("", folder)) return true;
+  if (!is_dicom("", folder)) return false;
+  const ImageInfo info = open_dicom(folder, {0, 0, 0})->info();
+  return info.scenes == 1 || info.shape[1] * info.timepoints > 1;
+}
+
+std::string conversion_of(const std::string& path) {
+  const std::string ending = ending_in_small(path);
+  const auto found = std::find(std::begin(kForeign), std::end(kForeign), ending);
+  if (found == std::end(kForeign)) return "";
+  const std::string to = path.substr(0, path.size() - ending.size()) + ".ome.tif";
+  const auto quoted = [](const std::string& name) {
+    if (name.find_first_of(" \t'\"$&();<>|*?[]#~`\\!") == std::string::npos) return name;
+    return "'" + join(split(name, '\''), "'\\''") + "'";
+  };
+  return fmt::format("convert it with Bio-Formats: bfconvert {} {}", quoted(path), quoted(to));
+}
+
+std::vector<int64_t> scenes_of(const std::string& path) {
+  std::vector<int64_t> scenes;
+  if (tiff_scenes(path, scenes)) return scenes;
+  const int64_t count = open_image(path, {0, 0, 0})->info().scenes;
+  for (int64_t scene = 0; scene < count; ++scene) scenes.push_back(scene);
+  return scenes;
+}
+
+void tell_other_scenes(const std::string& path) {
+  const std::vector<int64_t> scenes = scenes_of(path);
+  if (scenes.size() < 2) return;
+  warn_once(fmt::format(
+      "{}: scene {} is taken, {} others are left out; a manifest's column 'scene' (0,1 for two of "
+      "them) or LoadImaged's option 'scene' chooses",
+      path,
+      scenes[0],
+      scenes.size() - 1));
+}
+
+}  // namespace cytra::io

@@ -1,0 +1,31 @@
+#pragma once
+// What of a folder, and of a file, is an image to work on: the one rule for all who list folders.
+#include <string>
+#include <vector>
+
+namespace cytra::io {
+
+/// What systems leave beside files: names with a dot in front (.DS_Store, ._a.tif), __MACOSX,
+/// Thumbs.db and the like.
+bool is_hidden(const std::string& name);
+
+/// The images of a folder, with `is_recursive` of those below, too (links to folders are not
+/// followed), sorted by path. Left out are hidden names, and files of an OME-TIFF set whose first
+/// plane is in another file of the list, which stands for the whole image. One line tells of those,
+/// and one of kinds that are not read. Throws: ConfigError for a folder that can't be read.
+std::vector<std::string> list_images(const std::string& folder, bool is_recursive = false);
+
+/// Whether a folder is an image itself: an OME-Zarr, or DICOM series; not when each of its DICOM
+/// files is a plane for itself (X-rays). Throws: as open_image().
+bool is_one_image(const std::string& folder);
+
+/// Of a kind of image that is not read, by its ending, the line that converts it; "" for others.
+std::string conversion_of(const std::string& path);
+
+/// The scenes that a file holds itself: all, but of an OME-TIFF in several files those with planes
+/// in this one, and of a slide the slide without its label. Throws: as open_image().
+std::vector<int64_t> scenes_of(const std::string& path);
+/// Warns, once, of the scenes of a file that are left out where nobody chose one.
+void tell_other_scenes(const std::string& path);
+
+}  // namespace cytra::io
