@@ -102,6 +102,16 @@ TEST_F(Callbacks, TheSummaryAndImagesCanBeLeftOut) {
   EXPECT_FALSE(fs::exists(dir_ / "run/val_images"));
 }
 
+TEST_F(Callbacks, ANameThatIsNoMetricIsTold) {
+  const Outcome outcome = shell(train(
+      "--json trainer.max_epochs=1 trainer.steps_per_epoch=5 'best.filename=\"{val/dise:.2f}\"'"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("there is no 'val/dise'. Did you mean 'val/dice'?"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(config::parse_yaml(outcome.out, "stdout").get<int64_t>("steps"), 5)
+      << "two images are passed again and again";
+}
+
 TEST_F(Callbacks, TheBestIsToldWhateverItsCallbackIsNamed) {
   const Outcome outcome = shell(train(
       "--json trainer.max_epochs=1 callbacks.model_checkpoint=null '+callbacks.mine={_target_: "

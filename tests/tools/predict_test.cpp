@@ -63,6 +63,33 @@ class Predict : public ::testing::Test {
 };
 test::TmpDir* Predict::dir_ = nullptr;
 
+// Each of them used to fail, or to do nothing, once for each image.
+TEST_F(Predict, AWrongOptionIsToldOnceBeforeTheFirstImage) {
+  for (const auto& [words, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"performance.backend=cudagraph", "needs a GPU"},
+           {"trainer.precision=64", "use 32, bf16 or 16"},
+           {"performance.quantization=int8 performance.backend=eager",
+            "performance.backend=openvino"},
+           {"'tta.mirror_axes=[0,-2]'", "expected each once"},
+           {"trainer.limit_predict_batches=0", "one image at least"},
+           {"'data.spacing_um=[0]'", "numbers above 0"},
+           {"'inference_args.roi_size=[32,32,32]'", "has 3 numbers"}}) {
+    const Outcome outcome = shell(command(at("samples/images"), words));
+    EXPECT_EQ(outcome.code, 2) << words << outcome.err;
+    EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("error: "), outcome.err.rfind("error: ")) << outcome.err;
+    EXPECT_TRUE(values_of(outcome.out, "failed").empty()) << outcome.out;
+  }
+}
+
+TEST_F(Predict, TellsWhatHasNoEffect) {
+  const Outcome outcome =
+      shell(command(at("samples/images"), "trainer=cpu trainer.max_epochs=3 +seed=1 --check"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* told : {"trainer.max_epochs: no effect here", "seed: no effect here"})
+    EXPECT_NE(outcome.err.find(told), std::string::npos) << outcome.err;
+}
+
 TEST_F(Predict, NiftiInNiftiOut) {
   io::Image image = noise({1, 1, 50, 70});
   const double c = std::cos(0.7), s = std::sin(0.7);
