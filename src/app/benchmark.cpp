@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
@@ -359,6 +360,7 @@ bool has_any_figures(Node& report) {
 }
 
 int benchmark(cli::Run run, const BenchmarkConfig& config) {
+  for (const std::string& path : config.output) expect_replaceable(path);
   const Subject subject = make_subject(run, config);
   std::vector<int64_t> batches = config.batch_sizes;
   if (batches.empty()) batches.push_back(subject.shape[0]);

@@ -13,6 +13,7 @@
 
 #include "app/launch.h"
 #include "app/predict_boxes.h"
+#include "app/predict_folder.h"
 #include "app/predict_pipeline.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -289,13 +290,14 @@ int predict_with(PredictProcess& self,
     return tell_plan(predictor, inputs, books);
   }
   Common common;
+  FolderOfResults results_folder(books);
   if (const int code = meet(self, run, config.predict, common); code != 0) return code;
   const std::string& folder = common.folder;
   const bool is_first = self.processes.is_first();
   std::optional<RunLock> lock;
   if (is_first) {
+    if (!config.predict.resume) results_folder.made = folder;
     lock.emplace(folder);
-    remove_stale_temporaries(folder);
   }
   perf::apply(config.performance, predictor.device());
   if (config.predict.timer) timers::enable();
@@ -303,13 +305,12 @@ int predict_with(PredictProcess& self,
             predictor.model().path,
             books.images,
             perf::describe(predictor.device()));
-
   PredictStages stages;
   if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
 
   const auto conclude = [&](int signal) {
     if (!is_first) return;
-    books.results.add("output_dir", folder);
+    if (books.done > 0 || signal != 0) books.results.add("output_dir", folder);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     log::write(
         signal == 0 ? log::Level::info : log::Level::warn,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "data/image_tensor.h"
 #include "inference/measure.h"
@@ -144,6 +145,16 @@ PredictionFiles::PredictionFiles(const Common& common,
       source_(std::move(source)),
       keeps_all_(common.scores || !common.steps.empty() || common.options.original_grid ||
                  common.options.measurements || common.options.contours != "none") {
+  const PredictOptions& options = common_.options;
+  for (const char* end : {"_overlay.png", ".csv", ".geojson", "_rois.zip"}) {
+    const std::string_view kind = end;
+    const std::string& contours = options.contours;
+    const bool is_wanted = kind == "_overlay.png" ? options.overlay
+                           : kind == ".csv"       ? options.measurements
+                           : kind == ".geojson"   ? contours == "geojson" || contours == "both"
+                                                  : contours == "imagej_roi" || contours == "both";
+    if (is_wanted) expect_replaceable(stem_ + end);
+  }
   if (!takes_objects()) return;
   objects_ = std::make_unique<inference::ObjectSlabs>(common.steps, input_->sample.geometry());
   keeps_all_ = false;
@@ -184,6 +195,7 @@ void PredictionFiles::put(const at::Tensor& rows, io::Dtype dtype) {
     io::OutputOptions options;
     options.is_labels = dtype != io::Dtype::f32;
     const std::string path = output_path(stem_, source_, info, common_.options);
+    expect_replaceable(path);
     writer_ = io::create_image(path, info, options);
     files_.emplace_back("prediction", path);
   }
@@ -268,8 +280,8 @@ void PredictionFiles::finish_whole() {
     const std::vector<int64_t>& loaded = input_->loaded_shape;
     inference::to_grid(result_, {loaded.begin() + 1, loaded.end()}, input_->loaded_geometry);
   }
-  if (options.measurements || options.contours != "none") write_objects();
   put(result_.values, dtype);
+  if (options.measurements || options.contours != "none") write_objects();
 }
 
 /// Of the labels; where there are none, of the mask that they are cut from.
@@ -301,7 +313,7 @@ void PredictionFiles::write_objects() {
     io::write_geojson(stem_ + ".geojson", polygons, options);
     files_.emplace_back("geojson", stem_ + ".geojson");
   }
-  if (contours != "geojson") {
+  if (contours != "geojson" && !polygons.empty()) {  // an archive without an entry is none to Fiji
     io::write_imagej_rois(stem_ + "_rois.zip", polygons, is_stack, image.size(0));
     files_.emplace_back("rois", stem_ + "_rois.zip");
   }

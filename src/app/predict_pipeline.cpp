@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "data/image_tensor.h"
 #include "io/row_journal.h"
@@ -274,7 +275,7 @@ void PredictPipeline::conclude(Job& job) {
   for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
   for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
     std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
+    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
   }
   record_.add(job.name(), job.id(), job.stamp, job.files->files());
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)

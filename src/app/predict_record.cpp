@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "config/json.h"
 #include "data/cache.h"
@@ -45,6 +46,7 @@ std::string stamp_of(const data::Source& source, const std::string& settings) {
 
 PredictRecord::PredictRecord(std::string folder, int64_t rank)
     : folder_(std::move(folder)), own_(record_path(folder_, rank)), file_(own_) {
+  keep_own_files(folder_);  // for every process
   for (const std::string& path : paths()) read(path, nullptr);
   const std::string own = read_file(own_);
   if (!own.empty() && own.back() != '\n') file_.append("\n");  // behind a line that was cut

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/strings.h"
@@ -191,6 +192,7 @@ int process_video(cli::Run run, const VideoConfig& given) {
   std::error_code ignored;  // one of them may be an address, or not there yet
   if (std::filesystem::equivalent(*options.input, *options.output, ignored))
     throw ConfigError(*options.output + ": the input itself; expected another file as output");
+  expect_replaceable(*options.output);
   watch_signals();
   perf::prepare(config.performance);
   const auto stop = [] { return signal_received() != 0; };

@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include "app/data_identity.h"
 #include "app/judge_targets.h"
 #include "app/launch.h"
 #include "app/resume.h"
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
@@ -135,6 +137,9 @@ void resume_training(training::Trainer& trainer,
   if (processes.is_first()) {  // of the run that was killed
     remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());
   }
+  const std::string before = std::filesystem::path(checkpoint).parent_path().string();
+  for (const char* kept : {"/last.ckpt", "/best.ckpt"}) own_file(before + kept);
+  own_file(checkpoint);
   try {
     trainer.resume(checkpoint, config.checkpoint.strict);
     fit_position(trainer.state(), checkpoint, batch_size, processes.place().size, config);
@@ -233,9 +238,19 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   }
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
+  Node kept_config = config::keep_environment(run.config, run.composed);
   if (is_first) {
+    const Node* const path = config.data.find_direct("path");
+    const Node identity = identity_of(path == nullptr ? "" : path->string,
+                                      data::items_of(*setup.data, data::Split::train));
+    if (is_resumed) {
+      const std::string asked = config.checkpoint.ckpt_path.value_or("");
+      expect_same_training(checkpoint, identity, run.config, asked == checkpoint);
+    }
     lock.emplace(common.folder = open_run_folder(run));
     config = final_config(run, setup, loaders);
+    kept_config = config::keep_environment(run.config, run.composed);
+    kept_config.set("trained_on", identity);
   }
   processes.send(text_of(common, run));
   const Loggers loggers = make_loggers(config, is_first);
@@ -245,7 +260,7 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
                             *setup.scheduler,
                             callbacks_of(config, processes.place(), folder),
                             loggers,
-                            config::keep_environment(run.config, run.composed),
+                            kept_config,
                             &processes);
   const training::TrainState& state = trainer.state();
   if (is_resumed) resume_training(trainer, common, config, loaders.options.batch_size, processes);
@@ -258,12 +273,20 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
             folder);
   if (!checkpoint.empty())
     log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
+  const int64_t first_step = state.step;
   open_loggers(loggers, run, folder, state.step, device);
   const Conclusion conclusion = train_and_conclude(trainer, loaders, loggers, config, self, folder);
   processes.finish();
   if (is_first) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     report(run, config, state, conclusion.tested, folder, elapsed.count());
+    if (is_resumed && state.step == first_step && conclusion.signal == 0) {
+      log::warn(
+          "nothing was left to do: {} had all {} steps of this training; a larger "
+          "trainer.max_epochs (trainer.max_steps) goes on with it",
+          checkpoint,
+          state.step);
+    }
   }
   return conclusion.signal == 0 ? 0 : signal_exit_code(conclusion.signal);
 }

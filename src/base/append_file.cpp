@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 
 namespace cytra {
 
@@ -29,6 +30,7 @@ void AppendFile::open() {
   if (opened < 0) throw_errno("can't be written", path_, errno);
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = opened;
+  own_file(path_);
 }
 
 void AppendFile::warn(const std::string& why) {

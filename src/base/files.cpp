@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <set>
-#include <functional>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/open_temporaries.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 
 namespace cytra {
@@ -185,8 +186,7 @@ void AtomicFile::write_at(uint64_t offset, const void* data, std::size_t bytes) 
 void AtomicFile::commit(bool durable) {
   if (durable && retried([&] { return ::fsync(descriptor_); }) != 0)
     throw_errno("can't be flushed to the disk", path_, errno);
-  if (retried([&] { return ::rename(temporary_.c_str(), path_.c_str()); }) != 0)
-    throw_errno("can't be put in place", path_, errno);
+  put_in_place(temporary_, path_);
   OpenTemporaries::instance().drop(temporary_);
   ::close(descriptor_);
   descriptor_ = -1;
@@ -230,19 +230,22 @@ void link_file(const std::string& from, const std::string& to) {
   const int descriptor = retried([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC); });
   if (descriptor < 0) throw_errno("can't be read", from, errno);
   lock(descriptor);
-  const auto end = [&](int result) {
-    const int error_number = result == 0 ? 0 : errno;
+  const auto end = [&] {
     ::close(descriptor);
-    return error_number;
+    ::unlink(temporary.c_str());  // rename() leaves it when both were the same file already
   };
   if (retried([&] { return ::link(from.c_str(), temporary.c_str()); }) != 0) {
-    end(0);
+    end();
     write_file(to, read_file(from, std::size_t{1} << 62));
     return;
   }
-  const int error_number = end(retried([&] { return ::rename(temporary.c_str(), to.c_str()); }));
-  ::unlink(temporary.c_str());  // rename() leaves it when both were the same file already
-  if (error_number != 0) throw_errno("can't be put in place", to, error_number);
+  try {
+    put_in_place(temporary, to);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
   sync_folder(parent_of(to));
 }
 

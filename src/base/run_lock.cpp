@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 
 namespace cytra {
@@ -59,6 +60,7 @@ LockState look(const std::string& path) {
 }  // namespace
 
 RunLock::RunLock(const std::string& folder) : path_(folder + kName) {
+  keep_own_files(folder);
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

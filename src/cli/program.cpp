@@ -24,6 +24,7 @@
 #include "cli/completion.h"
 #include "cli/excerpt.h"
 #include "cli/inspect.h"
+#include "cli/named_checkpoints.h"
 #include "cli/sweep.h"
 #include "config/composer.h"
 #include "config/overrides/overrides.h"
@@ -176,6 +177,7 @@ Run make_run(const Program& program, const Arguments& arguments, config::Composi
   run.command_line = arguments.command_line;
   run.json = arguments.json;
   run.check = arguments.check;
+  name_checkpoints(run);
   return run;
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "cli/multirun.h"
 #include "config/composition/merge.h"
@@ -145,6 +146,7 @@ int run_sweep(const Program& program,
     const int cores = available_processors();
     ::setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores / parallel)).c_str(), 0);
   }
+  own_file(sweep_dir + "/multirun.yaml");  // Hydra's name: the newest sweep's
   write_file(sweep_dir + "/multirun.yaml", config::to_yaml(plan.root));
   log::info("{} jobs, {} at a time, in {}", jobs.size(), parallel, sweep_dir);
   return run_jobs(jobs, {parallel, arguments.json});

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "io/fingerprint.h"
 #include "io/safetensors.h"
@@ -278,6 +279,7 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
       views[name] = pack(views[name], packed.emplace_back(), metadata["zstd." + name]);
   }
   try {
+    own_file(file_of(key));
     const std::size_t bytes = io::write_safetensors(file_of(key), views, metadata, false);
     const std::lock_guard lock(mutex_);
     disk_bytes_ += bytes;

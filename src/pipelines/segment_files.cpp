@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/own_files.h"
 #include "config/json.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
@@ -65,7 +66,8 @@ void remove_object_masks(const std::string& folder) {
   std::error_code ignored;
   std::vector<fs::path> masks;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.is_regular_file(ignored)) masks.push_back(entry.path());
+    if (entry.is_regular_file(ignored) && may_replace(entry.path().string()))
+      masks.push_back(entry.path());
   for (const fs::path& mask : masks) fs::remove(mask, ignored);
 }
 

@@ -210,10 +210,19 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
   Node& callbacks = all.set("callbacks", Node::make_map());
   for (const auto& callback : objects.callbacks) callbacks.set(callback->name, callback->state());
   all.set("threads", Node::make_integer(at::get_num_threads()));
-  snapshot.metadata = {{"format", "pt"},
-                       {"cytra_version", version()},
-                       {"state", config::to_json(config::to_utf8(std::move(all)))},
-                       {"config", config::to_yaml(config::to_utf8(config))}};
+  Node kept = config;
+  const auto trained_on = std::find_if(kept.map.begin(), kept.map.end(), [](const auto& entry) {
+    return entry.first == "trained_on";
+  });
+  if (trained_on != kept.map.end()) {  // no part of a configuration
+    snapshot.metadata["trained_on"] = config::to_json(config::to_utf8(trained_on->second));
+    kept.map.erase(trained_on);
+  }
+  snapshot.metadata.merge(std::map<std::string, std::string>{
+      {"format", "pt"},
+      {"cytra_version", version()},
+      {"state", config::to_json(config::to_utf8(std::move(all)))},
+      {"config", config::to_yaml(config::to_utf8(std::move(kept)))}});
   return snapshot;
 }
 

@@ -105,7 +105,9 @@ TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
   for (const auto& entry : std::filesystem::directory_iterator(dir / "c"))
     left.push_back(entry.path().filename().string());
   std::sort(left.begin(), left.end());
-  EXPECT_EQ(left, (std::vector<std::string>{"epoch_002.ckpt", "epoch_006.ckpt", "last.ckpt"}));
+  EXPECT_EQ(
+      left,
+      (std::vector<std::string>{"best.ckpt", "epoch_002.ckpt", "epoch_006.ckpt", "last.ckpt"}));
   EXPECT_EQ(series.saved[3],
             (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
 }
@@ -148,7 +150,7 @@ TEST(ModelCheckpoint, AValidationTakesThePlaceOfItsStep) {
   for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
     left.push_back(entry.path().filename().string().substr(0, 2));
   std::sort(left.begin(), left.end());
-  EXPECT_EQ(left, (std::vector<std::string>{"3-", "4-", "la"}));
+  EXPECT_EQ(left, (std::vector<std::string>{"3-", "4-", "be", "la"}));
 }
 
 TEST(ModelCheckpoint, ScoresOfAnotherMetricDoNotCount) {
@@ -198,9 +200,9 @@ TEST(ModelCheckpoint, EachHasABestOfItsOwn) {
   };
   test::Tiny first = make("3", "");
   first.fit();  // the loss falls
-  EXPECT_EQ(
-      names(),
-      (std::vector<std::string>{"last.ckpt", "loss_3.ckpt", "newest_3.ckpt", "worst_1.ckpt"}));
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{
+                "best.ckpt", "last.ckpt", "loss_3.ckpt", "newest_3.ckpt", "worst_1.ckpt"}));
   EXPECT_EQ(first.state().best_path, dir / "loss_3.ckpt") << "the first callback's";
   EXPECT_EQ(first.state().best_score, first.state().metrics.at("val/loss"));
   test::Tiny second = make("4", ", on_save_error: warn");

@@ -1,7 +1,6 @@
 #include "io/zarr/folder.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -10,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "io/format.h"
+#include "base/own_files.h"
 
 namespace cytra::io {
 namespace fs = std::filesystem;
@@ -19,11 +18,7 @@ namespace {
 
 std::string replaceable(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::error_code ignored;
-  if (fs::exists(path, ignored) && !(fs::is_directory(path, ignored) && is_zarr("", path)) &&
-      !fs::is_empty(path, ignored)) {
-    throw ConfigError(path + ": is there and no Zarr image, expected a new name or one to replace");
-  }
+  expect_replaceable(path);
   return path;
 }
 
@@ -73,22 +68,7 @@ void ZarrFolder::commit() {
     ::close(descriptor);
     if (failed != 0) throw_errno("can't be flushed to the disk", path_, error_number);
   }
-  const bool is_swapped =
-      ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
-  if (is_swapped) return;  // the destructor removes the old one, which is at temporary_ now
-  std::error_code ignored;
-  if (errno != ENOENT) {  // a file system that can't swap: for a moment there is neither
-    const std::string old = mark_.temporary() + ".old";
-    if (::rename(path_.c_str(), old.c_str()) == 0 &&
-        ::rename(temporary_.c_str(), path_.c_str()) == 0) {
-      temporary_ = old;
-      return;
-    }
-    throw_errno("can't be put in place", path_, errno);
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    throw_errno("can't be put in place", path_, errno);
-  temporary_.clear();
+  put_in_place(temporary_, path_);  // the destructor removes what it replaces
 }
 
 }  // namespace cytra::io

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
 #include "training/trainer_options.h"
@@ -117,6 +119,11 @@ class ModelCheckpoint final : public Callback {
     fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);
+    last_path_ = free_path("last");
+    best_path_ = free_path("best");
+    std::error_code ignored;  // what this run goes on with may be its best, too
+    if (tells_best(context) && std::filesystem::is_regular_file(context.state.best_path, ignored))
+      link_file(context.state.best_path, best_path_);
     saved_at_ = Clock::now();
     saved_step_ = context.state.step;
   }
@@ -142,6 +149,8 @@ class ModelCheckpoint final : public Callback {
   }
   void on_fit_end(Context& context) override {
     if (options_.save_last && (saved_step_ != context.state.step || !has_last_)) save_last(context);
+    if (context.best_of == this && kept_.empty())
+      save(context, best_path_, kept_);  // none is better
   }
   void on_exception(Context& context, const std::string& /*what*/) override {
     const bool has_begun = saved_step_ >= 0;  // else there is no folder yet
@@ -168,8 +177,10 @@ class ModelCheckpoint final : public Callback {
     kept_.clear();
     is_other_ = state.get<std::string>("watched", watched()) != watched();
     if (is_other_) return;
-    for (const auto& [path, score] : state.at("kept").map)
+    for (const auto& [path, score] : state.at("kept").map) {
       kept_.emplace_back(score.as<double>(), path);
+      own_file(path);
+    }
     if (options_.save_top_k >= 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k)
       kept_.resize(static_cast<std::size_t>(options_.save_top_k));
   }
@@ -177,7 +188,19 @@ class ModelCheckpoint final : public Callback {
  private:
   void save_last(Context& context) {
     has_last_ = true;
-    save(context, options_.dirpath + "/last.ckpt", kept_);
+    save(context, last_path_, kept_);
+  }
+  /// What is kept of the training as a whole, and as best.ckpt where it is that.
+  void save_kept(Context& context, const std::string& path, const std::vector<Kept>& before) {
+    make_folders(std::filesystem::path(path).parent_path().string());  // of the file's name
+    save(context, path, before);
+    if (tells_best(context) && context.state.best_path == path) save(context, best_path_, before);
+  }
+  bool tells_best(const Context& context) const {
+    return context.best_of == this && !kept_.empty() &&
+           std::none_of(kept_.begin(), kept_.end(), [this](const Kept& kept) {
+             return kept.second == best_path_;  // filename=best
+           });
   }
   /// `before`: with on_save_error: warn, what is still on the disk when the save fails.
   void save(Context& context, const std::string& path, std::vector<Kept> before) {
@@ -198,7 +221,8 @@ class ModelCheckpoint final : public Callback {
     state.best_metric = options_.monitor.value_or("");
     state.best_mode = options_.monitor ? options_.mode : "";
   }
-  /// With -v1, -v2 ... where a checkpoint that stays has the name already, as Lightning's.
+  /// With -v1, -v2 ... where a checkpoint that stays, or a file that is not of this run, has the
+  /// name already, as Lightning's.
   std::string path_of(const TrainState& state) {
     std::string missing;
     const std::string stem = options_.dirpath + "/" + fill_in(options_.filename, state, &missing);
@@ -213,8 +237,15 @@ class ModelCheckpoint final : public Callback {
     const auto end = kept_.end() - (is_full ? 1 : 0);  // the last one goes: its name is free
     std::string path = stem + ".ckpt";
     const auto is_taken = [&](const Kept& kept) { return kept.second == path; };
-    for (int version = 1; std::any_of(kept_.begin(), end, is_taken); ++version)
+    for (int version = 1; std::any_of(kept_.begin(), end, is_taken) || !may_replace(path);
+         ++version)
       path = fmt::format("{}-v{}.ckpt", stem, version);
+    return path;
+  }
+  std::string free_path(const std::string& stem) const {
+    std::string path = fmt::format("{}/{}.ckpt", options_.dirpath, stem);
+    for (int version = 1; !may_replace(path); ++version)
+      path = fmt::format("{}/{}-v{}.ckpt", options_.dirpath, stem, version);
     return path;
   }
 
@@ -232,7 +263,7 @@ class ModelCheckpoint final : public Callback {
     kept_.insert(kept_.begin(), {step, path});
     tell_best(context);
     drop_beyond_k(context, path);
-    save(context, path, on_disk);
+    save_kept(context, path, on_disk);
   }
 
   void rank(Context& context) {
@@ -256,7 +287,7 @@ class ModelCheckpoint final : public Callback {
     });
     tell_best(context);
     const auto dropped = drop_beyond_k(context, path);
-    if (!dropped || *dropped != Kept(score, path)) save(context, path, on_disk);
+    if (!dropped || *dropped != Kept(score, path)) save_kept(context, path, on_disk);
   }
   /// The one that is no longer among the best. Its file goes once its better is on the disk; those
   /// of the run that this one goes on with stay.
@@ -268,9 +299,7 @@ class ModelCheckpoint final : public Callback {
     if (worst.second != newest && is_own(worst.second)) context.remove.push_back(worst.second);
     return worst;
   }
-  bool is_own(const std::string& path) const {
-    return std::filesystem::path(path).parent_path() == options_.dirpath;
-  }
+  bool is_own(const std::string& path) const { return starts_with(path, options_.dirpath + "/"); }
   std::string watched() const {
     return options_.monitor ? options_.mode + " " + *options_.monitor : "";
   }
@@ -280,7 +309,8 @@ class ModelCheckpoint final : public Callback {
   std::vector<Kept> kept_;  // best first
   Clock::time_point saved_at_;
   int64_t saved_step_ = -1;  // until the training begins
-  bool has_last_ = false;    // of this run
+  std::string last_path_, best_path_;
+  bool has_last_ = false;  // of this run
   bool is_missing_told_ = false;
   bool is_other_ = false;  // what was loaded has scores of another metric
 };

@@ -1,0 +1,95 @@
+// What "best", "last" and a run's folder mean, where an option names a checkpoint.
+#include "cli/named_checkpoints.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace cytra::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+/// `which`: best or last. "" for a folder without checkpoints.
+std::string checkpoint_in(const fs::path& folder, const std::string& which) {
+  std::error_code ignored;
+  for (const std::string& name : {which, std::string("last"), std::string("best")}) {
+    for (const fs::path& place : {folder / "checkpoints", folder}) {
+      const fs::path file = place / (name + ".ckpt");
+      if (!fs::is_regular_file(file, ignored)) continue;
+      if (name != which)
+        log::warn("{}: no {}.ckpt; {} is taken", place.string(), which, file.string());
+      return file.string();
+    }
+  }
+  return "";
+}
+
+/// Of all runs below `folder`.
+std::string newest_below(const fs::path& folder, const std::string& which) {
+  fs::path newest;
+  fs::file_time_type newest_time{};
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->is_directory(error) || entry->path().filename() != "checkpoints") continue;
+    entry.disable_recursion_pending();
+    for (const char* name : {"last.ckpt", "best.ckpt"}) {
+      std::error_code missing;
+      const auto time = fs::last_write_time(entry->path() / name, missing);
+      if (missing || (!newest.empty() && time <= newest_time)) continue;
+      newest = entry->path().parent_path();
+      newest_time = time;
+    }
+  }
+  return newest.empty() ? "" : checkpoint_in(newest, which);
+}
+
+void name_one(Node& value, const std::string& key, const Run& run) {
+  if (value.is_map()) {
+    for (auto& [name, one] : value.map) name_one(one, key + "." + name, run);
+  }
+  for (Node& one : value.list) name_one(one, key, run);
+  if (value.kind != config::Kind::string) return;
+  const std::string asked = value.string;
+  const bool trains = run.program == "train";  // which knows the run that it goes on with
+  const Node* weights_only = run.config.find("checkpoint.weights_only");
+  const bool begins = weights_only != nullptr && weights_only->kind == config::Kind::boolean &&
+                      weights_only->boolean;
+  std::error_code ignored;
+  std::string found;
+  if (fs::is_directory(asked, ignored)) {
+    found = checkpoint_in(asked, trains && !begins ? "last" : "best");
+    if (found.empty()) return;  // a bundle, or nothing that its reader knows
+  } else if ((asked == "best" || asked == "last") && !trains && !fs::exists(asked, ignored)) {
+    const fs::path folder =
+        fs::path(run.config.get<std::string>("paths.log_dir", "logs")) / "train";
+    found = newest_below(folder, asked);
+    if (found.empty())
+      throw ConfigError(
+          fmt::format("{}={}: no training below {} has a checkpoint; name the folder "
+                      "of a run",
+                      key,
+                      asked,
+                      folder.string()));
+  } else {
+    return;
+  }
+  log::info("{}={}: {}", key, asked, found);
+  value = Node::make_string(found);
+}
+
+}  // namespace
+
+void name_checkpoints(Run& run) {
+  for (const char* key :
+       {"checkpoint.ckpt_path", "detector.path", "detector.views", "segmenter.path"}) {
+    if (Node* value = run.config.find(key)) name_one(*value, key, run);
+  }
+}
+
+}  // namespace cytra::cli
