@@ -71,7 +71,8 @@ void draw_boxes(const std::string& path,
 /// The two tables, as they are filled.
 class BoxTables {
  public:
-  BoxTables(const std::string& csv, const std::string& coco) : csv_(csv), coco_(coco) {
+  BoxTables(const std::string& csv, const std::string& coco, const std::vector<std::string>& names)
+      : names_(names), csv_(csv), coco_(coco) {
     csv_.write("image,x0,y0,x1,y1,score,class\n");
     coco_.write("{\"annotations\":[");
   }
@@ -91,7 +92,8 @@ class BoxTables {
         values.push_back(static_cast<float>(value.as<double>()));
         row.push_back(fmt::to_string(values.back()));
       }
-      const std::string label = row.back() = std::to_string(box.list.at(5).as<int64_t>());
+      const auto label = box.list.at(5).as<int64_t>();
+      row.back() = name_of(label, std::to_string(label));
       io::append_row(row, ',', rows);
       const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
       objects += fmt::format(
@@ -115,7 +117,10 @@ class BoxTables {
   int64_t finish(int64_t classes) {
     coco_.write(fmt::format("\n],\"images\":[{}\n],\"categories\":[", images_));
     for (int64_t k = 0; k < classes; ++k)
-      coco_.write(fmt::format("{}{{\"id\":{},\"name\":\"class {}\"}}", k == 0 ? "" : ",", k, k));
+      coco_.write(fmt::format("{}{{\"id\":{},\"name\":{}}}",
+                              k == 0 ? "" : ",",
+                              k,
+                              box_json(name_of(k, fmt::format("class {}", k)))));
     coco_.write("]}\n");
     csv_.commit();
     coco_.commit();
@@ -123,6 +128,11 @@ class BoxTables {
   }
 
  private:
+  std::string name_of(int64_t k, const std::string& otherwise) const {
+    const auto at = static_cast<std::size_t>(k);
+    return at < names_.size() ? names_[at] : otherwise;
+  }
+  const std::vector<std::string>& names_;
   AtomicFile csv_, coco_;
   std::string images_;
   int64_t image_count_ = 0, objects_ = 0;
@@ -130,9 +140,13 @@ class BoxTables {
 
 }  // namespace
 
-BoxFiles::BoxFiles(std::string folder, int64_t classes, bool overlay)
+BoxFiles::BoxFiles(std::string folder,
+                   int64_t classes,
+                   std::vector<std::string> class_names,
+                   bool overlay)
     : folder_(std::move(folder)),
       classes_(classes),
+      class_names_(std::move(class_names)),
       overlay_(overlay),
       record_(folder_ + "/detections.jsonl") {
   remove_stale_temporaries(folder_);
@@ -163,7 +177,7 @@ void BoxFiles::add(const BoxedImage& image,
 BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
   record_.read();
   Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
-  BoxTables files(tables.csv, tables.coco);
+  BoxTables files(tables.csv, tables.coco, class_names_);
   for (const BoxedImage& image : images)
     files.add(record_.line(image.name, image.stamp, image.path));
   tables.objects = files.finish(classes_);

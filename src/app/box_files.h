@@ -23,7 +23,11 @@ class BoxFiles {
  public:
   /// Reads what an earlier run has left, and removes what a killed one left half-written.
   /// Throws: as AtomicFile.
-  BoxFiles(std::string folder, int64_t classes, bool overlay);
+  /// `class_names`: of the classes; empty: numbers.
+  BoxFiles(std::string folder,
+           int64_t classes,
+           std::vector<std::string> class_names,
+           bool overlay);
   /// Whether it was done with this stamp, and its overlay is there.
   bool has(const BoxedImage& image) const;
   /// `pixels`: (C,H,W). Throws: as AtomicFile.
@@ -42,6 +46,7 @@ class BoxFiles {
   std::string overlay_path(const BoxedImage& image) const;
   const std::string folder_;
   const int64_t classes_;
+  const std::vector<std::string> class_names_;
   const bool overlay_;
   pipelines::DoneRecord record_;
 };

@@ -116,7 +116,10 @@ int predict_boxes(cli::Run run,
 
   const std::string settings =
       detector->fingerprint() + config::to_json(model.config.at("data.transforms"));
-  BoxFiles files(folder, model.out_channels - 5, config.predict.overlay);
+  BoxFiles files(folder,
+                 model.out_channels - 5,
+                 task.get<std::vector<std::string>>("class_names", {}),
+                 config.predict.overlay);
   std::vector<BoxJob> jobs = box_jobs(inputs, x_key);
   const auto tried = [&](const data::Sample& input, const auto& work) {
     try {

@@ -11,6 +11,7 @@
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
+#include "tasks/annotation_targets.h"
 #include "training/processes/gradient_average.h"
 
 namespace cytra::app {
@@ -26,6 +27,12 @@ std::map<std::string, int64_t> expected_channels(const Node& task) {
       channels->kind != config::Kind::integer)
     return {};
   return {{key->string, channels->integer}};
+}
+
+Setup::Settled settled_of(const TrainConfig& config) {
+  Setup::Settled settled{config.data, config.task};
+  settled.has_annotations = tasks::settle_annotations(settled.data, settled.task);
+  return settled;
 }
 
 /// Random numbers and threads, before a component is made. Returns the seed.
@@ -70,8 +77,9 @@ Setup::Setup(const TrainConfig& config,
       device(device),
       place(place),
       precision(training::precision_of(config.trainer.precision)),
-      data(make<data::DataModule>(config.data)),
-      task(make<training::Task>(config.task)),
+      settled(settled_of(config)),
+      data(make<data::DataModule>(settled.data)),
+      task(make<training::Task>(settled.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
       scheduler(make<training::Scheduler>(config.scheduler)),
       x_key(config.task.get<std::string>("x_key", "")),

@@ -35,6 +35,11 @@ struct Setup {
   c10::Device device;
   training::Place place;
   training::Precision precision;
+  /// The configuration's sections, with what annotations of the data set become.
+  struct Settled {
+    config::Node data, task;
+    bool has_annotations = false;
+  } settled;
   std::shared_ptr<data::DataModule> data;
   std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type
   std::shared_ptr<training::Optimizer> optimizer;  // has the parameters

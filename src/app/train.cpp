@@ -109,6 +109,10 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
 /// batch size was chosen, and what the task has settled.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
+  if (setup.settled.has_annotations) {
+    *run.config.find("task") = setup.settled.task;
+    *run.config.find("data.transforms") = setup.settled.data.at("transforms");
+  }
   if (setup.data->loader().batch_size == 0)  // AUTO
     run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));
   merge_settled(*run.config.find("task"), loaders.settled);

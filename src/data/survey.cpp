@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
+#include "io/annotations.h"
 #include "io/fingerprint.h"
 #include "io/image.h"
 #include "ops/compute_alone.h"
@@ -147,6 +148,7 @@ ImageFacts read(const Sample& item,
       Rng unused(0);
       load.apply(sample, unused);
       facts.file = identity_of(source->second);
+      if (io::is_annotation_path(source->second.path)) facts.file += "\n" + item.id;
     }
     const at::Tensor image = sample.stored(key).contiguous();
     facts.shape = image.sizes().vec();

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
+#include "io/image_folder.h"
 #include "io/input_file.h"
 
 namespace cytra::io {
@@ -166,6 +167,25 @@ bool is_annotation_path(const std::string& path) {
   for (const char* known : {".roi", ".zip", ".geojson", ".json", ".xml", ".txt"})
     if (extension == known) return true;
   return false;
+}
+
+std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const bool is_left_out = is_hidden(entry->path().filename().string());
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) {
+      if (is_left_out || !is_recursive) entry.disable_recursion_pending();
+    } else if (!is_left_out && is_annotation_path(path)) {
+      found.push_back(path);
+    }
+  }
+  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image) {

@@ -35,6 +35,10 @@ struct AnnotatedImage {
 /// By extension, whatever the case: .roi .zip .geojson .json .xml .txt.
 bool is_annotation_path(const std::string& path);
 
+/// Such files in a folder, sorted, without hidden ones; of folders below, too. Throws: ConfigError
+/// for a folder that can't be read.
+std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive);
+
 /// Those of one image, in the file's order. The file's content tells the format; of a COCO file of
 /// many images those of the image that has the end of its path; YOLO's classes have the names of
 /// data.yaml or classes.txt in its folder or one above. Thread: several at once; a COCO file is
@@ -54,7 +58,7 @@ enum class TargetKind {
   classes,    // 0 for none, 1 ... by class_names; likewise
   mask,       // 1 in any object
   channels,   // a mask for each of class_names
-  boxes,      // layers of filled boxes, none over another: class * kBoxClass + a number
+  boxes,      // layers of filled boxes, none over another: class (1 ...) * kBoxClass + a number
 };
 TargetKind target_kind(const std::string& name);
 extern const std::vector<std::string> kTargetKinds;  // their names

@@ -13,6 +13,7 @@
 #include "data/batch.h"
 #include "metrics/mean_average_precision.h"
 #include "nn/detection_model.h"
+#include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"
 #include "training/task.h"
@@ -25,6 +26,7 @@ class DetectionTask final : public training::Task {
   struct Options {
     std::string x_key = "raw", y_key = "instances";
     std::optional<std::string> class_key;
+    std::vector<std::string> class_names;
     config::Node model;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 300;
@@ -35,7 +37,10 @@ class DetectionTask final : public training::Task {
       v("class_key",
         class_key,
         "key of an image of classes, 0 for none and 1 to num_classes: an object has the commonest "
-        "in it; null: there is one class");
+        "in it; null: there is one class, or annotations say it");
+      v("class_names",
+        class_names,
+        "of the classes, for metrics and results; []: those of annotations, or numbers");
       v("model", model, "the network: FCOS", config::component<nn::Model>());
       v("min_size",
         min_size,
@@ -67,11 +72,10 @@ class DetectionTask final : public training::Task {
         metric_(model_ ? model_->num_classes() : 1) {
     if (!model_)
       throw ConfigError("task.model: no network that finds objects; expected model=fcos");
-    if (!options.class_key && model_->num_classes() > 1) {
+    const auto named = static_cast<int64_t>(options.class_names.size());
+    if (named > 0 && named != model_->num_classes()) {
       throw ConfigError(fmt::format(
-          "task.class_key: null, but the model has {} classes; expected the key of an image of "
-          "classes, or num_classes=1",
-          model_->num_classes()));
+          "class_names: {} names, expected num_classes={}", named, model_->num_classes()));
     }
     objects_ = {options.x_key,
                 options.y_key,
@@ -118,7 +122,7 @@ class DetectionTask final : public training::Task {
   training::Metrics validation_end() override {
     const auto batches = losses_[1].item<double>();
     training::Metrics results{{"loss", losses_[0].item<double>() / batches}};
-    results.merge(metric_.compute());
+    results.merge(with_class_names(metric_.compute(), options_.class_names, 0));
     if (batches > 0 && !has_doubted_ && std::isnan(results.at("map"))) {
       has_doubted_ = true;
       log::warn("{}", words_for_no_objects(options_.y_key));

@@ -5,6 +5,7 @@
 #include "config/schema.h"
 #include "data/same_grid.h"
 #include "inference/decoder.h"
+#include "tasks/annotation_targets.h"
 #include "tasks/head.h"
 
 namespace cytra::tasks {
@@ -35,7 +36,9 @@ MetricSet metrics_in(const config::Node& task,
 }  // namespace
 
 ResultScores::ResultScores(const config::Node& task, int64_t channels)
-    : labels_(classes_in(task)), metrics_(metrics_in(task, labels_, channels)) {
+    : labels_(classes_in(task)),
+      class_names_(task.get<std::vector<std::string>>("class_names", {})),
+      metrics_(metrics_in(task, labels_, channels)) {
   if (const config::Node* key = task.find_direct("mask_key"); key != nullptr && !key->is_null())
     mask_key_ = key->as<std::string>();
   const config::Node* ignored = task.find_direct("ignore_index");
@@ -76,6 +79,10 @@ void ResultScores::update(const at::Tensor& result,
     made.spacing_um = {spacing_of(geometry, target.values.dim() - 2)};
     return made;
   });
+}
+
+std::map<std::string, double> ResultScores::compute() const {
+  return with_class_names(metrics_.compute(), class_names_, labels_ ? first_class(*labels_) : 0);
 }
 
 std::vector<at::Tensor> ResultScores::sums() const {

@@ -25,7 +25,8 @@ class ResultScores {
   Target target_of(data::Sample& sample, const std::string& y_key, const std::string& x_key) const;
   /// `result`: labels, or values, (C,[D,]H,W).
   void update(const at::Tensor& result, const Target& target, const io::Geometry& geometry);
-  std::map<std::string, double> compute() const { return metrics_.compute(); }
+  /// Those of classes have their names, where the task has any.
+  std::map<std::string, double> compute() const;
   std::vector<at::Tensor> sums() const;
   /// A line on images and classes that the scores leave out; "": none.
   std::string what_is_missing() const;
@@ -34,6 +35,7 @@ class ResultScores {
   std::optional<ClassLabels> labels_;  // none: of objects, or values
   std::optional<std::string> mask_key_;
   std::optional<int64_t> ignored_object_;
+  std::vector<std::string> class_names_;
   MetricSet metrics_;
   at::Tensor counts_;  // of images, by ClassLabels::count()
 };

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "data/batch.h"
 #include "data/sample.h"
+#include "tasks/annotation_targets.h"
 #include "tasks/class_labels.h"
 #include "tasks/image_task.h"
 
@@ -34,6 +35,7 @@ class SegmentationHead final : public Head {
     std::vector<int64_t> target_values;
     std::optional<double> target_threshold;
     std::vector<std::string> colours;
+    std::vector<std::string> class_names;
     ClassLabels labels;  // of the options above
     template <class V>
     void visit(V& v) {
@@ -57,6 +59,10 @@ class SegmentationHead final : public Head {
         colours,
         "of targets in RGB, the colours that mean class 0 (background), 1, ...: ['#000000', "
         "'#ff0000']; []: class numbers");
+      v("class_names",
+        class_names,
+        "of the classes from 1 on (of masks: of all), for metrics and results; []: those of "
+        "annotations, or numbers");
     }
     void check(const Node& model = Node::make_map()) {
       Node task = Node::make_map();
@@ -70,6 +76,14 @@ class SegmentationHead final : public Head {
       labels.target_threshold = target_threshold;
       labels.colours = colours;
       labels.check();
+      const int64_t named = labels.num_classes - first_class(labels);
+      if (!class_names.empty() && static_cast<int64_t>(class_names.size()) != named) {
+        throw ConfigError(fmt::format("class_names: {} names, expected {}: num_classes={} ({})",
+                                      class_names.size(),
+                                      named,
+                                      labels.num_classes,
+                                      labels.text()));
+      }
       fit();
     }
 
@@ -102,7 +116,8 @@ class SegmentationHead final : public Head {
   };
   explicit SegmentationHead(const Options& options)
       : Head(options, {Input::masks, Input::objects}, options.labels.num_classes),
-        labels_(options.labels) {}
+        labels_(options.labels),
+        class_names_(options.class_names) {}
 
   void prepare(data::Sample& sample, const std::string& x_key) const override {
     at::Tensor labels = labels_.target_of(sample, y_key_, x_key);
@@ -137,7 +152,7 @@ class SegmentationHead final : public Head {
     const std::string missing = labels_.what_is_missing(counts_);
     if (missing != told_) log::warn("{}", told_ = missing);
     counts_ = no_images();
-    return Head::compute();
+    return with_class_names(Head::compute(), class_names_, first_class(labels_));
   }
 
   std::vector<at::Tensor> sums() override {
@@ -218,6 +233,7 @@ class SegmentationHead final : public Head {
   }
 
   ClassLabels labels_;
+  std::vector<std::string> class_names_;
   mutable std::atomic<bool> is_told_{false};
   mutable int checked_ = 0;
   at::Tensor counts_ = no_images();

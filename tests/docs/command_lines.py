@@ -207,6 +207,23 @@ def make_start(scratch):
         (scratch / f"my_timelapse/{split}.csv").write_text("\n".join(["raw,seg,start", *rows]) + "\n")
 
 
+def add_annotations(scratch):
+    """my_rois (GeoJSON), my_boxes (YOLO) and my_coco, of images of 48 x 48 pixels."""
+    images = sorted((scratch / "my_folders/raw").glob("*.tif"))
+    outline = [[[6, 6], [30, 8], [24, 30], [6, 6]]]
+    feature = {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": outline}, "properties": {}}
+    for folder in ("my_rois/annotations", "my_boxes/labels", "my_coco/annotations"):
+        (scratch / folder).mkdir(parents=True)
+        shutil.copytree(scratch / "my_folders/raw", scratch / folder / "../images")
+    for image in images:
+        (scratch / f"my_rois/annotations/{image.stem}.geojson").write_text(json.dumps([feature]))
+        (scratch / f"my_boxes/labels/{image.stem}.txt").write_text("0 0.4 0.4 0.3 0.4\n1 0.5 0.5 0.4 0.3\n")
+    coco = {"images": [{"id": i, "file_name": image.name} for i, image in enumerate(images)],
+            "annotations": [{"id": i, "image_id": i, "category_id": 1, "bbox": [6, 8, 20, 22]} for i in range(len(images))],
+            "categories": [{"id": 1, "name": "nucleus"}]}
+    (scratch / "my_coco/annotations/instances.json").write_text(json.dumps(coco))
+
+
 def make_data(run, scratch):
     run("generate_samples --output my_data --train 6 --valid 2 --test 1 --size 48")
     add_targets(scratch / "my_data", 48)
@@ -229,6 +246,7 @@ def make_data(run, scratch):
                 shutil.copy(scratch / "my_data" / path, scratch / f"my_pairs/{i}_{column}.tif")
     shutil.copy(scratch / "my_folders/raw/0.tif", scratch / "image.tif")
     make_start(scratch)
+    add_annotations(scratch)
 
 
 def main():

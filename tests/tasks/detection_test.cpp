@@ -8,6 +8,7 @@
 #include "config/registry.h"
 #include "data/batch.h"
 #include "data/sample.h"
+#include "io/annotations.h"
 #include "nn/detection_model.h"
 #include "tasks/detection/objects.h"
 #include "tests/support/message_of.h"
@@ -66,6 +67,19 @@ TEST(DetectionTask, AnObjectHasTheCommonestClassInIt) {
               objects.of(detection_labels(), classes + 4);
             }).find("expected 0 for none, 1 to 2"),
             std::string::npos);
+}
+
+/// Boxes that people drew: those that lie over each other are in layers, their class in the number.
+TEST(DetectionTask, BoxesMayOverlapAndSayTheirClass) {
+  tasks::ObjectBoxes objects;
+  objects.num_classes = 2;
+  at::Tensor layers = at::zeros({2, 48, 64}, at::kInt);
+  layers[0].slice(0, 4, 14).slice(1, 6, 18).fill_(2 * io::kBoxClass + 1);
+  layers[1].slice(0, 10, 34).slice(1, 6, 49).fill_(1 * io::kBoxClass + 1);
+  const nn::Boxes found = objects.of(layers, {});
+  EXPECT_TRUE(at::equal(
+      found.corners, at::tensor({6.F, 4.F, 18.F, 14.F, 6.F, 10.F, 49.F, 34.F}).reshape({2, 4})));
+  EXPECT_TRUE(at::equal(found.classes, at::tensor({1, 0}, at::kLong)));
 }
 
 TEST(DetectionTask, LearnsToFindObjects) {
@@ -130,9 +144,15 @@ TEST(DetectionTask, SaysWhatDoesNotFit) {
                   "[3, 3], strides: [1, 2], upsample_kernel_size: [2], filters: [2, 4]}");
             }).find("expected model=fcos"),
             std::string::npos);
-  EXPECT_NE(message_of<ConfigError>([] {
-              make_detection("", "{_target_: FCOS, num_classes: 2}");
+  tasks::ObjectBoxes without_classes;
+  without_classes.num_classes = 2;
+  EXPECT_NE(message_of<DataError>([&] {
+              without_classes.of(detection_labels(), {});
             }).find("task.class_key"),
+            std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([] {
+              make_detection("class_names: [a], ", "{_target_: FCOS, num_classes: 2}");
+            }).find("class_names: 1 names, expected num_classes=2"),
             std::string::npos);
   const auto task = make_detection();
   Rng rng(0);

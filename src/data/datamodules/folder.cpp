@@ -14,6 +14,7 @@
 #include "data/datamodule.h"
 #include "data/folder_hint.h"
 #include "data/folds.h"
+#include "io/annotations.h"
 #include "io/image_folder.h"
 
 namespace cytra::data {
@@ -32,6 +33,10 @@ std::string stem(std::string name) {
     name.resize(dot);
   cut(".ome");
   return name;
+}
+
+bool is_coco(const std::string& path) {
+  return ends_with(path, ".json") && !io::coco_images(path).empty();
 }
 
 class FolderDatamodule final : public DataModule {
@@ -188,7 +193,12 @@ class FolderDatamodule final : public DataModule {
   std::vector<File> list(const fs::path& folder, std::size_t column) const {
     if (!fs::is_directory(folder)) throw ConfigError(folder.string() + ": no such folder");
     std::vector<File> files;
-    for (const std::string& path : io::list_images(folder.string(), options_.recursive)) {
+    std::vector<std::string> paths = io::list_images(folder.string(), options_.recursive);
+    if (column > 0) {
+      for (std::string& path : io::list_annotations(folder.string(), options_.recursive))
+        paths.push_back(std::move(path));
+    }
+    for (const std::string& path : paths) {
       std::string name = fs::path(path).lexically_relative(folder).generic_string();
       if (takes(column, name)) files.push_back({path, name});
     }
@@ -220,7 +230,15 @@ class FolderDatamodule final : public DataModule {
       const fs::path folder = (root / options_.folders[column]).lexically_normal();
       std::multimap<std::string, std::string> by_name;
       for (const File& file : list(folder, column)) by_name.emplace(file.name, file.path);
+      // One file of COCO is of all images.
+      const std::string shared = by_name.size() == 1 && is_coco(by_name.begin()->second)
+                                     ? by_name.begin()->second
+                                     : "";
       for (std::size_t i = 0; i < files.size(); ++i) {
+        if (!shared.empty()) {
+          samples[i].sources[options_.columns[column]].path = shared;
+          continue;
+        }
         const auto [partner, end] = by_name.equal_range(files[i].name);
         if (partner == end) {
           throw DataError(fmt::format(

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "config/schema.h"
+#include "data/annotations.h"
 #include "data/image_tensor.h"
 #include "data/same_grid.h"
 #include "data/sample.h"
@@ -45,7 +46,7 @@ struct LoadOptions {
   std::vector<int64_t> channel;
   std::optional<int64_t> scene, resolution, timepoint;
   std::optional<std::string> axes;
-  config::Node reader;
+  config::Node reader, annotations, class_names;
   template <class V>
   void visit(V& v) {
     v("keys", keys, "samples' keys to load", config::required);
@@ -64,6 +65,11 @@ struct LoadOptions {
       reader,
       "MONAI's name of one, or MonaiBioReader with dimension_order_out, C, T; files tell their "
       "format");
+    v("annotations",
+      annotations,
+      "what annotations become: instances, classes, mask, channels or boxes; {KEY: ...} of each "
+      "key; null: as the task needs it");
+    v("class_names", class_names, "of the classes of annotations, {KEY: [...]} of each key");
     using config::Unused;
     v("dtype",
       Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
@@ -80,11 +86,35 @@ struct LoadOptions {
   }
   void check() {
     if (axes) io::check_axes(*axes);
+    for (const std::string& key : keys)
+      if (kind_of(key) != nullptr) io::target_kind(kind_of(key)->as<std::string>());
     if (reader.kind != config::Kind::list) return take(reader);
     for (const config::Node& one : reader.list) take(one);
   }
 
+  /// Throws: DataError naming `path` for a key of which nobody says what annotations become.
+  AnnotationTarget target_of(const std::string& key, const std::string& path) const {
+    const config::Node* kind = kind_of(key);
+    if (kind == nullptr) {
+      throw DataError(fmt::format("{}: annotations, expected an image, or what they become by "
+                                  "LoadImaged's `annotations`: {}",
+                                  path,
+                                  fmt::join(io::kTargetKinds, ", ")));
+    }
+    AnnotationTarget target{io::target_kind(kind->as<std::string>()), {}};
+    const config::Node* names = of_key(class_names, key);
+    if (names != nullptr)
+      for (const config::Node& name : names->list)
+        target.class_names.push_back(name.as<std::string>());
+    return target;
+  }
+
  private:
+  static const config::Node* of_key(const config::Node& option, const std::string& key) {
+    const config::Node* own = option.is_map() ? option.find_direct(key) : &option;
+    return own == nullptr || own->is_null() ? nullptr : own;
+  }
+  const config::Node* kind_of(const std::string& key) const { return of_key(annotations, key); }
   void take(const config::Node& one) {
     if (one.is_null()) return;
     const config::Node* target = one.is_map() ? one.find_direct("_target_") : &one;
@@ -147,7 +177,9 @@ class LoadImaged final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
       const auto source = sample.sources.find(key);
-      if (source != sample.sources.end() && is_lazy(source->second)) {
+      if (source != sample.sources.end() && io::is_annotation_path(source->second.path)) {
+        paint(sample, key, source->second);
+      } else if (source != sample.sources.end() && is_lazy(source->second)) {
         const ImageRequest& image = open(sample, key, source->second);
         sample.geometries[key] = image.reader->info().geometry;
       } else if (source != sample.sources.end()) {
@@ -180,6 +212,29 @@ class LoadImaged final : public Transform {
   bool is_lazy(const Source& source) const {
     return options_.lazy && source.more.empty() && !source.time_is_channel &&
            !options_.time_as_channels;
+  }
+
+  /// Annotations lie in the grid of the image beside them.
+  void paint(Sample& sample, const std::string& key, const Source& source) const {
+    const Source* image = nullptr;
+    for (const auto& [name, other] : sample.sources) {
+      const bool is_first = image == nullptr || name == sample.image;
+      if (is_first && !io::is_annotation_path(other.path)) image = &other;
+    }
+    if (image == nullptr) {
+      throw DataError(source.path +
+                      ": annotations, expected an image beside them that they are of");
+    }
+    io::Selection selection = selection_of(*image);
+    if ((image->time_is_channel || options_.time_as_channels) && selection.timepoint < 0)
+      selection.timepoint = 0;
+    const io::ImageInfo info = io::open_image(image->path, selection)->info();
+    sample.tensors[key] = paint_target(source.path,
+                                       options_.target_of(key, source.path),
+                                       image->path,
+                                       info,
+                                       options_.spatial_dims);
+    sample.geometries[key] = info.geometry;
   }
 
   const ImageRequest& open(Sample& sample, const std::string& key, const Source& source) const {

@@ -252,7 +252,8 @@ Image paint_annotations(const std::string& path,
       throw DataError(image.path + ": a stack, expected a plane: boxes are of planes");
     Layers layers(path, image);
     for (const Annotation& object : annotations) {
-      if (!object.is_crowd) layers.add(whole_box(object.box, image), kind_of(object));
+      if (!object.is_crowd)
+        layers.add(whole_box(object.box, image), std::max<int64_t>(1, kind_of(object)));
     }
     return layers.image();
   }

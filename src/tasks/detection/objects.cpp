@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
+#include "io/annotations.h"
 #include "ops/boxes.h"
 #include "tasks/instances/labels.h"
 
@@ -70,7 +71,11 @@ class DetectionTarget final : public data::Transform {
                            const std::vector<int64_t>& image) {
     const at::Tensor& labels = sample.at(key);
     const std::vector<int64_t> size = labels.sizes().slice(1).vec();
-    if (labels.size(0) == 1 && size.size() == 2 && size == image) return;
+    // Boxes that lie over each other have layers.
+    const auto source = sample.sources.find(key);
+    const bool has_layers = source != sample.sources.end() &&
+                            io::is_annotation_path(source->second.path);
+    if ((labels.size(0) == 1 || has_layers) && size.size() == 2 && size == image) return;
     throw DataError(
         fmt::format("{}: ({}), expected one channel of labels in the plane of the image, (1,{})",
                     path_of(sample, key),
@@ -91,13 +96,33 @@ nn::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) c
   if (plane.lt(0).any().item<bool>()) throw DataError("negative labels, expected 0 for none");
   const at::Tensor kinds =
       classes.defined() ? classes.to(at::kCPU, at::kLong).contiguous() : at::Tensor();
+  const bool are_named = !kinds.defined() && num_classes > 1;  // labels hold their classes
   std::vector<float> corners;
   std::vector<int64_t> numbers;
-  for (const auto& [label, box] : ops::boxes_of<float>(plane)) {
+  struct Object {
+    float label;
+    ops::Box box;
+    at::Tensor layer;
+  };
+  std::vector<Object> objects;
+  for (const at::Tensor& layer : plane.split(1)) {
+    for (const auto& [label, box] : ops::boxes_of<float>(layer))
+      objects.push_back({label, box, layer});
+  }
+  for (const auto& [label, box, layer] : objects) {
     if (std::min(box.size(1), box.size(2)) < min_size) continue;
     int64_t number = 0;
+    if (are_named) {
+      number = static_cast<int64_t>(label) / io::kBoxClass - 1;
+      if (number < 0 || number >= num_classes) {
+        throw DataError(fmt::format(
+            "labels without classes, but num_classes={}: expected task.class_key, the column of "
+            "an image of classes, or annotations whose objects have classes",
+            num_classes));
+      }
+    }
     if (kinds.defined()) {
-      const at::Tensor own = box.part_of(kinds).masked_select(box.part_of(plane).eq(label));
+      const at::Tensor own = box.part_of(kinds).masked_select(box.part_of(layer).eq(label));
       if (own.min().item<int64_t>() < 0 || own.max().item<int64_t>() > num_classes) {
         throw DataError(fmt::format("{}: classes {} to {}, expected 0 for none, 1 to {}",
                                     class_key.value_or("classes"),

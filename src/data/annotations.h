@@ -1,0 +1,32 @@
+#pragma once
+// Annotations (io/annotations.h) as targets of a data set.
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "data/datamodule.h"
+#include "io/annotations.h"
+
+namespace cytra::data {
+
+/// What those of a key become.
+struct AnnotationTarget {
+  io::TargetKind kind = io::TargetKind::instances;
+  std::vector<std::string> class_names = {};  // empty: classes do not matter
+};
+
+/// The annotations of a file in the grid of the image that they are of, (C,[D,]H,W) int32.
+/// Throws: DataError.
+at::Tensor paint_target(const std::string& path,
+                        const AnnotationTarget& target,
+                        const std::string& image_path,
+                        const io::ImageInfo& image,
+                        int64_t spatial_dims);
+
+/// The files of annotations of training, validation and test by key, each once, sorted; none where
+/// the training has none, or can't be listed.
+std::map<std::string, std::vector<std::string>> annotation_files(const DataModule& module);
+
+}  // namespace cytra::data

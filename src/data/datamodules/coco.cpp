@@ -1,0 +1,124 @@
+// CocoDatamodule: one JSON of COCO with the annotations of many images. Source:
+// cocodataset.org/#format-data; torchvision.datasets.CocoDetection (root, annFile).
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/folds.h"
+#include "io/annotations.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+class CocoDatamodule final : public DataModule {
+ public:
+  struct Options : LoaderOptions, FoldOptions {
+    std::string path;
+    std::optional<std::string> valid_path, test_path, image_dir;
+    std::vector<std::string> columns{"raw", "seg"};
+    double valid_fraction = 0.2;
+    template <class V>
+    void visit(V& v) {
+      v("path", path, "COCO's JSON with images, annotations and categories");
+      v("valid_path", valid_path, "that of the validation; null: the last images of path");
+      v("test_path", test_path, "that of the test; null: as validation");
+      v("image_dir",
+        image_dir,
+        "folder of the images; null: the JSON's own, or images/, or the JSON's name beside it");
+      v("columns", columns, "names of image and annotations in a sample");
+      v("valid_fraction", valid_fraction, "share held out for validation without valid_path", 0, 1);
+      FoldOptions::visit(v);
+      LoaderOptions::visit(v);
+    }
+    void check() const {
+      LoaderOptions::check();
+      FoldOptions::check();
+      if (columns.size() != 2) {
+        throw ConfigError(fmt::format(
+            "columns: {}, expected 2: the image and its annotations", columns.size()));
+      }
+    }
+  };
+  explicit CocoDatamodule(const Options& options) : options_(options) {}
+
+  std::vector<Sample> items(Split split) const override {
+    const bool is_trained = split == Split::train || split == Split::valid;
+    if (options_.folds && is_trained) {
+      std::vector<Sample> all = list(options_.path);
+      if (options_.valid_path) {
+        std::vector<Sample> more = list(*options_.valid_path);
+        std::move(more.begin(), more.end(), std::back_inserter(all));
+      }
+      return of_fold(options_, split, std::move(all));
+    }
+    if (split == Split::test && options_.test_path) return list(*options_.test_path);
+    if (options_.valid_path && (split == Split::valid || split == Split::test))
+      return list(*options_.valid_path);
+    std::vector<Sample> all = list(options_.path);
+    if (options_.valid_path || split == Split::predict) return all;
+    const auto held_out = static_cast<std::ptrdiff_t>(
+        std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
+    const auto middle = all.end() - held_out;
+    split == Split::train ? all.erase(middle, all.end()) : all.erase(all.begin(), middle);
+    if (all.empty()) {
+      throw DataError(fmt::format("{}: no images are left for {}; change data.valid_fraction",
+                                  options_.path,
+                                  name_of(split)));
+    }
+    return all;
+  }
+  const LoaderOptions& loader() const override { return options_; }
+
+ private:
+  /// Where an image of the JSON may lie, the likeliest first.
+  std::vector<fs::path> folders_of(const fs::path& json) const {
+    if (options_.image_dir) return {*options_.image_dir};
+    const fs::path own = json.parent_path();
+    std::string name = json.stem().string();  // instances_train2017
+    if (starts_with(name, "instances_")) name.erase(0, 10);
+    return {own, own / "images", own / name, own / ".." / "images", own / ".." / name,
+            own / "images" / name, own / ".." / "images" / name};
+  }
+
+  std::vector<Sample> list(const std::string& path) const {
+    if (path.empty()) throw ConfigError("data.path is not set: name COCO's JSON");
+    const std::vector<std::string> names = io::coco_images(path);
+    if (names.empty()) {
+      throw DataError(path + ": no images in it, expected a JSON of COCO with images, annotations "
+                             "and categories");
+    }
+    const std::vector<fs::path> folders = folders_of(path);
+    std::vector<Sample> samples;
+    for (const std::string& name : names) {
+      std::string image;
+      for (const fs::path& folder : folders) {
+        image = (folder / name).lexically_normal().string();
+        if (is_there(image)) break;
+        image.clear();
+      }
+      if (image.empty()) {
+        throw DataError(fmt::format("{}: no such image: {}, expected it in {}; data.image_dir "
+                                    "names another folder",
+                                    path,
+                                    printable(name, 200),
+                                    options_.image_dir.value_or("the JSON's folder or images/")));
+      }
+      Sample& sample = samples.emplace_back();
+      sample.id = image;
+      sample.sources[options_.columns[0]].path = image;
+      sample.sources[options_.columns[1]].path = path;
+    }
+    return samples;
+  }
+  Options options_;
+};
+CYTRA_REGISTER(DataModule, CocoDatamodule, "CocoDatamodule");
+
+}  // namespace
+}  // namespace cytra::data

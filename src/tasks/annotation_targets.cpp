@@ -1,0 +1,195 @@
+#include "tasks/annotation_targets.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config/registry.h"
+
+namespace cytra::tasks {
+namespace {
+
+using config::Node;
+using io::TargetKind;
+
+/// What a task, or one of its heads, needs of annotations.
+struct Need {
+  std::string key;
+  TargetKind kind;
+  int64_t classes = 0;  // to tell apart; 0: none
+};
+
+std::string text_at(const Node& node, const char* key, const char* otherwise = "") {
+  const Node* value = node.find(key);
+  return value == nullptr || value->is_null() ? otherwise : value->as<std::string>();
+}
+
+std::vector<Need> needs_of(const Node& task) {
+  const std::string name = config::own_name(text_at(task, "_target_"));
+  const std::string y_key = text_at(task, "y_key", name == "DetectionTask" ? "instances" : "seg");
+  std::vector<Need> needs;
+  if (name == "SegmentationTask" || name == "SegmentationHead") {
+    const ClassLabels labels = class_labels_of(task);
+    needs.push_back({y_key,
+                     labels.multilabel        ? TargetKind::channels
+                     : labels.num_classes > 1 ? TargetKind::classes
+                                              : TargetKind::mask,
+                     labels.num_classes > 1 ? labels.num_classes - first_class(labels) : 0});
+  } else if (name == "InstanceTask" || name == "PromptableTask") {
+    needs.push_back({y_key, TargetKind::instances});
+  } else if (name == "DetectionTask") {
+    const Node* classes = task.find("model.num_classes");
+    const int64_t count = classes == nullptr || classes->is_null() ? 1 : classes->as<int64_t>();
+    needs.push_back({y_key, TargetKind::boxes, count > 1 ? count : 0});
+  }
+  const std::string mask_key = text_at(task, "mask_key");
+  if (!mask_key.empty()) needs.push_back({mask_key, TargetKind::mask});
+  return needs;
+}
+
+std::vector<std::string> names_in(const Node& task) {
+  const Node* names = task.find_direct("class_names");
+  std::vector<std::string> result;
+  if (names == nullptr) return result;
+  for (const Node& name : names->list) result.push_back(name.as<std::string>());
+  return result;
+}
+
+Node list_node(const std::vector<std::string>& names) {
+  Node list;
+  list.kind = config::Kind::list;
+  for (const std::string& name : names) list.list.push_back(Node::make_string(name));
+  return list;
+}
+
+void add_targets(const Node& task, std::map<std::string, data::AnnotationTarget>& targets) {
+  for (const Need& need : needs_of(task)) {
+    targets[need.key] = {need.kind, need.classes > 0 ? names_in(task) : std::vector<std::string>()};
+  }
+}
+
+/// The configurations of the heads, or of a task that is its only one.
+template <class Action>
+void for_heads(Node& task, const Action& action) {
+  Node* heads = task.find_direct("heads");
+  if (heads == nullptr || !heads->is_map()) return action(task);
+  for (auto& [name, head] : heads->map)
+    if (head.is_map()) action(head);
+}
+
+/// `by_key`: the files of annotations.
+void name_classes(const std::map<std::string, std::vector<std::string>>& by_key, Node& task) {
+  for (const Need& need : needs_of(task)) {
+    const auto known = by_key.find(need.key);
+    if (known == by_key.end() || need.kind == TargetKind::instances) continue;
+    const std::vector<std::string>& files = known->second;
+    std::vector<std::string> names = names_in(task);
+    const bool is_given = !names.empty();
+    if (!is_given) names = io::class_names_of(files);
+    const auto count = static_cast<int64_t>(names.size());
+    const int64_t background = need.kind == TargetKind::classes ? 1 : 0;
+    if (need.classes == 0) {
+      if (count > 1) {
+        log::info("{}: the classes {} are learned as one; num_classes={} tells them apart",
+                  need.key,
+                  fmt::join(names, ", "),
+                  count + (need.kind == TargetKind::mask ? 1 : 0));
+      }
+      continue;
+    }
+    if (count != need.classes) {
+      throw ConfigError(fmt::format(
+          "num_classes={}{}, but {} {} {} class{}: {}; set num_classes={}",
+          need.classes + background,
+          background > 0 ? fmt::format(" (the background and {} more)", need.classes) : "",
+          is_given ? "class_names" : "the annotations of '" + need.key + "'",
+          is_given ? "are" : "have",
+          count,
+          count == 1 ? "" : "es",
+          fmt::join(names, ", "),
+          count + background));
+    }
+    if (is_given) continue;
+    task.set("class_names", list_node(names));
+    log::info("class_names: {} ({} annotation files)", fmt::join(names, ", "), files.size());
+  }
+}
+
+/// Sets what annotations become in a LoadImaged that leaves it open.
+void tell_loader(const std::map<std::string, data::AnnotationTarget>& targets, Node& transform) {
+  const Node* open = transform.is_map() ? transform.find_direct("annotations") : nullptr;
+  const bool is_loader =
+      transform.is_map() && config::own_name(text_at(transform, "_target_")) == "LoadImaged";
+  if (!is_loader || (open != nullptr && !open->is_null())) return;
+  const Node& keys = transform.at("keys");
+  Node kinds = Node::make_map(), names = Node::make_map();
+  for (const auto& [key, target] : targets) {
+    const bool is_loaded =
+        keys.kind == config::Kind::list
+            ? std::any_of(keys.list.begin(),
+                          keys.list.end(),
+                          [&](const Node& one) { return one.as<std::string>() == key; })
+            : keys.as<std::string>() == key;
+    if (!is_loaded) continue;
+    kinds.set(key, Node::make_string(io::kTargetKinds[static_cast<std::size_t>(target.kind)]));
+    if (!target.class_names.empty()) names.set(key, list_node(target.class_names));
+  }
+  if (kinds.map.empty()) return;
+  transform.set("annotations", std::move(kinds));
+  if (!names.map.empty()) transform.set("class_names", std::move(names));
+}
+
+}  // namespace
+
+std::map<std::string, data::AnnotationTarget> annotation_targets(const Node& task) {
+  std::map<std::string, data::AnnotationTarget> targets;
+  Node copy = task;
+  for_heads(copy, [&](const Node& head) { add_targets(head, targets); });
+  return targets;
+}
+
+bool settle_annotations(Node& data, Node& task) {
+  const auto by_key = data::annotation_files(*make<data::DataModule>(data));
+  if (by_key.empty()) return false;
+  for_heads(task, [&](Node& head) { name_classes(by_key, head); });
+  const auto targets = annotation_targets(task);
+  for (const char* split : {"train", "valid", "test", "predict"}) {
+    Node* list = data.find("transforms." + std::string(split));
+    if (list == nullptr || list->is_null()) continue;
+    for (Node& transform : list->list) tell_loader(targets, transform);
+  }
+  return true;
+}
+
+std::map<std::string, double> with_class_names(const std::map<std::string, double>& values,
+                                               const std::vector<std::string>& names,
+                                               int64_t first) {
+  constexpr std::string_view kClass = "_class_";
+  std::map<std::string, double> named;
+  for (const auto& [key, value] : values) {
+    const std::size_t at = key.rfind(kClass);
+    const char* number = at == std::string::npos ? "" : key.c_str() + at + kClass.size();
+    char* end = nullptr;
+    const auto k = static_cast<std::size_t>(std::strtoll(number, &end, 10) - first);
+    if (end == number || *end != '\0' || k >= names.size()) {
+      named[key] = value;
+      continue;
+    }
+    std::string name = names[k];
+    for (char& letter : name)
+      if (static_cast<unsigned char>(letter) <= ' ' || letter == '/') letter = '_';
+    named[key.substr(0, at + 1) + name] = value;
+  }
+  return named;
+}
+
+int64_t first_class(const ClassLabels& labels) {
+  return labels.are_exclusive() ? 1 : 0;
+}
+
+}  // namespace cytra::tasks

@@ -1,0 +1,32 @@
+#pragma once
+// What the annotations of a data set become, as a task's configuration says.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "data/annotations.h"
+#include "tasks/class_labels.h"
+
+namespace cytra::tasks {
+
+/// By key, with the task's class_names: instances, classes, masks or boxes. A key that the task
+/// compares images with has none.
+std::map<std::string, data::AnnotationTarget> annotation_targets(const config::Node& task);
+
+/// Where a data set has annotations: says in its LoadImaged what they become (`annotations`,
+/// `class_names`), and in the task the names of their classes, where it tells classes apart and
+/// leaves class_names open. Returns whether there are any. Throws: ConfigError for another number
+/// of classes than num_classes; DataError.
+bool settle_annotations(config::Node& data, config::Node& task);
+
+/// "dice_nucleus" in place of "dice_class_1": the classes of a task by their names, where it has
+/// any. What can't be in a metric's name becomes _.
+std::map<std::string, double> with_class_names(const std::map<std::string, double>& values,
+                                               const std::vector<std::string>& names,
+                                               int64_t first);
+/// The number of the first class that has a name: 0 is the background of classes that exclude each
+/// other.
+int64_t first_class(const ClassLabels& labels);
+
+}  // namespace cytra::tasks
