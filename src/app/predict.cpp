@@ -351,6 +351,8 @@ int predict(cli::Run run, const PredictConfig& config) {
   std::vector<inference::LoadedModel> models = models_of(config);
   if (finds_boxes(models.front()))
     return predict_boxes(std::move(run), config, models.front(), device);
+  if (config.predict.max_detections)
+    throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
   const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
   OwnLog own_log;
   Children children;
