@@ -285,7 +285,7 @@ void PredictPipeline::conclude(Job& job) {
   if (job.files->has_components() && !std::exchange(told_components_, true)) {
     log::info(
         "objects are the connected components of the mask, each with its class; to number them in "
-        "the image, too: predict.postprocess=[{_target_: ConnectedComponents}]");
+        "the image, too: predict.postprocess=[{{_target_: ConnectedComponents}}]");
   }
 }
 
