@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
+#include "config/json.h"
 #include "config/run_config.h"
 #include "nn/model.h"
 #include "nn/weights.h"
@@ -378,10 +379,10 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   for (const std::string& path : config.output) {
     const auto parent = std::filesystem::path(path).parent_path();
     if (!parent.empty()) make_folders(parent.string());
-    write_file(path, ends_with(path, ".html") ? html_of(report) : config::to_json(report) + "\n");
+    write_file(path, ends_with(path, ".html") ? html_of(report) : config::to_plain_json(report) + "\n");
     log::info("report: {}", path);
   }
-  std::string text = run.json ? config::to_json(report) + "\n" : table_of(report);
+  std::string text = run.json ? config::to_plain_json(report) + "\n" : table_of(report);
   if (config.service && !run.json) text += service_table(report.at("service"));
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!config.service && !has_any_figures(report))

@@ -12,6 +12,7 @@
 #include "app/try_batches.h"
 #include "base/escape.h"
 #include "base/progress.h"
+#include "config/json.h"
 #include "data/survey.h"
 
 namespace cytra::app {
@@ -186,7 +187,7 @@ std::string json_text(const data::Survey& survey) {
   root.set("splits", std::move(splits));
   root.set("problems", make_list(survey.problems, Node::make_string));
   root.set("notes", make_list(survey.notes, Node::make_string));
-  return config::to_json(root) + "\n";
+  return config::to_plain_json(root) + "\n";
 }
 
 std::string table_text(const data::Survey& survey) {

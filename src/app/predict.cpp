@@ -342,12 +342,11 @@ int predict_with(PredictProcess& self,
   return books.code;
 }
 
-/// A line on an option that the result does not depend on.
 void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
-  const bool has_use = predictor.finish().kind == ops::Finish::Kind::threshold;
-  if (config.predict.threshold == PredictOptions().threshold || has_use) return;
-  log::warn("predict.threshold={}: no effect, it is for a mask's probability, not for classes",
-            config.predict.threshold);
+  const double threshold = config.predict.threshold;
+  const bool is_used = predictor.finish().kind == ops::Finish::Kind::threshold;
+  if (is_used || threshold == PredictOptions().threshold) return;
+  log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
 }
 
 int predict(cli::Run run, const PredictConfig& given) {
@@ -365,6 +364,8 @@ int predict(cli::Run run, const PredictConfig& given) {
   std::vector<inference::LoadedModel> models = models_of(config);
   if (finds_boxes(models.front()))
     return predict_boxes(std::move(run), config, models.front(), device);
+  if (config.predict.max_detections)
+    throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
   const std::string trained = models.front().config.get<std::string>("trainer.precision", "32");
   config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
   const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);

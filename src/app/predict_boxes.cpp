@@ -42,7 +42,7 @@ pipelines::DetectorOptions detector_options(const PredictConfig& config, const N
   pipelines::DetectorOptions options;
   options.conf_threshold = config.predict.threshold;
   options.iou_threshold = task.get<double>("nms_thresh", options.iou_threshold);
-  options.max_detections = task.get<int64_t>("detections_per_img", options.max_detections);
+  options.max_detections = config.predict.max_detections.value_or(options.max_detections);
   Node given = Node::make_map();
   given.set("roi_size", Node::make_integer(0));  // images are whole where nobody asks for windows
   given.set("sw_batch_size", Node::make_integer(config.data.batch_size));
@@ -95,8 +95,8 @@ int predict_boxes(cli::Run run,
                   c10::Device device) {
   expect_plain(config);
   const Node& task = model.config.at("task");
-  const auto detector =
-      pipelines::load_detector(model.path, device, detector_options(config, task));
+  const pipelines::DetectorOptions options = detector_options(config, task);
+  const auto detector = pipelines::load_detector(model.path, device, options);
   const std::string x_key = task.get<std::string>("x_key", "raw");
   const bool skips = config.data.on_error == "skip";
 
@@ -174,6 +174,13 @@ int predict_boxes(cli::Run run,
       }
       progress.update(static_cast<int64_t>(end));
     }
+  }
+  if (const int64_t full = detector->full_windows(); full > 0) {
+    log::warn(
+        "{} images or windows have {} objects, as many as predict.max_detections allows: there may "
+        "be more; raise it",
+        full,
+        options.max_detections);
   }
   std::vector<BoxedImage> done;
   for (const BoxJob& job : jobs)

@@ -16,6 +16,7 @@
 #include "io/csv.h"
 #include "io/geojson.h"
 #include "io/imagej_roi.h"
+#include "io/palette.h"
 #include "io/polygons.h"
 #include "io/reader.h"
 #include "ops/window_sums.h"
@@ -284,32 +285,65 @@ void PredictionFiles::finish_whole() {
   if (options.measurements || options.contours != "none") write_objects();
 }
 
-/// Of the labels; where there are none, of the mask that they are cut from.
+/// Of the labels; of classes and masks their connected components.
 void PredictionFiles::write_objects() {
-  const at::Tensor objects = result();
-  if (objects.size(0) != 1) {
+  const at::Tensor labels = result();
+  if (!result_.is_labels && !common_.predictor.decoder().gives_labels()) {
     throw ConfigError(
-        fmt::format("predict.measurements, predict.contours: {} masks that may overlap, expected "
-                    "labels of one channel; choose with predict.postprocess",
-                    objects.size(0)));
+        fmt::format("predict.measurements, predict.contours: values of predict.save={} are no "
+                    "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
+                    "threshold: 0.5}}]",
+                    common_.predictor.form()));
   }
   const at::Tensor image = input_->shown(0, input_->shape[1]);
-  const bool is_same_grid = image.sizes().slice(1) == objects.sizes().slice(1);
+  const bool is_same_grid = image.sizes().slice(1) == labels.sizes().slice(1);
+  const bool has_classes = !result_.is_objects || labels.size(0) > 1;
+  inference::Measurements table;
+  std::vector<io::Polygon> polygons;
+  std::map<int64_t, int64_t> classes;  // by label
+  int64_t first = 0;                   // labels of a channel come after those of the one before
+  for (int64_t c = 0; c < labels.size(0); ++c) {
+    inference::MaskObjects objects{labels[c].to(at::kInt), {}};
+    if (!result_.is_objects) objects = inference::objects_of(labels[c]);
+    const auto own = inference::measure(
+        objects.labels, is_same_grid ? image : at::Tensor(), result_.geometry);
+    table.columns = own.columns;
+    for (std::vector<double> row : own.rows) {
+      const auto label = static_cast<std::size_t>(row[0]);
+      const int64_t kind = labels.size(0) > 1 || result_.is_objects ? c : objects.classes[label];
+      row[0] += static_cast<double>(first);
+      classes[first + static_cast<int64_t>(label)] = kind;
+      if (has_classes) row.insert(row.begin() + 1, static_cast<double>(kind));
+      table.rows.push_back(std::move(row));
+    }
+    if (common_.options.contours != "none") {
+      for (io::Polygon& one :
+           io::trace_labels(data::to_image(objects.labels.unsqueeze(0), io::Dtype::i32, result_.geometry))) {
+        one.label += first;
+        polygons.push_back(std::move(one));
+      }
+    }
+    if (!own.rows.empty()) first += static_cast<int64_t>(own.rows.back()[0]);
+  }
+  if (has_classes) table.columns.insert(table.columns.begin() + 1, "class");
+  has_components_ = !result_.is_objects;
   if (common_.options.measurements) {
     const std::string path = stem_ + ".csv";
-    const auto table = inference::measure(
-        objects[0].to(at::kInt), is_same_grid ? image : at::Tensor(), result_.geometry);
     io::write_table(path, table.columns, table.cells());
     files_.emplace_back("measurements", path);
   }
   const std::string& contours = common_.options.contours;
   if (contours == "none") return;
-  const bool is_stack = objects.dim() == 4;
-  const auto polygons =
-      io::trace_labels(data::to_image(objects.to(at::kInt), io::Dtype::i32, result_.geometry));
+  const bool is_stack = labels.dim() == 4;
   if (contours != "imagej_roi") {
     io::GeoJsonOptions options;
     options.is_stack = is_stack;
+    if (has_classes) {
+      options.describe = [&](int64_t label) {
+        const int64_t kind = classes.at(label);
+        return io::ObjectProperties{"", fmt::format("class_{}", kind), io::label_colour(kind), {}};
+      };
+    }
     io::write_geojson(stem_ + ".geojson", polygons, options);
     files_.emplace_back("geojson", stem_ + ".geojson");
   }

@@ -26,6 +26,7 @@ struct PredictOptions {
   config::Node postprocess;
   std::vector<std::string> heads;
   std::string contours = "none";
+  std::optional<int64_t> max_detections;
   std::optional<std::string> prometheus;
   template <class V>
   void visit(V& v) {
@@ -58,6 +59,11 @@ struct PredictOptions {
       "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
       {"none", "geojson", "imagej_roi", "both"});
     v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
+    v("max_detections",
+      max_detections,
+      "of a detector, in an image or a window: the best; null: 10000",
+      1,
+      1e6);
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile collector");
@@ -112,6 +118,8 @@ class PredictionFiles {
   /// What is scored, (C,[D,]H,W), in the voxels of the model: labels, of one that makes any, ahead
   /// of the first step that cuts objects from a mask, or of any step on values.
   const at::Tensor& scored() const { return scored_; }
+  /// Whether the objects that were measured or outlined are components of a mask.
+  bool has_components() const { return has_components_; }
 
  private:
   bool takes_objects() const;
@@ -126,7 +134,7 @@ class PredictionFiles {
   std::shared_ptr<const inference::ModelInput> input_;
   std::string stem_, source_;
   std::unique_ptr<inference::ObjectSlabs> objects_;  // steps of an image that is read by rows
-  bool keeps_all_;
+  bool keeps_all_, has_components_ = false;
   std::vector<at::Tensor> rows_;  // where all are needed at once
   inference::Result result_;
   at::Tensor scored_;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -281,6 +282,11 @@ void PredictPipeline::conclude(Job& job) {
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
     ::unlink(job.journal_path(rank).c_str());
   ++books_.done;
+  if (job.files->has_components() && !std::exchange(told_components_, true)) {
+    log::info(
+        "objects are the connected components of the mask, each with its class; to number them in "
+        "the image, too: predict.postprocess=[{{_target_: ConnectedComponents}}]");
+  }
 }
 
 }  // namespace cytra::app

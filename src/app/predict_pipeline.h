@@ -85,7 +85,7 @@ class PredictPipeline {
   const PredictionFiles::Common common_;
   const std::string settings_;  // all that results depend on but the images
   OutputNames names_;
-  bool told_ = false;
+  bool told_ = false, told_components_ = false;
   Queue<JobPointer> ready_;  // read, to be computed
   Queue<Rows> rows_;         // computed, to be written
 };

@@ -59,6 +59,9 @@ AvailableMemory available_memory(const std::string& root) {
   const auto space = number_in_file(root + "/proc/self/limits", "Max address space");
   const auto pages = number_in_file(root + "/proc/self/statm");
   if (space && pages) take(*space - *pages * ::sysconf(_SC_PAGESIZE), "ulimit -v");
+  const auto data = number_in_file(root + "/proc/self/limits", "Max data size");
+  const auto data_kb = number_in_file(root + "/proc/self/status", "VmData:");
+  if (data && data_kb) take(*data - 1024 * *data_kb, "ulimit -d");
   if (const auto heap = heap_statistics(); heap && least.bytes < INT64_MAX)
     least.bytes += heap->unused;
   return least;

@@ -27,6 +27,7 @@
 #include "cli/named_checkpoints.h"
 #include "cli/sweep.h"
 #include "config/composer.h"
+#include "config/json.h"
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "config/variables.h"
@@ -323,12 +324,9 @@ void Results::add(const std::string& key, config::Node value) {
 }
 
 void Results::add(const std::string& key, double value) {
-  Node node = Node::make_string(fmt::format("{}", value));  // JSON has no word for nan
-  if (std::isfinite(value)) {
-    node = Node();
-    node.kind = config::Kind::real;
-    node.real = value;
-  }
+  Node node;
+  node.kind = config::Kind::real;
+  node.real = value;
   add(key, std::move(node));
 }
 
@@ -350,13 +348,15 @@ void Results::print() const {
         present->list.push_back(value);
       }
     }
-    text = config::to_json(object) + "\n";
+    text = config::to_plain_json(std::move(object)) + "\n";
   } else {
     for (const auto& [key, value] : entries_) {
-      text +=
-          escaped(key + ": " +
-                  (value.kind == config::Kind::string ? value.string : config::to_json(value))) +
-          "\n";
+      const bool is_finite = value.kind != config::Kind::real || std::isfinite(value.real);
+      text += escaped(key + ": " +
+                      (value.kind == config::Kind::string ? value.string
+                       : is_finite                        ? config::to_json(value)
+                                                          : fmt::format("{}", value.real))) +
+              "\n";
     }
   }
   std::fwrite(text.data(), 1, text.size(), stdout);

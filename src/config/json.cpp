@@ -1,6 +1,7 @@
 #include "config/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <nlohmann/json.hpp>
@@ -134,7 +135,18 @@ void change_texts(Node& node, void (*change)(std::string&)) {
   }
 }
 
+void make_finite(Node& node) {
+  if (node.kind == Kind::real && !std::isfinite(node.real)) node = Node();
+  for (Node& child : node.list) make_finite(child);
+  for (auto& [key, child] : node.map) make_finite(child);
+}
+
 }  // namespace
+
+std::string to_plain_json(Node node) {
+  make_finite(node);
+  return to_json(node);
+}
 
 Node parse_json(const std::string& text, const std::string& name) {
   JsonReader reader(name);

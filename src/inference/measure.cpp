@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "io/csv.h"
+#include "ops/components.h"
 #include "ops/volume.h"
 
 namespace cytra::inference {
@@ -266,6 +267,17 @@ Measurements measure(const Tensor& labels, const Tensor& image, const io::Geomet
   table.rows.clear();
   for (const auto& [label, object] : objects.sorted()) add(label, *object);
   return table;
+}
+
+MaskObjects objects_of(const Tensor& mask) {
+  const at::Tensor values = mask.to(at::kInt).contiguous();
+  const ops::Components found = ops::connected_components(values, /*connectivity=*/0);
+  MaskObjects objects{found.labels, std::vector<int32_t>(static_cast<std::size_t>(found.count) + 1)};
+  const int32_t* label = found.labels.const_data_ptr<int32_t>();
+  const int32_t* value = values.const_data_ptr<int32_t>();
+  for (int64_t i = 0; i < values.numel(); ++i)
+    objects.classes[static_cast<std::size_t>(label[i])] = value[i];
+  return objects;
 }
 
 std::vector<std::vector<std::string>> Measurements::cells() const {

@@ -25,4 +25,12 @@ struct Measurements {
 /// they do not fit.
 Measurements measure(const Tensor& labels, const Tensor& image, const io::Geometry& geometry);
 
+/// The objects of a mask: its connected voxels of one class, touching at corners, too.
+struct MaskObjects {
+  Tensor labels;                 // int32 as the mask: 0, else 1 to classes.size() - 1
+  std::vector<int32_t> classes;  // by label; [0]: 0
+};
+/// Shape: mask ([D,]H,W) of class numbers, 0 for none. Throws: DataError for 2^31 objects or more.
+MaskObjects objects_of(const Tensor& mask);
+
 }  // namespace cytra::inference

@@ -15,6 +15,7 @@ struct Result {
   Tensor values;           // (C,[D,]H,W) on the CPU: float32, or int32 of labels
   bool is_labels = false;  // classes or objects by number, 0 for none; a channel may be a mask
   io::Geometry geometry;
+  bool is_objects = false;  // labels number objects, not classes
 };
 
 /// A step, by the names and arguments of MONAI's post transforms where it has them. A new one is a

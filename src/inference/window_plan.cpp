@@ -145,14 +145,28 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
               format_bytes(static_cast<double>(room.bytes)),
               room.limit);
   }
-  if (bytes(base) <= static_cast<double>(room.bytes)) return base;
+  SlidingWindowOptions fewer = base;
+  while (bytes(fewer) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
+    fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
+  if (bytes(fewer) <= static_cast<double>(room.bytes)) {
+    if (fewer.sw_batch_size < base.sw_batch_size) {
+      log::info("{}: {} windows at once would take {} of the {} that are left ({}): {} at once",
+                id,
+                base.sw_batch_size,
+                format_bytes(bytes(base)),
+                format_bytes(static_cast<double>(room.bytes)),
+                room.limit,
+                fewer.sw_batch_size);
+    }
+    return fewer;
+  }
   throw MemoryError(fmt::format(
       "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
-      "inference_args.roi_size, inference_args.sw_batch_size=1, smaller images, or more memory",
+      "inference_args.roi_size, smaller images, or more memory",
       id,
       fmt::join(size, "x"),
       fmt::join(base.roi_size, "x"),
-      format_bytes(bytes(base)),
+      format_bytes(bytes(fewer)),
       format_bytes(static_cast<double>(room.bytes)),
       room.limit));
 }

@@ -126,7 +126,7 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                                         levels.front().size(2) * strides.front(),
                                         levels.front().size(3) * strides.front(),
                                         output.options());
-  const at::Tensor wanted = target.select(2, 0).to(output.options());  // (N,5,A)
+  const at::Tensor wanted = target.select(2, 0).to(output);  // (N,5,A)
   const at::Tensor kind = wanted.select(1, 0), is_object = kind.ge(0).to(at::kFloat);
   const at::Tensor count = is_object.sum().clamp_min(1);
   const at::Tensor one_hot = at::arange(classes, output.options())

@@ -165,8 +165,27 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
+/// A tensor of the host that is asked for on the host by name, as .cpu() and .to(kCPU) do: nothing
+/// is copied, but of a GPU's tensor it would be. `tensor.to(other.device())` looks the same.
+std::optional<TransferWatch::Event> rehearsed_copy(c10::ArrayRef<const c10::IValue> inputs) {
+  const auto device = std::find_if(
+      inputs.begin(), inputs.end(), [](const c10::IValue& input) { return input.isDevice(); });
+  if (inputs.end() - device < 3 || !device->toDevice().is_cpu() || !inputs[0].isTensor())
+    return std::nullopt;
+  const at::Tensor& tensor = inputs[0].toTensor();
+  if (!tensor.is_cpu() || tensor.numel() == 0 || is_number(tensor)) return std::nullopt;
+  // to.device(self, device, dtype, non_blocking, ...), to.dtype_layout(self, dtype, layout, device,
+  // pin_memory, non_blocking, ...)
+  const auto& non_blocking = *(device + 2);
+  return TransferWatch::Event{Transfer::to_host,
+                              !(non_blocking.isBool() && non_blocking.toBool()),
+                              tensor.numel() * static_cast<int64_t>(tensor.element_size()),
+                              tensor.device()};
+}
+
 std::optional<TransferWatch::Event> event_of(const at::RecordFunction& function) {
   const std::string_view name = function.name();
+  if (name == "aten::to") return rehearsed_copy(function.inputs());
   const bool is_copy = name == "aten::copy_";
   if (!is_copy && !reads_values(name)) return std::nullopt;
   const c10::ArrayRef<const c10::IValue> inputs = function.inputs();

@@ -21,7 +21,7 @@ struct Detection {
 struct DetectorOptions {
   double conf_threshold = 0.25;  // detections with a lower score are left out
   double iou_threshold = 0.5;    // of two boxes of a class that overlap more, the better one stays
-  int64_t max_detections = 300;  // per image, the best; of one in windows, per window
+  int64_t max_detections = 10000;  // per image, the best; of one in windows, per window
   int64_t batch_size = 8;        // images, or windows, in one pass, at most
   /// Larger images are searched by windows of so many pixels (height and width, or one number for
   /// both; <= 0: the image's), each of which shares `overlap` of its sides with the next. Objects
@@ -40,6 +40,8 @@ class Detector {
   /// others. Thread: one at a time.
   /// Throws: DataError for images that the model does not take, MemoryError.
   virtual std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) = 0;
+  /// Images and windows so far that had max_detections objects, and may have had more.
+  virtual int64_t full_windows() const = 0;
   virtual int64_t in_channels() const = 0;
   /// Another for every other result: of weights, model and options.
   virtual std::string fingerprint() const = 0;

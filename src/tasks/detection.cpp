@@ -29,7 +29,7 @@ class DetectionTask final : public training::Task {
     std::vector<std::string> class_names;
     config::Node model;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
-    int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 300;
+    int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
     template <class V>
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");

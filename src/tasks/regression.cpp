@@ -99,10 +99,11 @@ class RegressionHead final : public Head {
     if (!mean_.defined()) return target;
     std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
     shape[1] = -1;
-    const auto by_channel = [&](const at::Tensor& values) {
-      return values.view(shape).to(target.device());
-    };
-    return (target - by_channel(mean_)) / by_channel(std_);
+    if (mean_.device() != target.device()) {  // once: each copy makes the host wait
+      mean_ = mean_.to(target.device());
+      std_ = std_.to(target.device());
+    }
+    return (target - mean_.view(shape)) / std_.view(shape);
   }
 
   at::Tensor mask(const data::Batch& batch) const override {
@@ -153,7 +154,7 @@ class RegressionHead final : public Head {
   }
 
   Options options_;
-  at::Tensor mean_, std_;  // of the targets, by channel; undefined: they are learned as they are
+  mutable at::Tensor mean_, std_;  // of the targets, by channel; undefined: they are learned as they are
 };
 
 CYTRA_REGISTER(Head, RegressionHead, "RegressionHead");

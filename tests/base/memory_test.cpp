@@ -83,6 +83,15 @@ TEST_F(Memory, EndsAtTheLimitOfTheAddressSpace) {
   EXPECT_EQ(available().limit, "ulimit -v");
 }
 
+TEST_F(Memory, EndsAtTheLimitOfData) {
+  put("/proc/self/status", "VmPeak: 9000 kB\nVmData:     2048 kB\n");
+  put("/proc/self/limits", "Max data size             2147483648           unlimited            bytes\n");
+  EXPECT_EQ(available().bytes, 2046 * kMiB);
+  EXPECT_EQ(available().limit, "ulimit -d");
+  put("/proc/self/limits", "Max data size             unlimited            unlimited            bytes\n");
+  EXPECT_EQ(available().limit, "the machine");
+}
+
 TEST_F(Memory, IsUnknownWhereNothingTells) {
   std::filesystem::remove_all(root_.path() + "/proc");
   EXPECT_EQ(available().bytes, INT64_MAX);

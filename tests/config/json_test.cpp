@@ -15,6 +15,11 @@ TEST(Json, ReadsWhatToJsonWrites) {
   EXPECT_TRUE(equal(parse_json(to_json(node), "test"), node)) << to_json(node);
 }
 
+TEST(Json, ForOthersHasNullForWhatIsNotFinite) {
+  EXPECT_EQ(to_plain_json(parse_yaml("{a: .nan, b: [-.inf, 1.5, {c: .inf}], d: nan}", "test")),
+            R"({"a":null,"b":[null,1.5,{"c":null}],"d":"nan"})");
+}
+
 TEST(Json, HasNoLimitOfLengths) {
   Node node = Node::make_map();
   for (int i = 0; i < 11'000; ++i)

@@ -65,22 +65,27 @@ TEST(WindowPlanner, TakesWhatMemoryAllows) {
   const auto small = plan(planner(), size, 26'000'000);
   EXPECT_EQ(small.roi_size, (Sizes{64, 64}));
   EXPECT_EQ(small.sw_batch_size, 4);
-  const std::string message = message_of<MemoryError>([&] { plan(planner(), size, 20'000'000); });
+  EXPECT_EQ(plan(planner(), size, 20'000'000).sw_batch_size, 2);
+  inference::WindowPlanner given = planner();
+  given.grows = false;
+  given.options.sw_batch_size = 1000;  // of 256 windows
+  EXPECT_EQ(plan(given, size, 26'000'000).sw_batch_size, 4);
+  const std::string message = message_of<MemoryError>([&] { plan(planner(), size, 11'000'000); });
   for (const char* part : {"a.tif: 1000x1000 voxels",
                            "windows of 64x64",
-                           "20.0 MB are left (the machine)",
-                           "inference_args.roi_size",
-                           "sw_batch_size"})
+                           "11.0 MB are left (the machine)",
+                           "inference_args.roi_size"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
 }
 
 TEST(WindowPlanner, CountsWhatElseIsHeldAndTheClasses) {
   inference::WindowPlanner given = planner();
   given.cost.out_channels = 10;  // 44 bytes a voxel, and 16 MB of windows
-  EXPECT_NO_THROW(plan(given, {1000, 1000}, 61'000'000));
-  EXPECT_THROW(plan(given, {1000, 1000}, 59'000'000), MemoryError);
-  EXPECT_THROW(given.plan("a.tif", {1000, 1000}, 2'000'000, {61'000'000, "the machine"}),
-               MemoryError);
+  EXPECT_EQ(plan(given, {1000, 1000}, 61'000'000).sw_batch_size, 4);
+  EXPECT_EQ(plan(given, {1000, 1000}, 59'000'000).sw_batch_size, 2);
+  EXPECT_EQ(given.plan("a.tif", {1000, 1000}, 2'000'000, {61'000'000, "the machine"}).sw_batch_size,
+            2);
+  EXPECT_THROW(plan(given, {1000, 1000}, 40'000'000), MemoryError);
 }
 
 TEST(ModelCost, IsThatOfThePass) {

@@ -157,6 +157,34 @@ TEST(Metrics, SayWhatDoesNotFit) {
   EXPECT_NE(updated("ObjectF1", objects).find("(N,1,[D,]H,W)"), std::string::npos);
 }
 
+TEST(Metrics, PearsonOfAConstantIsNaN) {
+  at::manual_seed(5);
+  const at::Tensor varied = at::randn({2, 1, 33, 31}) + 1000;
+  for (const double constant : {0.1, 1.0 / 3, 255.0, 1e6 + 0.3, -7e-5, 0.0}) {
+    for (const char* by_image : {"false", "true"}) {
+      for (const bool is_truth : {true, false}) {
+        const auto metric =
+            make<Metric>(std::string("{_target_: PearsonCorrCoef, by_image: ") + by_image + "}");
+        const at::Tensor flat = at::full_like(varied, constant);
+        for (int i = 0; i < 7; ++i)
+          metric->update(is_truth ? Compared{varied, flat} : Compared{flat, varied});
+        EXPECT_TRUE(std::isnan(metric->compute().at("pearson"))) << constant << " " << by_image;
+      }
+    }
+  }
+  // One that is not, among others, counts alone; large offsets lose nothing that a float holds.
+  const at::Tensor noisy = varied + 0.1 * at::randn_like(varied);
+  const auto one = make<Metric>("{_target_: PearsonCorrCoef, by_image: true}"),
+             some = make<Metric>("{_target_: PearsonCorrCoef, by_image: true}");
+  one->update({noisy, varied});
+  some->update({noisy, varied});
+  some->update({at::full_like(varied, 0.1), varied});
+  EXPECT_EQ(some->compute().at("pearson"), one->compute().at("pearson"));
+  const auto pooled = make<Metric>("{_target_: PearsonCorrCoef}");
+  pooled->update({noisy, varied});
+  EXPECT_NEAR(pooled->compute().at("pearson"), 1 / std::sqrt(1.01), 2e-3);
+}
+
 TEST(Metrics, CountsNothingBeforeTheFirstImage) {
   for (const std::string& name : Registry<Metric>::instance().names()) {
     const auto metric = make<Metric>(

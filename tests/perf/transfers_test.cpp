@@ -107,6 +107,21 @@ TEST(TransferWatch, TellsOfTheWayToTheDevice) {  // torch's device without memor
       << "of the host alone";
 }
 
+TEST(TransferWatch, SeesOnTheHostWhatAGpuWouldWaitFor) {
+  const at::Tensor image = at::rand({4});
+  const auto copies = [&](const auto& work) {
+    int64_t calls = 0;
+    for (const auto& [place, count] : found_in(work))
+      if (place.kind == Transfer::to_host && place.waits) calls += count.calls;
+    return calls;
+  };
+  EXPECT_EQ(copies([&] { image.cpu(); }), 1);
+  EXPECT_EQ(copies([&] { image.to(at::kCPU); }), 1);
+  EXPECT_EQ(copies([&] { image.to(at::kCPU, at::kDouble).sum(); }), 1);
+  EXPECT_EQ(copies([&] { image.to(at::kCPU, at::kDouble, /*non_blocking=*/true); }), 0);
+  EXPECT_EQ(copies([&] { image.to(at::kDouble).to(image).add(1).to(at::kBool); }), 0);
+}
+
 TEST(TransferWatch, PlacesThoseOfABackwardPassByItsFunction) {
   const at::Tensor weight = at::ones({3}).requires_grad_();
   const at::Tensor loss = weight.to(at::kDouble).sum();

@@ -135,8 +135,10 @@ TEST(Detector, OptionsChooseWhatStays) {
   EXPECT_NE(better->fingerprint(), all->fingerprint());
   options.conf_threshold = 0;
   options.max_detections = 2;
-  EXPECT_EQ(load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image}).front().size(),
-            2U);
+  const auto two = load_detector(folder / "a.ckpt", at::kCPU, options);
+  EXPECT_EQ(two->detect({image, image}).front().size(), 2U);
+  EXPECT_EQ(two->full_windows(), 2);
+  EXPECT_EQ(all->full_windows(), 0);
 }
 
 TEST(Detector, ItsOwnLimitIsTheOneThatIsMet) {

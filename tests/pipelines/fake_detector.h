@@ -42,6 +42,7 @@ class FakeDetector final : public Detector {
     }
     return all;
   }
+  int64_t full_windows() const override { return 0; }
   int64_t in_channels() const override { return in_channels_; }
   std::string fingerprint() const override { return "fake " + std::to_string(threshold_); }
 

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "config/json.h"
 #include "config/node.h"
+#include "io/csv.h"
 #include "io/reader.h"
 #include "tests/support/program.h"
 
@@ -123,6 +126,67 @@ class Classes : public ::testing::Test {
 };
 test::TmpDir* Classes::dir_ = nullptr;
 
+/// Class and area of each object of a plane: what touches, at corners too, and is of one class.
+std::multiset<std::pair<int, int>> objects_in(const io::Image& image, int64_t channel) {
+  const auto offset = static_cast<std::size_t>(channel * kSide * kSide);
+  std::vector<unsigned char> left(image.pixels.begin() + static_cast<std::ptrdiff_t>(offset),
+                                  image.pixels.begin() +
+                                      static_cast<std::ptrdiff_t>(offset + kSide * kSide));
+  std::multiset<std::pair<int, int>> objects;
+  for (std::size_t start = 0; start < left.size(); ++start) {
+    const int kind = left[start];
+    if (kind == 0) continue;
+    int area = 0;
+    std::vector<int64_t> open{static_cast<int64_t>(start)};
+    left[start] = 0;
+    while (!open.empty()) {
+      const int64_t at = open.back();
+      open.pop_back();
+      ++area;
+      for (int64_t y = at / kSide - 1; y <= at / kSide + 1; ++y) {
+        for (int64_t x = at % kSide - 1; x <= at % kSide + 1; ++x) {
+          if (y < 0 || x < 0 || y >= kSide || x >= kSide) continue;
+          unsigned char& next = left[static_cast<std::size_t>(y * kSide + x)];
+          if (next != kind) continue;
+          next = 0;
+          open.push_back(y * kSide + x);
+        }
+      }
+    }
+    objects.emplace(image.shape[0] > 1 ? static_cast<int>(channel) : kind, area);
+  }
+  return objects;
+}
+
+/// The tables and outlines of `predict.measurements` and `contours` have those objects.
+void expect_objects(const config::Node& predicted) {
+  const auto files = predicted.get<std::vector<std::string>>("prediction"),
+             tables = predicted.get<std::vector<std::string>>("measurements"),
+             outlines = predicted.get<std::vector<std::string>>("geojson");
+  ASSERT_EQ(tables.size(), files.size());
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const io::Image mask = io::read_image(files[i]);
+    std::multiset<std::pair<int, int>> expected, found;
+    for (int64_t c = 0; c < mask.shape[0]; ++c) expected.merge(objects_in(mask, c));
+    const io::Table table = io::read_table(tables[i]);
+    ASSERT_EQ(table.columns[0], "label");
+    ASSERT_EQ(table.columns[1], "class");
+    ASSERT_EQ(table.columns[2], "area");
+    std::set<std::string> labels;
+    for (const std::vector<std::string>& row : table.rows) {
+      labels.insert(row[0]);
+      found.emplace(std::stoi(row[1]), std::stoi(row[2]));
+    }
+    EXPECT_EQ(found, expected) << tables[i];
+    EXPECT_EQ(labels.size(), table.rows.size());
+    most = std::max(most, labels.size());
+    const config::Node shapes = config::parse_json(read_file(outlines[i]), outlines[i]);
+    EXPECT_EQ(shapes.at("features").list.size(), expected.size()) << outlines[i];
+  }
+  EXPECT_GT(most, 2U) << "more objects than classes";
+}
+
 TEST_F(Classes, ThreeThatExcludeEachOther) {
   const config::Node trained =
       results(train("num_classes=3 target_col=classes test=true", "three"));
@@ -141,6 +205,12 @@ TEST_F(Classes, ThreeThatExcludeEachOther) {
     EXPECT_NEAR(predicted.get<double>(name), expected, 1e-12);
     EXPECT_NEAR(trained.get<double>("test/" + name), expected, 1e-12);
   }
+  const Outcome measured = predict(
+      "three",
+      "predict.measurements=true predict.contours=geojson 'paths.output_dir=" + (*dir_ / "m3") + "'");
+  expect_objects(results(measured));
+  EXPECT_NE(measured.err.find("objects are the connected components"), std::string::npos)
+      << measured.err;
   const config::Node probability = results(predict(
       "three", "predict.save=probability 'paths.output_dir=" + (*dir_ / "p3 probability") + "'"));
   const io::Image shares =
@@ -169,6 +239,10 @@ TEST_F(Classes, MasksThatOverlap) {
   const io::Image mask =
       io::read_image(predicted.get<std::vector<std::string>>("prediction").front());
   EXPECT_EQ(*std::max_element(mask.pixels.begin(), mask.pixels.end()), 1);
+  expect_objects(results(predict("masks",
+                                 "predict.measurements=true predict.contours=geojson "
+                                 "'paths.output_dir=" +
+                                     (*dir_ / "m2") + "'")));
 }
 
 /// Each ends with exit code 2, one line that names the switch or the file, and no run folder.

@@ -135,6 +135,20 @@ TEST_F(Debug, TransfersAreForbiddenInAStepThatHasNone) {
       << wrong.err;
 }
 
+TEST_F(Debug, ARehearsalOnTheHostSeesWhatACallbackWouldWaitFor) {
+  const Outcome outcome = test::shell(
+      "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu trainer.max_steps=3 "
+      "patch_shape=[32,32] model.filters=[4,8,8] performance.forbid_transfers=error logger=csv "
+      "+callbacks.gradients._target_=GradientLogging +callbacks.gradients.every_n_steps=1 "
+      "'data.path=" +
+      at("samples") + "' 'paths.output_dir=" + at("gradients") + "'");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("makes the host wait for the device (to host in "
+                             "callbacks.gradients.on_before_step)"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Debug, TimersAreInTheLogsAndAtTheEnd) {
   const Outcome outcome = train("timers", "'logger=[csv,html,timer]' trainer.max_steps=3");
   EXPECT_NE(outcome.err.find("times of scopes"), std::string::npos) << outcome.err;

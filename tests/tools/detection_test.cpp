@@ -116,6 +116,18 @@ TEST_F(DetectionPrograms, AKilledRunGoesOn) {
   EXPECT_EQ(other.err.find("of them before"), std::string::npos) << "other settings: " << other.err;
 }
 
+TEST_F(DetectionPrograms, ACutIsTold) {
+  const std::string images = "predict.threshold=0 'data.path=" + at("samples/test.csv") + "' ";
+  const Outcome cut = predict("cut", images + "predict.max_detections=3");
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_EQ(io::read_table(at("cut/detections.csv")).rows.size(), 6U);
+  EXPECT_NE(cut.err.find("2 images or windows have 3 objects, as many as predict.max_detections"),
+            std::string::npos)
+      << cut.err;
+  const Outcome whole = predict("whole", images);
+  EXPECT_EQ(whole.err.find("predict.max_detections"), std::string::npos) << whole.err;
+}
+
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
   for (const std::string key : {"data.with_target=true", "performance.quantization=int8"}) {
     const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");

@@ -13,6 +13,7 @@ class AsDiscrete final : public Postprocess {
   void apply(Result& result) const override {
     result.values = options_(result.values).to(at::kInt);
     result.is_labels = true;
+    result.is_objects = false;
   }
 
  private:

@@ -22,6 +22,7 @@ class ConnectedComponents final : public Postprocess {
     for_channels(result, [&](const at::Tensor& channel) {
       return ops::connected_components(channel, options_.connectivity.value_or(0)).labels;
     });
+    result.is_objects = true;
   }
 
  private:

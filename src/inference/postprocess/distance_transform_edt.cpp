@@ -25,7 +25,7 @@ class DistanceTransformEDT final : public Postprocess {
     for_channels(result, [&](const at::Tensor& channel) {
       return ops::distance_transform(channel, options_.sampling);
     });
-    result.is_labels = false;
+    result.is_labels = result.is_objects = false;
   }
 
  private:

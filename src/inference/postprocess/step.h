@@ -44,7 +44,7 @@ class ToLabels final : public Postprocess {
   void apply(Result& result) const override {
     expect_scores(result);
     result.values = options_(result.values).unsqueeze(0);
-    result.is_labels = true;
+    result.is_labels = result.is_objects = true;
   }
 
  private:

@@ -32,6 +32,7 @@ class Threshold final : public Postprocess {
       return channel.gt(threshold).to(at::kInt);
     });
     result.is_labels = true;
+    result.is_objects = false;
   }
 
  private:

@@ -32,6 +32,7 @@ class Watershed final : public Postprocess {
   void apply(Result& result) const override {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) { return split(channel); });
+    result.is_objects = true;
   }
 
  private:

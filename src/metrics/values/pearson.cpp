@@ -1,7 +1,12 @@
 // PearsonCorrCoef: linear correlation of intensities. Source: torchmetrics.PearsonCorrCoef, which
 // pools the voxels of all images.
+#include <cmath>
+#include <limits>
+#include <utility>
+
 #include <ATen/ATen.h>
 
+#include "base/log.h"
 #include "config/registry.h"
 #include "metrics/values/value_metric.h"
 
@@ -16,6 +21,14 @@ at::Tensor moments_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor
       {counts.sum(1).to(at::kDouble), sum(x), sum(y), sum(x * x), sum(y * y), sum(x * y)}, 1);
 }
 
+/// Whether the values that count, (R,V), are all the same, exactly -> (R).
+at::Tensor is_flat(const at::Tensor& values, const at::Tensor& counts) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return at::where(counts, values, kInfinity)
+      .amin(1)
+      .ge(at::where(counts, values, -kInfinity).amax(1));
+}
+
 /// Values less their mean: of squares of raw intensities little variance may be left.
 at::Tensor centred(const at::Tensor& values, const at::Tensor& counts) {
   return values - at::where(counts, values, 0).sum(1, true) / counts.sum(1, true);
@@ -25,8 +38,13 @@ at::Tensor correlation_of(const at::Tensor& moments) {
   const at::Tensor mean = moments / moments.slice(-1, 0, 1);
   const auto at = [&](int64_t i) { return mean.select(-1, i); };
   const at::Tensor covariance = at(5) - at(1) * at(2);
-  const at::Tensor deviations = (at(3) - at(1).square()).sqrt() * (at(4) - at(2).square()).sqrt();
-  return covariance / deviations;
+  // What rounding leaves of the variance of a constant is none: NaN, as 0 / 0.
+  constexpr double kRounding = 1e-12;
+  const auto deviation = [&](const at::Tensor& squares, const at::Tensor& of) {
+    const at::Tensor variance = squares - of.square();
+    return at::where(variance.gt(kRounding * squares), variance, NAN).sqrt();
+  };
+  return (covariance / (deviation(at(3), at(1)) * deviation(at(4), at(2)))).clamp(-1, 1);
 }
 
 class PearsonMetric final : public Metric {
@@ -53,27 +71,38 @@ class PearsonMetric final : public Metric {
     at::Tensor sums;
     if (by_image_) {
       const at::Tensor moments = moments_of(centred(x, counts), centred(y, counts), counts);
-      // A flat truth has no correlation and does not count, a flat prediction has none: 0.
-      const at::Tensor is_counted = moments.select(1, 4).gt(0);
-      const at::Tensor value = at::where(moments.select(1, 3).eq(0), 0, correlation_of(moments));
-      sums = at::stack({at::where(is_counted, value, 0).sum(), is_counted.sum().to(at::kDouble)});
+      const at::Tensor is_counted =
+          is_flat(x, counts).logical_or(is_flat(y, counts)).logical_not();
+      sums = at::stack({at::where(is_counted, correlation_of(moments), 0).sum(),
+                        is_counted.sum().to(at::kDouble),
+                        at::scalar_tensor(x.size(0), x.options())});
     } else {
       sums = moments_of(x, y, counts).sum(0);
     }
     sums_ = sums_.to(sums.device()).add_(sums);
   }
   std::map<std::string, double> compute() const override {
-    const at::Tensor value = by_image_ ? sums_[0] / sums_[1] : correlation_of(sums_);
-    return {{"pearson", value.item<double>()}};
+    if (!by_image_) return {{"pearson", correlation_of(sums_).item<double>()}};
+    const at::Tensor host = sums_.cpu();
+    const double* sums = host.const_data_ptr<double>();
+    if (sums[1] < sums[2] && !std::exchange(has_told_, true)) {
+      log::warn(
+          "pearson: {:.0f} of {:.0f} images (of each channel) are constant in the truth or the "
+          "prediction: they have no correlation and do not count",
+          sums[2] - sums[1],
+          sums[2]);
+    }
+    return {{"pearson", sums[1] > 0 ? sums[0] / sums[1] : std::nan("")}};
   }
   std::vector<at::Tensor> sums() override { return {sums_}; }
   void reset() override { sums_ = none(); }
 
  private:
-  at::Tensor none() const { return at::zeros({by_image_ ? 2 : 6}, at::TensorOptions(at::kDouble)); }
+  at::Tensor none() const { return at::zeros({by_image_ ? 3 : 6}, at::TensorOptions(at::kDouble)); }
 
   bool by_image_;
-  at::Tensor sums_ = none();  // of the images' correlations, and how many; or moments
+  at::Tensor sums_ = none();  // of correlations, of how many images, and of all; or moments
+  mutable bool has_told_ = false;
 };
 CYTRA_REGISTER(Metric, PearsonMetric, "PearsonCorrCoef");
 

@@ -47,11 +47,13 @@ class ScriptedDetector final : public Detector {
       for (const Tile& tile : tiles) {
         parts.push_back(detections_of(
             chosen(run(tile.of(input).contiguous()), tile.y1 - tile.y0, tile.x1 - tile.x0)));
+        if (static_cast<int64_t>(parts.back().size()) >= options_.max_detections) ++full_windows_;
       }
       found.push_back(join_tiles(tiles, std::move(parts), options_.iou_threshold));
     }
     return found;
   }
+  int64_t full_windows() const override { return full_windows_; }
   int64_t in_channels() const override { return in_channels_; }
   std::string fingerprint() const override {
     return fmt::format("{} {}", fingerprint_, text_of(options_));
@@ -155,7 +157,7 @@ class ScriptedDetector final : public Detector {
   DetectorOptions options_;
   torch::jit::Module module_;
   bool takes_list_ = false;
-  int64_t in_channels_ = 3;
+  int64_t in_channels_ = 3, full_windows_ = 0;
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ class TrainedDetector final : public Detector {
       found.push_back(join_tiles(one.tiles, std::move(one.found), options_.iou_threshold));
     return found;
   }
+  int64_t full_windows() const override { return full_windows_; }
   int64_t in_channels() const override { return model_.in_channels; }
   std::string fingerprint() const override {
     return fmt::format("{} {} {}", model_.fingerprint, text_of(options_), boxes_.topk_candidates);
@@ -106,6 +107,8 @@ class TrainedDetector final : public Detector {
       *parts[i].found = detections_of(
           nn::decode_fcos(own, network_->strides(), parts[i].height, parts[i].width, boxes_)
               .front());
+      const auto number = static_cast<int64_t>(parts[i].found->size());
+      if (number >= options_.max_detections) ++full_windows_;
     }
   }
   /// With the training's intensities.
@@ -134,6 +137,7 @@ class TrainedDetector final : public Detector {
   inference::InputTransforms transforms_;
   nn::BoxOptions boxes_;
   inference::AdaptiveBatch adaptive_;
+  int64_t full_windows_ = 0;
 };
 
 }  // namespace
