@@ -23,7 +23,7 @@ using Kind = TargetMeaning::Kind;
 
 constexpr int64_t kMostVoxels = int64_t{1} << 26;  // of a split
 
-std::string text_of(const Node& node, const std::string& key, const std::string& otherwise) {
+std::string key_or(const Node& node, const std::string& key, const std::string& otherwise) {
   const Node* value = node.find_direct(key);
   return value != nullptr && value->kind == config::Kind::string ? value->string : otherwise;
 }
@@ -36,7 +36,7 @@ void add_meaning(const Node& node,
   TargetMeaning meaning;
   meaning.image_key = image_key;
   meaning.head = head;
-  meaning.key = text_of(node, "y_key", "seg");
+  meaning.key = key_or(node, "y_key", "seg");
   if (type == "SegmentationTask" || type == "SegmentationHead") {
     const tasks::ClassLabels labels = tasks::class_labels_of(node);
     meaning.kind = labels.multilabel        ? Kind::masks
@@ -63,7 +63,7 @@ void add_meaning(const Node& node,
 std::vector<TargetMeaning> meanings_of(const Node& task) {
   std::vector<TargetMeaning> meanings;
   const std::string type = Registry<training::Task>::instance().components().name_of(task);
-  const std::string image_key = text_of(task, "x_key", "raw");
+  const std::string image_key = key_or(task, "x_key", "raw");
   add_meaning(task, type, image_key, "", meanings);
   const Node* heads = task.find_direct("heads");
   if (heads == nullptr) return meanings;
