@@ -289,11 +289,11 @@ void PredictionFiles::finish_whole() {
 void PredictionFiles::write_objects() {
   const at::Tensor labels = result();
   if (!result_.is_labels && !common_.predictor.decoder().gives_labels()) {
-    throw ConfigError(
-        fmt::format("predict.measurements, predict.contours: values of predict.save={} are no "
-                    "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
-                    "threshold: 0.5}}]",
-                    common_.predictor.form()));
+    throw ConfigError(fmt::format(
+        "predict.measurements, predict.contours: values of predict.save={} are no "
+        "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
+        "threshold: 0.5}}]",
+        common_.predictor.form()));
   }
   const at::Tensor image = input_->shown(0, input_->shape[1]);
   const bool is_same_grid = image.sizes().slice(1) == labels.sizes().slice(1);
@@ -305,8 +305,8 @@ void PredictionFiles::write_objects() {
   for (int64_t c = 0; c < labels.size(0); ++c) {
     inference::MaskObjects objects{labels[c].to(at::kInt), {}};
     if (!result_.is_objects) objects = inference::objects_of(labels[c]);
-    const auto own = inference::measure(
-        objects.labels, is_same_grid ? image : at::Tensor(), result_.geometry);
+    const auto own =
+        inference::measure(objects.labels, is_same_grid ? image : at::Tensor(), result_.geometry);
     table.columns = own.columns;
     for (std::vector<double> row : own.rows) {
       const auto label = static_cast<std::size_t>(row[0]);
@@ -317,8 +317,8 @@ void PredictionFiles::write_objects() {
       table.rows.push_back(std::move(row));
     }
     if (common_.options.contours != "none") {
-      for (io::Polygon& one :
-           io::trace_labels(data::to_image(objects.labels.unsqueeze(0), io::Dtype::i32, result_.geometry))) {
+      for (io::Polygon& one : io::trace_labels(
+               data::to_image(objects.labels.unsqueeze(0), io::Dtype::i32, result_.geometry))) {
         one.label += first;
         polygons.push_back(std::move(one));
       }

@@ -33,7 +33,8 @@ struct PredictOptions {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
-      "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of a "
+      "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of "
+      "a "
       "regression its value, of instances labels",
       {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
     v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
@@ -66,7 +67,8 @@ struct PredictOptions {
       1e6);
     v("prometheus",
       prometheus,
-      "FILE.prom with the figures of the stages at the end, for node_exporter's textfile collector");
+      "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "
+      "collector");
     v("timer", timer, "tell at the end how long images took to read, predict and write");
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }

@@ -272,7 +272,8 @@ Measurements measure(const Tensor& labels, const Tensor& image, const io::Geomet
 MaskObjects objects_of(const Tensor& mask) {
   const at::Tensor values = mask.to(at::kInt).contiguous();
   const ops::Components found = ops::connected_components(values, /*connectivity=*/0);
-  MaskObjects objects{found.labels, std::vector<int32_t>(static_cast<std::size_t>(found.count) + 1)};
+  MaskObjects objects{found.labels,
+                      std::vector<int32_t>(static_cast<std::size_t>(found.count) + 1)};
   const int32_t* label = found.labels.const_data_ptr<int32_t>();
   const int32_t* value = values.const_data_ptr<int32_t>();
   for (int64_t i = 0; i < values.numel(); ++i)

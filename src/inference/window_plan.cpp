@@ -160,15 +160,15 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
     }
     return fewer;
   }
-  throw MemoryError(fmt::format(
-      "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
-      "inference_args.roi_size, smaller images, or more memory",
-      id,
-      fmt::join(size, "x"),
-      fmt::join(base.roi_size, "x"),
-      format_bytes(bytes(fewer)),
-      format_bytes(static_cast<double>(room.bytes)),
-      room.limit));
+  throw MemoryError(
+      fmt::format("{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
+                  "inference_args.roi_size, smaller images, or more memory",
+                  id,
+                  fmt::join(size, "x"),
+                  fmt::join(base.roi_size, "x"),
+                  format_bytes(bytes(fewer)),
+                  format_bytes(static_cast<double>(room.bytes)),
+                  room.limit));
 }
 
 }  // namespace cytra::inference

@@ -43,8 +43,9 @@ struct TransferCount {
 using Transfers = std::map<TransferPlace, TransferCount>;
 
 /// Counts what this thread and its backward passes transfer, while it lives; one at a time in a
-/// process. On a CPU nothing goes from device to host: host reads, and tensors that are asked for on
-/// the host by name, are those that would make a GPU wait. Not seen: copies inside an operation (cat, pad), those of libraries.
+/// process. On a CPU nothing goes from device to host: host reads, and tensors that are asked for
+/// on the host by name, are those that would make a GPU wait. Not seen: copies inside an operation
+/// (cat, pad), those of libraries.
 class TransferWatch {
  public:
   /// Of tensors on `device`. `layer` is asked for the layer that is under way. Throws: ConfigError

@@ -22,7 +22,7 @@ struct DetectorOptions {
   double conf_threshold = 0.25;  // detections with a lower score are left out
   double iou_threshold = 0.5;    // of two boxes of a class that overlap more, the better one stays
   int64_t max_detections = 10000;  // per image, the best; of one in windows, per window
-  int64_t batch_size = 8;        // images, or windows, in one pass, at most
+  int64_t batch_size = 8;          // images, or windows, in one pass, at most
   /// Larger images are searched by windows of so many pixels (height and width, or one number for
   /// both; <= 0: the image's), each of which shares `overlap` of its sides with the next. Objects
   /// that are smaller than that lie whole in one of them.

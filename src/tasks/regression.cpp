@@ -154,7 +154,8 @@ class RegressionHead final : public Head {
   }
 
   Options options_;
-  mutable at::Tensor mean_, std_;  // of the targets, by channel; undefined: they are learned as they are
+  mutable at::Tensor mean_,
+      std_;  // of the targets, by channel; undefined: they are learned as they are
 };
 
 CYTRA_REGISTER(Head, RegressionHead, "RegressionHead");

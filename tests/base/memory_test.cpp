@@ -61,7 +61,8 @@ TEST_F(Memory, IsTheContainersInVersion1) {
   put("/proc/self/cgroup", "5:cpu,cpuacct:/docker/f00\n4:hugetlb,memory:/docker/f00\n0::/\n");
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "629145600\n");
   put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "314572800\n");
-  put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 104857600\ntotal_active_file 1048576\n");
+  put("/sys/fs/cgroup/memory/memory.stat",
+      "inactive_file 7\ntotal_inactive_file 104857600\ntotal_active_file 1048576\n");
   EXPECT_EQ(available().bytes, (600 - 300 + 101) * kMiB);
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
   EXPECT_EQ(available().limit, "the machine");
@@ -85,10 +86,12 @@ TEST_F(Memory, EndsAtTheLimitOfTheAddressSpace) {
 
 TEST_F(Memory, EndsAtTheLimitOfData) {
   put("/proc/self/status", "VmPeak: 9000 kB\nVmData:     2048 kB\n");
-  put("/proc/self/limits", "Max data size             2147483648           unlimited            bytes\n");
+  put("/proc/self/limits",
+      "Max data size             2147483648           unlimited            bytes\n");
   EXPECT_EQ(available().bytes, 2046 * kMiB);
   EXPECT_EQ(available().limit, "ulimit -d");
-  put("/proc/self/limits", "Max data size             unlimited            unlimited            bytes\n");
+  put("/proc/self/limits",
+      "Max data size             unlimited            unlimited            bytes\n");
   EXPECT_EQ(available().limit, "the machine");
 }
 

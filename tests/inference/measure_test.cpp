@@ -58,8 +58,8 @@ TEST(Measure, HasMicrometresWhereTheSpacingIsKnown) {
 TEST(Measure, ObjectsOfAMaskAreItsComponents) {
   const at::Tensor mask = at::tensor({1, 0, 2, 2, 0, 1, 2, 0, 0, 0, 0, 1}, at::kByte).view({3, 4});
   const MaskObjects found = objects_of(mask);  // the first two touch at a corner, 1 and 2 by sides
-  EXPECT_TRUE(found.labels.equal(
-      at::tensor({1, 0, 2, 2, 0, 1, 2, 0, 0, 0, 0, 3}, at::kInt).view({3, 4})));
+  EXPECT_TRUE(
+      found.labels.equal(at::tensor({1, 0, 2, 2, 0, 1, 2, 0, 0, 0, 0, 3}, at::kInt).view({3, 4})));
   EXPECT_EQ(found.classes, (std::vector<int32_t>{0, 1, 2, 1}));
   at::Tensor volume = at::zeros({3, 3, 3}, at::kInt);
   volume[0][0][0] = volume[1][1][1] = 5;

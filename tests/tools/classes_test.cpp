@@ -129,9 +129,9 @@ test::TmpDir* Classes::dir_ = nullptr;
 /// Class and area of each object of a plane: what touches, at corners too, and is of one class.
 std::multiset<std::pair<int, int>> objects_in(const io::Image& image, int64_t channel) {
   const auto offset = static_cast<std::size_t>(channel * kSide * kSide);
-  std::vector<unsigned char> left(image.pixels.begin() + static_cast<std::ptrdiff_t>(offset),
-                                  image.pixels.begin() +
-                                      static_cast<std::ptrdiff_t>(offset + kSide * kSide));
+  std::vector<unsigned char> left(
+      image.pixels.begin() + static_cast<std::ptrdiff_t>(offset),
+      image.pixels.begin() + static_cast<std::ptrdiff_t>(offset + kSide * kSide));
   std::multiset<std::pair<int, int>> objects;
   for (std::size_t start = 0; start < left.size(); ++start) {
     const int kind = left[start];
@@ -207,7 +207,8 @@ TEST_F(Classes, ThreeThatExcludeEachOther) {
   }
   const Outcome measured = predict(
       "three",
-      "predict.measurements=true predict.contours=geojson 'paths.output_dir=" + (*dir_ / "m3") + "'");
+      "predict.measurements=true predict.contours=geojson 'paths.output_dir=" + (*dir_ / "m3") +
+          "'");
   expect_objects(results(measured));
   EXPECT_NE(measured.err.find("objects are the connected components"), std::string::npos)
       << measured.err;

@@ -71,8 +71,7 @@ class PearsonMetric final : public Metric {
     at::Tensor sums;
     if (by_image_) {
       const at::Tensor moments = moments_of(centred(x, counts), centred(y, counts), counts);
-      const at::Tensor is_counted =
-          is_flat(x, counts).logical_or(is_flat(y, counts)).logical_not();
+      const at::Tensor is_counted = is_flat(x, counts).logical_or(is_flat(y, counts)).logical_not();
       sums = at::stack({at::where(is_counted, correlation_of(moments), 0).sum(),
                         is_counted.sum().to(at::kDouble),
                         at::scalar_tensor(x.size(0), x.options())});
