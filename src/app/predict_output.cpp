@@ -39,7 +39,8 @@ constexpr Ending kEndings[] = {
     {".jpeg", "png"},          {".jpg", "png"},           {".jp2", "ome_tiff"},
     {".j2k", "ome_tiff"},      {".hdf5", "ome_tiff"},     {".h5", "ome_tiff"},
     {".dcm", "ome_tiff"},      {".mp4", "ome_tiff"},      {".mov", "ome_tiff"},
-    {".avi", "ome_tiff"},      {".mkv", "ome_tiff"},      {".webm", "ome_tiff"}};
+    {".bmp", "png"},           {".avi", "ome_tiff"},      {".mkv", "ome_tiff"},
+    {".webm", "ome_tiff"}};
 
 /// The ending of a file's name, whatever its case; null for none that we know.
 const Ending* ending_of(std::string name) {
