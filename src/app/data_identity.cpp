@@ -50,7 +50,7 @@ std::string difference(const Node& was, const Node& is, const std::string& key) 
   return fmt::format("{}: {} there, {} here", key, before, now);
 }
 
-std::string text_of(const Node& identity) {
+std::string identity_text(const Node& identity) {
   return fmt::format(
       "{} ({} images)", identity.get<std::string>("path"), identity.get<int64_t>("images"));
 }
@@ -105,8 +105,8 @@ void expect_same_training(const std::string& checkpoint,
     if (before.get<std::string>("fingerprint") != identity.get<std::string>("fingerprint")) {
       const std::string told = fmt::format("{}: a training on the data of {}, now {}",
                                            checkpoint,
-                                           text_of(before),
-                                           text_of(identity));
+                                           identity_text(before),
+                                           identity_text(identity));
       if (!chose) throw ConfigError(fmt::format("{}; {}", told, another));
       log::warn("{}", told);
     }
