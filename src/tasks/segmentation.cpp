@@ -122,7 +122,10 @@ class SegmentationHead final : public Head {
   void prepare(data::Sample& sample, const std::string& x_key) const override {
     at::Tensor labels = labels_.target_of(sample, y_key_, x_key);
     at::Tensor& target = sample.at(y_key_);
-    if (!labels_.are_exclusive() && !labels.is_same(target)) tell_of_instances(target, sample.id);
+    const bool is_told_what =
+        labels_.target_threshold || !labels_.target_values.empty() || !labels_.colours.empty();
+    if (!labels_.are_exclusive() && !is_told_what && !labels.is_same(target))
+      tell_of_instances(target, sample.id);
     if (mask_key_) {
       labels = labels.masked_fill(mask_of(sample, *mask_key_, x_key).eq(0),
                                   static_cast<double>(ClassLabels::kIgnored));

@@ -69,7 +69,7 @@ TEST(TargetJudge, WhatIsMeantRaisesNoAlarm) {
   EXPECT_EQ(judged(meaning_of(Kind::objects), objects), "");
   EXPECT_EQ(judged(meaning_of(Kind::objects), squares(900, 37)), "");
   EXPECT_EQ(judged(meaning_of(Kind::objects), squares(1, 1, 100)), "") << "objects fill the image";
-  EXPECT_EQ(judged(meaning_of(Kind::values), noise(3)), "");
+  EXPECT_EQ(judged(meaning_of(Kind::values), noise(3).square()), "");
   EXPECT_EQ(judged(meaning_of(Kind::values), mask), "");
   EXPECT_EQ(judged(meaning_of(Kind::values), noise(1) + squares(2, 0)), "");
 }
