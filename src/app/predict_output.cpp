@@ -20,6 +20,7 @@
 #include "io/polygons.h"
 #include "io/reader.h"
 #include "ops/window_sums.h"
+#include "tasks/annotation_targets.h"
 
 namespace cytra::app {
 namespace {
@@ -342,7 +343,9 @@ void PredictionFiles::write_objects() {
     if (has_classes) {
       options.describe = [&](int64_t label) {
         const int64_t kind = classes.at(label);
-        return io::ObjectProperties{"", fmt::format("class_{}", kind), io::label_colour(kind), {}};
+        const std::string name =
+            tasks::class_name_of(common_.predictor.model().config.at("task"), kind);
+        return io::ObjectProperties{"", name, io::label_colour(kind), {}};
       };
     }
     io::write_geojson(stem_ + ".geojson", polygons, options);

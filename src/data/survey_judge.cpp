@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "data/same_grid.h"
 #include "data/survey.h"
+#include "io/annotations.h"
 
 namespace cytra::data {
 namespace {
@@ -240,7 +241,9 @@ void judge(Survey& survey, const Trial& trial) {
     find_odd(
         survey,
         key,
-        [](const ImageFacts& image) { return image.shape[0]; },
+        [](const ImageFacts& image) {  // boxes lie in as many layers as lie over each other
+          return io::is_annotation_path(image.path) ? 1 : image.shape[0];
+        },
         [](int64_t channels) { return std::to_string(channels); },
         "channels",
         survey.problems);

@@ -188,6 +188,13 @@ std::map<std::string, double> with_class_names(const std::map<std::string, doubl
   return named;
 }
 
+std::string class_name_of(const Node& task, int64_t number) {
+  const std::vector<std::string> names = names_in(task);
+  const int64_t at = names.empty() ? -1 : number - first_class(class_labels_of(task));
+  return at >= 0 && at < static_cast<int64_t>(names.size()) ? names[static_cast<std::size_t>(at)]
+                                                            : fmt::format("class_{}", number);
+}
+
 int64_t first_class(const ClassLabels& labels) {
   return labels.are_exclusive() ? 1 : 0;
 }

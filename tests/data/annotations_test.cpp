@@ -189,5 +189,20 @@ TEST_F(AnnotatedSet, IsSurveyedAsItIsLearned) {
   EXPECT_EQ(facts.classes()[1].voxels, 4U * (12 * 10 - 5 * 5));  // the later box lies on top
 }
 
+/// Boxes of one image overlap, those of another do not.
+TEST_F(AnnotatedSet, MayHaveAnyNumberOfLayers) {
+  touch(dir_ / "annotations/a.xml",
+        "<annotation><object><name>red cell</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax>"
+        "<ymax>9</ymax></bndbox></object></annotation>");
+  const auto module = make(text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, "
+                                   "seg], annotations: boxes}]}}");
+  const auto survey = data::survey(*module, 1, [](data::Split, int64_t, int64_t) {});
+  const auto& images = survey.splits.at(0).keys.at("seg").images;
+  EXPECT_EQ(images.at(0).shape.front(), 1);
+  EXPECT_EQ(images.at(1).shape.front(), 2);
+  for (const std::string& problem : survey.problems)
+    EXPECT_EQ(problem.find("channels"), std::string::npos) << problem;
+}
+
 }  // namespace
 }  // namespace cytra

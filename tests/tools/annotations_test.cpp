@@ -94,6 +94,28 @@ TEST_F(Annotated, ClassesOfQuPathAreLearnedByName) {
   const Outcome scored = predict("data.with_target=true predict.overlay=false");
   EXPECT_EQ(scored.code, 0) << scored.err;
   EXPECT_NE(scored.out.find("dice_dim: "), std::string::npos) << scored.out << scored.err;
+  // What was predicted is a target with the same classes.
+  const Outcome drawn = predict("predict.contours=geojson predict.overlay=false 'paths.output_dir=" +
+                                (dir_ / "drawn") + "'");
+  ASSERT_EQ(drawn.code, 0) << drawn.err;
+  std::string names;
+  for (int i = 0; i < 5; ++i) {
+    const auto found = nlohmann::json::parse(
+        read_file(dir_ / "drawn/" + std::to_string(i) + ".geojson"));
+    for (const auto& feature : found["features"])
+      names += feature["properties"]["classification"]["name"].get<std::string>() + ",";
+    fs::copy_file(dir_ / "drawn/" + std::to_string(i) + ".geojson",
+                  dir_ / "annotations/" + std::to_string(i) + ".geojson",
+                  fs::copy_options::overwrite_existing);
+  }
+  EXPECT_TRUE(names.find("bright cell,") != std::string::npos ||
+              names.find("dim,") != std::string::npos)
+      << names;
+  EXPECT_EQ(names.find("class_"), std::string::npos) << names;
+  const Outcome again =
+      train("im2im/segmentation",
+            "num_classes=3 'class_names=[bright cell,dim]' --check-data " + small_);
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
 }
 
 TEST_F(Annotated, TheirCheckReadsThemAsTheTrainingDoes) {
@@ -142,6 +164,11 @@ TEST_F(Annotated, BoxesOfTwoClassesAreLearnedFromYolo) {
   fs::copy_file(dir_ / "out/detections.json", dir_ / "annotations/found.json");
   const Outcome again = train("detection/cells", "num_classes=2" + small);
   EXPECT_EQ(again.code, 0) << again.err;
+  const Outcome listed =
+      shell("$BIN/train experiment=detection/cells trainer.accelerator=cpu data.num_workers=0 "
+            "patch_shape=[32,32] data=coco num_classes=2 --check-data 'data.path=" +
+            (dir_ / "out/detections.json") + "'" + small);
+  EXPECT_EQ(listed.code, 0) << listed.out << listed.err;
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ class CocoDatamodule final : public DataModule {
     std::string name = json.stem().string();  // instances_train2017
     if (starts_with(name, "instances_")) name.erase(0, 10);
     return {own, own / "images", own / name, own / ".." / "images", own / ".." / name,
-            own / "images" / name, own / ".." / "images" / name};
+            own / "images" / name, own / ".." / "images" / name,
+            ""};  // as `predict` names the images that it was given
   }
 
   std::vector<Sample> list(const std::string& path) const {
