@@ -226,10 +226,11 @@ void write_file(const std::string& path, std::string_view text) {
 
 void link_file(const std::string& from, const std::string& to) {
   const std::string temporary = temporary_of(to);
-  // The temporary name is of a file that nobody writes any more: the lock keeps it.
+  // The temporary name is of a file that nobody writes any more: the lock keeps it. Who looks for
+  // stale ones may hold it for a moment.
   const int descriptor = retried([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC); });
   if (descriptor < 0) throw_errno("can't be read", from, errno);
-  lock(descriptor);
+  retried([&] { return ::flock(descriptor, LOCK_EX); });
   const auto end = [&] {
     ::close(descriptor);
     ::unlink(temporary.c_str());  // rename() leaves it when both were the same file already

@@ -74,7 +74,7 @@ struct OwnFiles {
   std::mutex mutex;
   std::set<std::string> own;                                   // by one_name()
   std::map<std::string, std::string> stamps;                   // of earlier runs, by one_name()
-  std::map<std::string, std::unique_ptr<AppendFile>> records;  // by folder
+  std::map<std::string, std::unique_ptr<AppendFile>> records;  // by folder; null: none yet
   static OwnFiles& instance() {
     static auto* all = new OwnFiles;
     return *all;
@@ -94,7 +94,6 @@ void keep_own_files(const std::string& folder) {
   std::error_code ignored;
   const std::string place = fs::canonical(folder, ignored).string(), path = place + "/.written";
   if (place.empty()) throw_errno("can't be opened", folder, ENOENT);
-  auto record = std::make_unique<AppendFile>(path);
   OwnFiles& files = OwnFiles::instance();
   const std::lock_guard lock(files.mutex);
   if (files.records.count(place) > 0) return;
@@ -104,7 +103,7 @@ void keep_own_files(const std::string& folder) {
     if (name != std::string::npos)
       files.stamps[escaped(place) + "/" + line.substr(name + 1)] = line.substr(0, name);
   }
-  files.records[place] = std::move(record);
+  files.records[place];
 }
 
 void own_file(const std::string& path) {
@@ -141,10 +140,11 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   if (look_at(temporary, status) && is_free) {
     OwnFiles& files = OwnFiles::instance();
     const std::lock_guard lock(files.mutex);
-    for (const auto& [folder, record] : files.records) {
-      if (starts_with(name, folder + "/"))
-        record->append(
-            fmt::format("{} {}\n", stamp_at(status), escaped(name.substr(folder.size() + 1))));
+    for (auto& [folder, record] : files.records) {
+      if (!starts_with(name, folder + "/")) continue;
+      if (!record) record = std::make_unique<AppendFile>(folder + "/.written");
+      record->append(
+          fmt::format("{} {}\n", stamp_at(status), escaped(name.substr(folder.size() + 1))));
     }
   }
   const auto renamed = [](const std::string& from, const std::string& to, unsigned flags) {

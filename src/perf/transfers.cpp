@@ -185,7 +185,9 @@ std::optional<TransferWatch::Event> rehearsed_copy(c10::ArrayRef<const c10::IVal
 
 std::optional<TransferWatch::Event> event_of(const at::RecordFunction& function) {
   const std::string_view name = function.name();
-  if (name == "aten::to") return rehearsed_copy(function.inputs());
+  if (name == "aten::to") {  // those of a backward pass are autograd's: a GPU's stay on it
+    return is_in_backward() ? std::nullopt : rehearsed_copy(function.inputs());
+  }
   const bool is_copy = name == "aten::copy_";
   if (!is_copy && !reads_values(name)) return std::nullopt;
   const c10::ArrayRef<const c10::IValue> inputs = function.inputs();

@@ -35,6 +35,7 @@ app::TrainConfig config_of(std::vector<std::string> overrides) {
        "multilabel",
        "ignore_index",
        "target_values",
+       "class_names",
        "patch_shape"});  // of configs/train.yaml, for others to refer to
   problems.throw_if_any();
   return config;

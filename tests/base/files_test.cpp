@@ -148,10 +148,12 @@ TEST(AtomicFile, FollowsNoPlantedLink) {
   write_file(dir / "victim", "untouched");
   const std::string before = dir / (".a.tmp." + std::to_string(::getpid()) + ".");
   for (int i = 0; i < 400; ++i) fs::create_symlink(dir / "victim", before + std::to_string(i));
-  fs::create_symlink(dir / "victim", dir / "a");
   write_file(dir / "a", "x");
+  EXPECT_EQ(read_file(dir / "a"), "x");
+  fs::create_symlink(dir / "victim", dir / "b");
+  EXPECT_THROW(write_file(dir / "b", "x"), DataError);
   EXPECT_EQ(read_file(dir / "victim"), "untouched");
-  EXPECT_FALSE(fs::is_symlink(dir / "a"));
+  EXPECT_TRUE(fs::is_symlink(dir / "b"));
   const AtomicFile one(dir / "a"), other(dir / "a");
   EXPECT_NE(one.temporary().substr(one.temporary().size() - 16),
             other.temporary().substr(other.temporary().size() - 16));

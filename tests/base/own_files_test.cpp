@@ -24,7 +24,7 @@ TEST(OwnFiles, NothingOfOthersIsReplaced) {
   fs::create_symlink("theirs", dir / "link");
   fs::create_hard_link(dir / "theirs", dir / "hard");
   fs::create_directory_symlink(fs::absolute(std::string(dir / "")), dir / "again");
-  for (const char* name : {"theirs", "link", "hard", "again/theirs", "./again/../theirs"}) {
+  for (const char* name : {"theirs", "link", "hard", "again/theirs", "./again/./theirs"}) {
     EXPECT_THROW(write_file(dir / name, "ours"), DataError) << name;
     EXPECT_THROW(expect_replaceable(dir / name), DataError) << name;
   }

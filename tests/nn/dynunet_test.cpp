@@ -91,7 +91,7 @@ TEST(DynUNet, RefusesShapesWithOneClearLine) {
 }
 
 TEST(DynUNet, RefusesOptionsThatDoNotFit) {
-  for (const char* text : {"{_target_: DynUNet, filters: [8, 16]}",
+  for (const char* text : {"{_target_: DynUNet, filters: [8, 16], strides: [1, 2, 2]}",
                            "{_target_: DynUNet, upsample_kernel_size: [2, 3]}",
                            "{_target_: DynUNet, spatial_dims: 4}",
                            "{_target_: DynUnet}",

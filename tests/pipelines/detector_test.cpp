@@ -126,6 +126,7 @@ TEST(Detector, OptionsChooseWhatStays) {
   write_detector(folder / "a.ckpt");
   const at::Tensor image = at::rand({1, 32, 32});
   DetectorOptions options = find_all();
+  options.max_detections = 10000;
   const auto all = load_detector(folder / "a.ckpt", at::kCPU, options);
   const auto found = all->detect({image}).front();
   ASSERT_GT(found.size(), 4U);

@@ -402,6 +402,7 @@ TEST_F(VideoFiles, ATruncatedVideoGivesWhatIsThereAndOneWarning) {
 TEST_F(VideoFiles, ASecondRunTakesItsLabelsFromTheCache) {
   write_small_movie(dir_ / "in.mp4", 8);
   const auto run = [&](const std::string& more) {
+    fs::remove(dir_ / "out.mp4");
     const auto done = test::shell(program(dir_ / "in.mp4", dir_ / "out.mp4") + " --cache-dir '" +
                                   (dir_ / "cache") + "' --output-kind mask video.crf=0" + more);
     EXPECT_EQ(done.code, 0) << done.err;

@@ -184,6 +184,18 @@ int rename(const char* from, const char* to) noexcept {
   return result;
 }
 
+int renameat2(int, const char* from, int, const char* to, unsigned flags) noexcept {
+  Watch& w = watch();
+  const std::lock_guard lock(w.mutex);
+  const bool watched = is_watched(to);
+  if (watched && fails()) return -1;
+  const auto result =
+      static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
+  if (watched && result == 0)
+    w.events.push_back({Event::Op::rename, name_of(from), name_of(to), 0, ""});
+  return result;
+}
+
 int link(const char* from, const char* to) noexcept {
   Watch& w = watch();
   const std::lock_guard lock(w.mutex);

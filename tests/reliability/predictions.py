@@ -14,7 +14,7 @@ def results(folder):
         if os.path.basename(parent) == ".hydra":
             continue
         for name in names:
-            if not name.startswith((".lock", "predict", "config")) or name.endswith(".tif"):
+            if not name.startswith((".lock", ".written", "predict", "config")) or name.endswith(".tif"):
                 path = os.path.join(parent, name)
                 files[os.path.relpath(path, folder)] = open(path, "rb").read()
     return files

@@ -1,4 +1,5 @@
 // What the programs make of what is typed.
+#include <fstream>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -115,7 +116,7 @@ TEST(CommandLine, ABenchmarkFailsWhereItIsSlowerThanItsBaseline) {
   EXPECT_EQ(shell(benchmark(against + "--threshold 1000000")).code, 0);
   for (const char* key : {"median_ms", "min_ms", "max_ms"})  // as of a far faster program
     report.find("inference.1.fp32")->set(key, config::parse_yaml("1.0e-6", "time"));
-  write_file(before, config::to_json(report));
+  std::ofstream(before) << config::to_json(report);
   const Outcome slower = shell(benchmark(against + "--threshold 5"));
   EXPECT_EQ(slower.code, 8) << slower.err;
   EXPECT_NE(slower.err.find("slower than before: inference, batch 1, fp32"), std::string::npos);

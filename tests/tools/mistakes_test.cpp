@@ -94,7 +94,7 @@ TEST(Mistakes, EachHasItsMessage) {
       EXPECT_EQ(expected, mistake.expected);
     }
   }
-  if (std::getenv("CYTRA_UPDATE_GOLDEN") != nullptr) write_file(golden, written);
+  if (std::getenv("CYTRA_UPDATE_GOLDEN") != nullptr) std::ofstream(golden) << written;
 }
 
 }  // namespace

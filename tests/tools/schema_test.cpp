@@ -134,6 +134,7 @@ TEST(Check, TellsAllAndMakesNothing) {
                    "multilabel",
                    "ignore_index",
                    "target_values",
+                   "class_names",
                    "patch_shape"};
   const config::Composer composer({CYTRA_SOURCE_DIR "/configs"});
   const std::vector<std::string> overrides{"data.path=/no/such",

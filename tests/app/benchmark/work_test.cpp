@@ -105,7 +105,7 @@ TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
   EXPECT_NE(message_of<ConfigError>([&] {
               variant.engine = "cudagraph";
               output(variant);
-            }).find("CUDA graphs need a GPU"),
+            }).find("performance.backend=cudagraph: needs a GPU"),
             std::string::npos);
   variant = {};
   variant.tf32 = true;

@@ -1,4 +1,5 @@
 // Bundles of MONAI; what one predicts is tests/tools/models_test.cpp.
+#include <fstream>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -36,10 +37,10 @@ class Bundle : public ::testing::Test {
     const std::size_t at = before.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     std::string after = before;
-    write_file(file, after.replace(at, from.size(), to));
+    std::ofstream(file) << after.replace(at, from.size(), to);
     std::string message = message_of<Error>([&] { load(); });
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    write_file(file, before);
+    std::ofstream(file) << before;
     return message;
   }
   test::TmpDir dir_;

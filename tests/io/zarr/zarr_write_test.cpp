@@ -287,8 +287,8 @@ TEST(ZarrWrite, ReplacesNothingButZarr) {
   const Image image = make_image(Dtype::u8, {1, 1, 4, 4});
   std::filesystem::create_directory(folder / "mine");
   put(folder / "mine/thesis.txt", "text");
-  EXPECT_THROW(write_ome_zarr(folder / "mine", image), ConfigError);
-  EXPECT_THROW(write_ome_zarr(folder / "mine/thesis.txt", image), ConfigError);
+  EXPECT_THROW(write_ome_zarr(folder / "mine", image), DataError);
+  EXPECT_THROW(write_ome_zarr(folder / "mine/thesis.txt", image), DataError);
   EXPECT_EQ(bytes_of(folder / "mine/thesis.txt"), "text");
   EXPECT_THROW(write_ome_zarr(folder / "none/a.zarr", image), ConfigError);
   ZarrOptions options;
