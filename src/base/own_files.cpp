@@ -71,7 +71,8 @@ bool is_newest_state(const std::string& path) {
 
 /// Never destroyed: an exit may come from any thread.
 struct OwnFiles {
-  std::mutex mutex;
+  std::mutex recording;  // the records; taken before `mutex`: a new record is an own file, too
+  std::mutex mutex;      // the others
   std::set<std::string> own;                                   // by one_name()
   std::map<std::string, std::string> stamps;                   // of earlier runs, by one_name()
   std::map<std::string, std::unique_ptr<AppendFile>> records;  // by folder; null: none yet
@@ -95,7 +96,7 @@ void keep_own_files(const std::string& folder) {
   const std::string place = fs::canonical(folder, ignored).string(), path = place + "/.written";
   if (place.empty()) throw_errno("can't be opened", folder, ENOENT);
   OwnFiles& files = OwnFiles::instance();
-  const std::lock_guard lock(files.mutex);
+  const std::scoped_lock lock(files.recording, files.mutex);
   if (files.records.count(place) > 0) return;
   std::ifstream lines(path);
   for (std::string line; std::getline(lines, line);) {  // SIZE TIME NAME
@@ -139,7 +140,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   struct stat status {};
   if (look_at(temporary, status) && is_free) {
     OwnFiles& files = OwnFiles::instance();
-    const std::lock_guard lock(files.mutex);
+    const std::lock_guard lock(files.recording);
     for (auto& [folder, record] : files.records) {
       if (!starts_with(name, folder + "/")) continue;
       if (!record) record = std::make_unique<AppendFile>(folder + "/.written");

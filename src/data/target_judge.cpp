@@ -276,14 +276,15 @@ class Judge {
       regions += facts.regions;
     }
     if (values_.size() > 4 || regions < 4 * numbers || regions < 8) return;
-    const int64_t classes = static_cast<int64_t>(*values_.rbegin()) + 1;
+    const std::string classes =
+        values_.size() <= 2 ? "num_classes=1" : values_option({values_.begin(), values_.end()});
     say(fmt::format("only {} in {}, in {} separate regions: this is a mask or classes, not a number "
-                    "for each object; experiment=im2im/segmentation num_classes={} learns these, "
+                    "for each object; experiment=im2im/segmentation {} learns these, "
                     "and connected components (skimage.measure.label) give objects numbers",
                     fmt::join(values_, ", "),
                     images(),
                     regions,
-                    classes == 2 ? 1 : classes));
+                    classes));
   }
 
   /// A number for each of an image's objects.
