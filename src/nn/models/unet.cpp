@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "nn/blocks/convolution.h"
 #include "nn/blocks/image_model.h"
@@ -84,7 +85,14 @@ class UNet final : public ImageModel {
             channels.size(),
             strides.size()));
       }
-      strides.resize(channels.size() - 1);  // as MONAI, which warns of more
+      if (strides.size() + 1 > channels.size()) {  // as MONAI
+        log::warn("UNet: {} channels have {} strides between them; the last {} of {} are not used",
+                  channels.size(),
+                  channels.size() - 1,
+                  strides.size() + 1 - channels.size(),
+                  strides.size());
+        strides.resize(channels.size() - 1);
+      }
       for (Sizes& stride : strides) stride = per_dimension(stride, spatial_dims, "UNet: strides");
       kernel_size = odd_per_dimension(kernel_size, spatial_dims, "UNet: kernel_size");
       up_kernel_size = odd_per_dimension(up_kernel_size, spatial_dims, "UNet: up_kernel_size");

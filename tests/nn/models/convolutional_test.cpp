@@ -60,7 +60,7 @@ TEST(PlansOfNnUNet, AreRefusedWhereTheyDoNotFit) {
 }
 
 TEST(ConvolutionalModels, RefuseOptionsThatDoNotFit) {
-  for (const char* yaml : {"{_target_: UNet, channels: [4, 8], strides: [2, 2]}",
+  for (const char* yaml : {"{_target_: UNet, channels: [4, 8, 8], strides: [2]}",
                            "{_target_: UNet, kernel_size: 2}",
                            "{_target_: UNet, act: rellu}",
                            "{_target_: UNet, norm: group}",
