@@ -225,6 +225,20 @@ void expect_scored_form(const inference::Predictor& predictor) {
                   predictor.form()));
 }
 
+/// The scores, and which of them compares this run with others: the one that the training watched.
+void add_scores(const std::map<std::string, double>& scores,
+                const config::Node& training,
+                const std::string& head,
+                cli::Results& results) {
+  const std::string end = head.empty() ? "" : "/" + head;
+  for (const auto& [name, value] : scores) results.add(name + end, value);
+  const auto watched = training.get<std::string>("callbacks.model_checkpoint.monitor", "");
+  const std::string name = watched.substr(watched.find('/') + 1);  // "val/dice"
+  if (scores.count(name) == 0) return;
+  results.add("monitor", name + end);
+  results.add("mode", training.get<std::string>("callbacks.model_checkpoint.mode", "min"));
+}
+
 /// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
 /// a signal ends the program.
 void predict_head(PredictProcess& self,
@@ -252,8 +266,7 @@ void predict_head(PredictProcess& self,
     if (!self.processes.is_first()) return;
     if (!self.processes.is_alone()) add_others(record, books);
     if (!scores) return;
-    const std::string end = by.head.empty() ? "" : "/" + by.head;
-    for (const auto& [name, value] : scores->compute()) books.results.add(name + end, value);
+    add_scores(scores->compute(), model.config, by.head, books.results);
     const std::string missing = scores->what_is_missing();
     if (!missing.empty()) log::warn("{}", missing);
   };

@@ -223,7 +223,7 @@ void PredictionFiles::take(const at::Tensor& rows) {
 void PredictionFiles::draw(const at::Tensor& values) {
   const inference::Decoder& decoder = common_.predictor.decoder();
   if (!common_.options.overlay || !(result_.is_labels || decoder.gives_labels())) return;
-  if (!overlay_) overlay_ = std::make_unique<inference::OverlayRows>(*input_);
+  if (!overlay_) overlay_ = std::make_unique<inference::OverlayRows>(shown_ ? *shown_ : *input_);
   const bool is_labels =
       result_.values.defined() ? result_.is_labels : decoder.is_labels(common_.predictor.form());
   overlay_->take(
@@ -278,11 +278,18 @@ void PredictionFiles::finish_whole() {
     dtype = result_.is_labels ? label_dtype(result_.values) : io::Dtype::f32;
   }
   if (common_.scores && common_.steps.empty()) scored_ = result();
-  draw(result_.values);
   if (options.original_grid) {
-    const std::vector<int64_t>& loaded = input_->loaded_shape;
-    inference::to_grid(result_, {loaded.begin() + 1, loaded.end()}, input_->loaded_geometry);
+    const std::vector<int64_t> size{input_->loaded_shape.begin() + 1, input_->loaded_shape.end()};
+    if (options.overlay || options.measurements) {
+      inference::Result image;
+      image.values = input_->shown(0, input_->shape[1]).to(at::kFloat);
+      image.geometry = result_.geometry;
+      inference::to_grid(image, size, input_->loaded_geometry);
+      shown_ = inference::ModelInput(image.values);
+    }
+    inference::to_grid(result_, size, input_->loaded_geometry);
   }
+  draw(result_.values);
   put(result_.values, dtype);
   if (options.measurements || options.contours != "none") write_objects();
 }
@@ -297,7 +304,8 @@ void PredictionFiles::write_objects() {
         "threshold: 0.5}}]",
         common_.predictor.form()));
   }
-  const at::Tensor image = input_->shown(0, input_->shape[1]);
+  const at::Tensor image =
+      shown_ ? shown_->shown(0, shown_->shape[1]) : input_->shown(0, input_->shape[1]);
   const bool is_same_grid = image.sizes().slice(1) == labels.sizes().slice(1);
   const bool has_classes = !result_.is_objects || labels.size(0) > 1;
   inference::Measurements table;

@@ -141,6 +141,7 @@ class PredictionFiles {
   inference::Result result_;
   at::Tensor scored_;
   std::unique_ptr<io::ImageWriter> writer_;
+  std::optional<inference::ModelInput> shown_;  // the image in its original grid
   std::unique_ptr<inference::OverlayRows> overlay_;
   std::vector<std::pair<std::string, std::string>> files_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -28,6 +29,14 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t max_output = std::size_t{16} << 20;  // bytes of a job's stdout that are kept
+
+/// Of the scores of jobs that repeat each other.
+struct Mean {
+  std::string setting, metric;
+  std::size_t jobs = 0;
+  double mean = 0, squares = 0;  // of the distances to the mean
+  double deviation() const { return std::sqrt(squares / static_cast<double>(jobs - 1)); }
+};
 
 struct State {
   pid_t pid = 0;
@@ -66,6 +75,20 @@ std::string reason_in(const std::string& log) {
   const std::size_t error = whole.rfind("error: ");
   const std::size_t begin = error == std::string::npos ? whole.find_last_of("\r\n") + 1 : error + 7;
   return one_line(whole.substr(begin, whole.find_first_of("\r\n", begin) - begin));
+}
+
+/// The best of a training (`best_score`, `best_metric`, `best_mode`), or of other programs the
+/// number that `monitor` names, with its `mode`.
+void take_score(const Json& results, State& state) {
+  const auto text = [&](const char* key) {
+    const Json value = results.value(key, Json());
+    return value.is_string() ? value.get<std::string>() : "";
+  };
+  const bool is_best = results.contains("best_score");
+  state.metric = text(is_best ? "best_metric" : "monitor");
+  state.mode = text(is_best ? "best_mode" : "mode");
+  const Json score = results.value(is_best ? "best_score" : state.metric, Json());
+  if (score.is_number()) state.score = score.get<double>();
 }
 
 std::string clipped(const std::string& text, std::size_t size) {
@@ -181,11 +204,7 @@ class Runner {
     if (end.signal != 0) state.error = end.text() + (state.error.empty() ? "" : "; " + state.error);
     const std::string output = read_tail(file_of(i, ".out"), max_output);
     const Json results = Json::parse(output, nullptr, false);
-    if (results.is_object() && results.value("best_score", Json()).is_number()) {
-      state.score = results["best_score"].get<double>();
-      state.metric = results.value("best_metric", "");
-      state.mode = results.value("best_mode", "");
-    }
+    if (results.is_object()) take_score(results, state);
     keep_output(i, output);
     report(i);
   }
@@ -202,6 +221,25 @@ class Runner {
       if (state.mode == "max" ? *state.score > *other.score : *state.score < *other.score) best = i;
     }
     return best;
+  }
+
+  /// One for each setting and metric of two jobs or more.
+  std::vector<Mean> means() const {
+    std::vector<Mean> means;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      const State& state = states_[i];
+      if (!state.score) continue;
+      auto own = std::find_if(means.begin(), means.end(), [&](const Mean& mean) {
+        return mean.setting == jobs_[i].setting && mean.metric == state.metric;
+      });
+      if (own == means.end()) own = means.insert(own, {jobs_[i].setting, state.metric});
+      const double distance = *state.score - own->mean;  // Welford's sums
+      own->mean += distance / static_cast<double>(++own->jobs);
+      own->squares += distance * (*state.score - own->mean);
+    }
+    const auto is_single = [](const Mean& mean) { return mean.jobs < 2; };
+    means.erase(std::remove_if(means.begin(), means.end(), is_single), means.end());
+    return means;
   }
 
   /// Results follow the messages in the log.
@@ -260,6 +298,14 @@ class Runner {
           state.started ? format_seconds(state.seconds) : "-",
           state.started ? clipped(state.error, 100) : "not started");
     }
+    for (const Mean& mean : means()) {
+      text += fmt::format("{}{}: mean {:.6g}, deviation {:.3g} ({} jobs)\n",
+                          mean.setting.empty() ? "" : clipped(one_line(mean.setting), 60) + ": ",
+                          mean.metric,
+                          mean.mean,
+                          mean.deviation(),
+                          mean.jobs);
+    }
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
 
@@ -298,11 +344,21 @@ class Runner {
       const std::string text = row.dump(-1, ' ', false, Json::error_handler_t::replace);
       std::fprintf(stdout, "%s%s", i == 0 ? "" : ",", text.c_str());
     }
-    if (const auto best = best_job()) {
-      std::printf("],\"best_job\":%d}\n", jobs_[*best].number);
-    } else {
-      std::fputs("]}\n", stdout);
+    Json rows = Json::array();
+    for (const Mean& mean : means()) {
+      rows.push_back({{"overrides", mean.setting},
+                      {"metric", mean.metric},
+                      {"mean", mean.mean},
+                      {"deviation", mean.deviation()},
+                      {"jobs", mean.jobs}});
     }
+    std::fputs("]", stdout);
+    if (!rows.empty()) {
+      const std::string text = rows.dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::printf(",\"means\":%s", text.c_str());
+    }
+    if (const auto best = best_job()) std::printf(",\"best_job\":%d", jobs_[*best].number);
+    std::fputs("}\n", stdout);
     std::fflush(stdout);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -64,8 +65,15 @@ std::vector<std::string> inherited_flags(const Arguments& arguments) {
   return flags;
 }
 
-/// What tells each job from the others: the words that are not the same in all.
-std::vector<std::string> labels_of(const std::vector<std::vector<std::string>>& jobs) {
+/// A job that differs from another by such words alone repeats it.
+bool repeats_only(const std::string& word) {
+  const std::string key = word.substr(0, word.find('='));
+  return key == "data.fold" || key == "seed" || key == "+data.fold" || key == "++data.fold";
+}
+
+/// What tells each job from the others: the words that are not the same in all, of `which` alone.
+std::vector<std::string> labels_of(const std::vector<std::vector<std::string>>& jobs,
+                                   const std::function<bool(const std::string&)>& which) {
   std::vector<bool> differs(jobs.empty() ? 0 : jobs[0].size());
   for (const auto& job : jobs) {
     for (std::size_t i = 0; i < differs.size(); ++i)
@@ -75,7 +83,7 @@ std::vector<std::string> labels_of(const std::vector<std::vector<std::string>>& 
   for (const auto& job : jobs) {
     std::vector<std::string> own;
     for (std::size_t i = 0; i < differs.size(); ++i) {
-      if (differs[i] || jobs.size() == 1) own.push_back(job[i]);
+      if ((differs[i] || jobs.size() == 1) && which(job[i])) own.push_back(job[i]);
     }
     labels.push_back(join(own, " "));
   }
@@ -107,12 +115,14 @@ int run_sweep(const Program& program,
   const auto words = jobs_of(composer, plan, arguments.overrides);
   std::string sweep_dir =
       absolute(config::evaluate(plan.root, "hydra.sweep.dir").as<std::string>());
-  const std::vector<std::string> labels = labels_of(words);
+  const std::vector<std::string> labels = labels_of(words, [](const std::string&) { return true; });
+  const std::vector<std::string> settings = labels_of(words, std::not_fn(repeats_only));
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < words.size(); ++i) {
     Job job;
     job.number = static_cast<int>(i);
     job.label = labels[i];
+    job.setting = settings[i];
     job.arguments = inherited_flags(arguments);
     job.arguments.insert(job.arguments.begin(), program.name);
     std::vector<std::string> overrides = words[i];

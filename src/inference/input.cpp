@@ -31,8 +31,8 @@ bool chooses_time(const Node& transform) {
   return false;
 }
 
-/// Takes the key out of what the transform works on, with its share of the options that have one for
-/// each key. True: nothing is left.
+/// Takes the key out of what the transform works on, with its share of the options that have one
+/// for each key. True: nothing is left.
 bool is_idle_without(Node& transform, const std::string& key) {
   const auto is_key = [&](const Node& node) {
     return node.kind == config::Kind::string && node.string == key;
@@ -94,14 +94,14 @@ bool is_load_image(const Node& transform) {
 void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
   const AvailableMemory memory = available_memory();
   if (bytes <= memory.bytes) return;
-  throw MemoryError(
-      fmt::format("{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or "
-                  "more memory, are needed",
-                  id,
-                  transform.name,
-                  format_bytes(static_cast<double>(bytes)),
-                  format_bytes(static_cast<double>(memory.bytes)),
-                  memory.limit));
+  throw MemoryError(fmt::format(
+      "{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or "
+      "more memory, are needed",
+      id,
+      transform.name,
+      format_bytes(static_cast<double>(bytes)),
+      format_bytes(static_cast<double>(memory.bytes)),
+      memory.limit));
 }
 
 /// The list with images that wait until they are asked for.
@@ -186,9 +186,8 @@ class ModelInput::Reader {
     next_number_ = number + 1;
     next_ = {};
     if (next_number_ * step_ < count_) {
-      next_ = std::async(std::launch::async, [this, ahead = next_number_] {
-        return read_block(ahead);
-      });
+      next_ = std::async(std::launch::async,
+                         [this, ahead = next_number_] { return read_block(ahead); });
     }
     return block_;
   }
@@ -292,6 +291,9 @@ ModelInput InputTransforms::apply(data::Sample sample,
       input.reader_.reset();
     }
     const bool is_loaded = sample.has(image);
+    const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
+    const auto affine = sample.geometry().affine;
+    data::Sample eye = sample;  // the same with the values for the eye
     data::apply(*transform, sample, unused);
     if (!is_loaded) {
       for (auto& [key, geometry] : sample.geometries) {
@@ -307,7 +309,17 @@ ModelInput InputTransforms::apply(data::Sample sample,
     }
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
-    if (!input.shown_.defined() || input.shown_.sizes() != now.sizes()) input.shown_ = now;
+    at::Tensor& shown = input.shown_;
+    const bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
+                          (is_loaded && affine != sample.geometry().affine);
+    if (is_moved && shown.defined() && !shown.is_same(before)) {
+      eye.tensors[image] = shown;
+      data::apply(*transform, eye, unused);
+      shown = eye.at(image);
+      if (shown.sizes() != now.sizes()) shown = now;  // a crop by values
+    } else if (is_moved) {
+      shown = now;
+    }
   }
   if (input.reader_) {
     input.shape = input.reader_->shape();

@@ -15,14 +15,15 @@ class ModelInput {
   ModelInput() = default;
   /// (C,[D,]H,W) float32.
   explicit ModelInput(const at::Tensor& image);
-  data::Sample sample;         // its name and geometry, and what else the transforms left
-  std::vector<int64_t> shape;  // C,[D,]H,W
+  data::Sample sample;                // its name and geometry, and what else the transforms left
+  std::vector<int64_t> shape;         // C,[D,]H,W
   io::Geometry loaded_geometry;       // of the file, before the transforms
   std::vector<int64_t> loaded_shape;  // likewise
   /// Its rows of the outer axis (Z of a stack, Y of a plane): (C,count,...) float32. By rows: best
   /// in order, read ahead in a thread; by one caller at a time. Throws: DataError.
   at::Tensor rows(int64_t first, int64_t count) const;
-  /// The same as they were loaded (or cropped), for the eye.
+  /// The same with the values as they were loaded, where the transforms have moved them: for the
+  /// eye and for measurements.
   at::Tensor shown(int64_t first, int64_t count) const;
   bool is_by_rows() const { return reader_ != nullptr; }
 
@@ -40,8 +41,8 @@ class InputTransforms {
   /// `left_out`, the target's key when there is none, is left out. Throws: ConfigError.
   InputTransforms(const config::Node& config, const std::string& left_out);
   /// Puts a sample through all of them. `spacing_um`: [z, y, x] or [y, x], for files that do not
-  /// tell. `by_rows_from`: of an image whose loading takes more bytes, no more is read than is asked
-  /// for, if each transform allows that. Throws: DataError.
+  /// tell. `by_rows_from`: of an image whose loading takes more bytes, no more is read than is
+  /// asked for, if each transform allows that. Throws: DataError.
   ModelInput apply(data::Sample sample,
                    const std::string& image,
                    const std::vector<double>& spacing_um = {},

@@ -47,11 +47,11 @@ void OverlayRows::take(const at::Tensor& labels) {
 io::Image OverlayRows::picture() const {
   if (input_.shape.size() == 4)
     return draw_overlay(input_.shown(plane_, 1).select(1, 0), labels_.at(0));
-  std::vector<at::Tensor> rows;  // of the first channel
+  std::vector<at::Tensor> rows;
   const int64_t block = 64 * step_;
   for (int64_t first = 0; first < input_.shape[1]; first += block) {
     const at::Tensor part =
-        input_.shown(first, std::min(block, input_.shape[1] - first)).narrow(0, 0, 1);
+        shown_channels(input_.shown(first, std::min(block, input_.shape[1] - first)));
     rows.push_back(at::avg_pool2d(part.to(at::kFloat), step_, step_, 0, /*ceil_mode=*/true));
   }
   return draw_overlay(at::cat(rows, 1), at::cat(labels_));

@@ -20,9 +20,9 @@ class OverlayRows {
 
  private:
   const ModelInput& input_;
-  int64_t step_, next_ = 0;           // of a plane: every so many pixels; the row that comes
-  int64_t plane_ = 0, most_ = -1;     // of a stack, and its foreground
-  std::vector<at::Tensor> labels_;    // (H,W) of the plane, or rows of it
+  int64_t step_, next_ = 0;         // of a plane: every so many pixels; the row that comes
+  int64_t plane_ = 0, most_ = -1;   // of a stack, and its foreground
+  std::vector<at::Tensor> labels_;  // (H,W) of the plane, or rows of it
 };
 
 }  // namespace cytra::inference

@@ -18,11 +18,14 @@ using Json = nlohmann::json;
 
 class Multirun : public ::testing::Test {
  protected:
-  void add(const std::string& script) {
+  /// Without a setting: one of its own.
+  void add(const std::string& script, const std::string& setting = "") {
     const int number = static_cast<int>(jobs_.size());
+    const std::string label = "a=" + std::to_string(number);
     jobs_.push_back({number,
                      {"sh", "-c", script},
-                     "a=" + std::to_string(number),
+                     label,
+                     setting.empty() ? label : setting,
                      dir_ / std::to_string(number)});
   }
   int run(int parallel, bool json = true) {
@@ -76,6 +79,17 @@ TEST_F(Multirun, MarksTheBestScore) {
   EXPECT_NE(out_.find("\nbest_job: 1\n"), std::string::npos) << out_;
 }
 
+TEST_F(Multirun, AMonitorNamesTheScore) {
+  for (const char* dice : {"0.5", "0.75", "null"}) {
+    add(std::string("echo '{\"dice\": ") + dice +
+        ", \"iou\": 1, \"monitor\": \"dice\", \"mode\": \"max\"}'");
+  }
+  run(1);
+  EXPECT_NE(err_.find("        dice  exit"), std::string::npos) << err_;
+  EXPECT_NE(err_.find("       *0.75     0 "), std::string::npos) << err_;
+  EXPECT_EQ(Json::parse(out_)["best_job"], 1);
+}
+
 TEST_F(Multirun, TheLowestIsBestWhereTheModeIsMin) {
   for (const char* score : {"2", "-1", "0"}) add(result("val/loss", score, "min"));
   run(2);
@@ -90,6 +104,22 @@ TEST_F(Multirun, ScoresOfDifferentMetricsHaveNoBest) {
   EXPECT_NE(err_.find("       score  exit"), std::string::npos) << err_;
   EXPECT_EQ(err_.find('*'), std::string::npos) << err_;
   EXPECT_EQ(out_.find("best_job"), std::string::npos) << out_;
+}
+
+TEST_F(Multirun, RepeatsHaveAMeanAndADeviation) {
+  for (const char* score : {"0.5", "0.75", "1"}) add(result("val/dice", score, "max"), "lr=1");
+  for (const char* score : {"0.25", "0.25"}) add(result("val/dice", score, "max"), "lr=2");
+  add("exit 3", "lr=2");
+  add(result("val/dice", "0.125", "max"));
+  run(2);
+  EXPECT_NE(err_.find("lr=1: val/dice: mean 0.75, deviation 0.25 (3 jobs)\n"), std::string::npos)
+      << err_;
+  const Json means = Json::parse(out_)["means"];
+  ASSERT_EQ(means.size(), 2U);
+  EXPECT_EQ(means[0]["deviation"], 0.25);
+  EXPECT_EQ(means[1]["jobs"], 2);
+  EXPECT_EQ(means[1]["deviation"], 0);
+  EXPECT_EQ(err_.find("a=6: "), std::string::npos) << "one job has no mean";
 }
 
 TEST_F(Multirun, WritesTextWithoutJson) {

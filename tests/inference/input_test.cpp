@@ -40,8 +40,9 @@ data::Sample written_sample(const std::string& path) {
 TEST(ModelInput, ByRowsIsTheWholeImage) {
   const test::TmpDir dir;
   const data::Sample sample = written_sample(dir / "a.ome.tif");
-  for (const char* more : {"", ", {_target_: ScaleIntensityRangePercentilesd, keys: raw, lower: 1, "
-                               "upper: 99, b_min: 0, b_max: 1, clip: true}"}) {
+  for (const char* more : {"",
+                           ", {_target_: ScaleIntensityRangePercentilesd, keys: raw, lower: 1, "
+                           "upper: 99, b_min: 0, b_max: 1, clip: true}"}) {
     const ModelInput whole = transforms(more).apply(sample, "raw"),
                      rows = transforms(more).apply(sample, "raw", {3, 1, 1}, 1000);
     EXPECT_FALSE(whole.is_by_rows());
@@ -70,12 +71,36 @@ TEST(ModelInput, IsReadWholeWhereATransformTakesThat) {
   EXPECT_EQ(rows.sample.geometry().spacing_um, whole.sample.geometry().spacing_um);
 }
 
+TEST(ModelInput, WhatIsShownGoesWhereTheTransformsMoveIt) {
+  const test::TmpDir dir;
+  io::Image image;
+  image.dtype = io::Dtype::u8;
+  image.shape = {1, 4, 4, 4};
+  for (int value = 0; value < 64; ++value)
+    image.pixels.push_back(static_cast<unsigned char>(3 * value));
+  image.geometry.spacing_um = {1000, 1000, 1000};
+  image.geometry.affine = {-1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};  // x to the left
+  io::write_nifti(dir / "a.nii.gz", image);
+  data::Sample sample;
+  sample.id = dir / "a.nii.gz";
+  sample.sources["raw"].path = sample.id;
+  const at::Tensor values = 3 * at::arange(64, at::TensorOptions(at::kFloat)).view({1, 4, 4, 4});
+  for (const int64_t by_rows_from : {INT64_MAX, int64_t{1}}) {
+    const ModelInput turned = transforms(", {_target_: Orientationd, keys: raw, axcodes: RAS}")
+                                  .apply(sample, "raw", {}, by_rows_from);
+    EXPECT_TRUE(turned.shown(0, 4).to(at::kFloat).equal(values.flip(3)))
+        << "the same size in another direction";
+    EXPECT_TRUE(turned.rows(0, 4).gt(0).equal(values.flip(3).gt(values.mean())))
+        << "as the model's";
+  }
+}
+
 TEST(ModelInput, TheTargetsShareOfOptionsGoesWithIt) {
   const test::TmpDir dir;
   const data::Sample sample = written_sample(dir / "a.ome.tif");
   const auto resampled = [&](const std::string& keys, const std::string& modes) {
-    return transforms(", {_target_: Spacingd, keys: " + keys + ", pixdim: [0.002, 0.0013, 0.0013], mode: " +
-                      modes + "}")
+    return transforms(", {_target_: Spacingd, keys: " + keys +
+                      ", pixdim: [0.002, 0.0013, 0.0013], mode: " + modes + "}")
         .apply(sample, "raw")
         .rows(0, 4);
   };
@@ -89,8 +114,7 @@ TEST(ModelInput, AnErrorNamesTheTransform) {
   data::Sample sample;
   sample.id = "gone.tif";
   sample.sources["raw"].path = "gone.tif";
-  const std::string message =
-      message_of<ConfigError>([&] { transforms("").apply(sample, "raw"); });
+  const std::string message = message_of<ConfigError>([&] { transforms("").apply(sample, "raw"); });
   EXPECT_NE(message.find("gone.tif"), std::string::npos) << message;
   EXPECT_NE(message.find("(in LoadImaged)"), std::string::npos) << message;
 }

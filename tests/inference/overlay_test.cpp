@@ -64,6 +64,16 @@ TEST(Overlay, HasTheImageUnderATintAndAnOutlineOfEachClass) {
   EXPECT_EQ(pixel(picture, 0, 9), grey_of(255));
 }
 
+TEST(Overlay, ThreeChannelsKeepTheirColours) {
+  at::Tensor image = at::zeros({3, 8, 10});
+  image[0].fill_(255);
+  image[1].fill_(100);
+  const io::Image picture = draw_overlay(image, at::zeros({8, 10}, at::kInt));
+  EXPECT_EQ(pixel(picture, 4, 5), (Colour{255, 100, 0}));
+  const io::Image first = draw_overlay(image.narrow(0, 1, 2), at::zeros({8, 10}, at::kInt));
+  EXPECT_EQ(pixel(first, 4, 5)[0], pixel(first, 4, 5)[1]) << "two channels are no colours";
+}
+
 TEST(Overlay, TheEdgeOfTheImageIsNoOutline) {
   const io::Image picture =
       draw_overlay(ramp(), at::full({8, 10}, 3, at::TensorOptions(at::kByte)));
