@@ -15,7 +15,6 @@ install(TARGETS ${CYTRA_PROGRAMS} ${CYTRA_MODULES} ${cuda_modules} RUNTIME COMPO
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/cytra COMPONENT runtime)
 install(TARGETS cytra_base cytra_io EXPORT CytraIoTargets LIBRARY COMPONENT runtime)
 install(TARGETS cytra EXPORT CytraTargets LIBRARY COMPONENT runtime)
-set_property(TARGET cytra ${cuda_modules} APPEND PROPERTY INSTALL_RPATH ${CYTRA_TORCH_LIB})
 foreach(targets CytraIoTargets CytraTargets)
   install(EXPORT ${targets} NAMESPACE Cytra:: DESTINATION ${package} COMPONENT development)
   export(EXPORT ${targets} NAMESPACE Cytra:: FILE ${CMAKE_BINARY_DIR}/${targets}.cmake)

@@ -33,7 +33,5 @@ file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/inference/openvino/*
 add_library(cytra_openvino SHARED ${sources})
 target_include_directories(cytra_openvino SYSTEM PRIVATE ${CYTRA_OPENVINO_INCLUDE})
 target_link_libraries(cytra_openvino PRIVATE cytra_io cytra_base cytra_flags cytra_torch ${openvino_libraries})
-get_filename_component(openvino_libs ${library} DIRECTORY)
-set_target_properties(cytra_openvino PROPERTIES INSTALL_RPATH "$ORIGIN;${openvino_libs};${CYTRA_TORCH_LIB}")
 cytra_pch(cytra_openvino)
 list(APPEND CYTRA_MODULES cytra_openvino)

@@ -36,8 +36,11 @@ std::string load_cuda() {
       return visible == nullptr ? kNoGpu
                                 : fmt::format("{} (CUDA_VISIBLE_DEVICES={})", kNoGpu, visible);
     }
-    // Registers torch's CUDA backend; must come before the first question about devices.
-    const SharedLibrary library("libtorch_cuda.so", SharedLibrary::Symbols::global);
+    // Registers torch's CUDA backend; must come before the first question about devices. By the
+    // path of the torch that runs: a bare name is looked for beside libcytra_base.so, which knows
+    // none.
+    const SharedLibrary library(path_beside(&at::globalContext, "libtorch_cuda.so"),
+                                SharedLibrary::Symbols::global);
     if (!library.is_loaded()) {
       return fmt::format(
           "LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs "
@@ -52,9 +55,11 @@ std::string load_cuda() {
     if (std::string problem = too_old(driver, static_cast<int>(hooks.versionCUDART()));
         !problem.empty())
       return problem;
-    return hooks.hasCUDA() && hooks.deviceCount() > 0
-               ? ""
-               : fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices);
+    if (!hooks.hasCUDA() || hooks.deviceCount() == 0)
+      return fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices);
+    // The allocator answers no question before.
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    return "";
   }();
   return problem;
 }
@@ -72,7 +77,8 @@ std::string processor_name() {
 c10::Device choose_device(const std::string& accelerator) {
   if (accelerator == "cpu") return c10::kCPU;
   const std::string problem = load_cuda();
-  if (problem.empty()) return c10::Device(c10::kCUDA, 0);
+  if (problem.empty())  // the GPU of this thread: each process among several has set its own
+    return c10::Device(c10::kCUDA, at::detail::getCUDAHooks().getCurrentDevice());
   if (accelerator != "auto") {
     throw ConfigError(fmt::format(
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
@@ -127,7 +133,10 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   context.setFloat32MatmulPrecision(options.matmul_precision);
   if (device.is_cuda()) {
     if (options.enable_tf32) context.setAllowTF32CuDNN(*options.enable_tf32);
-    if (options.enable_tf32 == true) context.setAllowTF32CuBLAS(true);  // false: matmul_precision's
+    // Of products matmul_precision decides, of which "highest" alone is below TF32; torch refuses
+    // to answer for what both of its switches have set.
+    if (options.enable_tf32 == true && options.matmul_precision == "highest")
+      context.setAllowTF32CuBLAS(true);
     context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
     return;
   }

@@ -1,5 +1,6 @@
 // How a GPU is found, with a driver and CUDA libraries that are stubs: each case is a process of
-// its own, since torch looks once.
+// its own, since torch looks once. The stub of the CUDA libraries lies beside a torch's, where the
+// real ones lie, and nothing else tells where that is.
 #include "perf/device.h"
 
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -17,7 +19,7 @@
 namespace cytra::perf {
 namespace {
 
-/// Both names are what the dynamic linker finds once they are loaded by path.
+/// Its name is what the dynamic linker finds once it is loaded by path.
 void load(const char* library) {
   if (dlopen(library, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     std::fprintf(stderr, "%s\n", dlerror());
@@ -36,10 +38,9 @@ void load(const char* library) {
   std::_Exit(0);
 }
 
-[[noreturn]] void choose_with(const char* driver, const char* accelerator, bool has_cuda = true) {
+[[noreturn]] void choose_with(const char* driver, const char* accelerator) {
   setenv("STUB_CUDA", driver, 1);
   load(CYTRA_STUB_DRIVER);
-  if (has_cuda) load(CYTRA_STUB_CUDA);
   choose(accelerator);
 }
 
@@ -49,7 +50,11 @@ class Detection : public ::testing::Test {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr)
       GTEST_SKIP() << "a driver is loaded";
+    // The cases' processes start anew, with this torch.
+    setenv("LD_PRELOAD", CYTRA_STUB_TORCH "/libtorch_cpu.so", 1);
+    unsetenv("LD_LIBRARY_PATH");
   }
+  void TearDown() override { unsetenv("LD_PRELOAD"); }
 };
 constexpr auto done = [](int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; };
 
@@ -82,6 +87,18 @@ TEST_F(Detection, ADriverTooOldIsNamedWithTheOneNeeded) {
               done,
               "error 2: .*too old: it knows CUDA 12.4, LibTorch's libraries are of CUDA 13.0 and "
               "need driver 580 or newer");
+}
+
+TEST_F(Detection, ALibraryWhereTheUserStandsIsNotTaken) {
+  EXPECT_EXIT(
+      {
+        const std::string driver = CYTRA_STUB_DRIVER;
+        if (chdir(driver.substr(0, driver.rfind('/')).c_str()) != 0) std::_Exit(4);
+        setenv("STUB_CUDA", "0 1 13000", 1);
+        choose("gpu");
+      },
+      done,
+      "error 2: .*no NVIDIA driver is there");
 }
 
 TEST_F(Detection, AQuestionBeforeTheLibrariesIsToldFromAMissingDriver) {
@@ -141,6 +158,23 @@ TEST(DeviceError, SaysWhatAUserCanMend) {
         "trainer.deterministic=true: nll_loss2d_forward_out_cuda_template has no "
         "deterministic form on this device; trainer.deterministic=warn uses it all the same");
   }
+}
+
+TEST(Performance, AllChoicesOfTf32LeaveOneAnswer) {
+  at::Context& context = at::globalContext();
+  for (const char* precision : {"highest", "high", "medium"}) {
+    for (const auto tf32 : {std::optional<bool>(), std::optional(true), std::optional(false)}) {
+      PerformanceOptions options;
+      options.matmul_precision = precision;
+      options.enable_tf32 = tf32;
+      apply(options, c10::Device(c10::kCUDA, 0));
+      EXPECT_NO_THROW(context.float32MatmulPrecision()) << precision;
+      if (tf32 == true || std::string(precision) != "highest") {
+        EXPECT_TRUE(context.allowTF32CuBLAS()) << precision;
+      }
+    }
+  }
+  apply({}, c10::kCPU);
 }
 
 TEST(Performance, TheAllocatorTakesNoSplitBelow20) {

@@ -7,6 +7,8 @@ struct StubHooks final : CUDAHooksInterface {
   explicit StubHooks(CUDAHooksArgs) {}
   bool hasCUDA() const override { return true; }
   DeviceIndex deviceCount() const override { return 2; }
+  DeviceIndex getCurrentDevice() const override { return 0; }
+  void init() const override {}
   long versionCUDART() const override { return 13000; }
 };
 C10_REGISTER_TYPED_CLASS(CUDAHooksRegistry, "CUDAHooks", StubHooks)

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""check.py BIN STAND_INS [--only WORD] [--update]: our programs on a GPU that is not there (runtime.cpp).
+
+Each program has to end well, without a tensor on the wrong device and a call that a capture forbids. A step of training,
+the difference of a longer and a shorter run, has no copy of pageable memory and no wait but for the event behind which
+its loss is read, and no more launches than launches.txt says. --update writes that file: read the difference.
+Kernels are not run, so nothing is said about numbers."""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE.parent / "golden" / "models"
+LAUNCHES = HERE / "launches.txt"
+SHORT, LONG = 10, 16  # steps; what is done once, and checks of the first batches, is in both
+
+TRAIN = ("train experiment=im2im/segmentation data.path=samples trainer.accelerator=gpu model.filters=[4,8,8] patch_shape=[32,32] "
+         "data.batch_size=2 data.num_workers=1 trainer.steps_per_epoch=1000 trainer.num_sanity_val_steps=0 "
+         "performance.num_threads=1 logger=none")
+# Steps of training: name -> what is changed.
+STEPS = {
+    "32": "",
+    "16-mixed": "trainer.precision=16-mixed",
+    "16-mixed channels_last": "trainer.precision=16-mixed model.channels_last=true",
+    "16-mixed 3D": "trainer.precision=16-mixed model.spatial_dims=3 patch_shape=[8,16,16] data.path=stacks",
+    "clipping": "trainer.gradient_clip_val=1",
+    "accumulation": "trainer.accumulate_grad_batches=2",
+    "checkpointing": "model.gradient_checkpointing=true",
+    "3 classes": "task.num_classes=3 model.out_channels=3",
+    "3 classes weighted": "task.num_classes=3 model.out_channels=3 loss=dice_ce loss.weight=[1,2,3]",
+    "weighted": "loss=dice_ce loss.weight=[2]",
+    "focal": "loss=focal loss.alpha=0.25",
+    "pos_weight": "loss=bce loss.pos_weight=[3]",
+}
+for optimizer in "adadelta adagrad adamax lion nadam novograd radam rmsprop sgd".split():
+    STEPS[f"16-mixed {optimizer}"] = f"trainer.precision=16-mixed optimizer={optimizer}"
+# Steps that are played as CUDA graphs, of the pass and of the update; libcytra_cuda.so makes them.
+RECORDED = {
+    "recorded": "",
+    "recorded 16-mixed": "trainer.precision=16-mixed",
+    "recorded 3 classes": "task.num_classes=3 model.out_channels=3",
+    "recorded weighted": "loss=dice_ce loss.weight=[2]",
+}
+PREDICT = "predict data.path=samples/images trainer.accelerator=gpu performance.num_threads=1"
+SEGMENT = f"--detector {MODELS}/bright_detector.ts --segmenter {MODELS}/bright_segmenter.ts --device cuda performance.num_threads=1"
+# Programs: name -> (command, GPUs). {model} is a checkpoint, {script} one that is exported.
+PROGRAMS = {
+    "train": (TRAIN + " trainer.max_steps=4 trainer.steps_per_epoch=2 trainer.num_sanity_val_steps=1", 1),
+    "train on two": (TRAIN + " trainer.max_steps=4 trainer.devices=2", 2),
+    "train on two, checkpointing": (TRAIN + " trainer.max_steps=4 trainer.devices=2 model.gradient_checkpointing=true", 2),
+    "predict": (PREDICT + " checkpoint.ckpt_path={model}", 1),
+    "predict 16-mixed": (PREDICT + " checkpoint.ckpt_path={model} trainer.precision=16-mixed", 1),
+    "predict TorchScript": (PREDICT + " checkpoint.ckpt_path={script}", 1),
+    "predict on two": (PREDICT + " checkpoint.ckpt_path={model} trainer.devices=2", 2),
+    "optimize": ("optimize" + TRAIN[5:] + " --detect-bottlenecks --seconds 1", 1),
+    "batch_segment": (f"batch_segment samples/train.csv {SEGMENT} --preset auto", 1),
+    "gpu_profile_batch": (f"gpu_profile_batch --test-image samples/images/train_0000_raw.ome.tif {SEGMENT} --benchmark-sam --profile-pipeline", 1),
+    "benchmark": ("benchmark_performance --config im2im/segmentation model.filters=[4,8,8] trainer.accelerator=gpu --input-shape 1 1 32 32 "
+                  "--compare-opts --train --inference performance.num_threads=1", 1),
+}
+# Mistakes of users that a machine without a GPU can't meet: name -> (command, GPUs, what is said).
+MISTAKES = {
+    "windows on the CPU": (PREDICT + " checkpoint.ckpt_path={model} inference_args.sw_device=cpu", 1,
+                           "inference_args.sw_device: cpu, but the model is on the GPU: expected cuda"),
+}
+
+
+class Failure(Exception):
+    pass
+
+
+class Stand:
+    """A folder with images and a model, and programs that run in it."""
+
+    def __init__(self, bin_folder, stand_ins, folder):
+        self.bin, self.folder = pathlib.Path(bin_folder).resolve(), pathlib.Path(folder)
+        self.has_kernels = (self.bin.parent / "lib" / "libcytra_cuda.so").exists()
+        self.environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+        self.gpu = {"LD_PRELOAD": (pathlib.Path(stand_ins) / "preload").read_text(),
+                    "TORCH_CUDNN_V8_API_DISABLED": "1"}  # of cuDNN its older interface is stood in for
+        self.lock, self.runs = threading.Lock(), 0
+
+    def run(self, command, devices=1, **words):
+        """The logs of its processes, by file. Throws: Failure."""
+        with self.lock:
+            self.runs += 1
+            log = self.folder / f"{self.runs}.log"
+        program, *rest = command.format(**words).split()
+        if program in ("train", "predict", "optimize", "batch_segment") and "paths.output_dir" not in command:
+            rest.append(f"paths.output_dir={log.stem}")
+        environment = {**self.environment, "OMP_NUM_THREADS": "1"}
+        if devices:
+            environment |= {**self.gpu, "FAKEGPU_LOG": str(log), "FAKEGPU_DEVICES": str(devices)}
+        done = subprocess.run([self.bin / program, *rest], cwd=self.folder, env=environment, text=True,
+                              capture_output=True, timeout=200)
+        logs = {path.name: path.read_text() for path in sorted(self.folder.glob(log.name + "*"))}
+        text = "".join(logs.values())
+        illegal = [line[:600] for line in text.splitlines() if line.startswith(("ILLEGAL", "SUSPECT"))]
+        if done.returncode or illegal:
+            tail = "\n".join(illegal[:5] + done.stderr.splitlines()[-8:])
+            raise Failure(f"exit code {done.returncode}: {' '.join([program, *rest])}\n{tail}")
+        if devices and not logs:
+            raise Failure(f"no GPU was used: {' '.join([program, *rest])}\n" + "\n".join(done.stderr.splitlines()[-8:]))
+        return logs
+
+    def counts(self, command, **words):
+        log = next(iter(self.run(command, **words).values()))
+        return {name: int(count) for count, name in re.findall(r"^ *(\d+) (.+)$", log, re.M)}
+
+
+def per_step(stand, changes, short=SHORT, long=LONG):
+    one = stand.counts(f"{TRAIN} {changes} trainer.max_steps={short}")
+    two = stand.counts(f"{TRAIN} {changes} trainer.max_steps={long}")
+    difference = {name: (count - one.get(name, 0)) / (long - short) for name, count in two.items()}
+    return {name: count for name, count in difference.items() if count}
+
+
+def expect_quiet(counts, events):
+    """A step that neither waits nor copies pageable memory."""
+    places = "\n".join(name for name in counts if " at " in name)[:1500]
+    for name, count in counts.items():
+        if " at " not in name and ("PAGEABLE" in name or name.startswith("WAIT ") and name != "WAIT cudaEventSynchronize"):
+            raise Failure(f"{count:g} a step: {name}\n{places}")
+    if counts.get("WAIT cudaEventSynchronize", 0) > events:
+        raise Failure(f"{counts['WAIT cudaEventSynchronize']:g} waits for an event a step, {events} are allowed")
+
+
+def check_steps(stand, name, known, found):
+    counts = per_step(stand, STEPS[name])
+    counts_on_host = name.split()[-1] in ("adagrad", "adamax", "nadam", "radam")  # and read what was skipped, a step later
+    expect_quiet(counts, 2 if counts_on_host else 1)
+    expect_launches(stand, name, counts, known, found)
+
+
+def check_recorded(stand, name, known, found):
+    if not stand.has_kernels:
+        return
+    counts = per_step(stand, RECORDED[name] + " model.compile_model=true", 14, 20)
+    expect_quiet(counts, 1)
+    if counts.get("cudaGraphLaunch", 0) != 2:
+        raise Failure(f"{counts.get('cudaGraphLaunch', 0):g} graphs are launched a step, not 2")
+    expect_launches(stand, name, counts, known, found)
+
+
+def expect_launches(stand, name, counts, known, found):
+    found[name] = round(counts["launches"])
+    if stand.has_kernels and known is not None and found[name] > known.get(name, 0):
+        raise Failure(f"{found[name]} launches a step, {known.get(name, 0)} are allowed (launches.txt)")
+
+
+def check_program(stand, name, known, found):
+    command, devices = PROGRAMS[name]
+    logs = stand.run(command, devices, model="trained/checkpoints/last.ckpt", script="script.pt")
+    for number in range(1, devices):
+        own = next(text for file, text in logs.items() if file.endswith(f".rank{number}"))
+        used = [float(used) for used in re.findall(r"^device \d: peak ([\d.]+) MB", own, re.M)]
+        if used[number] == 0 or used[0] > 0:
+            raise Failure(f"process {number} used {used} MB of the devices")
+
+
+def check_mistake(stand, name, known, found):
+    command, devices, said = MISTAKES[name]
+    try:
+        stand.run(command, devices, model="trained/checkpoints/last.ckpt")
+    except Failure as failure:
+        if str(failure).startswith("exit code 2:") and said in str(failure):
+            return
+        raise
+    raise Failure(f"exit code 0, but not said: {said}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin")
+    parser.add_argument("stand_ins")
+    parser.add_argument("--only", default="", help="what has this word in its name")
+    parser.add_argument("--update", action="store_true", help="write launches.txt")
+    options = parser.parse_args()
+    known = dict(re.findall(r"^(.+?) +(\d+)$", LAUNCHES.read_text(), re.M)) if LAUNCHES.exists() else {}
+    known = None if options.update else {name: int(count) for name, count in known.items()}
+    checks = [(check, name) for check, table in ((check_program, PROGRAMS), (check_mistake, MISTAKES), (check_recorded, RECORDED), (check_steps, STEPS))
+              for name in table if options.only in name]
+    found, failed, begin = {}, [], time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        stand = Stand(options.bin, options.stand_ins, folder)
+        stand.run("generate_samples --output samples --train 4 --valid 1 --test 1 --size 64", 0)
+        stand.run("generate_samples --output stacks --train 4 --valid 1 --test 1 --size 32 --spatial-dims 3 --depth 16", 0)
+        stand.run(TRAIN.replace("=gpu", "=cpu") + " trainer.max_steps=1 paths.output_dir=trained", 0)
+        stand.run("export_model checkpoint.ckpt_path=trained/checkpoints/last.ckpt format=torchscript output=script.pt", 0)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            running = {pool.submit(check, stand, name, known, found): name for check, name in checks}
+            for done in concurrent.futures.as_completed(running):
+                problem = done.exception()
+                print(f"{'FAILED' if problem else 'ok':7}{running[done]}" + (f": {found[running[done]]} launches a step" if running[done] in found else ""))
+                if problem:
+                    failed.append(running[done])
+                    print("    " + str(problem or repr(problem)).replace("\n", "\n    "))
+    print(f"{len(checks)} checks, {stand.runs} programs, {time.monotonic() - begin:.0f} s; failed: {', '.join(failed) or 'none'}")
+    if options.update and not options.only:
+        LAUNCHES.write_text("".join(f"{name:28}{found[name]:5}\n" for table in (STEPS, RECORDED) for name in table if name in found))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
