@@ -1,5 +1,7 @@
 #include "nn/recompute.h"
 
+#include <typeinfo>
+
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -123,14 +125,19 @@ torch::autograd::Engine& engine() {
   return instance;
 }
 
-/// A program that checkpoints nothing keeps torch's own engine.
 void install_engine() {
-  static const bool is_installed = [] {
+  if (&torch::autograd::Engine::get_default_engine() != &engine())
     torch::autograd::set_default_engine_stub(&engine);
-    return true;
-  }();
-  (void)is_installed;
 }
+
+/// Before anyone's first backward pass: one that follows another engine's has no threads for GPUs.
+/// The engine of a host (Python's) stays until something is checkpointed.
+[[maybe_unused]] const bool is_early = [] {
+  const torch::autograd::Engine& present = torch::autograd::Engine::get_default_engine();
+  const bool is_torchs = typeid(present) == typeid(torch::autograd::Engine);
+  if (is_torchs) install_engine();
+  return is_torchs;
+}();
 
 }  // namespace
 
