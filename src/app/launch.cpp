@@ -11,6 +11,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -186,6 +187,13 @@ int64_t gpu_of(const Place& place, int64_t gpus) {
       place.local_rank,
       place.local_rank,
       gpus));
+}
+
+c10::Device device_of(const Place& place, c10::Device device) {
+  if (!device.is_cuda() || place.size == 1) return device;
+  const c10::Device own(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus())));
+  c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(own);
+  return own;
 }
 
 bool starts_others(const Place& place) {

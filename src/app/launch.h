@@ -22,6 +22,8 @@ int64_t count_gpus();
 /// Which of the `gpus` that it sees a process uses: its own number, or the only one there is, since
 /// Slurm's --gpus-per-task=1 shows each task another. Throws: ConfigError when there are too few.
 int64_t gpu_of(const training::Place& place, int64_t gpus);
+/// The device of this process among several, which becomes the current one.
+c10::Device device_of(const training::Place& place, c10::Device device);
 /// Whether the first process has to start the others.
 bool starts_others(const training::Place& place);
 /// The first host of Slurm's list: "gpu[03-07,11],cpu1" -> "gpu03".

@@ -8,7 +8,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "app/launch.h"
@@ -366,14 +365,11 @@ int predict(cli::Run run, const PredictConfig& given) {
   watch_signals();
   PredictConfig config = given;
   perf::prepare(config.performance);
-  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  c10::Device device = perf::choose_device(config.trainer.accelerator);
   training::TrainerOptions shared;
   shared.devices = config.trainer.devices;
   const training::Place place = place_of(shared, device);
-  if (device.is_cuda() && place.size > 1) {
-    c10::impl::VirtualGuardImpl(c10::kCUDA)
-        .setDevice({c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus()))});
-  }
+  device = device_of(place, device);  // of what chooses by the accelerator from here on, too
   std::vector<inference::LoadedModel> models = models_of(config);
   if (finds_boxes(models.front()))
     return predict_boxes(std::move(run), config, models.front(), device);

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "app/data_identity.h"
@@ -299,10 +298,7 @@ int train(cli::Run run, const TrainConfig& config) {
   watch_signals();
   c10::Device device = choose_device(config);
   const training::Place place = place_of(config.trainer, device);
-  if (device.is_cuda() && place.size > 1) {
-    device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus())));
-    c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(device);
-  }
+  device = device_of(place, device);
   OwnLog own_log;
   Children children;
   training::Processes processes(
