@@ -92,10 +92,11 @@ bool is_torchscript(const std::string& path) {
 }
 
 jit::Module load_torchscript(const std::string& path,
-                             std::unordered_map<std::string, std::string>& files) {
+                             std::unordered_map<std::string, std::string>& files,
+                             c10::Device device) {
   jit::Module module;
   try {
-    module = jit::load(path, c10::kCPU, files, /*load_debug_files=*/false);
+    module = jit::load(path, device, files, /*load_debug_files=*/false);
   } catch (const std::exception& error) {
     if (perf::is_out_of_memory(error)) throw;
     refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
@@ -136,17 +137,26 @@ Program open_torchscript(const std::string& path) {
   if (!files.at("config").empty())  // export_model's
     program.config = config::parse_yaml(files.at("config"), path + " (config)");
   program.fingerprint = fingerprint_of(module);
-  program.forward = [path, module](const at::Tensor& windows) mutable {
+  struct Placed {
+    jit::Module module;
+    c10::Device device;
+  };
+  const auto placed = std::make_shared<Placed>(Placed{module, c10::kCPU});
+  program.forward = [path, placed](const at::Tensor& windows) {
     std::vector<at::Tensor> outputs;
-    add_outputs(path, module.forward({windows}), outputs);
+    add_outputs(path, placed->module.forward({windows}), outputs);
     return outputs;
   };
-  program.torchscript = [module] {
+  program.torchscript = [placed] {
     std::ostringstream bytes;
-    module.save(bytes);
+    placed->module.save(bytes);
     return bytes.str();
   };
-  program.place = [module](c10::Device device) mutable { module.to(device); };
+  program.place = [path, placed](c10::Device device) {
+    if (device == placed->device) return;
+    std::unordered_map<std::string, std::string> none;
+    *placed = {load_torchscript(path, none, device), device};
+  };
   return program;
 }
 

@@ -30,7 +30,7 @@ class ScriptedDetector final : public Detector {
       in_channels_ = parameter.size(1);  // of the first convolution
       break;
     }
-    module_.to(device);
+    if (!device.is_cpu()) module_ = inference::load_torchscript(path_, files, device);
   }
 
   /// One by one: what padding and batches do to results, the file does not say.

@@ -33,9 +33,7 @@ class ScriptSegmenter final : public PromptedSegmenter {
         path_(path),
         module_(std::move(module)),
         device_(device),
-        fingerprint_(std::move(fingerprint)) {
-    module_.to(device_);
-  }
+        fingerprint_(std::move(fingerprint)) {}
   at::Tensor encode(const at::Tensor& images) override {
     const at::Tensor embeddings = run("encode", {images.to(device_)});
     if (embeddings.dim() != 4 || embeddings.size(0) != images.size(0))
@@ -91,7 +89,7 @@ std::vector<double> three_numbers(const std::string& path,
 std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Device device) {
   jit::Module module;
   try {
-    module = jit::load(path, c10::kCPU);
+    module = jit::load(path, device);  // .to() would leave a frozen one's weights where they are
   } catch (const std::exception& error) {
     if (perf::is_out_of_memory(error)) throw;
     refuse_script(path, "TorchScript that can't be loaded: " + split(error.what(), '\n').front());
@@ -112,7 +110,7 @@ std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Dev
     text += module.get_method(method).graph()->toString(/*print_source_locations=*/false);
   for (const auto& entry : module.named_attributes()) {
     if (!entry.value.isTensor()) continue;
-    const at::Tensor values = entry.value.toTensor().contiguous();
+    const at::Tensor values = entry.value.toTensor().cpu().contiguous();
     text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
   }
   for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
