@@ -165,9 +165,12 @@ struct Predictor::State {
     return result.values;
   }
   void expect_device(const char* key, const std::optional<std::string>& asked) const {
-    if (!asked || device.is_cuda() || !c10::Device(*asked).is_cuda()) return;
-    throw ConfigError(
-        fmt::format("inference_args.{}: {}, but the model is on the CPU: expected cpu", key, *asked));
+    if (!asked || c10::Device(*asked).type() == device.type()) return;
+    if (device.is_cuda() && std::string(key) == "device") return;  // sums may be on the CPU
+    throw ConfigError(fmt::format("inference_args.{}: {}, but the model is on the {}",
+                                  key,
+                                  *asked,
+                                  device.is_cpu() ? "CPU: expected cpu" : "GPU: expected cuda"));
   }
   /// 3 for a 2D model that goes through a stack slice by slice.
   int64_t image_dims() const { return planner.options.spatial_dim ? 3 : model.spatial_dims; }
