@@ -67,6 +67,8 @@ class Head {
   /// As Task::settle(), in the head's section.
   virtual config::Node settle(const training::EachBatch& /*each*/) { return {}; }
 
+  /// As Task::check_batch().
+  virtual void check_batch(const data::Batch& /*batch*/) {}
   /// Of a training batch. `levels`: the output, and of deep supervision the coarser ones after it.
   at::Tensor loss(const std::vector<at::Tensor>& levels, const data::Batch& batch) const;
   /// Adds a batch of whole images to the metrics.

@@ -84,6 +84,10 @@ config::Node ImageTask::settle(const training::EachBatch& each) {
   return all;
 }
 
+void ImageTask::check_batch(const data::Batch& batch) {
+  for (const Part& part : parts_) part.head->check_batch(batch);
+}
+
 at::Tensor ImageTask::training_step(const data::Batch& batch) {
   const std::vector<at::Tensor> made = model_->all(batch.at(x_key_));
   if (parts_.front().name.empty()) return parts_.front().head->loss(made, batch);

@@ -40,6 +40,7 @@ class ImageTask : public training::Task {
   nn::Model& model() override { return *model_; }
   std::shared_ptr<data::Transform> sample_transform() override;
   config::Node settle(const training::EachBatch& each) override;
+  void check_batch(const data::Batch& batch) override;
   at::Tensor training_step(const data::Batch& batch) override;
   void validation_step(const data::Batch& batch) override;
   /// Of several heads "loss" is the weighted sum; the others' names end with "/<head>".

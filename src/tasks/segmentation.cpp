@@ -13,6 +13,7 @@
 #include "tasks/annotation_targets.h"
 #include "tasks/class_labels.h"
 #include "tasks/image_task.h"
+#include "training/readback.h"
 
 namespace cytra::tasks {
 namespace {
@@ -145,6 +146,23 @@ class SegmentationHead final : public Head {
                        mask_key_.value_or(""));
   }
 
+  /// Labels that transforms of whole batches have made fractions of, or the precision can't hold.
+  void check_batch(const data::Batch& batch) override {
+    tell_of_fractions();
+    coming_.reset();
+    if (checked_ == kChecked || !labels_.are_exclusive()) return;
+    ++checked_;
+    const at::Tensor& target = batch.at(y_key_);
+    const bool is_short =
+        target.scalar_type() == at::kBFloat16 || target.scalar_type() == at::kHalf;
+    if (is_short && labels_.num_classes > 257) {
+      throw ConfigError(fmt::format("trainer.precision: {} classes need class numbers in float32",
+                                    labels_.num_classes));
+    }
+    coming_.emplace(std::vector<at::Tensor>{target.ne(target.round()).any()});
+    if (target.is_cpu()) tell_of_fractions();
+  }
+
   void update(const at::Tensor& output, const data::Batch& batch) override {
     const at::Tensor counts = labels_.count(batch.at(y_key_));
     counts_ = counts_.to(counts.device()) + counts;
@@ -183,9 +201,7 @@ class SegmentationHead final : public Head {
                                     labels_.num_classes,
                                     labels_.text()));
     }
-    const at::Tensor& target = batch.at(y_key_);
-    if (checked_ < kChecked) check_batch(target);
-    return target;
+    return batch.at(y_key_);
   }
 
   metrics::Compared compared(const at::Tensor& output,
@@ -195,7 +211,16 @@ class SegmentationHead final : public Head {
   }
 
  private:
-  static constexpr int kChecked = 8;  // batches: a check waits for a GPU
+  static constexpr int kChecked = 8;  // batches
+
+  void tell_of_fractions() {
+    if (!coming_ || coming_->wait()[0] == 0) return;
+    throw DataError(fmt::format(
+        "{}: class numbers with fractions after data.transforms.batch: set mode nearest for '{}', "
+        "and CutMixd in place of MixUpd",
+        y_key_,
+        y_key_));
+  }
 
   at::Tensor no_images() const {
     return at::zeros({labels_.num_classes + 2}, at::TensorOptions(at::kDouble));
@@ -217,28 +242,11 @@ class SegmentationHead final : public Head {
         largest.item<double>());
   }
 
-  /// Labels that transforms of whole batches have made fractions of, or the precision can't hold.
-  void check_batch(const at::Tensor& target) const {
-    ++checked_;
-    if (!labels_.are_exclusive()) return;
-    const bool is_short =
-        target.scalar_type() == at::kBFloat16 || target.scalar_type() == at::kHalf;
-    if (is_short && labels_.num_classes > 257) {
-      throw ConfigError(fmt::format("trainer.precision: {} classes need class numbers in float32",
-                                    labels_.num_classes));
-    }
-    if (target.eq(target.round()).all().item<bool>()) return;
-    throw DataError(fmt::format(
-        "{}: class numbers with fractions after data.transforms.batch: set mode nearest for '{}', "
-        "and CutMixd in place of MixUpd",
-        y_key_,
-        y_key_));
-  }
-
   ClassLabels labels_;
   std::vector<std::string> class_names_;
   mutable std::atomic<bool> is_told_{false};
-  mutable int checked_ = 0;
+  int checked_ = 0;
+  std::optional<training::Readback> coming_;  // whether the newest checked batch has fractions
   at::Tensor counts_ = no_images();
   std::string told_;  // of targets without foreground
 };

@@ -35,6 +35,10 @@ struct Task {
   /// Before a training: options that were left open and follow from its images. What it gives is
   /// kept with the configuration, in the task's section; null: nothing.
   virtual config::Node settle(const EachBatch& /*each*/) { return {}; }
+  /// Looks at a training batch, on the model's device, before its training_step(), and not while
+  /// that is recorded. It must not wait for the device: what it finds may come with a later batch.
+  /// Throws: DataError. By default nothing.
+  virtual void check_batch(const data::Batch&) {}
   /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.

@@ -215,7 +215,7 @@ TEST(SegmentationTask, SaysOnceThatInstancesAreOneMask) {
 TEST(SegmentationTask, RefusesMixedClassNumbers) {
   const auto task = make_task("num_classes: 3");
   const std::string message = message_of<DataError>([&] {
-    task->training_step(batch_of(at::full({1, 1, 8, 8}, 0.5)));
+    task->check_batch(batch_of(at::full({1, 1, 8, 8}, 0.5)));
   });
   EXPECT_NE(message.find("MixUpd"), std::string::npos) << message;
 }

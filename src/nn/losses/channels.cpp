@@ -1,12 +1,36 @@
 #include "nn/losses/channels.h"
 
+#include <map>
+#include <mutex>
+#include <tuple>
+
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
 
 namespace cytra::nn {
+namespace {
+
+/// Numbers of the options on the device and in the type of `values`. They are kept: each copy of
+/// them would make the host wait for a GPU.
+at::Tensor numbers_like(const std::vector<double>& numbers, const at::Tensor& values) {
+  using Key = std::tuple<std::vector<double>, std::string, at::ScalarType>;
+  static std::mutex mutex;
+  static auto& kept = *new std::map<Key, at::Tensor>;  // outlives what frees a GPU's memory
+  const std::lock_guard lock(mutex);
+  at::Tensor& known = kept[{numbers, values.device().str(), values.scalar_type()}];
+  if (!known.defined()) {
+    const c10::InferenceMode no_inference(false);  // a training may use it, too
+    known = at::tensor(numbers, at::kDouble)
+                .to(at::TensorOptions(values.device()).dtype(values.scalar_type()));
+  }
+  return known;
+}
+
+}  // namespace
 
 at::Tensor ReducedOptions::reduced(const at::Tensor& values, const at::Tensor& mask) const {
   const at::Tensor counted = mask.defined() ? values * mask : values;
@@ -77,7 +101,7 @@ at::Tensor per_channel(const std::vector<double>& numbers,
   }
   std::vector<int64_t> shape(static_cast<std::size_t>(values.dim()) - 1, 1);
   shape[0] = count;
-  return at::tensor(numbers, at::kDouble).to(values.options()).view(shape);
+  return numbers_like(numbers, values).view(shape);
 }
 
 }  // namespace cytra::nn

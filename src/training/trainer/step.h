@@ -6,7 +6,7 @@
 
 #include "data/batch.h"
 #include "training/callback.h"
-#include "training/trainer/readback.h"
+#include "training/readback.h"
 
 namespace cytra::training {
 

@@ -163,8 +163,7 @@ void Training::train_epoch(Feeds& feeds) {
   }
 }
 
-/// Forward and backward pass of a batch; its gradients are added to those of the group. Gives its
-/// share of the group's loss.
+/// Forward and backward pass of a batch, onto the group's gradients. Gives its share of the loss.
 at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchGroup& group) {
   const bool averages = average_ && group.batches + 1 == group.size;
   if (average_) average_->share_buffers();
@@ -187,6 +186,7 @@ at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchG
 void Training::train_batch(data::Batch batch, BatchGroup& group) {
   cast(batch, precision_.parameters);
   call("on_batch_start", &Callback::on_batch_start, &batch);
+  task_.check_batch(batch);
   const bool keeps_all = options_.on_nonfinite == "dump";
   if (group.batches == 0 && keeps_all) group.before = state_;
   const auto seed = [&] { seed_step(state_, processes_.place().rank, device_); };

@@ -11,7 +11,7 @@ namespace cytra::training {
 /// read once there is no need to wait any more.
 class Readback {
  public:
-  /// `values`: 0-d floating-point tensors of one device.
+  /// `values`: 0-d tensors of one device.
   explicit Readback(const std::vector<at::Tensor>& values);
   ~Readback();
   Readback(Readback&&) noexcept;

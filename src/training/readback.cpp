@@ -1,4 +1,4 @@
-#include "training/trainer/readback.h"
+#include "training/readback.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
