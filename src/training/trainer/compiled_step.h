@@ -47,6 +47,8 @@ class CompiledStep {
     data::Batch batch;  // whose memory is recorded
     Part gradients, update;
     bool is_told = false;  // that its steps are recorded
+    bool is_steady =
+        false;  // the newest gradients lie where its recording puts them, or there is none
   };
   std::vector<at::Tensor> run(Part& part,
                               const StepRecorder::Work& work,

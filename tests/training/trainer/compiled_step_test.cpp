@@ -83,6 +83,22 @@ TEST_F(CompiledStep, ScalesTheLossOnTheDevice) {
   EXPECT_GT(Tape::plays, 0);
 }
 
+// What a step gives that can't be judged lives no longer than the step: no recording may hold it.
+TEST_F(CompiledStep, OverflowsInTheStepThatIsRecordedLeaveNothingStale) {
+  for (const char* scale : {"4194304", "16777216", "33554432", "67108864"}) {
+    SCOPED_TRACE(scale);
+    Tape::plays = 0;
+    const std::string options = kTapeOptions +
+                                ", precision: 16-mixed, grad_scaler: {growth_interval: 100, "
+                                "init_scale: " +
+                                scale + "}";
+    expect_near(trained(true, "{_target_: AdamW, lr: 0.1}", options),
+                trained(false, "{_target_: AdamW, lr: 0.1}", options));
+    EXPECT_GT(Tape::plays, 0);
+  }
+  EXPECT_EQ(said().find("not recorded"), std::string::npos) << said();
+}
+
 TEST_F(CompiledStep, AnUpdateWithoutARecordableFormStaysAsItIs) {
   expect_near(trained(true, "{_target_: Lion, lr: 0.01}"),
               trained(false, "{_target_: Lion, lr: 0.01}"));
