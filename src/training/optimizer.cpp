@@ -56,6 +56,7 @@ void Optimizer::attach(const NamedParameters& parameters) {
     group->all.parameters.push_back(parameter);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
+      if (slot.is_on_host) continue;
       group->all.slots[s].push_back(slot.is_scalar ? at::full({}, slot.initial, parameter.options())
                                                    : at::full_like(parameter, slot.initial));
     }
@@ -72,19 +73,48 @@ void Optimizer::attach(const NamedParameters& parameters) {
                  group.settings.weight_decay);
     }
   }
-  if (count_ == Count::none) return;
-  const at::Tensor& first = groups_.front().all.parameters.front();
-  const bool on_device = is_fused() && count_ == Count::on_device_if_fused;
-  steps_ = at::zeros(
-      {count},
-      at::TensorOptions(at::kFloat).device(on_device ? first.device() : c10::Device(at::kCPU)));
-  for (Group& group : groups_) {
-    for (std::size_t i = 0; i < group.names.size(); ++i)
-      group.all.steps.push_back(steps_[steps_.size(0) - count--]);
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    if (slots_[s].is_on_host) host_state_.push_back(numbers(s, slots_[s].initial, at::kCPU));
   }
+  if (count_ == Count::none) return;
+  steps_ = numbers(slots_.size(),
+                   0,
+                   counts_on_device() ? groups_.front().all.parameters.front().device() : at::kCPU);
+  if (!counts_on_device()) host_state_.push_back(steps_);
+}
+
+at::Tensor Optimizer::numbers(std::size_t slot, double initial, c10::Device device) {
+  int64_t count = 0;
+  for (const Group& group : groups_) count += static_cast<int64_t>(group.names.size());
+  const at::Tensor all = at::full({count}, initial, at::TensorOptions(at::kFloat).device(device));
+  for (Group& group : groups_) {
+    auto& list = slot < slots_.size() ? group.all.slots[slot] : group.all.steps;
+    for (std::size_t i = 0; i < group.names.size(); ++i) list.push_back(all[all.size(0) - count--]);
+  }
+  return all;
 }
 
 namespace {
+
+/// Each of `to` becomes what `from` holds, unless `skip` (0-d) is 1, which the host need not know.
+/// It is the first step of the fused SGD, which sets the momenta to the gradients: a kernel for
+/// many tensors at once.
+void copy_unless(const at::Tensor& skip,
+                 const std::vector<at::Tensor>& from,
+                 const std::vector<at::Tensor>& to) {
+  at::_fused_sgd_(from,
+                  from,
+                  to,
+                  /*weight_decay=*/0,
+                  /*momentum=*/1,
+                  /*lr=*/0,
+                  /*dampening=*/0,
+                  /*nesterov=*/false,
+                  /*maximize=*/false,
+                  /*is_first_step=*/true,
+                  /*grad_scale=*/std::nullopt,
+                  skip);
+}
 
 /// Entry i of every list but the gradients.
 template <class Lists>
@@ -116,13 +146,12 @@ Lists& with_gradients(Lists& all, Lists& some) {
 
 void Optimizer::step(const Step& step) {
   const at::NoGradGuard no_grad;
-  const bool is_skipped_by_kernel = is_fused() && count_ != Count::on_host;
-  // The host need not know of a bad step, and wait for the device, where it counts no steps: what
-  // the update made of it is undone there.
-  const bool is_undone = !is_skipped_by_kernel && count_ == Count::none && step.found_inf.defined();
-  if (!is_skipped_by_kernel && !is_undone && step.found_inf.defined() &&
-      step.found_inf.item<float>() == 1)
-    return;
+  settle_host();
+  if (!host_state_.empty() && step.found_inf.defined()) {
+    host_before_.clear();
+    for (const at::Tensor& numbers : host_state_) host_before_.push_back(numbers.clone());
+    coming_.emplace(std::vector<at::Tensor>{step.found_inf});
+  }
   bool is_complete = true;
   for (Group& group : groups_) {
     group.now = &with_gradients(group.all, group.some);
@@ -130,7 +159,7 @@ void Optimizer::step(const Step& step) {
   }
   if (count_ != Count::none) {
     at::Tensor one;
-    if (is_skipped_by_kernel && step.found_inf.defined()) one = at::rsub(step.found_inf, 1);
+    if (counts_on_device() && step.found_inf.defined()) one = at::rsub(step.found_inf, 1);
     const auto advance = [&](at::Tensor count) { one.defined() ? count.add_(one) : count.add_(1); };
     if (is_complete) {
       advance(steps_);
@@ -157,26 +186,43 @@ void Optimizer::step(const Step& step) {
     } else if (step.grad_scale.defined()) {
       at::_foreach_div_(lists.gradients, step.grad_scale);
     }
-    std::vector<at::Tensor> changed, kept;
-    if (is_undone) {
-      changed = lists.parameters;
-      for (const auto& slot : lists.slots) changed.insert(changed.end(), slot.begin(), slot.end());
-      for (const at::Tensor& tensor : changed) kept.push_back(tensor.clone());
-    }
     if (implementation_ == Implementation::plain) {
       for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
         Lists one;
         append(lists, i, one);
         one.gradients.push_back(lists.gradients[i]);
-        update(one, update_of);
+        apply(one, update_of, step.found_inf);
       }
     } else {
-      update(lists, update_of);
+      apply(lists, update_of, step.found_inf);
     }
-    for (std::size_t i = 0; i < changed.size(); ++i)
-      at::where_out(changed[i], step.found_inf.eq(1), kept[i], changed[i]);
     lists.gradients.clear();  // or they would outlive zero_grad()
   }
+}
+
+/// The host need not know of a bad step, and wait for the device: what the update made of it is
+/// undone there, where no kernel leaves it out.
+void Optimizer::apply(Lists& lists, const Update& update_of, const at::Tensor& found_inf) {
+  std::vector<at::Tensor> changed, before;
+  if (!is_fused() && found_inf.defined()) {
+    changed = lists.parameters;
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (!slots_[s].is_on_host)
+        changed.insert(changed.end(), lists.slots[s].begin(), lists.slots[s].end());
+    }
+    for (const at::Tensor& tensor : changed) before.push_back(at::empty_like(tensor));
+    at::_foreach_copy_(before, changed);
+  }
+  update(lists, update_of);
+  if (!changed.empty()) copy_unless(at::rsub(found_inf, 1), before, changed);
+}
+
+/// The number of a step on the host, which has no part in one that was skipped.
+void Optimizer::settle_host() const {
+  if (coming_ && coming_->wait()[0] == 1) {
+    for (std::size_t i = 0; i < host_state_.size(); ++i) host_state_[i].copy_(host_before_[i]);
+  }
+  coming_.reset();
 }
 
 void Optimizer::zero_grad() {
@@ -186,6 +232,7 @@ void Optimizer::zero_grad() {
 }
 
 std::map<std::string, at::Tensor> Optimizer::state() const {
+  settle_host();
   std::map<std::string, at::Tensor> state;
   for (const Group& group : groups_) {
     for (std::size_t i = 0; i < group.names.size(); ++i) {

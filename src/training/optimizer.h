@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "training/parameter_groups.h"
+#include "training/readback.h"
 
 namespace cytra::training {
 
@@ -48,8 +49,8 @@ class Optimizer {
     at::Tensor lr_on_device = {};         // in place of lr, where can_be_recorded(); 0-d float
   };
   /// One update; parameters without a gradient are left alone. Both tensors are on the parameters'
-  /// device, and a fused update reads neither on the host (but for SGD with dampening). With
-  /// grad_scale the gradients hold the quotient afterwards.
+  /// device, and neither is waited for on the host. With grad_scale the gradients hold the quotient
+  /// afterwards.
   /// Throws: ConfigError for a momentum where the optimizer has none.
   void step(const Step& step);
   /// Whether the host has no part in a step but to ask for it: one whose numbers, the learning rate
@@ -78,6 +79,7 @@ class Optimizer {
     const char* name;
     bool is_scalar = false;
     double initial = 0;
+    bool is_on_host = false;  // a number that update() reads and changes there
   };
   /// Parameters with their gradients and state: entry i belongs to parameter i.
   struct Lists {
@@ -119,6 +121,11 @@ class Optimizer {
     Lists* now = nullptr;  // the one of the step under way
   };
   std::vector<at::Tensor> gradients() const;
+  bool counts_on_device() const { return is_fused() && count_ == Count::on_device_if_fused; }
+  /// (N), of which the tensors of that slot are views; behind the last slot come the counts.
+  at::Tensor numbers(std::size_t slot, double initial, c10::Device device);
+  void apply(Lists& lists, const Update& update, const at::Tensor& found_inf);
+  void settle_host() const;
 
   OptimizerOptions options_;
   std::vector<Slot> slots_;
@@ -126,6 +133,10 @@ class Optimizer {
   Implementation implementation_;
   std::vector<Group> groups_;
   at::Tensor steps_;  // (N), of which Lists::steps are views
+  // What the host counts goes on with every step; that of a step which was skipped is taken back
+  // when the device has told of it.
+  std::vector<at::Tensor> host_state_, host_before_;
+  mutable std::optional<Readback> coming_;  // found_inf of the newest step
 };
 
 }  // namespace cytra::training

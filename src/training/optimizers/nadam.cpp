@@ -24,7 +24,9 @@ class NAdam final : public Optimizer {
   };
   explicit NAdam(const Options& options)
       : Optimizer(options,
-                  {{"exp_avg"}, {"exp_avg_sq"}, {"mu_product", /*is_scalar=*/true, 1}},
+                  {{"exp_avg"},
+                   {"exp_avg_sq"},
+                   {"mu_product", /*is_scalar=*/true, 1, /*is_on_host=*/true}},
                   Count::on_host,
                   /*has_fused=*/false),
         options_(options) {}
@@ -43,21 +45,22 @@ class NAdam final : public Optimizer {
     at::_foreach_lerp_(means, lists.gradients, 1 - beta1);
     at::_foreach_mul_(squares, beta2);
     at::_foreach_addcmul_(squares, lists.gradients, lists.gradients, 1 - beta2);
-    // The momenta of this step and the next. Their product so far is a tensor, since a schedule may
-    // cycle the momentum; nothing here waits for the device.
-    const auto momenta = [&](int ahead) {
-      return at::tensor(for_each_count(lists,
-                                       [&](double n) {
-                                         const double way = (n + ahead) * options_.momentum_decay;
-                                         return beta1 * (1 - 0.5 * std::pow(0.96, way));
-                                       }),
-                        lists.slots[2].front().options());
-    };
-    const at::Tensor mu = momenta(0), next = momenta(1), product = at::stack(lists.slots[2]) * mu;
-    at::_foreach_copy_(lists.slots[2], product.unbind());
-    const std::vector<at::Tensor> steps =
-        at::_foreach_mul(lists.gradients, ((1 - mu) / (1 - product)).unbind());
-    at::_foreach_add_(steps, at::_foreach_mul(means, (next / (1 - product * next)).unbind()));
+    // By the momenta of this step and the next. Their product so far is kept, since a schedule may
+    // cycle the momentum.
+    std::vector<at::Scalar> of_gradients, of_means;
+    for (std::size_t i = 0; i < lists.steps.size(); ++i) {
+      const double n = *lists.steps[i].const_data_ptr<float>();
+      const auto momentum_at = [&](double step) {
+        return beta1 * (1 - 0.5 * std::pow(0.96, step * options_.momentum_decay));
+      };
+      auto& product = *lists.slots[2][i].mutable_data_ptr<float>();
+      product *= static_cast<float>(momentum_at(n));
+      const double next = momentum_at(n + 1);
+      of_gradients.emplace_back((1 - momentum_at(n)) / (1 - product));
+      of_means.emplace_back(next / (1 - product * next));
+    }
+    const std::vector<at::Tensor> steps = at::_foreach_mul(lists.gradients, of_gradients);
+    at::_foreach_add_(steps, at::_foreach_mul(means, of_means));
     const std::vector<at::Tensor> denominators = at::_foreach_div(
         squares,
         for_each_count(lists, [&](double n) { return at::Scalar(1 - std::pow(beta2, n)); }));
