@@ -19,8 +19,14 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 set(CMAKE_CUDA_STANDARD 17)
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  # Turing, Ampere, Ada, Hopper, Blackwell; what follows compiles from the virtual ones. scripts/gpu_check.sh reads them.
-  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 120-real 90-virtual 120-virtual)
+  # Turing, Ampere, Ada, Hopper, Blackwell (data centres, desktops); what follows compiles from the newest, the virtual ones.
+  # scripts/gpu_check.sh reads them.
+  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 90-virtual)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE version)
+  string(REGEX MATCH "release ([0-9.]+)" _ "${version}")
+  if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)  # older ones know no Blackwell
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real 120-virtual)
+  endif()
 endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)

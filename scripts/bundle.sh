@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# bundle.sh [--with-tests] [PRESET=release] [OUTPUT=build/cytra-PRESET.tar.gz]: packs the built programs, our libraries
-# and the distribution's libraries they need, for another x86-64 machine that has torch 2.11 and an equal or newer
+# bundle.sh [--with-tests|--gpu] [PRESET=release] [OUTPUT=build/cytra-PRESET.tar.gz]: packs the built programs, our
+# libraries and the distribution's libraries they need, for another x86-64 machine that has torch 2.11 and an equal or newer
 # glibc and libstdc++. There: tar -xf cytra.tar.gz && cytra/run train --help
+# --gpu: what scripts/gpu_check.sh runs, without the formats and engines of heavy libraries (build/cytra-PRESET-gpu.tar.gz).
 set -euo pipefail
 here=$PWD
 # shellcheck source=scripts/setup.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 
-with_tests='' words=()
+with_tests='' kind='' words=()
 for word in "$@"; do
   case $word in
     --with-tests) with_tests=1 ;;
-    -*) fail 2 "unknown flag $word; usage: bundle.sh [--with-tests] [PRESET] [OUTPUT.tar.gz]" ;;
+    --gpu) with_tests=1 kind=-gpu ;;
+    -*) fail 2 "unknown flag $word; usage: bundle.sh [--with-tests|--gpu] [PRESET] [OUTPUT.tar.gz]" ;;
     *) words+=("$word") ;;
   esac
 done
 preset=${words[0]:-release}
 build=$root/build/$preset
-output=${words[1]:-$root/build/cytra-$preset.tar.gz}
+output=${words[1]:-$root/build/cytra-$preset$kind.tar.gz}
 [[ $output == /* ]] || output=$here/$output
 [[ -d $build/bin && -d $build/lib ]] || fail 2 "nothing is built in $build: run scripts/build.sh $preset"
 if ! has patchelf; then
@@ -36,16 +38,22 @@ cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
 cp -- "$root/LICENSE" "$tree/"
 if [[ -n $with_tests ]]; then
   [[ -d $build/tests ]] || fail 2 "no tests are built in $build"
-  mkdir "$tree/tests"
-  find "$build/tests" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/tests" {} +
+  mkdir -p "$tree/tests/golden"
+  if [[ -n $kind ]]; then
+    cp -t "$tree/tests" "$build/tests/test_cuda" "$build/tests/test_ops"
+    rm -f -- "$tree"/lib/libcytra_{dicom,video,hdf5,ffmpeg,openvino}.so
+  else
+    find "$build/tests" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/tests" {} +
+  fi
+  cp -t "$tree/tests/golden" "$root"/tests/golden/*.safetensors
   [[ ! -x $build/benchmarks/bench_device ]] || cp -t "$tree/tests" "$build/benchmarks/bench_device"
   cp -t "$tree" "$root/scripts/gpu_check.sh"
 fi
 
-# ldd lists the whole closure. Left out: the C and C++ run time (the machine's own) and all of torch's.
-core='^(linux-vdso|ld-linux-x86-64|lib(c|m|mvec|pthread|dl|rt|util|resolv|gcc_s|stdc\+\+))\.so'
-closure=$(find "$build/bin" "$build/lib" ${with_tests:+"$build/tests"} -maxdepth 1 -type f \
-            \( -perm -u+x -o -name '*.so*' \) -exec env LD_LIBRARY_PATH="$build/lib:$torch/lib" ldd {} + 2>/dev/null)
+# ldd lists the whole closure. Left out: the C and C++ run time (the machine's own) and all of torch's, CUDA's too.
+core='^(linux-vdso|ld-linux-x86-64|lib(c|m|mvec|pthread|dl|rt|util|resolv|gcc_s|cudart|stdc\+\+))\.so'
+closure=$(find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -maxdepth 1 -type f \
+            \( -perm -u+x -o -name '*.so*' \) -exec env LD_LIBRARY_PATH="$tree/lib:$torch/lib" ldd {} + 2>/dev/null)
 # Without its CUDA set-up the wheel's CUDA library misses some that we never load: what torch itself misses is torch's.
 missing() { awk '/not found/ && !/libcuda\.so|libnvidia-/ { print $1 }' | sort -u; }
 lost=$(comm -23 <(missing <<<"$closure") <(LD_LIBRARY_PATH="$torch/lib" ldd "$torch"/lib/*.so 2>/dev/null | missing))
@@ -53,7 +61,7 @@ lost=$(comm -23 <(missing <<<"$closure") <(LD_LIBRARY_PATH="$torch/lib" ldd "$to
 sed -n 's/^\t\([^ ]*\) => \(\/.*\) (0x[0-9a-f]*)$/\1\t\2/p' <<<"$closure" | sort -u | while IFS=$'\t' read -r name path; do
   if [[ $name =~ $core || -e $tree/lib/$name ]]; then continue; fi
   case $path in
-    "$build"/* | "$torch"/* | "${torch%/*}"/nvidia/* | */torch/lib/* | */nvidia/*/lib/* | /usr/local/cuda*) continue ;;
+    "$tree"/* | "$torch"/* | "${torch%/*}"/nvidia/* | */torch/lib/* | */nvidia/*/lib/* | /usr/local/cuda*) continue ;;
   esac
   cp -L -- "$path" "$tree/lib/$name"
 done

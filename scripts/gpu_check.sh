@@ -2,7 +2,7 @@
 # gpu_check.sh [FOLDER] [OUTPUT=gpu.json]: what a machine with an NVIDIA GPU says of Cytra, in at most eight minutes: the
 # tests that need one and benchmarks, each with its own limit, into one JSON file that `benchmarks/run.py gpu --from
 # gpu.json` writes into docs/benchmarks.md. FOLDER: a build (default: build/release), or an unpacked bundle
-# (scripts/bundle.sh --with-tests), where this script lies beside `run`.
+# (scripts/bundle.sh --gpu), where this script lies beside `run`.
 # Exit code: 0 all passed; 1 a test or benchmark failed; 2 wrong use; 77 no GPU here: checked was what can be without.
 set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -67,10 +67,10 @@ step() {
   printf '{"name": "%s", "status": "%s", "exit_code": %d, "seconds": %d, "rows": [%s]}\n' \
     "$name" "$status" "$code" $((SECONDS - begin)) "$rows" >>"$scratch/steps"
   printf '%-20s %-12s %4d s\n' "$name" "$status" $((SECONDS - begin)) >&2
-  if [[ $status == failed ]]; then
+  if [[ $status != passed ]]; then
     failures=$((failures + 1))
     { grep -E '\[  FAILED  \]|Failure|^error' "$scratch/out" "$scratch/err" || tail -n 5 "$scratch/err"; } |
-      sed 's/^[^:]*://; s/^/    /' | head -n 20 >&2
+      sed -n 's/^[^:]*://; s/^/    /; 1,20p' >&2  # reads to the end: nothing before it meets a closed pipe
   fi
 }
 
@@ -82,7 +82,7 @@ check_kernels() {
   fi
   found=" $(architectures "$library") "
   echo "kernels: compiled for$found" >&2
-  for arch in 80 86 89 90 120; do
+  for arch in 80 86 89 90; do  # and Blackwell's where nvcc knew it
     if [[ $found != *" $arch "* ]]; then
       echo "error: $library has no code for sm_$arch" >&2
       failures=$((failures + 1))

@@ -1,6 +1,8 @@
 #pragma once
 // Golden values that a peer computed: tests/golden/NAME.safetensors, written by
-// tests/golden/make_golden.py.
+// tests/golden/make_golden.py. In a bundle they lie beside the program.
+#include <filesystem>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -27,11 +29,16 @@ struct GoldenCase {
   const config::Node& options() const { return node.at("options"); }
 };
 
+inline std::string golden_folder() {
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "golden";
+  return std::filesystem::exists(beside) ? beside.string()
+                                         : std::string(CYTRA_SOURCE_DIR) + "/tests/golden";
+}
+
 class Golden {
  public:
   explicit Golden(const std::string& topic)
-      : path(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/" + topic + ".safetensors"),
-        file(path) {
+      : path(golden_folder() + "/" + topic + ".safetensors"), file(path) {
     const config::Node list = config::parse_yaml(file.metadata().at("cases"), path);
     for (const config::Node& node : list.list)
       cases_.push_back({node.get<std::string>("name"), node, &file});

@@ -35,6 +35,16 @@ program "$scratch/made up/tests/test_cuda" 'echo "[  FAILED  ] Cuda.Something"; 
 program "$scratch/made up/benchmarks/bench_device" \
   'echo "{\"what\": \"$1 step\", \"how\": \"fp32\", \"value\": 1.25, \"unit\": \"ms\"}"'
 expect 1 'Cuda.Something' "$check" "$scratch/made up" "$scratch/gpu.json"
+# However much fails, and however long it takes, the report is written.
+program "$scratch/made up/tests/test_cuda" \
+  'i=0; while [ $i -lt 20000 ]; do echo "[  FAILED  ] Cuda.Number$i"; i=$((i + 1)); done; exit 1'
+rm "$scratch/gpu.json"
+expect 1 'Cuda.Number19' "$check" "$scratch/made up" "$scratch/gpu.json"
+[[ -s $scratch/gpu.json ]] && ! grep -qF 'Cuda.Number20' "$scratch/said"
+program "$scratch/bin/timeout" 'shift 3; case $1 in env) exit 124 ;; esac; exec "$@"'  # the tests come to no end
+expect 1 'out of time' "$check" "$scratch/made up" "$scratch/gpu.json"
+grep -qF '"out of time"' "$scratch/gpu.json"
+rm "$scratch/bin/timeout"
 program "$scratch/made up/tests/test_cuda" 'exit 0'
 expect 0 'tests                passed' "$check" "$scratch/made up" "$scratch/gpu.json"
 expect 0 '| training_3d step | 1.25 ms |' python3 -B "$root/benchmarks/run.py" gpu --from "$scratch/gpu.json" \
