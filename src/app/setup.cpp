@@ -12,6 +12,7 @@
 #include "perf/device.h"
 #include "perf/device_precision.h"
 #include "tasks/annotation_targets.h"
+#include "tasks/named_keys.h"
 #include "training/processes/gradient_average.h"
 
 namespace cytra::app {
@@ -31,7 +32,9 @@ std::map<std::string, int64_t> expected_channels(const Node& task) {
 
 Setup::Settled settled_of(const TrainConfig& config) {
   Setup::Settled settled{config.data, config.task};
-  settled.has_annotations = tasks::settle_annotations(settled.data, settled.task);
+  const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task);
+  settled.has_annotations =
+      tasks::settle_annotations(settled.data, settled.task) || has_further_keys;
   return settled;
 }
 

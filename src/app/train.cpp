@@ -111,6 +111,8 @@ TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loade
   if (setup.settled.has_annotations) {
     *run.config.find("task") = setup.settled.task;
     *run.config.find("data.transforms") = setup.settled.data.at("transforms");
+    if (const Node* columns = setup.settled.data.find_direct("columns"))
+      run.config.find("data")->set("columns", *columns);
   }
   if (setup.data->loader().batch_size == 0)  // AUTO
     run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));

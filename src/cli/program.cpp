@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "cli/arguments.h"
 #include "cli/completion.h"
 #include "cli/excerpt.h"
+#include "cli/infer_request.h"
 #include "cli/inspect.h"
 #include "cli/named_checkpoints.h"
 #include "cli/sweep.h"
@@ -252,6 +254,14 @@ int run_throwing(const Program& program, int argc, char** argv) {
       load_engine<const Run>(program.entry)(run);
     });
   } else {
+    if (std::string_view(program.primary) == "train") {  // what trains, or tries to
+      InferRequest request{composer, primary, arguments.entry, overrides};
+      load_engine<InferRequest>("cytra_infer")(request);
+      if (request.overrides.size() > overrides.size()) {
+        arguments.overrides = std::move(request.overrides);
+        composition = composer.load(primary, overrides);
+      }
+    }
     apply_hydra(root);
     const int code = load_engine<const Run>(arguments.entry.c_str())(
         make_run(program, arguments, std::move(composition)));

@@ -1,7 +1,6 @@
 #include "data/folder_hint.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "data/layout_names.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -24,18 +24,6 @@ bool holds_images(const fs::path& folder) {
     if (!starts_with(name, ".") && io::is_image_path(entry.path().string())) return true;
   }
   return false;
-}
-
-/// Whether people call the folder of masks like this.
-bool names_target(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  const std::vector<std::string> words = {
-      "mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"};
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return name.find(word) != std::string::npos;
-  });
 }
 
 }  // namespace

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <regex>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/folder_hint.h"
 #include "data/folds.h"
+#include "data/layout_names.h"
 #include "io/annotations.h"
 #include "io/image_folder.h"
 
@@ -21,22 +25,8 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-/// "a" of a.tif, a.ome.tif, a.nii.gz and a.ome.zarr: the name that its partners share.
-std::string stem(std::string name) {
-  const auto cut = [&](const char* extension) {
-    const std::size_t length = std::string_view(extension).size();
-    if (name.size() > length && ends_with(name, extension)) name.resize(name.size() - length);
-  };
-  cut(".gz");
-  const std::size_t dot = name.rfind('.');
-  if (dot != std::string::npos && dot > 0 && name.find('/', dot) == std::string::npos)
-    name.resize(dot);
-  cut(".ome");
-  return name;
-}
-
 bool is_coco(const std::string& path) {
-  return ends_with(path, ".json") && !io::coco_images(path).empty();
+  return !io::coco_images(path).empty();
 }
 
 class FolderDatamodule final : public DataModule {
@@ -112,19 +102,21 @@ class FolderDatamodule final : public DataModule {
     std::error_code ignored;  // a name too long
     if (!fs::is_directory(root, ignored))
       throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
-    const bool is_parted = fs::is_directory(root / "train", ignored);
+    const bool is_parted = has_part("train");
     const bool is_of_fold =
         split == Split::train || split == Split::valid || (split == Split::test && !is_parted);
     if (options_.folds && is_of_fold) {
-      std::vector<Sample> all = pair_up(is_parted ? root / "train" : root);
-      if (is_parted && fs::is_directory(folder_of(Split::valid), ignored)) {
-        std::vector<Sample> more = pair_up(folder_of(Split::valid));
+      std::vector<Sample> all = pair_up(is_parted ? "train" : "");
+      if (is_parted && has_part(part_of(Split::valid))) {
+        std::vector<Sample> more = pair_up(part_of(Split::valid));
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
       return of_fold(options_, split, std::move(all));
     }
-    if (is_parted) return pair_up(folder_of(split));
-    std::vector<Sample> all = pair_up(root);
+    const bool is_own = is_parted && has_part(part_of(Split::valid));
+    if (is_parted && (is_own || split == Split::test || split == Split::predict))
+      return pair_up(part_of(split));
+    std::vector<Sample> all = pair_up(is_parted ? "train" : "");
     const auto held_out = static_cast<std::ptrdiff_t>(
         std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
     const auto middle = all.end() - held_out;
@@ -144,16 +136,31 @@ class FolderDatamodule final : public DataModule {
     std::string path, name;  // `name` pairs it with others
   };
 
-  /// Of a split: valid/, or what others call it.
-  fs::path folder_of(Split split) const {
+  /// The folder of a column in a part ("train"; "": there are none): path/train/raw, or
+  /// path/raw/train.
+  fs::path place_of(std::size_t column, const std::string& part) const {
+    const fs::path root(options_.path);
+    const std::string& name = options_.folders[column];
+    std::error_code ignored;
+    if (part.empty() || fs::is_directory(root / part, ignored))
+      return (root / part / name).lexically_normal();
+    return (root / name / part).lexically_normal();
+  }
+  bool has_part(const std::string& part) const {
     const fs::path root(options_.path);
     std::error_code ignored;
+    if (fs::is_directory(root / part, ignored)) return true;
+    return !options_.recursive &&
+           std::all_of(options_.folders.begin(), options_.folders.end(), [&](const auto& name) {
+             return fs::is_directory(root / name / part, ignored);
+           });
+  }
+  /// valid, or what others call it.
+  std::string part_of(Split split) const {
     for (const char* name : {"val", "validation"}) {
-      if (split == Split::valid && !fs::is_directory(root / "valid", ignored) &&
-          fs::is_directory(root / name, ignored))
-        return root / name;
+      if (split == Split::valid && !has_part("valid") && has_part(name)) return name;
     }
-    return root / name_of(split);
+    return name_of(split);
   }
 
   template <class T>
@@ -180,12 +187,19 @@ class FolderDatamodule final : public DataModule {
     const std::regex* expression = of_column(expressions_, column);
     std::smatch match;
     if (expression == nullptr) {
-      name = stem(name);
+      name = stem_of(name);
       return true;
     }
     if (!std::regex_search(file, match, *expression, std::regex_constants::match_continuous))
       return false;
-    name = match.size() > 1 ? folder + match[1].str() : stem(name);
+    if (match.size() < 2) {
+      name = stem_of(name);
+      return true;
+    }
+    const std::string bare = stem_of(file), group = match[1].str();  // `(.*)` is without .tif
+    const auto begin = static_cast<std::size_t>(match.position(1));
+    name = folder +
+           (begin + group.size() > bare.size() && begin < bare.size() ? bare.substr(begin) : group);
     return true;
   }
 
@@ -210,52 +224,102 @@ class FolderDatamodule final : public DataModule {
     return files;
   }
 
-  std::vector<Sample> pair_up(const fs::path& root) const {
-    for (const std::string& name : options_.folders) {
+  /// The partner of an image: of several the annotations, since who draws on an image saves them
+  /// beside it.
+  static std::string partner_of(const File& image,
+                                const std::multimap<std::string, std::string>& by_name) {
+    const auto [begin, end] = by_name.equal_range(image.name);
+    std::vector<std::string> paths, drawn;
+    for (auto one = begin; one != end; ++one) {
+      if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
+      paths.push_back(one->second);
+    }
+    if (paths.size() > 1 && drawn.size() == 1) return drawn[0];
+    if (paths.size() > 1) {
+      throw DataError(fmt::format("{}: several images are named '{}': {}, {}, expected one",
+                                  image.path,
+                                  image.name,
+                                  paths[0],
+                                  paths[1]));
+    }
+    return paths.empty() ? "" : paths[0];
+  }
+
+  /// One file of COCO that is of all images; "" where there is none.
+  static std::string shared_by(const std::vector<File>& images,
+                               const std::multimap<std::string, std::string>& by_name) {
+    std::set<std::string> names;
+    for (const File& image : images) names.insert(image.name);
+    std::vector<std::string> others;
+    for (const auto& [name, path] : by_name)
+      if (ends_with(path, ".json") && names.count(name) == 0) others.push_back(path);
+    return others.size() == 1 && is_coco(others[0]) ? others[0] : "";
+  }
+
+  std::vector<Sample> pair_up(const std::string& part) const {
+    for (std::size_t column = 0; column < options_.folders.size(); ++column) {
       std::error_code ignored;
-      if (!fs::is_directory(root / name, ignored)) {
-        throw ConfigError((root / name).string() + ": no such folder" +
-                          folder_hint(root.string(), options_.columns.size()));
+      const fs::path folder = place_of(column, part);
+      if (!fs::is_directory(folder, ignored)) {
+        throw ConfigError(folder.string() + ": no such folder" +
+                          folder_hint((fs::path(options_.path) / part).lexically_normal().string(),
+                                      options_.columns.size()));
       }
     }
     std::vector<Sample> samples;
-    const fs::path first = (root / options_.folders.front()).lexically_normal();
-    const std::vector<File> files = list(first, 0);
+    const std::vector<File> files = list(place_of(0, part), 0);
     for (const File& file : files) {
       Sample& sample = samples.emplace_back();
       sample.id = file.path;
       sample.sources[options_.columns.front()].path = file.path;
     }
+    std::map<std::size_t, std::string> alone;  // images without a partner: what there is not
     for (std::size_t column = 1; column < options_.columns.size(); ++column) {
-      const fs::path folder = (root / options_.folders[column]).lexically_normal();
+      const fs::path folder = place_of(column, part);
       std::multimap<std::string, std::string> by_name;
       for (const File& file : list(folder, column)) by_name.emplace(file.name, file.path);
-      // One file of COCO is of all images.
-      const std::string shared = by_name.size() == 1 && is_coco(by_name.begin()->second)
-                                     ? by_name.begin()->second
-                                     : "";
+      const std::string shared = shared_by(files, by_name);
       for (std::size_t i = 0; i < files.size(); ++i) {
-        if (!shared.empty()) {
-          samples[i].sources[options_.columns[column]].path = shared;
-          continue;
-        }
-        const auto [partner, end] = by_name.equal_range(files[i].name);
-        if (partner == end) {
-          throw DataError(fmt::format(
-              "{}: no image named '{}' in {}", files[i].path, files[i].name, folder.string()));
-        }
-        if (std::next(partner) != end) {
-          throw DataError(fmt::format("{}: several images are named '{}': {}, {}, expected one",
-                                      files[i].path,
-                                      files[i].name,
-                                      partner->second,
-                                      std::next(partner)->second));
-        }
-        samples[i].sources[options_.columns[column]].path = partner->second;
+        const std::string partner = shared.empty() ? partner_of(files[i], by_name) : shared;
+        if (partner.empty())
+          alone.emplace(i,
+                        fmt::format("no image named '{}' in {}", files[i].name, folder.string()));
+        samples[i].sources[options_.columns[column]].path = partner;
       }
     }
+    leave_out(alone, samples);
     return samples;
   }
+
+  /// Images without a partner: an error, or one line.
+  void leave_out(const std::map<std::size_t, std::string>& alone,
+                 std::vector<Sample>& samples) const {
+    if (alone.empty()) return;
+    const auto& [first, why] = *alone.begin();
+    const bool are_all = alone.size() == samples.size();
+    if (options_.on_error == "fail" || are_all) {
+      throw DataError(fmt::format(
+          "{}: {}{}",
+          samples[first].id,
+          why,
+          are_all
+              ? std::string()
+              : fmt::format("; of {} images {} {} no partner, which data.on_error=skip leaves out",
+                            samples.size(),
+                            alone.size(),
+                            alone.size() == 1 ? "has" : "have")));
+    }
+    warn_once(fmt::format("{}: {}; {} of {} images are left out for that",
+                          samples[first].id,
+                          why,
+                          alone.size(),
+                          samples.size()));
+    std::vector<Sample> kept;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      if (alone.count(i) == 0) kept.push_back(std::move(samples[i]));
+    samples = std::move(kept);
+  }
+
   Options options_;
   std::vector<std::regex> expressions_;
 };

@@ -1,0 +1,14 @@
+#pragma once
+// How people call folders, columns and files of images and of their targets.
+#include <string>
+
+namespace cytra::data {
+
+std::string in_small(std::string text);  // of ASCII
+/// "a" of a.tif, a.ome.tif, a.nii.gz and a.ome.zarr: the name that its partners share.
+std::string stem_of(std::string name);
+bool names_source(const std::string& name);  // "images"
+bool names_target(std::string name);         // "masks", "1st_manual"
+bool names_split(const std::string& name);   // "train", "val"
+
+}  // namespace cytra::data

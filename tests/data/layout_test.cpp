@@ -1,0 +1,194 @@
+// Which folders and names hold images and targets.
+#include "data/layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/name_pairs.h"
+#include "tests/data/datamodule_fixture.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra {
+namespace {
+
+class Layout : public ::testing::Test {
+ protected:
+  void add(const std::vector<std::string>& files) const {
+    for (const std::string& file : files) touch(dir_ / file);
+  }
+  /// "folder data.folders=[image,label]", or "none".
+  std::string found(bool prefers_annotations = false, const std::string& path = "") const {
+    const auto layout = data::layout_of(path.empty() ? dir_.path() : dir_ / path,
+                                        {"raw", "seg", true, prefers_annotations});
+    if (!layout) return "none";
+    std::string text = layout->module;
+    for (const auto& [key, values] : layout->settings)
+      text += fmt::format(" {}=[{}]", key, fmt::join(values, ","));
+    return text;
+  }
+  const test::TmpDir dir_;
+};
+
+TEST_F(Layout, UsualNamesNeedNothing) {
+  add({"raw/a.tif", "seg/a.tif", "notes.txt"});
+  EXPECT_EQ(found(), "folder");
+}
+
+TEST_F(Layout, FoldersOfOtherNames) {
+  for (const auto& [images, targets] : {std::pair{"image", "label"},
+                                        std::pair{"images", "masks"},
+                                        std::pair{"Tissue_Images", "Binary_masks"},
+                                        std::pair{"images", "1st_manual"},
+                                        std::pair{"img", "GT"}}) {
+    const test::TmpDir dir;
+    touch(dir / images + "/a.png");
+    touch(dir / targets + "/a.png");
+    const auto layout = data::layout_of(dir.path(), {"raw", "seg"});
+    ASSERT_TRUE(layout) << images;
+    EXPECT_EQ(layout->module, "folder");
+    ASSERT_EQ(layout->settings.size(), 1U);
+    EXPECT_EQ(layout->settings[0].second, (std::vector<std::string>{images, targets}));
+  }
+}
+
+TEST_F(Layout, SplitsAboveAndBelowColumns) {
+  add({"train/image/0.png", "train/label/0.png", "test/0.png"});
+  EXPECT_EQ(found(), "folder data.folders=[image,label]");
+  add({"yolo/images/train/a.jpg", "yolo/labels/train/a.txt", "yolo/labels/train/classes.txt"});
+  EXPECT_EQ(found(true, "yolo"), "folder data.folders=[images,labels]");
+}
+
+TEST_F(Layout, UnpackedArchives) {
+  add({"BCCD/JPEGImages/a.jpg", "BCCD/Annotations/a.xml", "BCCD/ImageSets/Main/train.txt"});
+  EXPECT_EQ(found(true), "folder data.folders=[BCCD/JPEGImages,BCCD/Annotations]");
+  EXPECT_EQ(found(true, "BCCD"), "folder data.folders=[JPEGImages,Annotations]");
+}
+
+TEST_F(Layout, NamesWithPartsOfTheirOwn) {
+  add({"training/images/21_training.tif",
+       "training/images/22_training.tif",
+       "training/1st_manual/21_manual1.tif",
+       "training/1st_manual/22_manual1.tif"});
+  EXPECT_EQ(found(),
+            "folder data.folders=[training/images,training/1st_manual] "
+            "data.regex=[(.*)_training,(.*)_manual1]");
+  add({"omni/caulo_1.tif",
+       "omni/caulo_2.tif",
+       "omni/masks/caulo_1_cp_masks.tif",
+       "omni/masks/caulo_2_cp_masks.tif"});
+  EXPECT_EQ(found(false, "omni"), "folder data.folders=[.,masks] data.regex=[(.*),(.*)_cp_masks]");
+}
+
+TEST_F(Layout, OneFolder) {
+  add({"a.png", "a_mask.png", "b.png", "b_mask.png"});
+  EXPECT_EQ(found(), "folder data.folders=[.,.] data.regex=[(?!.*_mask\\.)(.*),(.*)_mask]");
+  add({"x/a_raw.tif", "x/a_seg.tif"});
+  EXPECT_EQ(found(false, "x"), "folder data.folders=[.,.] data.regex=[(.*)_raw,(.*)_seg]");
+  add({"y/mask_01.tif", "y/mask_02.tif", "y/01.tif", "y/02.tif"});
+  EXPECT_EQ(found(false, "y"), "folder data.folders=[.,.] data.regex=[(?!mask_)(.*),mask_(.*)]");
+  add({"z/a.jpg", "z/a.json", "z/b.jpg", "z/b.json"});
+  EXPECT_EQ(found(true, "z"), "folder data.folders=[.,.]");
+}
+
+TEST_F(Layout, SeveralThatMayBeMeant) {
+  add({"images/a.png", "masks/a.png", "labels/a.png", "annotations/a.json"});
+  EXPECT_EQ(message_of([&] { found(); }),
+            "data.path: " + dir_.path() +
+                ": several folders may be meant; type data=folder 'data.folders=[images,labels]', "
+                "or data=folder 'data.folders=[images,masks]'");
+  EXPECT_EQ(found(true), "folder data.folders=[images,annotations]");
+  add({"seg/a.png"});
+  EXPECT_EQ(found(), "folder data.folders=[images,seg]");
+}
+
+TEST_F(Layout, WhatIsRefused) {
+  for (const char* name : {"n1", "n2"})
+    add({std::string(name) + "/images/" + name + ".png", std::string(name) + "/masks/0.png"});
+  EXPECT_NE(message_of([&] { found(); }).find("as in DSB 2018"), std::string::npos);
+}
+
+TEST_F(Layout, OnlyImages) {
+  add({"a.tif", "b.tif", "README.txt"});
+  EXPECT_EQ(found(), "none");
+  const auto layout = data::layout_of(dir_.path(), {"raw", "seg", false});
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->settings[0].second, std::vector<std::string>{"."});
+}
+
+TEST_F(Layout, DataSetsWithADescription) {
+  add({"n/imagesTr/a_0000.nii.gz", "n/labelsTr/a.nii.gz", "n/dataset.json"});
+  EXPECT_EQ(found(false, "n"), "nnunet");
+  add({"d/imagesTr/a.nii.gz", "d/labelsTr/a.nii.gz", "d/dataset.json"});
+  EXPECT_EQ(found(false, "d"), "decathlon");
+}
+
+TEST_F(Layout, ColumnsOfTables) {
+  touch(dir_ / "train.csv", "image,instances,size\na.tif,b.tif,3\n");
+  EXPECT_EQ(found(), " source_col=[image] target_col=[instances]");
+  touch(dir_ / "train.csv", "raw,seg\na.tif,b.tif\n");
+  EXPECT_EQ(found(), "none");
+  touch(dir_ / "all.csv", "raw,mask,part\na.tif,b.tif,train\nc.tif,d.tif,val\n");
+  EXPECT_EQ(found(false, "all.csv"), " target_col=[mask] data.split_column=[part]");
+  touch(dir_ / "train.csv", "raw,mask,label\na.tif,b.tif,c.tif\n");
+  EXPECT_NE(message_of([&] { found(); }).find("type target_col=mask, or target_col=label"),
+            std::string::npos);
+}
+
+TEST(FolderDatamodule, TheGroupOfARegexIsWithoutTheEnding) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b"}) {
+    touch(dir / name + ".ome.tif");
+    touch(dir / "masks/" + name + "_cp_masks.tif");
+  }
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                           "', columns: [raw, seg], folders: ['.', masks], regex: ['(.*)', "
+                           "'(.*)_cp_masks'], valid_fraction: 0.5}");
+  EXPECT_EQ(module->items(data::Split::train).at(0).sources.at("seg").path,
+            dir / "masks/a_cp_masks.tif");
+}
+
+TEST(FolderDatamodule, ImagesWithoutATarget) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b", "c", "d"}) touch(dir / "raw/" + name + ".tif");
+  for (const char* name : {"a", "c", "d"}) touch(dir / "seg/" + name + ".png");
+  const std::string config =
+      "{_target_: FolderDatamodule, path: '" + dir.path() + "', columns: [raw, seg]";
+  const std::string why = message_of([&] { make(config + "}")->items(data::Split::train); });
+  EXPECT_NE(why.find("of 4 images 1 has no partner, which data.on_error=skip leaves out"),
+            std::string::npos)
+      << why;
+  const auto module = make(config + ", on_error: skip, valid_fraction: 0.34}");
+  EXPECT_EQ(module->items(data::Split::train).size(), 2U);
+  EXPECT_EQ(module->items(data::Split::valid).size(), 1U);
+}
+
+TEST(FolderDatamodule, PartsBelowTheColumnsAndWithoutValidation) {
+  const test::TmpDir dir;
+  for (const char* name : {"train/a", "train/b", "val/c"}) {
+    touch(dir / "images/" + name + ".png");
+    touch(dir / "labels/" + name + ".png");
+  }
+  const std::string config = "{_target_: FolderDatamodule, path: '" + dir.path() +
+                             "', columns: [raw, seg], folders: [images, labels]}";
+  EXPECT_EQ(make(config)->items(data::Split::train).size(), 2U);
+  EXPECT_EQ(make(config)->items(data::Split::valid).at(0).id, dir / "images/val/c.png");
+  std::filesystem::remove_all(dir / "images/val");
+  std::filesystem::remove_all(dir / "labels/val");
+  const std::string half = config.substr(0, config.size() - 1) + ", valid_fraction: 0.5}";
+  EXPECT_EQ(make(half)->items(data::Split::train).at(0).id, dir / "images/train/a.png");
+  EXPECT_EQ(make(half)->items(data::Split::valid).at(0).id, dir / "images/train/b.png");
+}
+
+TEST(FolderDatamodule, AnnotationsBesideTheirImageAreTheTarget) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b"}) {
+    touch(dir / name + ".jpg");
+    touch(dir / name + ".json", "{}");
+  }
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                           "', columns: [raw, seg], folders: ['.', '.'], valid_fraction: 0.5}");
+  EXPECT_EQ(module->items(data::Split::train).at(0).sources.at("seg").path, dir / "a.json");
+}
+
+}  // namespace
+}  // namespace cytra
