@@ -196,10 +196,11 @@ class Inference {
     const bool has_target = std::all_of(
         items.begin(), items.end(), [&](const auto& item) { return item.sources.count(key) > 0; });
     const bool is_plan = request_.entry == "cytra_plan";
-    if (!has_target || (has_experiment && !wants_classes()) || is_plan) return;
+    if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
     const TargetGuess guess = guess_targets(module, items, key, kMostImages);
     const std::string seen = fmt::format("{} of {} images", guess.looked_at, items.size());
-    if (!has_experiment) {
+    if (is_plan && guess.box_classes.empty()) return;  // the plan reads all of the images
+    if (!has_experiment && !is_plan) {
       if (guess.experiments.empty()) return;
       if (guess.experiments.size() > 1) {
         throw ConfigError(fmt::format("data.path: {} ({}) may be learned in several ways; type {}",

@@ -10,6 +10,7 @@
 #include "app/plan_file.h"
 #include "app/plan_labels.h"
 #include "app/plan_network.h"
+#include "app/plan_tasks.h"
 #include "app/setup.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -18,6 +19,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "data/survey.h"
+#include "tasks/annotation_targets.h"
 
 namespace cytra::app {
 namespace {
@@ -135,13 +137,13 @@ Memory memory_for(const TrainConfig& config, c10::Device device) {
                       is_half ? "" : ", half as many values in 32 bit")};
 }
 
-std::string network_comment(std::size_t levels) {
+std::string network_comment(std::size_t levels, bool has_outputs) {
   std::string text = fmt::format(
       "The U-Net has {} levels: an axis is halved while 4 voxels or more are left of it and its "
       "spacing is\n"
       "within twice the finest; until then kernels are 1 along it. Features double up to a limit.",
       levels);
-  if (levels > 2)
+  if (levels > 2 && has_outputs)
     text += "\nAll levels but the lowest have an output in training: deep supervision.";
   return text;
 }
@@ -274,6 +276,7 @@ void add_intensities(const Fingerprint& print, ExperimentFile& file) {
 }
 
 ExperimentFile plan_experiment(const TrainConfig& config,
+                               Learned learned,
                                const Fingerprint& print,
                                const Memory& memory,
                                const Carried& carried,
@@ -284,11 +287,16 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   const std::size_t dims = data.shapes.front().size();
   file.set("spatial_dims", Node::make_integer(static_cast<int64_t>(dims)));
   file.set("raw_im_channels", Node::make_integer(print.channels));
-  std::string why = "As the command line said.";
-  const int64_t classes =
-      carried.has("num_classes") ? config.task.get<int64_t>("num_classes") : classes_of(print.labels, why);
-  file.set("num_classes", Node::make_integer(classes), why);
-  data.outputs = std::max<int64_t>(classes, 2);  // nnU-Net has an output for the background
+  const bool has_classes = learned == Learned::classes;
+  int64_t classes = 1;
+  if (has_classes) {
+    std::string why = "As the command line said.";
+    classes = carried.has("num_classes") ? config.task.get<int64_t>("num_classes")
+                                         : classes_of(print.labels, why);
+    file.set("num_classes", Node::make_integer(classes), why);
+  }
+  data.outputs = has_classes ? std::max<int64_t>(classes, 2)  // nnU-Net's has the background
+                             : config.task.get<int64_t>("model.out_channels");
 
   const std::vector<double> spacing = target_spacing(data), median = median_shape(data, spacing);
   const UNetPlan plan = plan_unet(data, spacing, median, memory.gb);
@@ -296,10 +304,12 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   add_intensities(print, file);
   add_patch(plan, median, memory, file);
   const Topology& net = plan.topology;
-  file.set("loss.batch",
-           config::parse_value(dims == 2 ? "true" : "false", {}),
-           dims == 2 ? "Dice over all slices of a batch: single ones may hold nothing."
-                     : "Dice of each patch.");
+  if (has_classes) {
+    file.set("loss.batch",
+             config::parse_value(dims == 2 ? "true" : "false", {}),
+             dims == 2 ? "Dice over all slices of a batch: single ones may hold nothing."
+                       : "Dice of each patch.");
+  }
   if (classes > 1 && !config.task.get<bool>("multilabel", false)) {
     file.set("loss.include_background",
              config::parse_value("false", {}),
@@ -310,13 +320,14 @@ ExperimentFile plan_experiment(const TrainConfig& config,
            plan.batch_size == 2
                ? "2 is the least; more do not fit, or have more than 5 % of all voxels."
                : "As many as fit, with 5 % of all voxels at most.");
-  file.set("model.strides", numbers(net.strides), network_comment(plan.features.size()));
+  file.set(
+      "model.strides", numbers(net.strides), network_comment(plan.features.size(), has_classes));
   file.set("model.upsample_kernel_size",
            numbers(std::vector<Sizes>(net.strides.begin() + 1, net.strides.end())));
   file.set("model.kernel_size", numbers(net.kernels));
   file.set("model.filters", numbers(plan.features));
   const auto coarser = static_cast<int64_t>(plan.features.size()) - 2;  // than the finest output
-  if (coarser > 0) {
+  if (coarser > 0 && has_classes) {
     file.set("model.deep_supervision", config::parse_value("true", {}));
     file.set("model.deep_supr_num", Node::make_integer(coarser));
   }
@@ -324,23 +335,26 @@ ExperimentFile plan_experiment(const TrainConfig& config,
 }
 
 int plan_data(cli::Run run, const TrainConfig& config) {
-  const std::string model = config.task.get<std::string>("model._target_");
-  if (model != "DynUNet")
-    throw ConfigError(fmt::format("plan: model {}, expected DynUNet, nnU-Net's", model));
+  const Learned learned = learned_by(config.task);
   const PlanTarget target = plan_target(config.plan, config.data.get<std::string>("path"));
   const c10::Device device = choose_device(config);
-  const auto data = make<data::DataModule>(config.data);
+  Node data_config = config.data, task = config.task;
+  tasks::settle_annotations(data_config, task);
+  const auto data = make<data::DataModule>(data_config);
   const data::Survey survey = survey_of(*data);
   if (!survey.misfits.empty()) throw DataError(survey.misfits.front());
   for (const std::string& problem : survey.problems) log::warn("{}", problem);
   Fingerprint print = fingerprint_of(
       survey, config.task.get<std::string>("x_key"), config.task.get<std::string>("y_key"));
   const data::DatasetDescription description = data::description_of(*data);
-  follow(description, print.labels, print.is_ct);
+  if (learned == Learned::classes) follow(description, print.labels, print.is_ct);
   const Carried carried = carried_by(run);
+  const Memory memory = memory_for(config, device);
   ExperimentFile file =
-      plan_experiment(config, print, memory_for(config, device), carried, target.name);
-  if (description.ignored) {
+      learned == Learned::boxes
+          ? plan_detection(print.data, print.channels, memory.gb, memory.why, target.name)
+          : plan_experiment(config, learned, print, memory, carried, target.name);
+  if (description.ignored && learned == Learned::classes) {
     file.set("ignore_index",
              Node::make_integer(*description.ignored),
              description.place + " calls this label ignore: it is neither learned nor scored.");
@@ -348,16 +362,18 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   for (const auto& [key, value] : carried.values) file.set(key, value);
   std::string text = fmt::format(
       "# @package _global_\n"
-      "# {} images with {} channel{}, planned by nnU-Net's rules (Isensee et al. 2021):\n#   {}\n"
+      "# {} images with {} channel{}, planned{}:\n#   {}\n"
       "# Train:             train --config-dir {} experiment={}\n"
       "# Cross-validation:  the same with -m data.folds=5 data.fold=0,1,2,3,4\n"
-      "defaults:\n  - im2im/nnunet\n",
+      "defaults:\n{}",
       print.data.shapes.size(),
       print.channels,
       print.channels == 1 ? "" : "s",
+      learned == Learned::boxes ? "" : " by nnU-Net's rules (Isensee et al. 2021)",
       run.command_line,
       cli::shell_quote(target.folder),
-      target.name);
+      target.name,
+      defaults_of(learned));
   for (const auto& [group, choice] : carried.groups)
     text += fmt::format("  - override /{}: {}\n", group, choice);
   if (const std::size_t end = target.file.rfind('/'); end != std::string::npos)

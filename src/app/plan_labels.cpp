@@ -27,10 +27,11 @@ void follow_channels(const data::DatasetDescription& description, bool& is_ct) {
   is_ct = cts == description.channels.size();
   if (cts > 0 && !is_ct) others.emplace_back("CT beside others");
   if (others.empty()) return;
-  log::warn("{}: the normalisation of {} is not planned: each channel of each image gets mean 0 and "
-            "deviation 1; data.transforms of the plan's experiment take another",
-            description.place,
-            fmt::join(others, ", "));
+  log::warn(
+      "{}: the normalisation of {} is not planned: each channel of each image gets mean 0 and "
+      "deviation 1; data.transforms of the plan's experiment take another",
+      description.place,
+      fmt::join(others, ", "));
 }
 
 void follow_labels(const data::DatasetDescription& description,
@@ -44,10 +45,11 @@ void follow_labels(const data::DatasetDescription& description,
     if (description.labels.count(label.value) == 0) unnamed.push_back(label.value);
   }
   if (!unnamed.empty()) {
-    throw ConfigError(fmt::format("plan: the targets have the values {}, which labels of {} do not "
-                                  "name; add them there, or mend the targets",
-                                  fmt::join(unnamed, ", "),
-                                  description.place));
+    throw ConfigError(
+        fmt::format("plan: the targets have the values {}, which labels of {} do not "
+                    "name; add them there, or mend the targets",
+                    fmt::join(unnamed, ", "),
+                    description.place));
   }
   for (const auto& [value, name] : description.labels) {
     const auto place =
@@ -90,13 +92,15 @@ int64_t classes_of(const std::vector<data::ClassFacts>& labels, std::string& why
     throw ConfigError(
         fmt::format("plan: the targets have the label {}, expected 0 or more", lowest));
   if (highest >= 2 * static_cast<int64_t>(labels.size())) {
-    throw ConfigError(fmt::format(
-        "plan: the targets hold {} labels up to {}, as objects have that are told apart, which this "
-        "planning is not for; set num_classes=1 to tell them from the background, num_classes={} if "
-        "these are classes",
-        labels.size(),
-        highest,
-        highest + 1));
+    throw ConfigError(
+        fmt::format("plan: the targets hold {} labels up to {}, as objects have that are told "
+                    "apart, which this "
+                    "planning is not for; set num_classes=1 to tell them from the background, "
+                    "num_classes={} if "
+                    "these are classes",
+                    labels.size(),
+                    highest,
+                    highest + 1));
   }
   why = fmt::format("Targets hold the labels {}: {}.",
                     join(values, ", "),

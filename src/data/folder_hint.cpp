@@ -47,8 +47,12 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
   const auto image = std::find_if_not(names.begin(), names.end(), names_target);
   std::vector<std::string> typed = {image == names.end() ? "IMAGES" : *image};
   if (columns > 1) typed.push_back(target == names.end() ? "MASKS" : *target);
-  return fmt::format(
-      "; images are in {}: data=folder 'data.folders=[{}]'", join(names, ", "), join(typed, ","));
+  return fmt::format("; images are in {}: data=folder 'data.folders=[{}]'{}",
+                     join(names, ", "),
+                     join(typed, ","),
+                     columns > 1 && target == names.end()
+                         ? "; experiment=im2im/mae learns from images without masks"
+                         : "");
 }
 
 }  // namespace cytra::data

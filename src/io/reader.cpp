@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "io/bmp.h"
 #include "io/format.h"
+#include "io/gif.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
 #include "io/module.h"
@@ -30,6 +31,7 @@ constexpr Format kFormats[] = {{is_dicom, open_dicom, true},
                                {is_jpeg, open_jpeg},
                                {is_jpeg2000, open_jpeg2000},
                                {is_bmp, open_bmp},
+                               {is_gif, open_gif},
                                {is_npy, open_npy},
                                {is_nifti, open_nifti, true},
                                {is_zarr, open_zarr},
@@ -63,7 +65,7 @@ bool is_image_path(const std::string& path) {
   for (const char* extension :
        {".tif", ".tiff", ".btf",    ".tf8", ".png",  ".jpg", ".jpeg", ".jp2",
         ".j2k", ".nii",  ".nii.gz", ".hdr", ".npy",  ".h5",  ".hdf5", ".dcm",
-        ".mp4", ".mov",  ".avi",    ".mkv", ".webm", ".bmp"}) {
+        ".mp4", ".mov",  ".avi",    ".mkv", ".webm", ".bmp", ".gif"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;

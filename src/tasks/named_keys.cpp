@@ -57,7 +57,12 @@ bool load_key(Node& data, const std::string& key, const std::string& like) {
   const bool is_listed = columns == nullptr || columns->kind != Kind::list ||
                          columns->list.empty() || place_in(*columns, key) < columns->list.size();
   bool is_changed = !is_listed;
-  if (!is_listed) columns->list.push_back(Node::make_string(key));
+  if (!is_listed) {
+    Node* folders = data.find_direct("folders");  // of the columns, where they are named
+    if (folders != nullptr && folders->list.size() == columns->list.size())
+      folders->list.push_back(Node::make_string(key));
+    columns->list.push_back(Node::make_string(key));
+  }
   for (const char* split : {"train", "valid", "test", "predict"}) {
     Node* list = data.find("transforms." + std::string(split));
     if (list == nullptr || list->kind != Kind::list || is_loaded(*list, key)) continue;

@@ -73,6 +73,33 @@ TEST(Plan, WritesAnExperimentForPlanes) {
   EXPECT_THROW(cytra_plan(plan_run(dir, {})), ConfigError) << "over a plan that is there";
 }
 
+TEST(Plan, ObjectsAndBoxes) {
+  const test::TmpDir dir;
+  samples::NucleiOptions options;
+  options.size = 96;
+  samples::write_dataset(dir.path(), options, 3, 1, 0, 7);
+  ASSERT_EQ(cytra_plan(plan_run(dir, {"experiment=im2im/instance", "target_col=instances"})), 0);
+  app::TrainConfig config = planned(dir);
+  EXPECT_EQ(config.task.get<std::string>("_target_"), "InstanceTask");
+  EXPECT_EQ(config.task.get<std::string>("y_key"), "instances");
+  EXPECT_EQ(config.task.get<int64_t>("model.out_channels"), 3);
+  EXPECT_EQ(config.model.get<std::vector<int64_t>>("filters").size(), 5U);
+  EXPECT_FALSE(config.model.get<bool>("deep_supervision"));
+  EXPECT_TRUE(config.loss.is_null());
+  EXPECT_EQ(config.best.monitor, "val/ap");
+  EXPECT_EQ(config.optimizer.get<std::string>("_target_"), "SGD");
+  std::filesystem::remove_all(dir / "mine");
+  ASSERT_EQ(cytra_plan(plan_run(dir, {"experiment=detection/cells"})), 0);
+  config = planned(dir);
+  EXPECT_EQ(config.task.get<std::string>("_target_"), "DetectionTask");
+  EXPECT_EQ(config.task.get<std::string>("y_key"), "instances");
+  EXPECT_EQ(config.task.get<std::string>("model._target_"), "FCOS");
+  EXPECT_EQ(config.data.get<int64_t>("batch_size"), 2);
+  EXPECT_NE(read_file(dir / "mine/experiment/planned.yaml").find("patch_shape: [96,96]"),
+            std::string::npos);
+  EXPECT_THROW(cytra_plan(plan_run(dir, {"experiment=im2im/mae"})), ConfigError);
+}
+
 TEST(Plan, EveryMaskOfSeveralCounts) {
   const test::TmpDir dir;
   samples::write_dataset(dir.path(), {}, 2, 1, 0, 7);

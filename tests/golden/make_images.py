@@ -309,9 +309,27 @@ def make_bmp():
         case(path.name, array[:1] if is_grey else array)
 
 
+def make_gif():
+    """As Pillow writes them; read by Pillow."""
+    grey = values("u1")[0, 0, 0]
+    rgb = np.stack([grey, grey[::-1], 255 - grey], -1)
+    mask = (grey % 3 == 0).astype(np.uint8)
+    noise = np.random.default_rng(5).integers(0, 200, (90, 110), dtype=np.uint8)  # more than 4096 codes
+    Image.fromarray(grey).save(FOLDER / "grey.gif")
+    Image.fromarray(mask * 255).save(FOLDER / "mask.gif", interlace=False)
+    Image.fromarray(mask == 1).save(FOLDER / "bits1.gif", interlace=True)
+    Image.fromarray(rgb).quantize(7).save(FOLDER / "palette.gif", interlace=True)
+    Image.fromarray(noise).save(FOLDER / "noise.gif", interlace=True)
+    for path in sorted(FOLDER.glob("*.gif")):
+        with Image.open(path) as file:
+            image = file.convert("RGB")
+        array = np.asarray(image).transpose(2, 0, 1)[:, None]
+        case(path.name, array if path.name == "palette.gif" else array[:1])
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000, make_bmp):
+    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000, make_bmp, make_gif):
         make()
     lines = ",\n".join(json.dumps(entry) for entry in cases)
     (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")

@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/io/golden_cases.h"
 #include "tests/support/at_least.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra::io {
 namespace {
@@ -110,6 +113,20 @@ TEST(Images, NiftiWithoutFormsLiesAsNibabelPutsIt) {
   write_nifti(folder / "b.nii", image);
   const std::array<double, 12> unknown{};
   EXPECT_EQ(open_image(folder / "b.nii")->info().geometry.affine, unknown);
+}
+
+TEST(Images, AnimationsAreRefused) {
+  const test::TmpDir dir;
+  const std::string one = read_file(golden_image("mask.gif"));
+  const std::size_t image = one.find(',', 13 + 6);  // behind header and palette
+  write_file(dir / "two.gif", one.substr(0, one.size() - 1) + one.substr(image));
+  try {
+    open_image(dir / "two.gif");
+    FAIL() << "opened";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("an animation of several images"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Images, ColoursOfPrintAreRefused) {

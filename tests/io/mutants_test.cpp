@@ -270,7 +270,7 @@ TEST(Mutants, Jpeg) {
 }
 
 TEST(Mutants, Bmp) {
-  run_mutants(golden_sources({".bmp"}), {});
+  run_mutants(golden_sources({".bmp", ".gif"}), {});
 }
 
 TEST(Mutants, Jpeg2000) {

@@ -1,0 +1,25 @@
+#pragma once
+// What `train --plan` plans: networks of masks, classes and objects, or a detector.
+#include <string>
+
+#include "app/plan_file.h"
+#include "app/plan_network.h"
+
+namespace cytra::app {
+
+/// What the experiment learns.
+enum class Learned { classes, objects, boxes };
+/// By the task. Throws: ConfigError for another one, and for a model that is not planned.
+Learned learned_by(const config::Node& task_config);
+/// The configurations that the experiment begins with.
+const char* defaults_of(Learned learned);
+
+/// A detector has no levels to choose: its patch and its batch follow the images. Throws:
+/// ConfigError for stacks.
+ExperimentFile plan_detection(const DataFacts& data,
+                              int64_t channels,
+                              double memory_gb,
+                              const std::string& memory_why,
+                              const std::string& name);
+
+}  // namespace cytra::app
