@@ -119,8 +119,7 @@ class Inference {
   void take_layout(const std::string& path) {
     const std::string choice = choice_of("data");
     const bool is_default = choice == "dataframe" && !is_typed("data");
-    const bool is_folder = choice == "folder" && part_of(root(), "data.folders").is_null() &&
-                           part_of(root(), "data.regex").is_null();
+    const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
     if (!is_default && !is_folder && choice != "dataframe") return;
     data::LayoutWish wish;
     wish.source_col = text_of(root(), "source_col");
@@ -132,6 +131,8 @@ class Inference {
     if (!wish.has_target) usual.pop_back();
     if (names != usual) return;
     wish.prefers_annotations = is_detection();
+    for (const Node& name : part_of(root(), "data.folders").list)
+      wish.folders.push_back(name.as<std::string>());
     const std::optional<data::Layout> layout = data::layout_of(path, wish);
     if (!layout) return;
     const bool is_other = layout->module != (is_default ? "" : choice);

@@ -53,17 +53,17 @@ ExperimentFile plan_detection(const DataFacts& data,
   const std::vector<double> median = median_shape(data, target_spacing(data));
   Sizes patch;
   double pixels = 1, all = 0;
-  for (const double side : median) {
-    const auto whole = static_cast<int64_t>(side) / kDivisor * kDivisor;
-    patch.push_back(std::clamp(whole, kDivisor, kLongest));
+  const auto shortest = static_cast<int64_t>(*std::min_element(median.begin(), median.end()));
+  for (std::size_t axis = 0; axis < median.size(); ++axis) {
+    patch.push_back(std::clamp(shortest / kDivisor * kDivisor, kDivisor, kLongest));
     pixels *= static_cast<double>(patch.back());
   }
   for (const auto& shape : data.shapes)
     all += static_cast<double>(shape[0]) * static_cast<double>(shape[1]);
   file.set("patch_shape",
            numbers(patch),
-           fmt::format("The median image has {} pixels: the patch is as large, to multiples of {}, "
-                       "{} at most.",
+           fmt::format("The median image has {} pixels: the patch is a square of its shorter side, "
+                       "to multiples of {}, {} at most.",
                        fmt::join(median, " x "),
                        kDivisor,
                        kLongest));

@@ -69,6 +69,14 @@ struct Base {
   std::string prefix;
 };
 
+bool has_partners(const std::vector<std::string>& images, const std::vector<std::string>& others) {
+  const std::vector<std::string> stems = stems_of(images);
+  const std::set<std::string> names(stems.begin(), stems.end());
+  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+    return names.count(stem_of(other)) > 0;
+  });
+}
+
 std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "/" + name;
 }
@@ -241,19 +249,29 @@ class FolderLayout {
     return of({source.name, source.name}, regex);
   }
 
-  static bool has_partners(const std::vector<std::string>& images,
-                           const std::vector<std::string>& others) {
-    const std::vector<std::string> stems = stems_of(images);
-    const std::set<std::string> names(stems.begin(), stems.end());
-    return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
-      return names.count(stem_of(other)) > 0;
-    });
-  }
-
   const Base& base_;
   const LayoutWish& wish_;
   std::vector<Holding> holdings_;
 };
+
+/// Of folders that are typed: how the names of their files pair.
+std::optional<Layout> of_typed_folders(const fs::path& path, const LayoutWish& wish) {
+  std::error_code ignored;
+  const fs::path place = fs::is_directory(path / "train", ignored) ? path / "train" : path;
+  if (wish.folders.size() != 2) return {};
+  const Holding images = look_into(place / wish.folders[0], "."),
+                targets = look_into(place / wish.folders[1], ".");
+  std::vector<std::string> regex;
+  if (wish.folders[0] == wish.folders[1]) {
+    if (!has_partners(images.images, images.annotations))
+      regex = regex_of_one_folder(stems_of(images.images));
+  } else if (!has_partners(images.images, targets.images) &&
+             !has_partners(images.images, targets.annotations)) {
+    regex = regex_of_folders(stems_of(images.images), stems_of(targets.images));
+  }
+  if (regex.empty()) return {};
+  return Layout{"folder", {{"data.regex", regex}}, "the names of the files"};
+}
 
 /// Parts below a folder that is not the path itself are not told apart by data=folder.
 void expect_no_parts(const Base& base) {
@@ -294,6 +312,7 @@ std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish)
   std::error_code ignored;
   const fs::path place(path);
   const auto holds = [&](const char* name) { return fs::exists(place / name, ignored); };
+  if (!wish.folders.empty()) return of_typed_folders(place, wish);
   if (!fs::is_directory(place, ignored)) {
     const std::string ending = in_small(place.extension().string());
     if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, wish);

@@ -9,8 +9,9 @@ namespace cytra::data {
 
 struct LayoutWish {
   std::string source_col, target_col;
-  bool has_target = true;            // false: images alone
-  bool prefers_annotations = false;  // boxes are wanted
+  bool has_target = true;                 // false: images alone
+  bool prefers_annotations = false;       // boxes are wanted
+  std::vector<std::string> folders = {};  // of the columns, where they are known
 };
 
 struct Layout {

@@ -79,6 +79,22 @@ TEST_F(Layout, NamesWithPartsOfTheirOwn) {
   EXPECT_EQ(found(false, "omni"), "folder data.folders=[.,masks] data.regex=[(.*),(.*)_cp_masks]");
 }
 
+TEST_F(Layout, FoldersThatAreTyped) {
+  add({"images/21_training.tif",
+       "images/22_training.tif",
+       "gt/21_manual1.tif",
+       "gt/22_manual1.tif"});
+  data::LayoutWish wish{"raw", "seg"};
+  wish.folders = {"images", "gt"};
+  const auto layout = data::layout_of(dir_.path(), wish);
+  ASSERT_TRUE(layout);
+  ASSERT_EQ(layout->settings.size(), 1U);
+  EXPECT_EQ(layout->settings[0].second,
+            (std::vector<std::string>{"(.*)_training", "(.*)_manual1"}));
+  add({"gt/21_training.tif"});
+  EXPECT_FALSE(data::layout_of(dir_.path(), wish));
+}
+
 TEST_F(Layout, OneFolder) {
   add({"a.png", "a_mask.png", "b.png", "b_mask.png"});
   EXPECT_EQ(found(), "folder data.folders=[.,.] data.regex=[(?!.*_mask\\.)(.*),(.*)_mask]");
