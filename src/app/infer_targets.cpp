@@ -17,7 +17,7 @@
 namespace cytra::app {
 namespace {
 
-constexpr std::size_t kMostClasses = 32, kMostHeaders = 32;
+constexpr std::size_t kMostNumbers = 32, kMostHeaders = 32;
 constexpr int64_t kMostLookedAt = int64_t{1} << 27;  // voxels
 constexpr const char* kSegmentation = "experiment=im2im/segmentation";
 constexpr const char* kInstances = "experiment=im2im/instance";
@@ -77,7 +77,7 @@ std::optional<bool> are_objects(const Values& all, const std::vector<double>& va
   if (all.numbers == 0) return false;
   const double regions = all.regions / all.numbers;
   const bool are_many = all.numbers >= 5 * static_cast<double>(all.images);
-  if (values.size() > kMostClasses || (regions < 1.2 && are_many)) return true;
+  if (values.size() > kMostNumbers || (regions < 1.2 && are_many)) return true;
   if (regions >= (values.size() <= 5 ? 1.5 : 3)) return false;
   std::size_t shared = 0;  // values of most images, as classes are
   for (const double value : values)

@@ -39,7 +39,7 @@ std::vector<Affixes> affixes_of(const std::vector<std::string>& names) {
 }
 
 /// "" where nothing is left.
-std::string without(const std::string& name, const Affixes& affixes) {
+std::string without_affixes(const std::string& name, const Affixes& affixes) {
   const std::size_t cut = affixes.before.size() + affixes.behind.size();
   return name.size() <= cut ? "" : name.substr(affixes.before.size(), name.size() - cut);
 }
@@ -66,9 +66,9 @@ bool pair_names(const std::vector<std::string>& images,
   for (const Affixes& image : affixes_of(images)) {
     for (const Affixes& target : affixes_of(targets)) {
       std::set<std::string> keys;
-      for (const std::string& name : targets) keys.insert(without(name, target));
+      for (const std::string& name : targets) keys.insert(without_affixes(name, target));
       const auto paired = std::count_if(images.begin(), images.end(), [&](const std::string& name) {
-        const std::string key = without(name, image);
+        const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
       if (keys.size() != targets.size() || 10 * paired < 9 * static_cast<int64_t>(images.size()))
