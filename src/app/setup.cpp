@@ -13,6 +13,7 @@
 #include "perf/device_precision.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/named_keys.h"
+#include "tasks/object_values.h"
 #include "training/processes/gradient_average.h"
 
 namespace cytra::app {
@@ -32,9 +33,10 @@ std::map<std::string, int64_t> expected_channels(const Node& task) {
 
 Setup::Settled settled_of(const TrainConfig& config) {
   Setup::Settled settled{config.data, config.task};
-  const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task);
+  const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task),
+             has_masks = tasks::number_objects(settled.data, settled.task);
   settled.has_annotations =
-      tasks::settle_annotations(settled.data, settled.task) || has_further_keys;
+      tasks::settle_annotations(settled.data, settled.task) || has_further_keys || has_masks;
   return settled;
 }
 

@@ -107,7 +107,8 @@ class Judge {
   /// An option's place: of a head it is below the head's name.
   std::string option(const std::string& name) const {
     if (!meaning_.head.empty()) return fmt::format("+task.heads.{}.{}", meaning_.head, name);
-    return name == "target_threshold" || name == "colours" ? "task." + name : name;
+    const bool has_variable = name == "target_values" || name == "ignore_index";
+    return has_variable ? name : "task." + name;
   }
 
   std::string values_option(const std::vector<double>& values) const {
@@ -251,9 +252,12 @@ class Judge {
     } else if (meaning_.kind == Kind::objects) {
       if (values.size() > 3) return false;  // objects may fill their image
       say(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
-                      "number for each object",
+                      "number for each object; of a mask, {}=[{:g}] makes an object of each region "
+                      "of that value",
                       images(),
-                      fmt::join(values, ", ")));
+                      fmt::join(values, ", "),
+                      option("object_values"),
+                      values.back()));
     } else if (values.size() <= kFewValues) {
       say(fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
                       "first",
@@ -276,14 +280,18 @@ class Judge {
       regions += facts.regions;
     }
     if (values_.size() > 4 || regions < 4 * numbers || regions < 8) return;
+    std::vector<double> foreground(values_.begin(), values_.end());
+    if (foreground.front() == 0) foreground.erase(foreground.begin());
     const std::string classes =
         values_.size() <= 2 ? "num_classes=1" : values_option({values_.begin(), values_.end()});
     say(fmt::format("only {} in {}, in {} separate regions: this is a mask or classes, not a number "
-                    "for each object; experiment=im2im/segmentation {} learns these, "
-                    "and connected components (skimage.measure.label) give objects numbers",
+                    "for each object; {}=[{}] makes an object of each region, "
+                    "experiment=im2im/segmentation {} learns the mask",
                     fmt::join(values_, ", "),
                     images(),
                     regions,
+                    option("object_values"),
+                    fmt::join(foreground, ","),
                     classes));
   }
 

@@ -86,7 +86,13 @@ void for_heads(Node& task, const Action& action) {
 void name_classes(const std::map<std::string, std::vector<std::string>>& by_key, Node& task) {
   for (const Need& need : needs_of(task)) {
     const auto known = by_key.find(need.key);
-    if (known == by_key.end() || need.kind == TargetKind::instances) continue;
+    if (known == by_key.end()) continue;
+    const Node* mask = task.find_direct("object_values");
+    if (mask != nullptr && !mask->list.empty()) {
+      throw ConfigError("task.object_values is for masks, but '" + need.key +
+                        "' has annotations, which tell objects apart; leave it out");
+    }
+    if (need.kind == TargetKind::instances) continue;
     const std::vector<std::string>& files = known->second;
     std::vector<std::string> names = names_in(task);
     const bool is_given = !names.empty();

@@ -27,6 +27,7 @@ class DetectionTask final : public training::Task {
     std::string x_key = "raw", y_key = "instances";
     std::optional<std::string> class_key;
     std::vector<std::string> class_names;
+    std::vector<double> object_values;
     config::Node model;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
@@ -34,6 +35,9 @@ class DetectionTask final : public training::Task {
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
+      v("object_values",
+        object_values,
+        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
       v("class_key",
         class_key,
         "key of an image of classes, 0 for none and 1 to num_classes: an object has the commonest "

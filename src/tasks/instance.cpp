@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "inference/decoder.h"
@@ -14,6 +15,7 @@
 #include "metrics/metric.h"
 #include "nn/loss.h"
 #include "nn/model.h"
+#include "tasks/instances/labels.h"
 #include "tasks/instances/targets.h"
 #include "tasks/suited.h"
 #include "training/task.h"
@@ -25,7 +27,7 @@ class InstanceTask final : public training::Task {
  public:
   struct Options {
     std::string x_key = "raw", y_key = "seg", method = "flows";
-    std::vector<double> anisotropy;
+    std::vector<double> anisotropy, object_values;
     std::optional<int64_t> ignore_index;
     config::Node model, loss, metrics, decoder;
     inference::SlidingWindowOptions inference_args;
@@ -33,6 +35,9 @@ class InstanceTask final : public training::Task {
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
+      v("object_values",
+        object_values,
+        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
       v("method",
         method,
         "what the network learns. flows: directions to the objects' centres, as Cellpose; for any "
@@ -111,6 +116,7 @@ class InstanceTask final : public training::Task {
     const at::Tensor loss = (*loss_)(values, targets_.of(labels).to(values.device()));
     loss_sums_[0] += loss.item<double>();
     loss_sums_[1] += 1;
+    loss_sums_[2] += labels.gt(0).any().to(at::kCPU, at::kDouble);
     if (metrics_.empty()) return;
     metrics::Compared compared{labels_of(values), labels.cpu()};
     if (options_.ignore_index) compared.mask = compared.truth.ne(*options_.ignore_index);
@@ -127,6 +133,10 @@ class InstanceTask final : public training::Task {
     for (const auto& metric : metrics_) {
       results.merge(metric->compute());
       metric->reset();
+    }
+    if (sums[1] > 0 && sums[2] == 0 && !has_doubted_) {
+      has_doubted_ = true;
+      log::warn("{}", words_for_no_objects(options_.y_key));
     }
     loss_sums_.zero_();
     return results;
@@ -177,7 +187,9 @@ class InstanceTask final : public training::Task {
   inference::PostprocessSteps steps_;
   InstanceTargets targets_;
   std::vector<std::shared_ptr<metrics::Metric>> metrics_;
-  at::Tensor loss_sums_ = at::zeros({2}, at::TensorOptions(at::kDouble));  // sum, batches
+  at::Tensor loss_sums_ =  // sum, batches, batches with objects
+      at::zeros({3}, at::TensorOptions(at::kDouble));
+  bool has_doubted_ = false;  // a validation without objects is told once
 };
 CYTRA_REGISTER(training::Task, InstanceTask, "InstanceTask");
 

@@ -23,6 +23,7 @@ class PromptableTask final : public training::Task {
  public:
   struct Options {
     std::string x_key = "raw", y_key = "seg";
+    std::vector<double> object_values;
     config::Node model;
     int64_t max_boxes = 16, min_area = 10;
     double box_jitter = 0.1, box_jitter_max = 20;
@@ -31,6 +32,9 @@ class PromptableTask final : public training::Task {
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
+      v("object_values",
+        object_values,
+        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
       v("model", model, "a network that takes prompts: Sam", config::component<nn::Model>());
       v("max_boxes",
         max_boxes,

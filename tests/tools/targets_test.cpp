@@ -126,6 +126,27 @@ TEST_F(Targets, MasksAsObjects) {
   EXPECT_EQ(found.code, 2) << found.out << found.err;
   EXPECT_NE(found.out.find("experiment=im2im/segmentation num_classes=1"), std::string::npos)
       << found.out;
+  EXPECT_NE(found.out.find("task.object_values=[255] makes an object of each region"),
+            std::string::npos)
+      << found.out;
+  const Outcome mended =
+      train(path, "experiment=im2im/instance 'task.object_values=[255]' --check-data");
+  EXPECT_EQ(mended.code, 0) << mended.out << mended.err;
+  const Outcome other =
+      train(path, "experiment=detection/cells 'task.object_values=[255]' --check-data");
+  EXPECT_EQ(other.out.find("not a number for each object"), std::string::npos) << other.out;
+}
+
+TEST_F(Targets, ObjectsWithoutABackground) {  // ilastik's 1 and 2
+  const std::string path = folder("ilastik", [](bool is_object, int, std::mt19937&) {
+    return std::vector<unsigned char>{static_cast<unsigned char>(is_object ? 2 : 1)};
+  });
+  const Outcome found = train(path, "experiment=im2im/instance --check-data");
+  EXPECT_EQ(found.code, 2) << found.out << found.err;
+  EXPECT_NE(found.out.find("task.object_values=[2]"), std::string::npos) << found.out;
+  const Outcome mended =
+      train(path, "experiment=im2im/instance 'task.object_values=[2]' --check-data");
+  EXPECT_EQ(mended.code, 0) << mended.out << mended.err;
 }
 
 TEST_F(Targets, TheImageItself) {

@@ -55,7 +55,6 @@ class DetectionTarget final : public data::Transform {
     } catch (const DataError& error) {
       throw DataError(path_of(sample, objects_.y_key) + ": " + error.what());
     }
-    doubt_masks(sample.at(objects_.y_key), path_of(sample, objects_.y_key));
     if (strides_.empty()) return;
     sample.tensors[objects_.y_key] = nn::fcos_target(boxes, strides_, size[0], size[1], radius_);
   }

@@ -53,7 +53,6 @@ class InstanceLabels final : public data::Transform {
     const bool has_file = source != sample.sources.end() && !source->second.path.empty();
     const std::string& path = has_file ? source->second.path : sample.id;
     if (!wrong.empty()) throw DataError(path + ": " + wrong);
-    doubt_masks(labels, path);
     if (makes_targets_) labels = targets_.of(labels.unsqueeze(0))[0];
   }
 
