@@ -40,7 +40,7 @@ Node part_of(const Node& root, const std::string& key) {
   }
 }
 
-std::string text_of(const Node& root, const std::string& key) {
+std::string text_value(const Node& root, const std::string& key) {
   const Node node = part_of(root, key);
   return node.kind == config::Kind::string ? node.string : "";
 }
@@ -56,7 +56,7 @@ class Inference {
 
   void run() {
     std::error_code ignored;
-    const std::string path = text_of(root(), "data.path");
+    const std::string path = text_value(root(), "data.path");
     const Node& origin = root();  // of other programs' trees nothing is inferred
     if (path.empty() || !fs::exists(path, ignored) || !is_own_file(origin, "train.yaml")) return;
     take_layout(path);
@@ -122,8 +122,8 @@ class Inference {
     const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
     if (!is_default && !is_folder && choice != "dataframe") return;
     data::LayoutWish wish;
-    wish.source_col = text_of(root(), "source_col");
-    wish.target_col = text_of(root(), "target_col");
+    wish.source_col = text_value(root(), "source_col");
+    wish.target_col = text_value(root(), "target_col");
     const Node columns = part_of(root(), "data.columns");
     std::vector<std::string> usual = {wish.source_col, wish.target_col}, names;
     for (const Node& name : columns.list) names.push_back(name.as<std::string>());
@@ -159,7 +159,7 @@ class Inference {
   }
 
   void take_image(const std::vector<data::Sample>& items) {
-    const ImageFacts facts = look_at_images(items, text_of(root(), "source_col"));
+    const ImageFacts facts = look_at_images(items, text_value(root(), "source_col"));
     const Node* transforms = root().find("data.transforms.valid");
     const bool are_ours = transforms != nullptr && is_own_file(*transforms);
     if (facts.example.empty() || !are_ours) return;
@@ -193,7 +193,7 @@ class Inference {
   void take_target(const data::DataModule& module, const std::vector<data::Sample>& items) {
     const bool has_experiment =
         !choice_of("experiment").empty() || is_typed("task") || is_typed("experiment");
-    const std::string key = text_of(root(), "target_col");
+    const std::string key = text_value(root(), "target_col");
     const bool has_target = std::all_of(
         items.begin(), items.end(), [&](const auto& item) { return item.sources.count(key) > 0; });
     const bool is_plan = request_.entry == "cytra_plan";
@@ -245,12 +245,12 @@ class Inference {
       if (!is_open(key)) return false;
     if (is_detection())
       return follows_classes("model.num_classes") && part_of(root(), "task.class_key").is_null();
-    return text_of(root(), "task._target_") == "SegmentationTask" &&
+    return text_value(root(), "task._target_") == "SegmentationTask" &&
            follows_classes("model.out_channels") && follows_classes("task.num_classes") &&
            part_of(root(), "task.target_threshold").is_null() &&
            part_of(root(), "task.colours").list.empty();
   }
-  bool is_detection() const { return text_of(root(), "task._target_") == "DetectionTask"; }
+  bool is_detection() const { return text_value(root(), "task._target_") == "DetectionTask"; }
 
   static constexpr int64_t kMostImages = 64;
 
