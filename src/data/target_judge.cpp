@@ -362,8 +362,10 @@ at::Tensor without_equal_channels(const at::Tensor& image) {
   const int64_t colours = channels == 2 ? 1 : 3;
   const at::Tensor first = image.slice(0, 0, 1);
   if (colours == 3 && !image.slice(0, 0, 3).eq(first).all().item<bool>()) return image;
-  if (colours < channels && image[colours].min().ne(image[colours].max()).item<bool>())
-    return image;
+  if (colours < channels) {
+    const at::Tensor alpha = image[colours].to(at::kFloat);  // of uint16 torch has no min()
+    if (alpha.min().ne(alpha.max()).item<bool>()) return image;
+  }
   return first;
 }
 

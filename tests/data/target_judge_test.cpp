@@ -135,6 +135,10 @@ TEST(TargetJudge, Colours) {
     EXPECT_TRUE(data::without_equal_channels(grey).equal(red));
   EXPECT_TRUE(data::without_equal_channels(rgb).equal(rgb));
   EXPECT_EQ(data::without_equal_channels(at::cat({alpha, red})).size(0), 2) << "alpha says it";
+  // Of 16 bits: torch has no minimum of them
+  const at::Tensor both = at::cat({alpha, red}).to(at::kUInt16);
+  EXPECT_EQ(data::without_equal_channels(both).size(0), 2);
+  EXPECT_EQ(data::without_equal_channels(at::cat({red, red, red}).to(at::kUInt16)).size(0), 1);
 }
 
 TEST(TargetJudge, ClassesAndObjects) {
