@@ -35,7 +35,7 @@ Setup::Settled settled_of(const TrainConfig& config) {
   Setup::Settled settled{config.data, config.task};
   const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task),
              has_masks = tasks::number_objects(settled.data, settled.task);
-  settled.has_annotations =
+  settled.is_changed =
       tasks::settle_annotations(settled.data, settled.task) || has_further_keys || has_masks;
   return settled;
 }

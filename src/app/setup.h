@@ -35,10 +35,11 @@ struct Setup {
   c10::Device device;
   training::Place place;
   training::Precision precision;
-  /// The configuration's sections, with what annotations of the data set become.
+  /// The configuration's sections, with what annotations become, and what loads the keys and the
+  /// masks that the task names; is_changed: anything of that.
   struct Settled {
     config::Node data, task;
-    bool has_annotations = false;
+    bool is_changed = false;
   } settled;
   std::shared_ptr<data::DataModule> data;
   std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type

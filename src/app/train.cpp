@@ -108,7 +108,7 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
 /// batch size was chosen, and what the task has settled.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
-  if (setup.settled.has_annotations) {
+  if (setup.settled.is_changed) {
     *run.config.find("task") = setup.settled.task;
     *run.config.find("data.transforms") = setup.settled.data.at("transforms");
     if (const Node* columns = setup.settled.data.find_direct("columns"))

@@ -1,10 +1,10 @@
 #include "data/name_pairs.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "base/strings.h"
+#include "data/layout_names.h"
 
 namespace cytra::data {
 namespace {
@@ -83,9 +83,7 @@ bool pair_names(const std::vector<std::string>& images,
 
 bool is_target_word(std::string word) {
   while (!word.empty() && is_digit(word.back())) word.pop_back();
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
+  word = in_small(word);
   for (const char* known : {"mask",
                             "masks",
                             "msk",

@@ -293,7 +293,10 @@ ModelInput InputTransforms::apply(data::Sample sample,
     const bool is_loaded = sample.has(image);
     const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
     const auto affine = sample.geometry().affine;
-    data::Sample eye = sample;  // the same with the values for the eye
+    at::Tensor& shown = input.shown_;
+    const bool has_other_values = shown.defined() && !shown.is_same(before);
+    data::Sample eye;  // the same with the values for the eye, in case it is moved
+    if (has_other_values) eye = sample;
     data::apply(*transform, sample, unused);
     if (!is_loaded) {
       for (auto& [key, geometry] : sample.geometries) {
@@ -309,10 +312,9 @@ ModelInput InputTransforms::apply(data::Sample sample,
     }
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
-    at::Tensor& shown = input.shown_;
     const bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
                           (is_loaded && affine != sample.geometry().affine);
-    if (is_moved && shown.defined() && !shown.is_same(before)) {
+    if (is_moved && has_other_values) {
       eye.tensors[image] = shown;
       data::apply(*transform, eye, unused);
       shown = eye.at(image);

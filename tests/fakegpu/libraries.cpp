@@ -134,10 +134,11 @@ void cudnnGetLastErrorString(char* m, size_t n) {
 CREATE(cudnnCreateTensorDescriptor)
 CREATE(cudnnCreateFilterDescriptor)
 CREATE(cudnnCreateConvolutionDescriptor)
-CREATE(cudnnCreateActivationDescriptor) CREATE(cudnnCreatePoolingDescriptor)
-    CREATE(cudnnCreateDropoutDescriptor) CREATE(cudnnCreateRNNDescriptor)
-        CREATE(cudnnCreateRNNDataDescriptor) CREATE(cudnnCreateCTCLossDescriptor)
-            CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
+CREATE(cudnnCreateActivationDescriptor)
+CREATE(cudnnCreatePoolingDescriptor)
+CREATE(cudnnCreateDropoutDescriptor) CREATE(cudnnCreateRNNDescriptor)
+    CREATE(cudnnCreateRNNDataDescriptor) CREATE(cudnnCreateCTCLossDescriptor)
+        CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
   int algo;
   int status;
   float time;
@@ -155,120 +156,54 @@ static void perf(void* p, int algo) {
   q->determinism = 1;
   q->mathType = 3;
 }
-int cudnnGetConvolutionForwardAlgorithm_v7(
-    void*, void*, void*, void*, void*, int n, int* r, void* p) {
-  *r = 1;
-  perf(p, 1);
-  return 0;
-}
-int cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    void*, void*, void*, void*, void*, int n, int* r, void* p) {
-  *r = 1;
-  perf(p, 1);
-  return 0;
-}
-int cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    void*, void*, void*, void*, void*, int n, int* r, void* p) {
-  *r = 1;
-  perf(p, 1);
-  return 0;
-}
-int cudnnFindConvolutionForwardAlgorithmEx(void* h,
-                                           void*,
-                                           void*,
-                                           void*,
-                                           void*,
-                                           void*,
-                                           void*,
-                                           void*,
-                                           int n,
-                                           int* r,
-                                           void* p,
-                                           void*,
-                                           size_t) {
-  *r = 1;
-  perf(p, 1);
-  fakegpu_note("library cudnnFind (benchmark)");
-  return 0;
-}
-int cudnnFindConvolutionBackwardDataAlgorithmEx(void* h,
-                                                void*,
-                                                void*,
-                                                void*,
-                                                void*,
-                                                void*,
-                                                void*,
-                                                void*,
-                                                int n,
-                                                int* r,
-                                                void* p,
-                                                void*,
-                                                size_t) {
-  *r = 1;
-  perf(p, 1);
-  fakegpu_note("library cudnnFind (benchmark)");
-  return 0;
-}
-int cudnnFindConvolutionBackwardFilterAlgorithmEx(void* h,
-                                                  void*,
-                                                  void*,
-                                                  void*,
-                                                  void*,
-                                                  void*,
-                                                  void*,
-                                                  void*,
-                                                  int n,
-                                                  int* r,
-                                                  void* p,
-                                                  void*,
-                                                  size_t) {
-  *r = 1;
-  perf(p, 1);
-  fakegpu_note("library cudnnFind (benchmark)");
-  return 0;
-}
-int cudnnGetConvolutionForwardWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* s) {
-  *s = 8 << 20;
-  return 0;
-}
-int cudnnGetConvolutionBackwardDataWorkspaceSize(
-    void*, void*, void*, void*, void*, int, size_t* s) {
-  *s = 8 << 20;
-  return 0;
-}
-int cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    void*, void*, void*, void*, void*, int, size_t* s) {
-  *s = 8 << 20;
-  return 0;
-}
-int cudnnConvolutionForward(void* h, ...) {
-  fakegpu_launch("library cudnnConvolutionForward", *(void**)h);
-  return 0;
-}
-int cudnnConvolutionBackwardData(void* h, ...) {
-  fakegpu_launch("library cudnnConvolutionBackwardData", *(void**)h);
-  return 0;
-}
-int cudnnConvolutionBackwardFilter(void* h, ...) {
-  fakegpu_launch("library cudnnConvolutionBackwardFilter", *(void**)h);
-  return 0;
-}
-int cudnnConvolutionBiasActivationForward(void* h, ...) {
-  fakegpu_launch("library cudnnConvolutionBiasActivationForward", *(void**)h);
-  return 0;
-}
-int cudnnBatchNormalizationForwardTrainingEx(void* h, ...) {
-  fakegpu_launch("library cudnnBatchNormalizationForwardTrainingEx", *(void**)h);
-  return 0;
-}
-int cudnnBatchNormalizationBackwardEx(void* h, ...) {
-  fakegpu_launch("library cudnnBatchNormalizationBackwardEx", *(void**)h);
-  return 0;
-}
-int cudnnBatchNormalizationForwardInference(void* h, ...) {
-  fakegpu_launch("library cudnnBatchNormalizationForwardInference", *(void**)h);
-  return 0;
-}
+// What is asked of a convolution ahead of it, in each of its directions.
+#define CONVOLUTION(direction)                                           \
+  int cudnnGetConvolution##direction##Algorithm_v7(                      \
+      void*, void*, void*, void*, void*, int, int* count, void* found) { \
+    *count = 1;                                                          \
+    perf(found, 1);                                                      \
+    return 0;                                                            \
+  }                                                                      \
+  int cudnnFindConvolution##direction##AlgorithmEx(void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   void*,                \
+                                                   int,                  \
+                                                   int* count,           \
+                                                   void* found,          \
+                                                   void*,                \
+                                                   size_t) {             \
+    *count = 1;                                                          \
+    perf(found, 1);                                                      \
+    fakegpu_note("library cudnnFind (benchmark)");                       \
+    return 0;                                                            \
+  }                                                                      \
+  int cudnnGetConvolution##direction##WorkspaceSize(                     \
+      void*, void*, void*, void*, void*, int, size_t* bytes) {           \
+    *bytes = 8 << 20;                                                    \
+    return 0;                                                            \
+  }
+CONVOLUTION(Forward)
+CONVOLUTION(BackwardData)
+CONVOLUTION(BackwardFilter)
+
+// A function of cuDNN whose first argument is the handle, which knows the stream.
+#define LAUNCHES(name)                            \
+  int name(void* h, ...) {                        \
+    fakegpu_launch("library " #name, *(void**)h); \
+    return 0;                                     \
+  }
+LAUNCHES(cudnnConvolutionForward)
+LAUNCHES(cudnnConvolutionBackwardData)
+LAUNCHES(cudnnConvolutionBackwardFilter)
+LAUNCHES(cudnnConvolutionBiasActivationForward)
+LAUNCHES(cudnnBatchNormalizationForwardTrainingEx)
+LAUNCHES(cudnnBatchNormalizationBackwardEx)
+LAUNCHES(cudnnBatchNormalizationForwardInference)
 int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     void*, int, int, void*, void*, void*, void*, void*, size_t* s) {
   *s = 1024;

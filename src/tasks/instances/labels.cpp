@@ -16,7 +16,8 @@ void renumber_large_labels(data::Sample& sample, const std::string& y_key) {
 
 std::string words_for_no_objects(const std::string& y_key) {
   return fmt::format(
-      "no object in the images of this validation, so its scores say nothing: '{}' is 0 everywhere, or "
+      "no object in the images of this validation, so its scores say nothing: '{}' is 0 "
+      "everywhere, or "
       "all objects are too small to count",
       y_key);
 }
