@@ -1,4 +1,5 @@
-// predict_in_cpp MODEL IMAGE OUTPUT: a trained model predicts an image of any size, file to file, and a tensor in memory.
+// predict_in_cpp MODEL IMAGE OUTPUT: a trained model predicts an image of any size, file to file,
+// and a tensor in memory.
 #include <cstdio>
 
 #include <ATen/ATen.h>
@@ -23,7 +24,10 @@ int main(int argc, char** argv) try {
   std::printf("%s: %d x %d\n", argv[3], int(result.shape[2]), int(result.shape[3]));
 
   const at::Tensor mask = predictor.predict(at::randn({predictor.model().in_channels, 96, 80}));
-  std::printf("a tensor: %d x %d, by %s\n", int(mask.size(1)), int(mask.size(2)), predictor.engine().c_str());
+  std::printf("a tensor: %d x %d, by %s\n",
+              int(mask.size(1)),
+              int(mask.size(2)),
+              predictor.engine().c_str());
 } catch (const std::exception& error) {
   std::fprintf(stderr, "error: %s\n", error.what());
   return exit_code(error);

@@ -1,4 +1,5 @@
-// serve_in_cpp MODEL: eight threads ask a trained model at once, each for images of its own; the service answers them in batches.
+// serve_in_cpp MODEL: eight threads ask a trained model at once, each for images of its own; the
+// service answers them in batches.
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -18,7 +19,8 @@ int main(int argc, char** argv) try {
   pipelines::BatchingOptions options;
   options.max_batch_size = 8;
   options.pad_to = 32;  // images of several sizes share batches
-  pipelines::BatchingService service([&](const at::Tensor& images) { return predictor.predict(images); }, options);
+  pipelines::BatchingService service(
+      [&](const at::Tensor& images) { return predictor.predict(images); }, options);
   for (const auto& [size, seconds] : service.warm_up({channels, 64, 64}))
     std::printf("batches of %d: %.1f images/s\n", int(size), double(size) / seconds);
 
@@ -29,8 +31,10 @@ int main(int argc, char** argv) try {
         const at::Tensor image = at::randn({1, channels, 40 + i, 60});
         try {
           const at::Tensor mask =
-              service.submit(image, pipelines::BatchClock::now() + std::chrono::seconds(10)).answer.get();
-          if (mask.size(2) != 40 + i || mask.size(3) != 60) std::printf("the answer has another size\n");
+              service.submit(image, pipelines::BatchClock::now() + std::chrono::seconds(10))
+                  .answer.get();
+          if (mask.size(2) != 40 + i || mask.size(3) != 60)
+            std::printf("the answer has another size\n");
         } catch (const pipelines::RequestError& error) {  // no room, too late
           std::fprintf(stderr, "%s: %s\n", name_of(error.outcome), error.what());
         }

@@ -379,7 +379,8 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   for (const std::string& path : config.output) {
     const auto parent = std::filesystem::path(path).parent_path();
     if (!parent.empty()) make_folders(parent.string());
-    write_file(path, ends_with(path, ".html") ? html_of(report) : config::to_plain_json(report) + "\n");
+    write_file(path,
+               ends_with(path, ".html") ? html_of(report) : config::to_plain_json(report) + "\n");
     log::info("report: {}", path);
   }
   std::string text = run.json ? config::to_plain_json(report) + "\n" : table_of(report);

@@ -24,10 +24,7 @@ class BoxFiles {
   /// Reads what an earlier run has left, and removes what a killed one left half-written.
   /// Throws: as AtomicFile.
   /// `class_names`: of the classes; empty: numbers.
-  BoxFiles(std::string folder,
-           int64_t classes,
-           std::vector<std::string> class_names,
-           bool overlay);
+  BoxFiles(std::string folder, int64_t classes, std::vector<std::string> class_names, bool overlay);
   /// Whether it was done with this stamp, and its overlay is there.
   bool has(const BoxedImage& image) const;
   /// `pixels`: (C,H,W). Throws: as AtomicFile.

@@ -82,9 +82,10 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
     got = perf::from_torchscript(bytes)(other);
   } catch (const std::exception& error) {  // of sizes that the network computes with
     log::debug("{}", error.what());
-    throw ConfigError(fmt::format("{}: a trace of it does for images of one size alone, so it is "
-                                  "run by Cytra only; expected format=safetensors",
-                                  model.path));
+    throw ConfigError(
+        fmt::format("{}: a trace of it does for images of one size alone, so it is "
+                    "run by Cytra only; expected format=safetensors",
+                    model.path));
   }
   const double most = expected.abs().max().item<double>();
   const double difference = (got - expected).abs().max().item<double>();

@@ -96,10 +96,11 @@ Looked look(const Setup& setup,
             int64_t most) {
   Looked looked;
   looked.facts.resize(meanings.size());
-  const data::Pipeline pipeline(data::items_of(*setup.data, split),
-                                data::make_transforms(setup.data->loader().transforms, Split::valid),
-                                nullptr,
-                                false);
+  const data::Pipeline pipeline(
+      data::items_of(*setup.data, split),
+      data::make_transforms(setup.data->loader().transforms, Split::valid),
+      nullptr,
+      false);
   const auto count = static_cast<int64_t>(pipeline.items().size());
   const int64_t chosen = std::min(count, most);
   int64_t voxels = 0, done = 0;

@@ -16,9 +16,9 @@ namespace cytra::app {
 struct Books {
   std::mutex mutex;  // guards all that follows
   cli::Results results;
-  int64_t images = 0, done = 0;  // images: with the frames that are known by now
-  int64_t resumed = 0;           // of `done`: were there before
-  int code = 0;                  // of the first error
+  int64_t images = 0, done = 0;           // images: with the frames that are known by now
+  int64_t resumed = 0;                    // of `done`: were there before
+  int code = 0;                           // of the first error
   std::atomic<bool> is_finishing{false};  // a file is being put in place, to be booked then
 
   explicit Books(bool json) : results(json) {}

@@ -48,7 +48,8 @@ struct PredictTrainerOptions : perf::DeviceOptions {
     DeviceOptions::visit(v);
     v("precision",
       precision,
-      "of products; weights stay float32, so true and mixed are the same here; null: the training's "
+      "of products; weights stay float32, so true and mixed are the same here; null: the "
+      "training's "
       "where the device has it",
       perf::precision_names());
     v("devices",

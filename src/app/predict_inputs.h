@@ -29,7 +29,9 @@ struct InputOptions {
       "images in memory of equal size that share their windows' batches, to fill a device",
       1,
       4096);
-    v("with_target", with_target, "the manifest has the target's column, too: report the task's metrics");
+    v("with_target",
+      with_target,
+      "the manifest has the target's column, too: report the task's metrics");
     v("on_mismatch",
       on_mismatch,
       "a target whose file says that it does not lie on its image: is left out by on_error, "
@@ -52,8 +54,10 @@ struct InputOptions {
     }
     if (spacing_um.size() > 3) throw ConfigError("spacing_um: expected [z, y, x] or [y, x]");
     if (with_target && !is_manifest()) {
-      throw ConfigError("with_target: expected a manifest (.csv, .tsv) as path, with the column of the "
-                        "target, got " + path);
+      throw ConfigError(
+          "with_target: expected a manifest (.csv, .tsv) as path, with the column of the "
+          "target, got " +
+          path);
     }
   }
   bool is_manifest() const;

@@ -90,8 +90,8 @@ config::Node settle(const Setup& setup,
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
   for (data::Sample& item : spec.items) item.image = setup.x_key;
-  const auto last = split == Split::train ? setup.task->sample_transform()
-                                          : setup.task->validation_transform();
+  const auto last =
+      split == Split::train ? setup.task->sample_transform() : setup.task->validation_transform();
   if (last) spec.transforms.push_back(last);
   spec.seed = setup.seed;
   spec.options.num_workers = spec.options.workers(setup.place.local_size);

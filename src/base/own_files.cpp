@@ -71,9 +71,9 @@ bool is_newest_state(const std::string& path) {
 
 /// Never destroyed: an exit may come from any thread.
 struct OwnFiles {
-  std::mutex recording;  // the records; taken before `mutex`: a new record is an own file, too
-  std::mutex mutex;      // the others
-  std::set<std::string> own;                                   // by one_name()
+  std::mutex recording;       // the records; taken before `mutex`: a new record is an own file, too
+  std::mutex mutex;           // the others
+  std::set<std::string> own;  // by one_name()
   std::map<std::string, std::string> stamps;                   // of earlier runs, by one_name()
   std::map<std::string, std::unique_ptr<AppendFile>> records;  // by folder; null: none yet
   static OwnFiles& instance() {

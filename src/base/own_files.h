@@ -5,8 +5,8 @@
 namespace cytra {
 
 /// Goes on with FOLDER/.written, a line with size and time for each file that is put in place below
-/// the folder, written before the file is there; the first one makes it. What its lines name is this run's own,
-/// until somebody else changes it. Throws: as AtomicFile.
+/// the folder, written before the file is there; the first one makes it. What its lines name is
+/// this run's own, until somebody else changes it. Throws: as AtomicFile.
 void keep_own_files(const std::string& folder);
 /// What is at `path` belongs to the run that this one goes on with, or to a cache.
 void own_file(const std::string& path);

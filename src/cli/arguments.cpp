@@ -100,10 +100,7 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 
 }  // namespace
 
-Words::Words(const Program& program,
-             const std::vector<std::string>& keys,
-             int argc,
-             char** argv) {
+Words::Words(const Program& program, const std::vector<std::string>& keys, int argc, char** argv) {
   std::size_t next = 0;
   bool is_value = false;
   for (int i = 0; i < argc; ++i) {

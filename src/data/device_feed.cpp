@@ -1,5 +1,4 @@
 #include "data/device_feed.h"
-#include "perf/scopes.h"
 
 #include <chrono>
 
@@ -7,6 +6,8 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "perf/scopes.h"
 
 namespace cytra::data {
 namespace {

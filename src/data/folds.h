@@ -29,8 +29,9 @@ struct FoldOptions {
 /// sklearn's KFold(folds, shuffle=True, random_state=12345). `count` is `folds` or more.
 std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::size_t folds);
 
-/// The images of a fold for train; for other splits, those held out. All images of a file (time points, scenes) go together;
-/// files count in the order of their names. Throws: DataError with fewer files than folds.
+/// The images of a fold for train; for other splits, those held out. All images of a file (time
+/// points, scenes) go together; files count in the order of their names. Throws: DataError with
+/// fewer files than folds.
 std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector<Sample> all);
 
 }  // namespace cytra::data

@@ -21,10 +21,10 @@ struct DataLoaderSpec {
   bool shuffle = false;
   bool channels_last = false, pin = false;  // of batches: see BatchLayout
   int64_t batches = 0;  // of an epoch, images repeated or left for the next; 0: each image once
-  std::function<int64_t(int64_t)> limit;    // batches of an epoch, given all there are; none: all
-  int64_t rank = 0, world_size = 1;         // this process's share of every epoch
-  bool pad = true;                          // as SamplerSpec's
-  std::shared_ptr<CacheManager> cache;      // null: nothing is kept
+  std::function<int64_t(int64_t)> limit;  // batches of an epoch, given all there are; none: all
+  int64_t rank = 0, world_size = 1;       // this process's share of every epoch
+  bool pad = true;                        // as SamplerSpec's
+  std::shared_ptr<CacheManager> cache;    // null: nothing is kept
   /// By key: an image with others counts as one that can't be loaded.
   std::map<std::string, int64_t> channels;
 };

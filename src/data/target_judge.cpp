@@ -112,7 +112,8 @@ class Judge {
   }
 
   std::string values_option(const std::vector<double>& values) const {
-    const std::string list = fmt::format("{}=[{}]", option("target_values"), fmt::join(values, ","));
+    const std::string list =
+        fmt::format("{}=[{}]", option("target_values"), fmt::join(values, ","));
     if (meaning_.kind == Kind::mask && values.size() == 2) return list;
     return fmt::format("num_classes={} {}", values.size(), list);
   }
@@ -162,7 +163,8 @@ class Judge {
     if (!meaning_.has_colours) {
       const std::string classes =
           names.size() == 2 ? "" : fmt::format("num_classes={} ", names.size());
-      say(fmt::format("colours in place of class numbers: {}\"{}=['{}']\" gives the colours the "
+      say(
+          fmt::format("colours in place of class numbers: {}\"{}=['{}']\" gives the colours the "
                       "classes 0 (background), 1, ... in this order",
                       classes,
                       option("colours"),
@@ -188,15 +190,17 @@ class Judge {
     const double middle = (low + high) / 2;
     const double threshold = high - low > 4 ? std::floor(middle) : middle;
     std::string text =
-        is_lossy ? fmt::format("two values ({:g} and {:g}) blurred by a lossy format such as JPEG, "
-                               "or by resizing",
-                               low,
-                               high)
-                 : fmt::format("looks like intensities from {:g} to {:g}, not like labels; "
-                               "experiment=im2im/labelfree target_col={} learns these",
-                               low,
-                               high,
-                               meaning_.key);
+        is_lossy ? fmt::format(
+                       "two values ({:g} and {:g}) blurred by a lossy format such as JPEG, "
+                       "or by resizing",
+                       low,
+                       high)
+                 : fmt::format(
+                       "looks like intensities from {:g} to {:g}, not like labels; "
+                       "experiment=im2im/labelfree target_col={} learns these",
+                       low,
+                       high,
+                       meaning_.key);
     if (meaning_.kind == Kind::objects) {
       text += "; objects need an image of whole numbers without loss, as PNG or TIFF";
     } else if (meaning_.kind == Kind::classes) {
@@ -204,9 +208,8 @@ class Judge {
                           option("target_threshold"),
                           threshold);
     } else {
-      text += fmt::format("; a mask of what is brighter: {}={:g}",
-                          option("target_threshold"),
-                          threshold);
+      text += fmt::format(
+          "; a mask of what is brighter: {}={:g}", option("target_threshold"), threshold);
     }
     say(text);
     return true;
@@ -245,13 +248,15 @@ class Judge {
       return false;
     const std::vector<double> values(values_.begin(), values_.end());
     if (meaning_.kind != Kind::objects && values.size() == 1) {
-      say(fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
+      say(
+          fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
                       "value 0 means background",
                       values.front(),
                       images()));
     } else if (meaning_.kind == Kind::objects) {
       if (values.size() > 3) return false;  // objects may fill their image
-      say(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
+      say(
+          fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
                       "number for each object; of a mask, {}=[{:g}] makes an object of each region "
                       "of that value",
                       images(),
@@ -259,7 +264,8 @@ class Judge {
                       option("object_values"),
                       values.back()));
     } else if (values.size() <= kFewValues) {
-      say(fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
+      say(
+          fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
                       "first",
                       images(),
                       fmt::join(values, ", "),
@@ -284,15 +290,16 @@ class Judge {
     if (foreground.front() == 0) foreground.erase(foreground.begin());
     const std::string classes =
         values_.size() <= 2 ? "num_classes=1" : values_option({values_.begin(), values_.end()});
-    say(fmt::format("only {} in {}, in {} separate regions: this is a mask or classes, not a number "
-                    "for each object; {}=[{}] makes an object of each region, "
-                    "experiment=im2im/segmentation {} learns the mask",
-                    fmt::join(values_, ", "),
-                    images(),
-                    regions,
-                    option("object_values"),
-                    fmt::join(foreground, ","),
-                    classes));
+    say(fmt::format(
+        "only {} in {}, in {} separate regions: this is a mask or classes, not a number "
+        "for each object; {}=[{}] makes an object of each region, "
+        "experiment=im2im/segmentation {} learns the mask",
+        fmt::join(values_, ", "),
+        images(),
+        regions,
+        option("object_values"),
+        fmt::join(foreground, ","),
+        classes));
   }
 
   /// A number for each of an image's objects.
@@ -321,12 +328,14 @@ class Judge {
                       option("ignore_index"),
                       found));
     } else if (!beyond.empty() && are_objects()) {
-      say(fmt::format("values up to {:g}, one for each region: these are objects, not "
+      say(
+          fmt::format("values up to {:g}, one for each region: these are objects, not "
                       "num_classes={} classes; experiment=im2im/instance learns objects",
                       values.back(),
                       meaning_.num_classes));
     } else if (!beyond.empty() && values.size() <= kMostLabels) {
-      say(fmt::format("{} {} no class of num_classes={} (0..{}): {} numbers the values that there "
+      say(
+          fmt::format("{} {} no class of num_classes={} (0..{}): {} numbers the values that there "
                       "are",
                       found,
                       beyond.size() == 1 ? "is" : "are",

@@ -21,19 +21,19 @@ struct TargetMeaning {
   std::optional<int64_t> ignore_index;
   std::optional<double> threshold;
   bool has_colours = false;  // the option `colours` is set
-  std::string head;  // "": the task's only one; options of others have its name
+  std::string head;          // "": the task's only one; options of others have its name
 };
 
 /// A target as the task gets it, before it makes labels of it.
 struct TargetFacts {
   int64_t channels = 1;
   double min = 0, max = 0;
-  bool is_whole = true;             // every value is a whole number
+  bool is_whole = true;              // every value is a whole number
   std::map<double, int64_t> counts;  // voxels by value; empty: more than 4096 values
-  double at_ends = 1;  // share of voxels within an eighth of the range from its ends
-  double alike = 1;    // share of the voxels between the ends that equal a neighbour along X
-  int64_t regions = 0;              // connected voxels of one value other than 0
-  bool is_image = false;            // the values of the image, up to scale and offset
+  double at_ends = 1;                // share of voxels within an eighth of the range from its ends
+  double alike = 1;       // share of the voxels between the ends that equal a neighbour along X
+  int64_t regions = 0;    // connected voxels of one value other than 0
+  bool is_image = false;  // the values of the image, up to scale and offset
   std::map<std::string, int64_t> colours;  // "#ff0000": voxels; of 3 or 4 channels with few colours
 };
 

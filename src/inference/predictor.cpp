@@ -17,8 +17,8 @@
 #include "inference/adaptive_batch.h"
 #include "inference/windows.h"
 #include "nn/model.h"
-#include "perf/device.h"
 #include "ops/window_sums.h"
+#include "perf/device.h"
 
 namespace cytra::inference {
 namespace {
@@ -47,7 +47,8 @@ SlidingWindowOptions window_options(const Node& config, const Node& changes) {
   return options;
 }
 
-/// data.transforms; where a 2D model goes through a stack slice by slice, images are loaded as such.
+/// data.transforms; where a 2D model goes through a stack slice by slice, images are loaded as
+/// such.
 Node transforms_of(const Node& config, const Node& changes) {
   Node transforms = config.at("data.transforms");
   const auto slices = [](const Node* dim) { return dim != nullptr && !dim->is_null(); };
@@ -129,11 +130,11 @@ struct Predictor::State {
     std::vector<Forward> runs;
     for (const auto& member : members)
       runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
-    forward = averaged(std::move(runs),
-                       options.tta,
-                       model.divisor,
-                       decoder->gives_labels() &&
-                           decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax);
+    forward = averaged(
+        std::move(runs),
+        options.tta,
+        model.divisor,
+        decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax);
     std::vector<int64_t> shape{1, model.in_channels};
     for (const int64_t side : model.fixed_window.empty() ? model.divisor : model.fixed_window)
       shape.push_back(model.fixed_window.empty() ? (31 / side + 2) * side : side);
@@ -301,8 +302,8 @@ SlidingWindowOptions Predictor::windows(const std::string& id,
 Predictor::Plan Predictor::plan(const std::vector<int64_t>& size,
                                 const SlidingWindowOptions& windows,
                                 bool is_by_rows) const {
-  const WindowMemory memory = memory_of(
-      size, state_->model.in_channels, windows, state_->planner.cost, state_->finish);
+  const WindowMemory memory =
+      memory_of(size, state_->model.in_channels, windows, state_->planner.cost, state_->finish);
   const WindowLayout layout = layout_windows(size, windows);
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(state_->model.in_channels);
   for (const int64_t side : size) image *= static_cast<double>(side);
@@ -325,8 +326,8 @@ void Predictor::run(const ModelInput& input,
                     const RowSink& sink,
                     const WindowProgress& progress,
                     RowRange range) const {
-  const RowSource source{
-      input.shape, [&](int64_t first, int64_t count) { return input.rows(first, count); }};
+  const RowSource source{input.shape,
+                         [&](int64_t first, int64_t count) { return input.rows(first, count); }};
   const int64_t bad = predict_slabs(
       source,
       [this](const at::Tensor& batch) { return forward(batch); },
@@ -347,11 +348,10 @@ void Predictor::run(const std::vector<const ModelInput*>& inputs,
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =
-      sliding_window(
-          at::stack(images),
-          Forward([this](const at::Tensor& batch) { return forward(batch); }),
-          state_->placed(windows),
-          progress)
+      sliding_window(at::stack(images),
+                     Forward([this](const at::Tensor& batch) { return forward(batch); }),
+                     state_->placed(windows),
+                     progress)
           .at(0);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor own = logits.narrow(0, static_cast<int64_t>(i), 1);

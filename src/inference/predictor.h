@@ -35,11 +35,11 @@ struct WindowChanges : SlidingWindowOptions {
 
 struct PredictorOptions {
   std::string accelerator = "auto";  // or cpu, gpu, cuda
-  config::Node inference_args;       // WindowChanges; null, and what is null in it: the checkpoint's
+  config::Node inference_args;  // WindowChanges; null, and what is null in it: the checkpoint's
   EngineOptions engine;
-  TtaOptions tta;          // test-time augmentation
-  std::string form;        // of the result, one of Decoder::forms(); "": the usual one
-  double threshold = 0.5;  // of a mask's probability
+  TtaOptions tta;              // test-time augmentation
+  std::string form;            // of the result, one of Decoder::forms(); "": the usual one
+  double threshold = 0.5;      // of a mask's probability
   bool with_target = false;    // the transforms work on the target, too
   bool tracks_places = false;  // InputTransforms::track_places()
 };
@@ -58,8 +58,8 @@ class Predictor {
   /// (K = 1), or float32.
   /// Throws: DataError (channels, dimensions, values that are not finite), MemoryError.
   Tensor predict(const Tensor& image) const;
-  /// The whole road: the checkpoint's transforms, windows, result; by rows where the image is large.
-  /// `output` has what describe() says. Throws: as above, and IoError.
+  /// The whole road: the checkpoint's transforms, windows, result; by rows where the image is
+  /// large. `output` has what describe() says. Throws: as above, and IoError.
   void predict(const io::ImageReader& image, io::ImageWriter& output) const;
   /// The result for an image, for io::create_image().
   io::ImageInfo describe(const io::ImageInfo& image) const;

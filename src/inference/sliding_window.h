@@ -82,11 +82,11 @@ using WindowProgress = std::function<void(int64_t done, int64_t total)>;
 
 /// Predicts an image by overlapping windows and blends them.
 /// Shape: image (N,C,[D,][H,]W), any type -> (N,K,[D,][H,]W) float32, on options.device.
-/// The model's windows are float32, or of the image's floating type; their memory is used again for the next ones unless the model
-/// keeps it.
-/// Follows monai.inferers.sliding_window_inference (placement, padding, importance map); unlike it,
-/// sums are float32 for every input type. Throws: ConfigError for options that do not fit the
-/// image; DataError when the model's output has another spatial size than its windows.
+/// The model's windows are float32, or of the image's floating type; their memory is used again for
+/// the next ones unless the model keeps it. Follows monai.inferers.sliding_window_inference
+/// (placement, padding, importance map); unlike it, sums are float32 for every input type. Throws:
+/// ConfigError for options that do not fit the image; DataError when the model's output has another
+/// spatial size than its windows.
 Tensor sliding_window(const Tensor& image,
                       const Network& model,
                       const SlidingWindowOptions& options,

@@ -194,13 +194,14 @@ std::vector<Annotation> read_annotations(const std::string& path, const Annotate
   const bool differs = (part.height > 0 && part.height != image.height) ||
                        (part.width > 0 && part.width != image.width);
   if (differs) {
-    throw DataError(fmt::format("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
-                                path,
-                                part.width,
-                                part.height,
-                                image.path,
-                                image.width,
-                                image.height));
+    throw DataError(
+        fmt::format("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
+                    path,
+                    part.width,
+                    part.height,
+                    image.path,
+                    image.width,
+                    image.height));
   }
   std::vector<Annotation> annotations = part.annotations;
   if (file->is_coco)

@@ -21,9 +21,9 @@ struct Annotation {
   /// Each filled by itself, where an odd number of its rings goes round the centre of a pixel, as
   /// ImageJ, QuPath and skimage.draw.polygon do.
   std::vector<std::vector<Ring>> parts;
-  std::vector<CocoRle> masks;          // pixels inside, of the whole image
-  std::array<double, 4> box{};         // x0, y0, x1, y1
-  bool is_crowd = false;               // COCO's: several objects that nobody has told apart
+  std::vector<CocoRle> masks;   // pixels inside, of the whole image
+  std::array<double, 4> box{};  // x0, y0, x1, y1
+  bool is_crowd = false;        // COCO's: several objects that nobody has told apart
 };
 
 /// The image that annotations belong to.

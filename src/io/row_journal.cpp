@@ -28,8 +28,7 @@ struct BlockHead {
 
 std::string fingerprint_of(const BlockHead& head, const unsigned char* pixels) {
   std::string text(reinterpret_cast<const char*>(&head) + kDigits, sizeof head - kDigits);
-  return fingerprint(text +
-                     fingerprint(pixels, static_cast<std::size_t>(head.bytes)));
+  return fingerprint(text + fingerprint(pixels, static_cast<std::size_t>(head.bytes)));
 }
 
 bool read_all(int descriptor, void* into, std::size_t bytes, int64_t offset) {
@@ -47,10 +46,8 @@ bool read_all(int descriptor, void* into, std::size_t bytes, int64_t offset) {
 
 void write_all(const std::string& path, int descriptor, const std::string& bytes, int64_t offset) {
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t put = ::pwrite(descriptor,
-                                 bytes.data() + done,
-                                 bytes.size() - done,
-                                 offset + static_cast<int64_t>(done));
+    const ssize_t put = ::pwrite(
+        descriptor, bytes.data() + done, bytes.size() - done, offset + static_cast<int64_t>(done));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) throw_errno("can't be written", path, put < 0 ? errno : ENOSPC);
     done += static_cast<std::size_t>(put);
@@ -129,8 +126,7 @@ void RowJournal::append(const Image& rows, int64_t count) {
   end_ += static_cast<int64_t>(bytes.size());
 }
 
-void RowJournal::replay(
-    const std::function<void(int64_t first, const Image& rows)>& take) const {
+void RowJournal::replay(const std::function<void(int64_t first, const Image& rows)>& take) const {
   for (const Block& block : blocks_) {
     BlockHead head{};
     if (!read_all(descriptor_, &head, sizeof head, block.offset))

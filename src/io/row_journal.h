@@ -14,8 +14,8 @@ namespace cytra::io {
 /// the compressed size on the disk.
 class RowJournal {
  public:
-  /// Goes on with what is at `path`, if that was begun with the same `stamp`; else begins anew, with
-  /// the row `first`. Throws: as AtomicFile.
+  /// Goes on with what is at `path`, if that was begun with the same `stamp`; else begins anew,
+  /// with the row `first`. Throws: as AtomicFile.
   RowJournal(std::string path, const std::string& stamp, int64_t first = 0);
   ~RowJournal();
   RowJournal(const RowJournal&) = delete;

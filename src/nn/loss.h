@@ -33,7 +33,8 @@ class Loss {
                         const at::Tensor& mask = {}) const;
   /// Of the outputs of deep supervision, the finest first, against one target, which is sampled
   /// down to each: by default nnU-Net's weights, half of it for each level, none for the last of
-  /// three or more, and 1 in all. Source: nnunetv2.training.loss.deep_supervision.DeepSupervisionWrapper.
+  /// three or more, and 1 in all. Source:
+  /// nnunetv2.training.loss.deep_supervision.DeepSupervisionWrapper.
   virtual at::Tensor of_levels(const std::vector<at::Tensor>& levels,
                                const at::Tensor& target) const;
 

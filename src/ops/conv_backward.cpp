@@ -78,14 +78,13 @@ at::Tensor weight_grad_in_parts(int64_t parts,
     compute_alone();  // oneDNN plans for the threads that there are: more would never come
     for (int64_t part = first; part < last; ++part) {
       const auto [x, dy] = part_of(part);
-      sums[static_cast<std::size_t>(part)] =
-          std::get<1>(cpu::convolution_backward(
-              dy,
-              x,
-              weight,
-              std::nullopt,
-              {form.stride, padding, form.dilation, false, {0}, form.groups},
-              {false, true, false}));
+      sums[static_cast<std::size_t>(part)] = std::get<1>(
+          cpu::convolution_backward(dy,
+                                    x,
+                                    weight,
+                                    std::nullopt,
+                                    {form.stride, padding, form.dilation, false, {0}, form.groups},
+                                    {false, true, false}));
     }
   });
   const at::AutoDispatchBelowADInplaceOrView no_gradients;

@@ -335,8 +335,8 @@ bool is_last(const at::Tensor& t) {
 
 }  // namespace
 
-/// With AVX-512: packing pays where many pixels share it, and oneDNN is slower with strides and with
-/// batches. (With AVX2 oneDNN is slower throughout.) Measured: docs/benchmarks.md, "Weight
+/// With AVX-512: packing pays where many pixels share it, and oneDNN is slower with strides and
+/// with batches. (With AVX2 oneDNN is slower throughout.) Measured: docs/benchmarks.md, "Weight
 /// gradients".
 static bool outdoes_onednn(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form) {
   const int64_t pixels = grad.numel() / grad.size(1);

@@ -11,7 +11,9 @@ namespace cytra::pipelines {
 
 using config::Node;
 
-DoneRecord::DoneRecord(std::string path) : path_(std::move(path)), file_(path_) { read(); }
+DoneRecord::DoneRecord(std::string path) : path_(std::move(path)), file_(path_) {
+  read();
+}
 
 void DoneRecord::read() {
   std::ifstream file(path_, std::ios::binary);

@@ -50,7 +50,7 @@ class SegmentFiles {
   const Settings settings_;
   const bool object_masks_;
   mutable std::mutex mutex_;
-  std::set<std::string> folders_;  // made; guarded by mutex_, as all that follows
+  std::set<std::string> folders_;               // made; guarded by mutex_, as all that follows
   std::map<std::string, std::string> current_;  // name -> stamp of what this run has made or found
   DoneRecord record_;
 };

@@ -83,7 +83,7 @@ struct VideoOptions {
 struct VideoFigures {
   int64_t frames_in = 0;  // decoded
   int64_t inferred = 0, reused = 0, dropped = 0, written = 0;
-  int64_t cached = 0;  // labels were in the cache
+  int64_t cached = 0;       // labels were in the cache
   int64_t partial = 0;      // of the inferred: a part of the frame, by roi=motion
   int64_t longest_gap = 0;  // frames in a row that took over a mask
   int64_t drift_frames = 0;
@@ -91,7 +91,7 @@ struct VideoFigures {
   // Of an early exit: windows at the whole scale, those that the model did not see there, drift.
   int64_t windows = 0, windows_skipped = 0, exit_drift_frames = 0;
   double exit_drift_mean = 0, exit_drift_max = 0;
-  double last_s = 0;                     // time stamp of the last written frame
+  double last_s = 0;  // time stamp of the last written frame
 };
 
 struct VideoHooks {

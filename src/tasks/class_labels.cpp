@@ -88,7 +88,8 @@ at::Tensor ClassLabels::painted(const at::Tensor& values) const {
   at::Tensor labels = at::full_like(values.slice(0, 0, 1), -1);
   for (std::size_t k = 0; k < colours.size(); ++k) {
     const int64_t rgb = code_of(colours[k]);
-    const at::Tensor is_colour = values[0].eq(rgb >> 16)
+    const at::Tensor is_colour = values[0]
+                                     .eq(rgb >> 16)
                                      .logical_and(values[1].eq((rgb >> 8) & 255))
                                      .logical_and(values[2].eq(rgb & 255));
     labels[0].masked_fill_(is_colour, static_cast<double>(k));
@@ -96,15 +97,17 @@ at::Tensor ClassLabels::painted(const at::Tensor& values) const {
   const at::Tensor others = labels[0].lt(0).nonzero();
   if (others.size(0) == 0) return labels;
   at::Tensor pixel = values;
-  for (int64_t d = 0; d < others.size(1); ++d) pixel = pixel.select(1, others[0][d].item<int64_t>());
-  throw DataError(fmt::format("{} of {} pixels have none of task.colours=[{}] (#{:02x}{:02x}{:02x} "
-                              "is one)",
-                              others.size(0),
-                              labels.numel(),
-                              fmt::join(colours, ", "),
-                              pixel[0].item<int64_t>(),
-                              pixel[1].item<int64_t>(),
-                              pixel[2].item<int64_t>()));
+  for (int64_t d = 0; d < others.size(1); ++d)
+    pixel = pixel.select(1, others[0][d].item<int64_t>());
+  throw DataError(
+      fmt::format("{} of {} pixels have none of task.colours=[{}] (#{:02x}{:02x}{:02x} "
+                  "is one)",
+                  others.size(0),
+                  labels.numel(),
+                  fmt::join(colours, ", "),
+                  pixel[0].item<int64_t>(),
+                  pixel[1].item<int64_t>(),
+                  pixel[2].item<int64_t>()));
 }
 
 void ClassLabels::check() const {

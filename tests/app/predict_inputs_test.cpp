@@ -111,8 +111,7 @@ TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
   const io::Geometry& geometry = input.sample.geometry();
   EXPECT_EQ(geometry.spacing_um, (std::array<double, 3>{1000, 100, 200}));
   const std::array<double, 12> expected{-0.2, 0, 0, 1, 0, 0.1, 0, 2, 0, 0, 1, 3};
-  for (std::size_t i = 0; i < 12; ++i)
-    EXPECT_NEAR(geometry.affine[i], expected[i], 1e-6) << i;
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_NEAR(geometry.affine[i], expected[i], 1e-6) << i;
 }
 
 TEST(PredictInputs, AreListed) {

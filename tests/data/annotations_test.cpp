@@ -28,7 +28,9 @@ void write_picture(const std::string& path) {
   io::write_png(path, image);
 }
 
-data::Sample annotated(const std::string& image, const std::string& annotations, TargetKind kind,
+data::Sample annotated(const std::string& image,
+                       const std::string& annotations,
+                       TargetKind kind,
                        const std::vector<std::string>& names = {}) {
   data::Sample sample;
   sample.id = image;
@@ -47,19 +49,18 @@ data::Sample annotated(const std::string& image, const std::string& annotations,
 TEST(AnnotationTargets, BecomeWhatTheTaskNeeds) {
   const test::TmpDir dir;
   write_picture(dir / "cells.png");
-  const auto load = [&](const char* file, TargetKind kind, const std::vector<std::string>& names = {}) {
-    return annotated(dir / "cells.png", kDrawn + file, kind, names).at("seg");
-  };
+  const auto load =
+      [&](const char* file, TargetKind kind, const std::vector<std::string>& names = {}) {
+        return annotated(dir / "cells.png", kDrawn + file, kind, names).at("seg");
+      };
   const at::Tensor instances = load("qupath.geojson", TargetKind::instances);
   EXPECT_EQ(instances.sizes(), at::IntArrayRef({1, 40, 48}));
   EXPECT_EQ(instances.max().item<float>(), 3);
   EXPECT_TRUE(at::equal(load("qupath.geojson", TargetKind::mask), instances.gt(0).to(at::kFloat)));
-  const at::Tensor classes =
-      load("qupath.geojson", TargetKind::classes, {"Stroma", "Tumor"});
+  const at::Tensor classes = load("qupath.geojson", TargetKind::classes, {"Stroma", "Tumor"});
   EXPECT_TRUE(at::equal(classes.eq(1), instances.eq(2)));
   EXPECT_TRUE(at::equal(classes.eq(2), instances.eq(1).logical_or(instances.eq(3))));
-  const at::Tensor channels =
-      load("qupath.geojson", TargetKind::channels, {"Stroma", "Tumor"});
+  const at::Tensor channels = load("qupath.geojson", TargetKind::channels, {"Stroma", "Tumor"});
   EXPECT_TRUE(at::equal(channels, at::cat({classes.eq(1), classes.eq(2)}).to(at::kFloat)));
   EXPECT_EQ(load("voc.xml", TargetKind::boxes).sizes(), at::IntArrayRef({2, 40, 48}));
 }
@@ -75,7 +76,9 @@ TEST(AnnotationTargets, NeedAnImageAndATask) {
             std::string::npos);
   sample.sources["raw"].path = dir / "cells.png";
   load = make<data::Transform>("{_target_: LoadImaged, keys: [seg]}");
-  EXPECT_NE(message_of([&] { load->apply(sample, unused); }).find("LoadImaged's `annotations`: instances, classes"),
+  EXPECT_NE(message_of([&] {
+              load->apply(sample, unused);
+            }).find("LoadImaged's `annotations`: instances, classes"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
               make<data::Transform>("{_target_: LoadImaged, keys: [seg], annotations: instance}");
@@ -124,8 +127,8 @@ TEST_F(AnnotatedSet, MayBeOneFileOfAllImages) {
   fs::remove_all(dir_ / "annotations");
   std::string images;
   for (const char* name : {"a", "b", "c", "d", "e"})
-    images += std::string(images.empty() ? "" : ",") + "{\"id\":\"" + name +
-              "\",\"file_name\":\"" + name + ".png\"}";
+    images += std::string(images.empty() ? "" : ",") + "{\"id\":\"" + name + "\",\"file_name\":\"" +
+              name + ".png\"}";
   const std::string json = "{\"images\":[" + images +
                            "],\"annotations\":[{\"image_id\":\"b\",\"category_id\":1,\"bbox\":[1,2,"
                            "3,4]}],\"categories\":[{\"id\":1,\"name\":\"cell\"}]}";
@@ -151,7 +154,8 @@ TEST_F(AnnotatedSet, MayBeOneFileOfAllImages) {
 }
 
 TEST_F(AnnotatedSet, GivesTheTaskTheNamesOfItsClasses) {
-  config::Node data = config::parse_yaml(text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, seg]}]}}", "d");
+  config::Node data = config::parse_yaml(
+      text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, seg]}]}}", "d");
   const auto settle = [&](const std::string& text) {
     config::Node task = config::parse_yaml(text, "t");
     EXPECT_TRUE(tasks::settle_annotations(data, task));
@@ -180,8 +184,9 @@ TEST_F(AnnotatedSet, GivesTheTaskTheNamesOfItsClasses) {
 
 /// One file of all images is not the same image twice.
 TEST_F(AnnotatedSet, IsSurveyedAsItIsLearned) {
-  const auto module = make(text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, "
-                                   "seg], annotations: instances}]}}");
+  const auto module = make(text_ +
+                           ", transforms: {train: [{_target_: LoadImaged, keys: [raw, "
+                           "seg], annotations: instances}]}}");
   const auto survey = data::survey(*module, 1, [](data::Split, int64_t, int64_t) {});
   const data::KeyFacts& facts = survey.splits.at(0).keys.at("seg");
   EXPECT_EQ(facts.broken(), 0U);
@@ -191,11 +196,13 @@ TEST_F(AnnotatedSet, IsSurveyedAsItIsLearned) {
 
 /// Boxes of one image overlap, those of another do not.
 TEST_F(AnnotatedSet, MayHaveAnyNumberOfLayers) {
-  touch(dir_ / "annotations/a.xml",
-        "<annotation><object><name>red cell</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax>"
-        "<ymax>9</ymax></bndbox></object></annotation>");
-  const auto module = make(text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, "
-                                   "seg], annotations: boxes}]}}");
+  touch(
+      dir_ / "annotations/a.xml",
+      "<annotation><object><name>red cell</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax>"
+      "<ymax>9</ymax></bndbox></object></annotation>");
+  const auto module = make(text_ +
+                           ", transforms: {train: [{_target_: LoadImaged, keys: [raw, "
+                           "seg], annotations: boxes}]}}");
   const auto survey = data::survey(*module, 1, [](data::Split, int64_t, int64_t) {});
   const auto& images = survey.splits.at(0).keys.at("seg").images;
   EXPECT_EQ(images.at(0).shape.front(), 1);

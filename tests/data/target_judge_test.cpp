@@ -12,7 +12,8 @@ namespace {
 using data::TargetMeaning;
 using Kind = TargetMeaning::Kind;
 
-/// Squares of 6 x 6 in an image of 48 x 48, (1,48,48): the first has `first`, each next `step` more.
+/// Squares of 6 x 6 in an image of 48 x 48, (1,48,48): the first has `first`, each next `step`
+/// more.
 at::Tensor squares(double first, double step, double background = 0) {
   at::Tensor image = at::full({1, 48, 48}, background);
   for (int64_t i = 0; i < 9; ++i) {
@@ -40,8 +41,7 @@ std::string judged(const TargetMeaning& meaning,
                    const at::Tensor& image = noise(1),
                    bool are_all = true,
                    const std::string& split = "train") {
-  const data::TargetFacts facts =
-      data::look_at_target(target, image, meaning.kind != Kind::values);
+  const data::TargetFacts facts = data::look_at_target(target, image, meaning.kind != Kind::values);
   return join(data::judge_targets(meaning, split, {facts, facts}, are_all), "\n");
 }
 
@@ -130,8 +130,8 @@ TEST(TargetJudge, Colours) {
   expect_told(judged(meaning_of(Kind::objects), rgb), {"colours", "object numbers"});
   EXPECT_EQ(judged(meaning_of(Kind::masks, 3), rgb), "") << "a mask in each channel";
   const at::Tensor alpha = at::full({1, 48, 48}, 255.);
-  for (const at::Tensor& grey : {at::cat({red, red, red}), at::cat({red, red, red, alpha}),
-                                 at::cat({red, alpha})})
+  for (const at::Tensor& grey :
+       {at::cat({red, red, red}), at::cat({red, red, red, alpha}), at::cat({red, alpha})})
     EXPECT_TRUE(data::without_equal_channels(grey).equal(red));
   EXPECT_TRUE(data::without_equal_channels(rgb).equal(rgb));
   EXPECT_EQ(data::without_equal_channels(at::cat({alpha, red})).size(0), 2) << "alpha says it";

@@ -136,8 +136,9 @@ CREATE(cudnnCreateFilterDescriptor)
 CREATE(cudnnCreateConvolutionDescriptor)
 CREATE(cudnnCreateActivationDescriptor)
 CREATE(cudnnCreatePoolingDescriptor)
-CREATE(cudnnCreateDropoutDescriptor) CREATE(cudnnCreateRNNDescriptor)
-    CREATE(cudnnCreateRNNDataDescriptor) CREATE(cudnnCreateCTCLossDescriptor)
+CREATE(cudnnCreateDropoutDescriptor)
+CREATE(cudnnCreateRNNDescriptor) CREATE(cudnnCreateRNNDataDescriptor)
+    CREATE(cudnnCreateCTCLossDescriptor)
         CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
   int algo;
   int status;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tests/support/message_of.h"
 #include "ops/window_sums.h"
+#include "tests/support/message_of.h"
 
 namespace cytra::inference {
 namespace {
@@ -15,10 +15,12 @@ std::shared_ptr<Decoder> decoder(const std::string& task) {
 }
 
 TEST(Decoder, TakesTheLargestLogitOrWhatIsAboveTheThreshold) {
-  const at::Tensor logits = at::tensor({-1.0, 2.0, 0.1, 1.0, 3.0, -4.0}, at::kFloat).view({1, 3, 1, 2});
+  const at::Tensor logits =
+      at::tensor({-1.0, 2.0, 0.1, 1.0, 3.0, -4.0}, at::kFloat).view({1, 3, 1, 2});
   const auto classes = decoder("{num_classes: 3}"),
              masks = decoder("{num_classes: 3, multilabel: true}");
-  EXPECT_TRUE(classes->decode(logits, "mask").equal(at::tensor({2, 0}, at::kByte).view({1, 1, 1, 2})));
+  EXPECT_TRUE(
+      classes->decode(logits, "mask").equal(at::tensor({2, 0}, at::kByte).view({1, 1, 1, 2})));
   EXPECT_TRUE(masks->decode(logits, "mask").equal(logits.gt(0).to(at::kByte)));
   EXPECT_TRUE(masks->decode(logits, "mask", 0.8).equal(at::sigmoid(logits).gt(0.8).to(at::kByte)));
   EXPECT_FALSE(masks->decode(logits, "mask", 1).any().item<bool>());

@@ -24,9 +24,10 @@ namespace {
 /// A model of three classes with weights of its own, as `train` would keep it.
 std::string write_checkpoint(const std::string& path, int64_t dims) {
   at::manual_seed(3);
-  const std::string model = "{_target_: DynUNet, filters: [4, 8], strides: [1, 2], kernel_size: [3, 3], "
-                            "upsample_kernel_size: [2], out_channels: 3, spatial_dims: " +
-                            std::to_string(dims) + "}";
+  const std::string model =
+      "{_target_: DynUNet, filters: [4, 8], strides: [1, 2], kernel_size: [3, 3], "
+      "upsample_kernel_size: [2], out_channels: 3, spatial_dims: " +
+      std::to_string(dims) + "}";
   const auto network = make<nn::Model>(model);
   std::map<std::string, at::Tensor> kept;
   io::TensorViews views;
@@ -79,11 +80,10 @@ TEST_P(PredictorTest, ATensorIsTheSlidingWindowOfTheModel) {
   SlidingWindowOptions windows;
   windows.roi_size = {16};
   const at::InferenceMode inference_mode;
-  const at::Tensor logits = sliding_window(
-      image.unsqueeze(0), Network([&](const at::Tensor& w) {
-        return (*predictor.model().network)(w);
-      }),
-      windows);
+  const at::Tensor logits =
+      sliding_window(image.unsqueeze(0),
+                     Network([&](const at::Tensor& w) { return (*predictor.model().network)(w); }),
+                     windows);
   EXPECT_TRUE(mask.equal(logits.argmax(1).to(at::kByte)));
   EXPECT_GT(std::get<0>(at::_unique(mask)).numel(), 1) << "a model that sees something";
   options_.form = "logits";
@@ -129,9 +129,8 @@ TEST_P(PredictorTest, ManyAtOnce) {
 
 TEST_P(PredictorTest, FromFileToFile) {
   const Predictor predictor = Predictor::load(checkpoint_, options_);
-  const io::Image image =
-      noise_image(GetParam() == 2 ? std::array<int64_t, 4>{1, 1, 45, 37}
-                                  : std::array<int64_t, 4>{1, 21, 18, 26});
+  const io::Image image = noise_image(GetParam() == 2 ? std::array<int64_t, 4>{1, 1, 45, 37}
+                                                      : std::array<int64_t, 4>{1, 21, 18, 26});
   io::write_ome_tiff(dir_ / "image.ome.tif", image);
   const auto reader = io::open_image(dir_ / "image.ome.tif");
   const io::ImageInfo info = predictor.describe(reader->info());
@@ -140,10 +139,9 @@ TEST_P(PredictorTest, FromFileToFile) {
   const io::Image mask = io::read_image(dir_ / "mask.ome.zarr");
   EXPECT_EQ(mask.shape, image.shape);
   EXPECT_EQ(mask.geometry.spacing_um, image.geometry.spacing_um);
-  at::Tensor values = at::from_blob(const_cast<unsigned char*>(image.pixels.data()),
-                                    shape(),
-                                    at::kByte)
-                          .to(at::kFloat);
+  at::Tensor values =
+      at::from_blob(const_cast<unsigned char*>(image.pixels.data()), shape(), at::kByte)
+          .to(at::kFloat);
   values = (values - values.mean()) / values.std(false);
   const at::Tensor expected = predictor.predict(values);
   const at::Tensor written =
@@ -153,7 +151,9 @@ TEST_P(PredictorTest, FromFileToFile) {
 
 TEST_P(PredictorTest, SaysWhatItTakes) {
   const Predictor predictor = Predictor::load(checkpoint_, options_);
-  EXPECT_NE(message_of<DataError>([&] { predictor.predict(at::zeros({4, 4})); }).find("(C,"),
+  EXPECT_NE(message_of<DataError>([&] {
+              predictor.predict(at::zeros({4, 4}));
+            }).find("(C,"),
             std::string::npos);
   std::vector<int64_t> two = shape();
   two[0] = 2;
@@ -164,8 +164,9 @@ TEST_P(PredictorTest, SaysWhatItTakes) {
   EXPECT_NE(message_of<DataError>([&] { predictor.predict(bad); }).find("NaN or infinite"),
             std::string::npos);
   options_.form = "probabilities";
-  EXPECT_NE(message_of<ConfigError>([&] { Predictor::load(checkpoint_, options_); })
-                .find("'probability'"),
+  EXPECT_NE(message_of<ConfigError>([&] {
+              Predictor::load(checkpoint_, options_);
+            }).find("'probability'"),
             std::string::npos);
 }
 INSTANTIATE_TEST_SUITE_P(Dimensions, PredictorTest, ::testing::Values(2, 3));

@@ -161,7 +161,8 @@ TEST(SlidingWindow, TakesFewerWindowsWhereMemoryRunsOut) {
 TEST(SlidingWindow, GivesTheModelTheImagesFloatingType) {
   inference::SlidingWindowOptions options;
   options.roi_size = {8, 8};
-  for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat, at::kDouble, at::kShort}) {
+  for (const at::ScalarType type :
+       {at::kBFloat16, at::kHalf, at::kFloat, at::kDouble, at::kShort}) {
     const at::Tensor image = at::randint(9, {1, 1, 14, 15}).to(type);
     const at::Tensor output = inference::sliding_window(
         image,

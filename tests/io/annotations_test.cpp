@@ -53,24 +53,21 @@ TEST_P(AnnotationFiles, ArePaintedAsByThePeers) {
             std::string(file).find("stack") == 0 || std::string(file).find("fine") == 0 ||
                 std::string(file).find("rois") == 0);
 }
-INSTANTIATE_TEST_SUITE_P(All,
-                         AnnotationFiles,
-                         ::testing::Values(Drawn{"rois.zip", "rois", {}},
-                                           Drawn{"fine.roi", "fine", {}},
-                                           Drawn{"stack.zip", "stack", {}},
-                                           Drawn{"qupath.geojson", "qupath", {}},
-                                           Drawn{"bare.json", "qupath", {}},
-                                           Drawn{"one.geojson", "one", {}},
-                                           Drawn{"qupath.geojson",
-                                                 "qupath_classes",
-                                                 {"Stroma", "Tumor"}},
-                                           Drawn{"coco.json", "coco", {}},
-                                           Drawn{"coco.json",
-                                                 "coco_classes",
-                                                 {"nucleus", "mitotic"}},
-                                           Drawn{"labelme.json", "labelme", {}},
-                                           Drawn{"voc.xml", "voc", {}},
-                                           Drawn{"yolo/cells.txt", "yolo", {}}));
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    AnnotationFiles,
+    ::testing::Values(Drawn{"rois.zip", "rois", {}},
+                      Drawn{"fine.roi", "fine", {}},
+                      Drawn{"stack.zip", "stack", {}},
+                      Drawn{"qupath.geojson", "qupath", {}},
+                      Drawn{"bare.json", "qupath", {}},
+                      Drawn{"one.geojson", "one", {}},
+                      Drawn{"qupath.geojson", "qupath_classes", {"Stroma", "Tumor"}},
+                      Drawn{"coco.json", "coco", {}},
+                      Drawn{"coco.json", "coco_classes", {"nucleus", "mitotic"}},
+                      Drawn{"labelme.json", "labelme", {}},
+                      Drawn{"voc.xml", "voc", {}},
+                      Drawn{"yolo/cells.txt", "yolo", {}}));
 
 TEST(Annotations, OutlinesOfCocoAreFilledAsByPycocotools) {
   const auto expected = nlohmann::json::parse(bytes_of(kAnnotated + "expected.json"));
@@ -106,11 +103,13 @@ TEST(Annotations, OneCocoFileIsOfManyImages) {
   EXPECT_EQ(read_annotations(path, picture("valid/cells.png")).size(), 1U);
   EXPECT_EQ(read_annotations(path, picture("x/train/cells.png")).size(), 3U);
   EXPECT_TRUE(read_annotations(path, picture("elsewhere/empty.png")).empty());
-  EXPECT_NE(message_of<DataError>([&] { read_annotations(path, picture("cells.png")); })
-                .find("2 images are named 'cells.png'"),
+  EXPECT_NE(message_of<DataError>([&] {
+              read_annotations(path, picture("cells.png"));
+            }).find("2 images are named 'cells.png'"),
             std::string::npos);
-  EXPECT_NE(message_of<DataError>([&] { read_annotations(path, picture("empty.tif")); })
-                .find("'empty.png'"),
+  EXPECT_NE(message_of<DataError>([&] {
+              read_annotations(path, picture("empty.tif"));
+            }).find("'empty.png'"),
             std::string::npos);
   EXPECT_NE(message_of<DataError>([&] {
               read_annotations(path, {"empty.png", 1, 48, 40});
@@ -124,7 +123,8 @@ TEST(Annotations, BoxesThatOverlapAreKept) {
   const auto coco = read_annotations(kAnnotated + "coco.json", image);
   for (std::size_t i = 0; i < 2; ++i) {
     const auto box = expected[std::to_string(i + 1)].get<std::vector<double>>();
-    EXPECT_EQ(coco[i].box, (std::array<double, 4>{box[0], box[1], box[0] + box[2], box[1] + box[3]}));
+    EXPECT_EQ(coco[i].box,
+              (std::array<double, 4>{box[0], box[1], box[0] + box[2], box[1] + box[3]}));
   }
   const std::vector<std::string> names{"red & white", "red cell"};
   const std::string voc = kAnnotated + "voc.xml";

@@ -325,8 +325,14 @@ TEST(Mutants, Table) {
 TEST(Mutants, Annotations) {
   std::vector<Source> sources;
   const std::string folder = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/annotations/";
-  for (const char* name : {"rois.zip", "stack.zip", "fine.roi", "qupath.geojson", "coco.json",
-                           "labelme.json", "voc.xml", "yolo/cells.txt"}) {
+  for (const char* name : {"rois.zip",
+                           "stack.zip",
+                           "fine.roi",
+                           "qupath.geojson",
+                           "coco.json",
+                           "labelme.json",
+                           "voc.xml",
+                           "yolo/cells.txt"}) {
     const std::string extension = fs::path(name).extension().string();
     sources.push_back({extension, bytes_of(folder + name), {40, 48, 1}, ""});
   }

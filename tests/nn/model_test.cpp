@@ -61,14 +61,16 @@ TEST(Model, EveryOneTakesTheKeysOfAll) {
   for (const auto& [name, options] : config::components_of(Model::kKind).types) {
     std::string keys;
     for (const config::OptionInfo& option : options.describe()) keys += option.name + " ";
-    for (const char* key : {"channels_last", "gradient_checkpointing", "compile_model", "compile_mode"})
+    for (const char* key :
+         {"channels_last", "gradient_checkpointing", "compile_model", "compile_mode"})
       EXPECT_NE(keys.find(key), std::string::npos) << name << " has no " << key << ": " << keys;
   }
 }
 
 TEST(Cast, IndicesStayWhatTheyAre) {
   const auto model = make<nn::Model>(
-      "{_target_: SwinUNETR, in_channels: 1, out_channels: 1, feature_size: 12, depths: [1, 1, 1, 1], "
+      "{_target_: SwinUNETR, in_channels: 1, out_channels: 1, feature_size: 12, depths: [1, 1, 1, "
+      "1], "
       "num_heads: [1, 1, 1, 1], spatial_dims: 2}");
   nn::cast(*model, at::kDouble);
   int64_t indices = 0;

@@ -228,14 +228,23 @@ TEST_F(VideoFiles, EveryContainerKeepsTheTimesOfFrames) {
     if (i % 7 < 3 || i == 29) some.push_back(all[i]);
   }
   const io::TimeBase rates[] = {{1, 25}, {1001, 30000}};
-  for (const char* ending :
-       {"mp4", "m4v", "mov", "mkv", "ts", "m2ts", "3gp", "flv", "f4v", "nut", "asf", "wmv", "avi"}) {
+  for (const char* ending : {"mp4",
+                             "m4v",
+                             "mov",
+                             "mkv",
+                             "ts",
+                             "m2ts",
+                             "3gp",
+                             "flv",
+                             "f4v",
+                             "nut",
+                             "asf",
+                             "wmv",
+                             "avi"}) {
     for (const io::TimeBase& rate : rates) {
       for (const std::vector<int64_t>& numbers : {all, some}) {
-        SCOPED_TRACE(fmt::format("{}, {:.2f} per second, {} frames",
-                                 ending,
-                                 1 / rate.seconds(1),
-                                 numbers.size()));
+        SCOPED_TRACE(fmt::format(
+            "{}, {:.2f} per second, {} frames", ending, 1 / rate.seconds(1), numbers.size()));
         const std::string path = dir_ / (std::string("a.") + ending);
         const std::vector<double> seconds = write_drawn(path, numbers, rate);
         expect_times(path, seconds, 1.01e-3);  // Matroska, FLV and ASF count milliseconds
@@ -246,10 +255,13 @@ TEST_F(VideoFiles, EveryContainerKeepsTheTimesOfFrames) {
 
 TEST_F(VideoFiles, AContainerThatLosesTimesIsRefused) {
   for (const char* name : {"a.mpg", "a.vob", "a.mxf", "a.ogv", "a.h264", "a.y4m"}) {
-    const std::string message = message_of<ConfigError>([&] { write_drawn(dir_ / name, {0, 1}, {1, 25}); });
+    const std::string message = message_of<ConfigError>([&] {
+      write_drawn(dir_ / name, {0, 1}, {1, 25});
+    });
     EXPECT_NE(message.find("expected .mp4"), std::string::npos) << name << ": " << message;
   }
-  DrawnVideo video(64, 48, {0, 5, 45, 46}, [](int64_t) { return square_picture(64, 48, 4, 4, 20); });
+  DrawnVideo video(
+      64, 48, {0, 5, 45, 46}, [](int64_t) { return square_picture(64, 48, 4, 4, 20); });
   io::VideoFrame frame;
   const std::string irregular = message_of<DataError>([&] {
     const auto sink = io::create_video(dir_ / "a.avi", video);
@@ -261,8 +273,9 @@ TEST_F(VideoFiles, AContainerThatLosesTimesIsRefused) {
       << irregular;
   io::VideoSinkOptions options;
   options.codec = "libx264";
-  EXPECT_NE(message_of<ConfigError>([&] { io::create_video(dir_ / "a.wmv", video, options); })
-                .find("video.codec=mpeg4"),
+  EXPECT_NE(message_of<ConfigError>([&] {
+              io::create_video(dir_ / "a.wmv", video, options);
+            }).find("video.codec=mpeg4"),
             std::string::npos);
   EXPECT_TRUE(fs::is_empty(dir_ / "."));
 }

@@ -158,8 +158,8 @@ TEST(ClassLabels, Colours) {
   labels.check();
   const at::Tensor rgb = image({0, 255, 255, 0, 0, 128, 0, 0, 0}, 3);
   EXPECT_TRUE(labels.target(rgb).equal(image({0, 1, 2})));
-  EXPECT_TRUE(labels.target(at::cat({rgb, at::full_like(rgb.slice(0, 0, 1), 255)}))
-                  .equal(image({0, 1, 2})))
+  EXPECT_TRUE(
+      labels.target(at::cat({rgb, at::full_like(rgb.slice(0, 0, 1), 255)})).equal(image({0, 1, 2})))
       << "with alpha";
   expect_target_refused(labels, image({0, 1, 0, 2, 0, 3}, 3), {"1 of 2 pixels", "#010203"});
   expect_target_refused(labels, image({0, 1}), {"1 channels", "task.colours"});

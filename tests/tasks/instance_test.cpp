@@ -68,8 +68,9 @@ TEST(InstanceTask, NegativeLabelsAreRefused) {
   const auto task = make_instances("flows", 3);
   data::Sample sample = labelled(two_objects(2) - 1);
   Rng rng(0);
-  EXPECT_NE(message_of<DataError>([&] { task->validation_transform()->apply(sample, rng); })
-                .find("seg_1.tif: negative labels"),
+  EXPECT_NE(message_of<DataError>([&] {
+              task->validation_transform()->apply(sample, rng);
+            }).find("seg_1.tif: negative labels"),
             std::string::npos);
 }
 

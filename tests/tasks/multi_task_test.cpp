@@ -112,7 +112,8 @@ TEST(TrainedHead, IsAModelOfOneOutput) {
   model.path = "two.ckpt";
   model.config = config::parse_yaml(
       "{data: {transforms: {valid: [{_target_: LoadImaged, keys: [raw, seg, stain]}, {_target_: "
-      "Clipd, keys: [stain]}]}}, task: {_target_: MultiTask, x_key: raw, model: {_target_: MultiHead, backbone: "
+      "Clipd, keys: [stain]}]}}, task: {_target_: MultiTask, x_key: raw, model: {_target_: "
+      "MultiHead, backbone: "
       "{out_channels: 8}, heads: {seg: {out_channels: 3}, stain: {out_channels: 1}}}, heads: {seg: "
       "{_target_: SegmentationHead, y_key: seg, num_classes: null}, stain: {_target_: "
       "RegressionHead, y_key: stain, decoder: {_target_: RegressionDecoder}}}}}",

@@ -60,23 +60,24 @@ class Annotated : public ::testing::Test {
     return shell("$BIN/train experiment=" + experiment +
                  " trainer.accelerator=cpu performance.num_threads=1 data.num_workers=0 "
                  "patch_shape=[32,32] trainer.max_steps=2 data=folder "
-                 "'data.folders=[images,annotations]' 'data.path=" + dir_.path() +
-                 "' 'paths.output_dir=" + (dir_ / "run") + "' " + more);
+                 "'data.folders=[images,annotations]' 'data.path=" +
+                 dir_.path() + "' 'paths.output_dir=" + (dir_ / "run") + "' " + more);
   }
   /// Of images with their annotations.
   Outcome predict(const std::string& more) {
     std::string table = "raw,seg\n";
     for (int i = 0; i < 5; ++i) {
-      table += "images/" + std::to_string(i) + ".png,annotations/" + std::to_string(i) +
-               ".geojson\n";
+      table +=
+          "images/" + std::to_string(i) + ".png,annotations/" + std::to_string(i) + ".geojson\n";
     }
     write("all.csv", table);
     return shell("$BIN/predict 'checkpoint.ckpt_path=" + (dir_ / "run/checkpoints/last.ckpt") +
-                 "' trainer.accelerator=cpu 'paths.output_dir=" + (dir_ / "out") + "' 'data.path=" +
-                 (dir_ / "all.csv") + "' " + more);
+                 "' trainer.accelerator=cpu 'paths.output_dir=" + (dir_ / "out") +
+                 "' 'data.path=" + (dir_ / "all.csv") + "' " + more);
   }
-  const std::string small_ = "model.filters=[4,4,8] 'model.kernel_size=[[3,3],[3,3],[3,3]]' "
-                             "'model.strides=[1,2,2]' 'model.upsample_kernel_size=[2,2]'";
+  const std::string small_ =
+      "model.filters=[4,4,8] 'model.kernel_size=[[3,3],[3,3],[3,3]]' "
+      "'model.strides=[1,2,2]' 'model.upsample_kernel_size=[2,2]'";
   test::TmpDir dir_;
 };
 
@@ -95,13 +96,13 @@ TEST_F(Annotated, ClassesOfQuPathAreLearnedByName) {
   EXPECT_EQ(scored.code, 0) << scored.err;
   EXPECT_NE(scored.out.find("dice_dim: "), std::string::npos) << scored.out << scored.err;
   // What was predicted is a target with the same classes.
-  const Outcome drawn = predict("predict.contours=geojson predict.overlay=false 'paths.output_dir=" +
-                                (dir_ / "drawn") + "'");
+  const Outcome drawn = predict(
+      "predict.contours=geojson predict.overlay=false 'paths.output_dir=" + (dir_ / "drawn") + "'");
   ASSERT_EQ(drawn.code, 0) << drawn.err;
   std::string names;
   for (int i = 0; i < 5; ++i) {
-    const auto found = nlohmann::json::parse(
-        read_file(dir_ / "drawn/" + std::to_string(i) + ".geojson"));
+    const auto found =
+        nlohmann::json::parse(read_file(dir_ / "drawn/" + std::to_string(i) + ".geojson"));
     for (const auto& feature : found["features"])
       names += feature["properties"]["classification"]["name"].get<std::string>() + ",";
     fs::copy_file(dir_ / "drawn/" + std::to_string(i) + ".geojson",
@@ -112,9 +113,8 @@ TEST_F(Annotated, ClassesOfQuPathAreLearnedByName) {
               names.find("dim,") != std::string::npos)
       << names;
   EXPECT_EQ(names.find("class_"), std::string::npos) << names;
-  const Outcome again =
-      train("im2im/segmentation",
-            "num_classes=3 'class_names=[bright cell,dim]' --check-data " + small_);
+  const Outcome again = train(
+      "im2im/segmentation", "num_classes=3 'class_names=[bright cell,dim]' --check-data " + small_);
   EXPECT_EQ(again.code, 0) << again.out << again.err;
 }
 
@@ -142,8 +142,8 @@ TEST_F(Annotated, BoxesOfTwoClassesAreLearnedFromYolo) {
   for (int i = 0; i < 5; ++i) {
     const std::string y = std::to_string((18.0 + i) / kSide);
     write("annotations/" + std::to_string(i) + ".txt",
-          "0 0.25 " + y + " 0.3125 0.3125\n1 0.6875 " + y + " 0.3125 0.3125\n" +
-              "1 0.5 " + y + " 0.6 0.3\n");  // one over the others
+          "0 0.25 " + y + " 0.3125 0.3125\n1 0.6875 " + y + " 0.3125 0.3125\n" + "1 0.5 " + y +
+              " 0.6 0.3\n");  // one over the others
   }
   write("data.yaml", "nc: 2\nnames: [bright, dim]\n");
   const std::string small = " model.filters=[8,8,8] model.width=32";
@@ -164,10 +164,10 @@ TEST_F(Annotated, BoxesOfTwoClassesAreLearnedFromYolo) {
   fs::copy_file(dir_ / "out/detections.json", dir_ / "annotations/found.json");
   const Outcome again = train("detection/cells", "num_classes=2" + small);
   EXPECT_EQ(again.code, 0) << again.err;
-  const Outcome listed =
-      shell("$BIN/train experiment=detection/cells trainer.accelerator=cpu data.num_workers=0 "
-            "patch_shape=[32,32] data=coco num_classes=2 --check-data 'data.path=" +
-            (dir_ / "out/detections.json") + "'" + small);
+  const Outcome listed = shell(
+      "$BIN/train experiment=detection/cells trainer.accelerator=cpu data.num_workers=0 "
+      "patch_shape=[32,32] data=coco num_classes=2 --check-data 'data.path=" +
+      (dir_ / "out/detections.json") + "'" + small);
   EXPECT_EQ(listed.code, 0) << listed.out << listed.err;
 }
 

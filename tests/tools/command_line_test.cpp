@@ -1,5 +1,6 @@
 // What the programs make of what is typed.
 #include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -29,13 +30,13 @@ void expect_mistake(const std::string& command, const std::vector<std::string>& 
 }
 
 TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
-  for (const char* program :
-       {"train",
-        "predict",
-        "benchmark_performance",
-        "optimize",
-        "export_model",
-        "preprocess_fundus", "process_video"}) {
+  for (const char* program : {"train",
+                              "predict",
+                              "benchmark_performance",
+                              "optimize",
+                              "export_model",
+                              "preprocess_fundus",
+                              "process_video"}) {
     const Outcome outcome = shell(std::string("\"$BIN/") + program + "\"");
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");

@@ -1,6 +1,6 @@
 // `train experiment=detection/cells` and `predict` with what it made.
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>

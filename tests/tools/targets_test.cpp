@@ -60,7 +60,9 @@ class Targets : public ::testing::Test {
   }
 
   /// `--check-data` and the training tell it with the option; with it there is nothing to tell.
-  void expect_mended(const std::string& path, const std::string& before, const std::string& option) {
+  void expect_mended(const std::string& path,
+                     const std::string& before,
+                     const std::string& option) {
     const Outcome found = train(path, before + " --check-data");
     EXPECT_EQ(found.code, 2) << found.out << found.err;
     EXPECT_NE(found.out.find(option), std::string::npos) << option << " is not in: " << found.out;

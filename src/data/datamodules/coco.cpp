@@ -40,8 +40,8 @@ class CocoDatamodule final : public DataModule {
       LoaderOptions::check();
       FoldOptions::check();
       if (columns.size() != 2) {
-        throw ConfigError(fmt::format(
-            "columns: {}, expected 2: the image and its annotations", columns.size()));
+        throw ConfigError(
+            fmt::format("columns: {}, expected 2: the image and its annotations", columns.size()));
       }
     }
   };
@@ -82,8 +82,13 @@ class CocoDatamodule final : public DataModule {
     const fs::path own = json.parent_path();
     std::string name = json.stem().string();  // instances_train2017
     if (starts_with(name, "instances_")) name.erase(0, 10);
-    return {own, own / "images", own / name, own / ".." / "images", own / ".." / name,
-            own / "images" / name, own / ".." / "images" / name,
+    return {own,
+            own / "images",
+            own / name,
+            own / ".." / "images",
+            own / ".." / name,
+            own / "images" / name,
+            own / ".." / "images" / name,
             ""};  // as `predict` names the images that it was given
   }
 
@@ -91,8 +96,9 @@ class CocoDatamodule final : public DataModule {
     if (path.empty()) throw ConfigError("data.path is not set: name COCO's JSON");
     const std::vector<std::string> names = io::coco_images(path);
     if (names.empty()) {
-      throw DataError(path + ": no images in it, expected a JSON of COCO with images, annotations "
-                             "and categories");
+      throw DataError(path +
+                      ": no images in it, expected a JSON of COCO with images, annotations "
+                      "and categories");
     }
     const std::vector<fs::path> folders = folders_of(path);
     std::vector<Sample> samples;
@@ -104,11 +110,12 @@ class CocoDatamodule final : public DataModule {
         image.clear();
       }
       if (image.empty()) {
-        throw DataError(fmt::format("{}: no such image: {}, expected it in {}; data.image_dir "
-                                    "names another folder",
-                                    path,
-                                    printable(name, 200),
-                                    options_.image_dir.value_or("the JSON's folder or images/")));
+        throw DataError(
+            fmt::format("{}: no such image: {}, expected it in {}; data.image_dir "
+                        "names another folder",
+                        path,
+                        printable(name, 200),
+                        options_.image_dir.value_or("the JSON's folder or images/")));
       }
       Sample& sample = samples.emplace_back();
       sample.id = image;

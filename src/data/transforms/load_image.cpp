@@ -96,10 +96,11 @@ struct LoadOptions {
   AnnotationTarget target_of(const std::string& key, const std::string& path) const {
     const config::Node* kind = kind_of(key);
     if (kind == nullptr) {
-      throw DataError(fmt::format("{}: annotations, expected an image, or what they become by "
-                                  "LoadImaged's `annotations`: {}",
-                                  path,
-                                  fmt::join(io::kTargetKinds, ", ")));
+      throw DataError(
+          fmt::format("{}: annotations, expected an image, or what they become by "
+                      "LoadImaged's `annotations`: {}",
+                      path,
+                      fmt::join(io::kTargetKinds, ", ")));
     }
     AnnotationTarget target{io::target_kind(kind->as<std::string>()), {}};
     const config::Node* names = of_key(class_names, key);

@@ -186,9 +186,7 @@ void open_network(Program& program, Node definition, const std::string& weights)
   program.divisor = network->divisor();
   std::reverse(program.divisor.begin(), program.divisor.end());
   program.place = [network](c10::Device device) { nn::place(*network, device); };
-  program.forward = [network](const at::Tensor& windows) {
-    return network->all(windows);
-  };
+  program.forward = [network](const at::Tensor& windows) { return network->all(windows); };
 }
 
 }  // namespace

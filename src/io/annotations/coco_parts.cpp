@@ -94,10 +94,10 @@ CocoRle CocoParts::mask_of(const JsonPlace& place, const Json& segmentation) con
   const auto height = std::llround(place.number((*size)[0], "size")),
              width = std::llround(place.number((*size)[1], "size"));
   if (height < 1 || width < 1 || height > UINT32_MAX / width)
-    place.refuse(fmt::format("run lengths of {} x {} pixels, expected an image's size", height, width));
+    place.refuse(
+        fmt::format("run lengths of {} x {} pixels, expected an image's size", height, width));
   try {
-    if (counts->is_string())
-      return parse_rle(counts->get_ref<const std::string&>(), height, width);
+    if (counts->is_string()) return parse_rle(counts->get_ref<const std::string&>(), height, width);
   } catch (const DataError& error) {
     place.refuse(std::string(error.what()) + ", expected those of pycocotools");
   }
@@ -131,14 +131,15 @@ AnnotationFile CocoParts::finish() {
     Object& object = objects_[i];
     const auto image = place_of.find(object.image);
     if (image == place_of.end())
-      place.refuse(fmt::format("image_id is {}, expected the id of one of images", printable(object.image, 40)));
+      place.refuse(fmt::format("image_id is {}, expected the id of one of images",
+                               printable(object.image, 40)));
     const auto category = names_.find(object.category);
     if (category != names_.end()) {
       category->second.is_used = true;
       object.annotation.class_name = category->second.name;
     } else if (!names_.empty()) {
-      place.refuse(
-          fmt::format("category_id is {}, expected the id of one of categories", printable(object.category, 40)));
+      place.refuse(fmt::format("category_id is {}, expected the id of one of categories",
+                               printable(object.category, 40)));
     } else {
       object.annotation.class_name = object.category;
     }

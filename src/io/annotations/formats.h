@@ -13,8 +13,8 @@ constexpr uint64_t kMostAnnotationBytes = uint64_t{1} << 30;
 
 /// What a file holds, whatever image it is of.
 struct AnnotationFile {
-  struct Part {  // of one image
-    std::string image;  // the end of its path; "": any
+  struct Part {                     // of one image
+    std::string image;              // the end of its path; "": any
     int64_t height = 0, width = 0;  // 0: not said
     std::vector<Annotation> annotations;
   };
@@ -22,7 +22,7 @@ struct AnnotationFile {
   std::vector<std::string> classes;  // in the file's order, or the alphabet's
   bool is_ordered = false;           // `classes` have an order of their own
   bool is_coco = false;
-  std::size_t without_area = 0;      // lines, points and texts, which are left out
+  std::size_t without_area = 0;  // lines, points and texts, which are left out
   std::map<std::string, std::vector<std::size_t>> by_name;  // of COCO: parts, by their image's name
 };
 

@@ -49,8 +49,8 @@ class AnnotationJson {
     using Event = Json::parse_event_t;
     if (depth > kDeepestJson)
       throw DataError(fmt::format("{}: lists in lists, expected at most {}", path_, kDeepestJson));
-    const bool is_end = event == Event::object_end || event == Event::array_end ||
-                        event == Event::value;
+    const bool is_end =
+        event == Event::object_end || event == Event::array_end || event == Event::value;
     if (depth == 0) is_list_ = is_list_ || event == Event::array_start;
     if (is_list_) {
       if (depth != 1 || !is_end) return true;

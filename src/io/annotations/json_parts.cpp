@@ -105,8 +105,8 @@ void GeoJsonParts::add(const Json& feature) {
 
 bool GeoJsonParts::add_root(const Json& root) {
   const JsonPlace place{path_, "features", 0};
-  const std::string type = root.is_object() && root.contains("type") ? place.text_of(root, "type")
-                                                                      : "";
+  const std::string type =
+      root.is_object() && root.contains("type") ? place.text_of(root, "type") : "";
   if (type == "Feature") {
     add(root);
   } else if (type == "Polygon" || type == "MultiPolygon" || type == "GeometryCollection") {
@@ -130,8 +130,9 @@ void LabelmeParts::add(const Json& shape) {
   if (type.empty()) type = "polygon";
   const bool has_area = type == "polygon" || type == "rectangle" || type == "circle";
   if (type == "mask")
-    place.refuse("shape_type mask, expected polygon, rectangle or circle; labelme's own export "
-                 "writes label images of such files");
+    place.refuse(
+        "shape_type mask, expected polygon, rectangle or circle; labelme's own export "
+        "writes label images of such files");
   if (!has_area) {
     ++left_out_;
     return;
@@ -151,8 +152,7 @@ void LabelmeParts::add(const Json& shape) {
   }
   const std::string group = place.text_of(shape, "group_id");
   if (!group.empty()) {  // parts of one object
-    const auto [found, is_new] =
-        groups_.try_emplace({object.class_name, group}, objects_.size());
+    const auto [found, is_new] = groups_.try_emplace({object.class_name, group}, objects_.size());
     if (!is_new) {
       Annotation& whole = objects_[found->second];
       whole.parts.push_back({std::move(ring)});

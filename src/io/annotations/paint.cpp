@@ -26,7 +26,7 @@ TargetKind target_kind(const std::string& name) {
 
 namespace {
 
-constexpr int64_t kMostPainted = int64_t{1} << 33;   // pixels, of one file
+constexpr int64_t kMostPainted = int64_t{1} << 33;  // pixels, of one file
 constexpr std::size_t kMostCrossings = std::size_t{1} << 28;
 constexpr int64_t kMostLayers = 64;
 
@@ -87,8 +87,8 @@ class Painter {
       return a.row != b.row ? a.row < b.row : a.x < b.x;
     });
     const auto column = [&](double x) {
-      return static_cast<int64_t>(std::clamp(std::ceil(x - 0.5), 0.0,
-                                             static_cast<double>(image_.width)));
+      return static_cast<int64_t>(
+          std::clamp(std::ceil(x - 0.5), 0.0, static_cast<double>(image_.width)));
     };
     for (std::size_t i = 0; i + 1 < crossings.size(); i += 2) {
       const int64_t x0 = column(crossings[i].x), x1 = column(crossings[i + 1].x);
@@ -131,15 +131,16 @@ void check_planes(const std::string& path,
                   const AnnotatedImage& image) {
   int64_t plane = -1;
   for (const Annotation& object : annotations) {
-    const bool is_other = image.depth == 1 && plane >= 0 && object.plane >= 0 &&
-                          object.plane != plane;
+    const bool is_other =
+        image.depth == 1 && plane >= 0 && object.plane >= 0 && object.plane != plane;
     if (is_other || (image.depth > 1 && object.plane >= image.depth)) {
-      throw DataError(fmt::format("{}: an object in plane {}, expected planes that {} has: {} plane{}",
-                                  path,
-                                  std::max(object.plane, plane) + 1,
-                                  image.path,
-                                  image.depth,
-                                  image.depth == 1 ? "" : "s"));
+      throw DataError(
+          fmt::format("{}: an object in plane {}, expected planes that {} has: {} plane{}",
+                      path,
+                      std::max(object.plane, plane) + 1,
+                      image.path,
+                      image.depth,
+                      image.depth == 1 ? "" : "s"));
     }
     plane = std::max(plane, object.plane);
   }
@@ -166,7 +167,8 @@ std::array<int64_t, 4> whole_box(const std::array<double, 4>& box, const Annotat
     const int64_t side = k == 0 ? image.width : image.height;
     const int64_t begin = std::lround(box[k]);
     whole[k] = std::clamp<int64_t>(begin, 0, side);
-    whole[k + 2] = std::clamp<int64_t>(std::max<int64_t>(begin + 1, std::lround(box[k + 2])), 0, side);
+    whole[k + 2] =
+        std::clamp<int64_t>(std::max<int64_t>(begin + 1, std::lround(box[k + 2])), 0, side);
   }
   return whole;
 }
@@ -184,8 +186,8 @@ class Layers {
       if (layer == layers_.size()) {
         if (layer == static_cast<std::size_t>(kMostLayers)) throw_too_many();
         check_memory(path_, "its boxes", 4.0 * static_cast<double>(image_.height * image_.width));
-        layers_.push_back({std::vector<int32_t>(
-            static_cast<std::size_t>(image_.height * image_.width)), 0});
+        layers_.push_back(
+            {std::vector<int32_t>(static_cast<std::size_t>(image_.height * image_.width)), 0});
       }
       Layer& into = layers_[layer];
       if (into.last == kBoxClass - 1 || !is_free(into, box)) continue;
@@ -200,8 +202,8 @@ class Layers {
   Image image() const {
     Image image;
     image.dtype = Dtype::i32;
-    image.shape = {std::max<int64_t>(1, static_cast<int64_t>(layers_.size())), 1, image_.height,
-                   image_.width};
+    image.shape = {
+        std::max<int64_t>(1, static_cast<int64_t>(layers_.size())), 1, image_.height, image_.width};
     image.pixels.resize(image.bytes());
     std::size_t at = 0;
     for (const Layer& layer : layers_) {
@@ -219,8 +221,8 @@ class Layers {
     int64_t last = 0;
   };
   [[noreturn]] void throw_too_many() const {
-    throw DataError(fmt::format("{}: more than {} boxes lie over each other, expected fewer",
-                                path_, kMostLayers));
+    throw DataError(fmt::format(
+        "{}: more than {} boxes lie over each other, expected fewer", path_, kMostLayers));
   }
   bool is_free(const Layer& layer, const std::array<int64_t, 4>& box) const {
     for (int64_t y = box[1]; y < box[3]; ++y) {

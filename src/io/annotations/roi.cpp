@@ -49,7 +49,8 @@ class RoiFile {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(fmt::format("{}: {}, expected a whole ImageJ ROI; save it again", place_, what));
+    throw DataError(
+        fmt::format("{}: {}, expected a whole ImageJ ROI; save it again", place_, what));
   }
   uint64_t raw(uint64_t at, uint64_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) refuse("it ends too early");
@@ -178,8 +179,7 @@ class RoiFile {
       const double t = static_cast<double>(step) / kSteps;
       for (std::size_t left = points.size() - 1; left > 0; --left)
         for (std::size_t i = 0; i < left; ++i)
-          for (std::size_t k = 0; k < 2; ++k)
-            points[i][k] += t * (points[i + 1][k] - points[i][k]);
+          for (std::size_t k = 0; k < 2; ++k) points[i][k] += t * (points[i + 1][k] - points[i][k]);
       ring.push_back(points[0]);
     }
   }

@@ -97,7 +97,8 @@ CocoRle fill_coco_polygon(const std::string& place,
     auto [xe, ye] = fine[(i + 1) % count];
     const int64_t dx = std::abs(xe - xs), dy = std::abs(ye - ys), length = std::max(dx, dy);
     if ((points += length + 1) > kMostPoints)
-      throw DataError(place + ": an outline of more than 10 million pixels, expected a shorter one");
+      throw DataError(place +
+                      ": an outline of more than 10 million pixels, expected a shorter one");
     const bool is_flipped = (dx >= dy && xs > xe) || (dx < dy && ys > ye);
     if (is_flipped) {
       std::swap(xs, xe);
@@ -119,7 +120,8 @@ CocoRle fill_coco_polygon(const std::string& place,
   std::sort(changes.begin(), changes.end());
   CocoRle rle{height, width, {}};
   int64_t before = 0;
-  for (const int64_t change : changes) {  // runs of no pixels change nothing in for_spans() and text()
+  for (const int64_t change :
+       changes) {  // runs of no pixels change nothing in for_spans() and text()
     rle.counts.push_back(static_cast<uint32_t>(change - before));
     before = change;
   }

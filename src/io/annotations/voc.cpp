@@ -17,8 +17,8 @@ double voc_number(const std::string& path, const XmlElement& element) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (!text.empty() && *end == '\0') return coordinate(path, value);
-  throw DataError(fmt::format(
-      "{}: <{}> is '{}', expected a number", path, element.name, printable(text, 80)));
+  throw DataError(
+      fmt::format("{}: <{}> is '{}', expected a number", path, element.name, printable(text, 80)));
 }
 
 }  // namespace
@@ -46,18 +46,20 @@ AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
     } else if (name == "/object" && in_object) {
       in_object = false;
       if (sides != 15)
-        throw DataError(fmt::format("{}: the object '{}' has no whole <bndbox>, expected xmin, "
-                                    "ymin, xmax and ymax",
-                                    path,
-                                    printable(object.class_name, 80)));
+        throw DataError(
+            fmt::format("{}: the object '{}' has no whole <bndbox>, expected xmin, "
+                        "ymin, xmax and ymax",
+                        path,
+                        printable(object.class_name, 80)));
       auto& [x0, y0, x1, y1] = object.box;
       x0 -= 1;
       y0 -= 1;
       if (x1 < x0 || y1 < y0)
-        throw DataError(fmt::format("{}: the object '{}' ends before it begins, expected xmin and "
-                                    "ymin below xmax and ymax",
-                                    path,
-                                    printable(object.class_name, 80)));
+        throw DataError(
+            fmt::format("{}: the object '{}' ends before it begins, expected xmin and "
+                        "ymin below xmax and ymax",
+                        path,
+                        printable(object.class_name, 80)));
       object.parts.push_back({rectangle(object.box)});
       part.annotations.push_back(std::move(object));
     } else if (in_object && (name == "bndbox" || name == "/bndbox")) {
@@ -76,8 +78,7 @@ AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
           static_cast<int64_t>(voc_number(path, element));
     }
   }
-  if (!is_voc)
-    throw DataError(path + ": no <annotation> in this XML, expected Pascal VOC's boxes");
+  if (!is_voc) throw DataError(path + ": no <annotation> in this XML, expected Pascal VOC's boxes");
   if (!is_closed || in_object)
     throw DataError(path + ": it ends too early, expected </annotation>; copy it again");
   return file;

@@ -30,7 +30,8 @@ std::vector<std::string> names_of_yaml(const std::string& path) {
     const long long at = std::strtoll(number.c_str(), &end, 10);
     if (number.empty() || *end != '\0' || at < 0 || at > kMostClassNumber)
       throw DataError(fmt::format("{}: names.{}: expected the number of a class", path, number));
-    if (result.size() <= static_cast<std::size_t>(at)) result.resize(static_cast<std::size_t>(at) + 1);
+    if (result.size() <= static_cast<std::size_t>(at))
+      result.resize(static_cast<std::size_t>(at) + 1);
     result[static_cast<std::size_t>(at)] = name.as<std::string>();
   }
   return result;
@@ -103,9 +104,11 @@ AnnotationFile parse_yolo(const std::string& path,
     for (std::size_t i = 1; i < (is_box ? 5 : values.size()); ++i)
       if (!(values[i] >= -0.5 && values[i] <= 1.5)) refuse(fmt::format("{}", values[i]));
     if (file.is_ordered && own >= file.classes.size())
-      throw DataError(fmt::format(
-          "{}: the class {}, expected 0 to {}: there are {} names", place, own,
-          file.classes.size() - 1, file.classes.size()));
+      throw DataError(fmt::format("{}: the class {}, expected 0 to {}: there are {} names",
+                                  place,
+                                  own,
+                                  file.classes.size() - 1,
+                                  file.classes.size()));
     Annotation& object = part.annotations.emplace_back();
     object.class_name = file.is_ordered ? file.classes[own] : std::to_string(own);
     if (is_box) {

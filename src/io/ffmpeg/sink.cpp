@@ -138,11 +138,12 @@ void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& o
   if (times_ != FrameTimes::shown) encoder_->max_b_frames = 0;
   if (times_ == FrameTimes::counted) {
     if (info_.frame_rate <= 0) {
-      throw ConfigError(fmt::format(
-          "{}: {} holds a rate alone, and the input has none; write .mp4 or .mkv, which hold a time "
-          "for each frame",
-          path_,
-          container_->oformat->name));
+      throw ConfigError(
+          fmt::format("{}: {} holds a rate alone, and the input has none; write .mp4 or .mkv, "
+                      "which hold a time "
+                      "for each frame",
+                      path_,
+                      container_->oformat->name));
     }
     encoder_->time_base = av_inv_q(encoder_->framerate);
   }
@@ -159,8 +160,8 @@ void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& o
     constexpr int kQuality = 3;               // of 1 (best) to 31
     encoder_->global_quality = FF_QP2LAMBDA * kQuality;
     if (const VideoSinkOptions usual; options.crf != usual.crf || options.preset != usual.preset) {
-      notes_.push_back(fmt::format(
-          "video.crf and video.preset are libx264's and do nothing for {}", codec->name));
+      notes_.push_back(fmt::format("video.crf and video.preset are libx264's and do nothing for {}",
+                                   codec->name));
     }
   }
   if (const auto* source = dynamic_cast<const FFmpegSource*>(&like); source != nullptr) {
@@ -251,8 +252,8 @@ void FFmpegSink::write_sound(const SoundPackets& sound) {
   }
 }
 
-/// The frame's time in the encoder's units. Of a container that holds a rate alone it is a number of
-/// frames: the nearest, if the source's own rounding is all that lies between.
+/// The frame's time in the encoder's units. Of a container that holds a rate alone it is a number
+/// of frames: the nearest, if the source's own rounding is all that lies between.
 int64_t FFmpegSink::time_of(const VideoFrame& frame) {
   const AVRational units{static_cast<int>(info_.time_base.numerator),
                          static_cast<int>(info_.time_base.denominator)};
@@ -262,8 +263,7 @@ int64_t FFmpegSink::time_of(const VideoFrame& frame) {
                period = av_q2d(encoder_->time_base);
   const int64_t number = std::llround(after / period);
   const double rounding = std::min(info_.time_base.seconds(1) + 1e-9, period / 2);
-  if (number <= last_number_ ||
-      std::abs(after - static_cast<double>(number) * period) > rounding) {
+  if (number <= last_number_ || std::abs(after - static_cast<double>(number) * period) > rounding) {
     throw DataError(fmt::format(
         "{}: {} holds {:.3f} frames per second alone, and the input's frame {} comes after {:.3f} "
         "s; write .mp4 or .mkv, which hold a time for each frame",

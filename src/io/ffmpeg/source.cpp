@@ -121,11 +121,11 @@ void FFmpegSource::open_container() {
   if (!is_net && info_.is_live) open_pipe();
   const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
   if (opened < 0 && is_net) {
-    throw DataError(
-        fmt::format("{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), "
-                    "and who sends to be there",
-                    path_,
-                    words_of(opened)));
+    throw DataError(fmt::format(
+        "{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), "
+        "and who sends to be there",
+        path_,
+        words_of(opened)));
   }
   if (opened < 0) {
     throw DataError(

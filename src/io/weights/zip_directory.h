@@ -10,8 +10,8 @@ namespace cytra::io {
 /// A file of a ZIP archive that lies in memory.
 struct ZipEntry {
   std::string name;
-  std::string_view packed;  // its bytes in the archive
-  uint64_t size = 0;        // those of the file
+  std::string_view packed;                      // its bytes in the archive
+  uint64_t size = 0;                            // those of the file
   bool is_stored = false, is_deflated = false;  // neither: encrypted, or packed in a rare way
 };
 /// In the archive's order, each name once. Checksums are not looked at. Throws: DataError for

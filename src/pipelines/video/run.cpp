@@ -336,10 +336,10 @@ void VideoOptions::check() const {
   double last = 0;
   for (const double scale : scales) {
     if (!(scale > last && scale < 1)) {
-      throw ConfigError(
-          fmt::format("video.scales: expected shares of the frame's sides, ascending, between 0 and "
-                      "1; got {}",
-                      scale));
+      throw ConfigError(fmt::format(
+          "video.scales: expected shares of the frame's sides, ascending, between 0 and "
+          "1; got {}",
+          scale));
     }
     last = scale;
   }

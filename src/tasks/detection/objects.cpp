@@ -72,8 +72,8 @@ class DetectionTarget final : public data::Transform {
     const std::vector<int64_t> size = labels.sizes().slice(1).vec();
     // Boxes that lie over each other have layers.
     const auto source = sample.sources.find(key);
-    const bool has_layers = source != sample.sources.end() &&
-                            io::is_annotation_path(source->second.path);
+    const bool has_layers =
+        source != sample.sources.end() && io::is_annotation_path(source->second.path);
     if ((labels.size(0) == 1 || has_layers) && size.size() == 2 && size == image) return;
     throw DataError(
         fmt::format("{}: ({}), expected one channel of labels in the plane of the image, (1,{})",

@@ -1,7 +1,6 @@
 // Transforms of images that are read by rows do what they do to whole ones.
-#include <gtest/gtest.h>
-
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include "tests/data/make_transform.h"
 

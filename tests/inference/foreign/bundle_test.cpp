@@ -1,6 +1,6 @@
 // Bundles of MONAI; what one predicts is tests/tools/models_test.cpp.
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>

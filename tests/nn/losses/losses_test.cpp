@@ -273,7 +273,8 @@ TEST(Losses, TheCoarserOfTwoLevelsCounts) {
   const at::Tensor target = at::zeros({1, 1, 8, 8});
   const std::vector<at::Tensor> levels{at::zeros({1, 1, 8, 8}), at::ones({1, 1, 4, 4})};
   EXPECT_NEAR(loss->of_levels(levels, target).item<double>(), 1.0 / 3, 1e-6);
-  EXPECT_NEAR(loss->of_levels({levels[0], levels[1], levels[1]}, target).item<double>(), 1.0 / 3, 1e-6);
+  EXPECT_NEAR(
+      loss->of_levels({levels[0], levels[1], levels[1]}, target).item<double>(), 1.0 / 3, 1e-6);
 }
 
 TEST(SSIMLoss, RefusesAWindowLargerThanTheImage) {

@@ -94,7 +94,7 @@ TEST(ConvolutionalModels, DropInTrainingAlone) {
       const at::Tensor first = (*model)(image);
       double most = 0;
       for (int i = 0; i < 4; ++i)
-        most = std::max(most, ((*model)(image) - first).abs().max().item<double>());
+        most = std::max(most, ((*model)(image)-first).abs().max().item<double>());
       return most / first.abs().max().item<double>();
     };
     EXPECT_GT(farthest(), 1e-3) << yaml;

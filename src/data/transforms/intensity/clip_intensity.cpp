@@ -31,8 +31,7 @@ struct ClipIntensityPercentilesd : KeyOptions {
     });
   }
   RowChange by_rows(const Scan& scan) const {
-    return [this,
-            ends = percentiles(scan, channel_wise, {lower.value_or(0), upper.value_or(0)})](
+    return [this, ends = percentiles(scan, channel_wise, {lower.value_or(0), upper.value_or(0)})](
                const at::Tensor& rows) {
       return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
         return clipped(part, ends[i][0], ends[i][1]);

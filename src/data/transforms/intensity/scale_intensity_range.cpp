@@ -73,8 +73,8 @@ struct ScaleIntensityRangePercentilesd : RangeOptions {
     });
   }
   RowChange by_rows(const Scan& scan) const {
-    return [this, ranges = percentiles(scan, channel_wise, {lower, upper})](
-               const at::Tensor& rows) {
+    return [this,
+            ranges = percentiles(scan, channel_wise, {lower, upper})](const at::Tensor& rows) {
       return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
         return scale(part, ranges[i][0], ranges[i][1], target());
       });

@@ -652,7 +652,8 @@ TEST(Geometry, FollowsRandomTransforms) {
           sum += affine[4 * row + i] * voxel[static_cast<int64_t>(i)].item<double>();
         EXPECT_NEAR(sum, world[row], 1e-9);
       }
-      EXPECT_NEAR(sample.geometries["image"].spacing_um[0] * sample.geometries["image"].spacing_um[1] *
+      EXPECT_NEAR(sample.geometries["image"].spacing_um[0] *
+                      sample.geometries["image"].spacing_um[1] *
                       sample.geometries["image"].spacing_um[2],
                   std::string(text).find("Zoom") != std::string::npos ? 6e9 / 27 : 6e9,
                   1);
