@@ -133,9 +133,7 @@ void TrainerOptions::visit(V& v) {
     "a loss or gradient that is not finite: end; leave the step out; write batch and state, end",
     {"stop", "skip", "dump"});
   v("grad_scaler", grad_scaler, "of 16-mixed");
-  v("profiler",
-    profiler,
-    "what to measure: simple, advanced, pytorch, transfers, or a component (_target_)");
+  v("profiler", profiler, "what to measure: simple, advanced, pytorch, transfers, or a _target_");
   v("enable_progress_bar", enable_progress_bar, "show progress");
   v("enable_model_summary", enable_model_summary, "print the model's layers");
   v("enable_checkpointing", enable_checkpointing, "false: no ModelCheckpoint writes");
