@@ -61,7 +61,9 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     // The next layer keeps the output anyway; keeping it here too lets go of the input.
     const bool keeps_output =
         x.is_cpu() && is_invertible(weight, bias, form.slope, x.scalar_type() != at::kFloat);
-    context->save_for_backward({keeps_output ? result.output : x, weight, bias, result.statistics});
+    context->save_for_backward(
+        {keeps_output ? result.output : x, weight, bias, result.statistics, result.coefficients});
+    context->set_materialize_grads(false);  // no zeros for the statistics
     context->saved_data["keeps_output"] = keeps_output;
     context->saved_data["is_fixed"] = fixed.defined();
     context->saved_data["groups"] = form.groups;
@@ -82,6 +84,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                          saved[1],
                          saved[2],
                          saved[3],
+                         saved[4],
                          {data["groups"].toInt(),
                           data["across_batch"].toBool(),
                           data["eps"].toDouble(),

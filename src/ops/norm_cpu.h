@@ -19,7 +19,8 @@ bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 struct Normalized {
   at::Tensor output;
-  at::Tensor statistics;  // (shares,2) float64: mean and population variance
+  at::Tensor statistics;    // (shares,2) float64: mean and population variance
+  at::Tensor coefficients;  // of a GPU: (N C,6) float32, which its backward pass reads and writes
 };
 
 /// By the statistics of `x`, or by `fixed` ones.
@@ -33,7 +34,7 @@ Normalized normalize(const at::Tensor& x,
 struct Kept {
   at::Tensor tensor;  // the input; the output when `is_output`
   bool is_output, is_fixed;
-  at::Tensor weight, bias, statistics;
+  at::Tensor weight, bias, statistics, coefficients;
   NormForm form;
 };
 

@@ -45,20 +45,17 @@ struct Prepared {
     // About as many values for a thread as it sums in float32, where blocks are enough in number.
     const int64_t lines = cells.is_channels_last ? 8 : 256;
     task.sums.splits = std::clamp<int64_t>(cells.voxels / (lines * kTerms), 1, kMostSplits);
-    const auto bytes = x.options().dtype(at::kByte);
     const int64_t count = cells.count();
-    room_for_coefficients = at::empty({count * static_cast<int64_t>(sizeof(Coefficients))}, bytes);
     sums = at::empty({task.sums.splits, count, 2}, x.options().dtype(at::kDouble));
     task.device = x.get_device();
     task.type = x.scalar_type();
     task.x = x.const_data_ptr();
     task.weight = weight.defined() ? weight.const_data_ptr<float>() : nullptr;
     task.bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-    task.coefficients = static_cast<Coefficients*>(room_for_coefficients.mutable_data_ptr());
     task.sums.of_splits = static_cast<Sums*>(sums.mutable_data_ptr());
   }
   CudaNorm task{};
-  at::Tensor room_for_coefficients, sums;
+  at::Tensor sums;
 };
 
 }  // namespace
@@ -87,10 +84,14 @@ cpu::Normalized normalize(const at::Tensor& x,
   CudaNorm& task = prepared.task;
   const at::Tensor statistics = at::empty({task.cells.shares(), 2}, x.options().dtype(at::kDouble));
   const at::Tensor y = at::empty_like(x);
+  const at::Tensor coefficients =
+      at::empty({task.cells.count(), static_cast<int64_t>(sizeof(Coefficients) / sizeof(float))},
+                x.options().dtype(at::kFloat));
   task.statistics = statistics.mutable_data_ptr<double>();
+  task.coefficients = static_cast<Coefficients*>(coefficients.mutable_data_ptr());
   task.y = y.mutable_data_ptr();
   norm_passes().forward(task);
-  return {y, statistics};
+  return {y, statistics, coefficients};
 }
 
 cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad, bool needs_x) {
@@ -100,10 +101,19 @@ cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad,
   Prepared prepared(x, kept.weight, kept.bias, kept.form);
   CudaNorm& norm = prepared.task;
   norm.statistics = kept.statistics.mutable_data_ptr<double>();
-  norm_passes().backward({norm, dense.const_data_ptr(), needs_x ? dx.mutable_data_ptr() : nullptr});
-  const at::Tensor sums =
-      prepared.sums[0].view({x.size(0), x.size(1), 2}).sum(0).to(at::kFloat);  // (C,2)
-  return {dx, sums.select(1, 1), sums.select(1, 0)};
+  norm.coefficients = static_cast<Coefficients*>(kept.coefficients.mutable_data_ptr());
+  CudaNormGrad task{norm, dense.const_data_ptr(), nullptr, nullptr, nullptr};
+  if (needs_x) task.dx = dx.mutable_data_ptr();
+  if (!kept.weight.defined()) {
+    norm_passes().backward(task);
+    return {dx, {}, {}};
+  }
+  const at::Tensor dweight = at::empty({x.size(1)}, x.options().dtype(at::kFloat));
+  const at::Tensor dbias = at::empty_like(dweight);
+  task.dweight = dweight.mutable_data_ptr<float>();
+  task.dbias = dbias.mutable_data_ptr<float>();
+  norm_passes().backward(task);
+  return {dx, dweight, dbias};
 }
 
 }  // namespace cytra::ops::gpu

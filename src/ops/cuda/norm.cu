@@ -1,13 +1,9 @@
 // Blocks of 32 x 8 threads sum one cell (channels-first), or 32 channels of a sample
 // (channels-last), so that neighbours in a warp read neighbours in memory.
-#include <algorithm>
-
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "ops/cuda/launch.h"
 #include "ops/cuda/norm.h"
 #include "ops/cuda/norm_passes.h"
 
@@ -15,6 +11,21 @@ namespace cytra::ops::gpu {
 namespace {
 
 constexpr int kLanes = 32, kLines = 8;
+
+/// The sums of a warp's lanes, in the first of them.
+__device__ __forceinline__ Sums sum_lanes(Sums of) {
+  for (int lane = kLanes / 2; lane > 0; lane /= 2) {
+    of.first += __shfl_down_sync(~0U, of.first, lane);
+    of.second += __shfl_down_sync(~0U, of.second, lane);
+  }
+  return of;
+}
+
+/// ... and in all of them.
+__device__ __forceinline__ Sums sum_all_lanes(Sums of) {
+  of = sum_lanes(of);
+  return {__shfl_sync(~0U, of.first, 0), __shfl_sync(~0U, of.second, 0)};
+}
 
 /// Grid: (cells, splits) channels-first, (samples x tiles of channels, splits) channels-last.
 template <class Term>
@@ -43,25 +54,44 @@ __global__ void sum_cells(const Term term, Sums* of_splits) {
     all.second += line[threadIdx.x].second;
   }
   if (!cells.is_channels_last) {
-    for (int lane = kLanes / 2; lane > 0; lane /= 2) {
-      all.first += __shfl_down_sync(~0U, all.first, lane);
-      all.second += __shfl_down_sync(~0U, all.second, lane);
-    }
+    all = sum_lanes(all);
     is_inside = threadIdx.x == 0;
   }
   if (is_inside) of_splits[blockIdx.y * cells.count() + cell] = all;
 }
 
-/// The sums of all splits, in the first's place.
-__global__ void sum_splits(Sums* of_splits, int64_t cells, int64_t splits) {
-  const int64_t cell = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (cell >= cells) return;
-  Sums all = of_splits[cell];
-  for (int64_t split = 1; split < splits; ++split) {
-    all.first += of_splits[split * cells + cell].first;
-    all.second += of_splits[split * cells + cell].second;
+/// The steps of `finish` (norm_passes.h). A block has a share, of which each line of lanes sums the
+/// splits of other cells, into the first's place; the first line takes the steps.
+template <class Finish>
+__global__ void finish_share(const Finish finish, Sums* of_splits, int64_t splits) {
+  const Cells& cells = finish.cells();
+  const int64_t share = blockIdx.x, count = cells.share_cells();
+  if (splits > 1) {
+    for (int64_t i = threadIdx.y; i < count; i += kLines) {
+      Sums* of = of_splits + cells.cell(share, i);
+      Sums all{0, 0};
+      for (int64_t split = threadIdx.x; split < splits; split += kLanes) {
+        all.first += of[split * cells.count()].first;
+        all.second += of[split * cells.count()].second;
+      }
+      all = sum_lanes(all);
+      if (threadIdx.x == 0) *of = all;
+    }
+    __syncthreads();
   }
-  of_splits[cell] = all;
+  if (threadIdx.y != 0) return;
+  Sums all{0, 0}, more{0, 0};
+  for (int64_t i = threadIdx.x; i < count; i += kLanes) {
+    const Sums of = finish.first_step(cells.cell(share, i), share);
+    all.first += of.first;
+    all.second += of.second;
+  }
+  all = sum_all_lanes(all);
+  for (int64_t i = threadIdx.x; i < count; i += kLanes)
+    more.first += finish.second_step(cells.cell(share, i), all).first;
+  more = sum_all_lanes(more);
+  for (int64_t i = threadIdx.x; i < count; i += kLanes)
+    finish.last_step(cells.cell(share, i), share, all, more);
 }
 
 template <class Pass>
@@ -74,73 +104,53 @@ __global__ void run_each(const Pass pass, int64_t count) {
 
 /// pass(i) for every i below `count`.
 template <class Pass>
-void launch_each(const Pass& pass, int64_t count, int64_t threads = 256) {
-  constexpr int64_t kBlocks = 1 << 16;
-  const int64_t blocks = std::min((count + threads - 1) / threads, kBlocks);
-  run_each<<<static_cast<unsigned>(blocks),
-             static_cast<unsigned>(threads),
-             0,
-             c10::cuda::getCurrentCUDAStream()>>>(pass, count);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+void launch_each(const Pass& pass, int64_t count) {
+  constexpr int64_t kThreads = 256, kBlocks = 1 << 16;
+  const int64_t blocks = std::min((count + kThreads - 1) / kThreads, kBlocks);
+  launch(run_each<Pass>, static_cast<unsigned>(blocks), kThreads, pass, count);
 }
 
-template <class Term>
-void launch_sums(const Term& term, const CudaSums& sums) {
+/// The sums of `term`, and what `finish` makes of them.
+template <class Term, class Finish>
+void launch_sums(const Term& term, const Finish& finish, const CudaSums& sums) {
   const Cells& cells = term.cells;
   const int64_t tiles = (cells.channels + kLanes - 1) / kLanes;
   const int64_t blocks = cells.is_channels_last ? cells.samples * tiles : cells.count();
-  const auto stream = c10::cuda::getCurrentCUDAStream();
-  sum_cells<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(sums.splits)),
-              dim3(kLanes, kLines),
-              0,
-              stream>>>(term, sums.of_splits);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-  if (sums.splits == 1) return;
-  constexpr int64_t kThreads = 64;
-  sum_splits<<<static_cast<unsigned>((cells.count() + kThreads - 1) / kThreads),
-               kThreads,
-               0,
-               stream>>>(sums.of_splits, cells.count(), sums.splits);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(sums.splits));
+  const dim3 block(kLanes, kLines);
+  launch(sum_cells<Term>, grid, block, term, sums.of_splits);
+  launch(finish_share<Finish>,
+         static_cast<unsigned>(cells.shares()),
+         block,
+         finish,
+         sums.of_splits,
+         sums.splits);
 }
-
-template <class T>
-FinishMoments<T> finish_of(const CudaNorm& task, bool is_made) {
-  return {{task.cells, static_cast<const T*>(task.x)},
-          is_made ? task.sums.of_splits : nullptr,
-          task.weight,
-          task.bias,
-          task.statistics,
-          task.coefficients};
-}
-
-constexpr int64_t kShareThreads = 32;  // shares are few
 
 template <class T>
 void normalize(const CudaNorm& task) {
-  const FinishMoments<T> finish = finish_of<T>(task, true);
-  launch_sums(finish.term, task.sums);
-  launch_each(finish, task.cells.shares(), kShareThreads);
-  launch_each(Normalize<T>{task.cells, finish.term.x, static_cast<T*>(task.y), task.coefficients},
-              task.cells.count() * task.cells.voxels);
+  const Cells& cells = task.cells;
+  const MomentTerm<T> term{cells, static_cast<const T*>(task.x)};
+  const FinishMoments<T> finish{
+      term, task.sums.of_splits, task.weight, task.bias, task.statistics, task.coefficients};
+  launch_sums(term, finish, task.sums);
+  launch_each(Normalize<T>{cells, term.x, static_cast<T*>(task.y), task.coefficients},
+              cells.count() * cells.voxels);
 }
 
 template <class T>
 void normalize_grad(const CudaNormGrad& task) {
   const CudaNorm& norm = task.norm;
-  launch_each(finish_of<T>(norm, false), norm.cells.shares(), kShareThreads);  // the coefficients
-  const GradTerm<T> term{norm.cells,
-                         static_cast<const T*>(norm.x),
-                         static_cast<const T*>(task.grad),
-                         norm.coefficients};
-  launch_sums(term, norm.sums);
-  launch_each(
-      FinishGrad{norm.cells, norm.sums.of_splits, norm.weight, norm.statistics, norm.coefficients},
-      norm.cells.shares(),
-      kShareThreads);
+  const Cells& cells = norm.cells;
+  Sums* sums = norm.sums.of_splits;
+  const GradTerm<T> term{
+      cells, static_cast<const T*>(norm.x), static_cast<const T*>(task.grad), norm.coefficients};
+  const FinishGrad finish{cells, sums, norm.weight, norm.statistics, norm.coefficients};
+  launch_sums(term, finish, norm.sums);
+  if (task.dweight != nullptr)
+    launch_each(ParameterGrad{cells, sums, task.dweight, task.dbias}, cells.channels);
   if (task.dx != nullptr)
-    launch_each(InputGrad<T>{term, static_cast<T*>(task.dx)},
-                norm.cells.count() * norm.cells.voxels);
+    launch_each(InputGrad<T>{term, static_cast<T*>(task.dx)}, cells.count() * cells.voxels);
 }
 
 /// Calls run(T()) for the type of the values.
@@ -156,12 +166,12 @@ void with_type(c10::ScalarType type, const Run& run) {
 
 extern "C" void cytra_cuda_norm(const cytra::ops::gpu::CudaNorm& task) {
   using namespace cytra::ops::gpu;
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(task.device));
+  const cytra::ops::OnDevice on_device(task.device);
   with_type(task.type, [&](auto zero) { normalize<decltype(zero)>(task); });
 }
 
 extern "C" void cytra_cuda_norm_grad(const cytra::ops::gpu::CudaNormGrad& task) {
   using namespace cytra::ops::gpu;
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(task.norm.device));
+  const cytra::ops::OnDevice on_device(task.norm.device);
   with_type(task.norm.type, [&](auto zero) { normalize_grad<decltype(zero)>(task); });
 }

@@ -26,11 +26,12 @@ struct CudaNorm {
   Coefficients* coefficients;  // (cells)
   CudaSums sums;
 };
-/// grad like y -> dx (null: not needed); the first of `sums` becomes those of dz and of dz xhat.
+/// grad like y -> dx, dweight and dbias.
 struct CudaNormGrad {
-  CudaNorm norm;  // its y is not read, its statistics are
+  CudaNorm norm;  // its y is not read; its statistics and coefficients are
   const void* grad;
-  void* dx;
+  void* dx;                // null: not needed
+  float *dweight, *dbias;  // (C); null, both: not needed
 };
 using CudaNormPass = void (*)(const CudaNorm& task);
 using CudaNormGradPass = void (*)(const CudaNormGrad& task);

@@ -5,48 +5,44 @@
 namespace cytra::ops::gpu {
 
 /// From the sums of MomentTerm to a share's mean and population variance, and to its cells'
-/// coefficients; or to these alone, from statistics that are there.
+/// coefficients. Its steps are taken by lanes that have cells of the share each; what they return
+/// is summed over all cells before the next.
 template <class T>
 struct FinishMoments {
   MomentTerm<T> term;
-  const Sums* sums;            // of each cell; null: the statistics are there
+  const Sums* sums;            // of each cell
   const float *weight, *bias;  // of each channel; null: 1 and 0
   double* statistics;          // (shares,2)
   Coefficients* coefficients;
+  CYTRA_CELL const Cells& cells() const { return term.cells; }
   CYTRA_CELL double mean_of(int64_t cell) const {
     return term.pivot(cell) + sums[cell].first / static_cast<double>(term.cells.voxels);
   }
-  CYTRA_CELL void operator()(int64_t share) const {
-    const Cells& cells = term.cells;
-    const int64_t count = cells.share_cells();
-    const auto voxels = static_cast<double>(cells.voxels);
-    double* of_share = statistics + 2 * share;
-    if (sums != nullptr) {
-      double mean = 0, variance = 0;
-      for (int64_t i = 0; i < count; ++i) mean += mean_of(cells.cell(share, i));
-      mean /= static_cast<double>(count);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t cell = cells.cell(share, i);
-        const Sums of = sums[cell];
-        const double squares = of.second - of.first * of.first / voxels;
-        const double shift = mean_of(cell) - mean;
-        variance += (squares > 0 ? squares : 0) / voxels + shift * shift;
-      }
-      of_share[0] = mean;
-      of_share[1] = variance / static_cast<double>(count);
+  CYTRA_CELL Sums first_step(int64_t cell, int64_t) const { return {mean_of(cell), 0}; }
+  CYTRA_CELL Sums second_step(int64_t cell, const Sums& all) const {
+    const auto voxels = static_cast<double>(term.cells.voxels);
+    const Sums of = sums[cell];
+    const double squares = of.second - of.first * of.first / voxels;
+    const double shift = mean_of(cell) - all.first / static_cast<double>(term.cells.share_cells());
+    return {(squares > 0 ? squares : 0) / voxels + shift * shift, 0};
+  }
+  CYTRA_CELL void last_step(int64_t cell, int64_t share, const Sums& all, const Sums& more) const {
+    const auto count = static_cast<double>(term.cells.share_cells());
+    const double mean = all.first / count, variance = more.first / count;
+    if (cell == term.cells.cell(share, 0)) {
+      statistics[2 * share] = mean;
+      statistics[2 * share + 1] = variance;
     }
-    const double rstd = 1 / sqrt(of_share[1] + cells.eps);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t cell = cells.cell(share, i), channel = cell % cells.channels;
-      const double scale = (weight == nullptr ? 1. : static_cast<double>(weight[channel])) * rstd;
-      // What float32 can't hold of the mean goes into the shift.
-      const double center = static_cast<float>(of_share[0]);
-      Coefficients& of = coefficients[cell];
-      of.center = static_cast<float>(center);
-      of.scale = static_cast<float>(scale);
-      of.shift = static_cast<float>((bias == nullptr ? 0. : static_cast<double>(bias[channel])) -
-                                    (of_share[0] - center) * scale);
-    }
+    const int64_t channel = cell % term.cells.channels;
+    const double rstd = 1 / sqrt(variance + term.cells.eps);
+    const double scale = (weight == nullptr ? 1. : static_cast<double>(weight[channel])) * rstd;
+    // What float32 can't hold of the mean goes into the shift.
+    const double center = static_cast<float>(mean);
+    Coefficients& of = coefficients[cell];
+    of.center = static_cast<float>(center);
+    of.scale = static_cast<float>(scale);
+    of.shift = static_cast<float>((bias == nullptr ? 0. : static_cast<double>(bias[channel])) -
+                                  (mean - center) * scale);
   }
 };
 
@@ -65,37 +61,55 @@ struct Normalize {
 };
 
 /// From the sums of GradTerm to those of dz and dz xhat of each cell, in their place, and to the
-/// coefficients of the input's gradient. Source: torch's native_group_norm.
+/// coefficients of the input's gradient. Steps as above. Source: torch's native_group_norm.
 struct FinishGrad {
-  Cells cells;
+  Cells of_all;
   Sums* sums;
   const float* weight;
   const double* statistics;
   Coefficients* coefficients;
-  CYTRA_CELL void operator()(int64_t share) const {
-    const int64_t count = cells.share_cells();
+  CYTRA_CELL const Cells& cells() const { return of_all; }
+  CYTRA_CELL double rstd(int64_t share) const {
+    return 1 / sqrt(statistics[2 * share + 1] + of_all.eps);
+  }
+  /// (center - mean) rstd: the center is the mean in float32.
+  CYTRA_CELL double rest(int64_t share) const {
     const double mean = statistics[2 * share];
-    const double rstd = 1 / sqrt(statistics[2 * share + 1] + cells.eps);
-    const double rest = (static_cast<double>(static_cast<float>(mean)) - mean) * rstd;
-    double first = 0, second = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t cell = cells.cell(share, i);
-      Sums& of = sums[cell];
-      of.second = of.second * rstd + of.first * rest;
-      first += weight_of(cell) * of.first;
-      second += weight_of(cell) * of.second;
-    }
-    const double values = static_cast<double>(cells.voxels) * static_cast<double>(count);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t cell = cells.cell(share, i);
-      Coefficients& of = coefficients[cell];
-      of.grad_scale = static_cast<float>(weight_of(cell) * rstd);
-      of.slant = static_cast<float>(-rstd * rstd * second / values);
-      of.offset = static_cast<float>(-rstd * (first + rest * second) / values);
-    }
+    return (static_cast<double>(static_cast<float>(mean)) - mean) * rstd(share);
+  }
+  CYTRA_CELL Sums first_step(int64_t cell, int64_t share) const {
+    Sums& of = sums[cell];
+    of.second = of.second * rstd(share) + of.first * rest(share);
+    return {weight_of(cell) * of.first, weight_of(cell) * of.second};
+  }
+  CYTRA_CELL Sums second_step(int64_t, const Sums&) const { return {0, 0}; }
+  CYTRA_CELL void last_step(int64_t cell, int64_t share, const Sums& all, const Sums&) const {
+    const double values =
+        static_cast<double>(of_all.voxels) * static_cast<double>(of_all.share_cells());
+    const double of_rstd = rstd(share);
+    Coefficients& of = coefficients[cell];
+    of.grad_scale = static_cast<float>(weight_of(cell) * of_rstd);
+    of.slant = static_cast<float>(-of_rstd * of_rstd * all.second / values);
+    of.offset = static_cast<float>(-of_rstd * (all.first + rest(share) * all.second) / values);
   }
   CYTRA_CELL double weight_of(int64_t cell) const {
-    return weight == nullptr ? 1. : static_cast<double>(weight[cell % cells.channels]);
+    return weight == nullptr ? 1. : static_cast<double>(weight[cell % of_all.channels]);
+  }
+};
+
+/// The gradients of a channel's weight and bias, over all samples.
+struct ParameterGrad {
+  Cells cells;
+  const Sums* sums;  // of each cell, after FinishGrad
+  float *dweight, *dbias;
+  CYTRA_CELL void operator()(int64_t channel) const {
+    Sums all{0, 0};
+    for (int64_t cell = channel; cell < cells.count(); cell += cells.channels) {
+      all.first += sums[cell].first;
+      all.second += sums[cell].second;
+    }
+    dweight[channel] = static_cast<float>(all.second);
+    dbias[channel] = static_cast<float>(all.first);
   }
 };
 

@@ -2,12 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "ops/cuda/launch.h"
 #include "ops/cuda/window_sums.h"
 
 #define CYTRA_LANES 1
@@ -26,14 +24,13 @@ __global__ void run_pass(const Pass pass, int64_t voxels) {
 
 /// Calls pass(row, x) for every x of every row.
 template <class Pass>
-void launch(int device, const Pass& pass, int64_t rows) {
+void launch_rows(int device, const Pass& pass, int64_t rows) {
   const int64_t voxels = rows * pass.width();
   if (voxels <= 0) return;
-  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  const OnDevice on_device(device);
   constexpr int64_t kThreads = 256, kBlocks = 1 << 16;
   const auto blocks = static_cast<unsigned>(std::min((voxels + kThreads - 1) / kThreads, kBlocks));
-  run_pass<<<blocks, kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(pass, voxels);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  launch(run_pass<Pass>, blocks, kThreads, pass, voxels);
 }
 
 struct Box {
@@ -80,7 +77,7 @@ void run_sum(const CudaSum& task) {
   pass.height = task.shape[2];
   pass.row = task.shape[3];
   const int64_t rows = task.shape[0] * (task.to[0] - task.from[0]) * (task.to[1] - task.from[1]);
-  launch(task.device, pass, rows);
+  launch_rows(task.device, pass, rows);
 }
 
 template <class T>
@@ -131,7 +128,7 @@ bool run_finish(const CudaFinish& task) {
                            is_byte ? 255.F : 1.F,
                            is_byte ? 0.5F : 0.F,
                            task.bad};
-  launch(task.device, pass, task.rows);
+  launch_rows(task.device, pass, task.rows);
   return true;
 }
 
