@@ -14,6 +14,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "base/error.h"
+#include "ops/dice_ce_gpu.h"
 #include "ops/dice_ce_kernels.h"
 
 namespace cytra::ops {
@@ -130,8 +131,13 @@ at::Tensor sums_of(const ClassInputs& in) {
 /// By the logits, from those of the sums.
 template <class T>
 at::Tensor gradient_of(const ClassInputs& in, const variable_list& grads) {
-  const at::Tensor both = grads[0].contiguous(), prediction = grads[1].contiguous(),
-                   cross_entropy = grads[3].contiguous();
+  const int64_t images = in.logits.size(0);
+  const auto dense = [&](const at::Tensor& grad, at::IntArrayRef shape) {
+    return grad.defined() ? grad.contiguous() : at::zeros(shape);
+  };
+  const at::Tensor both = dense(grads[0], {images, in.logits.size(1)}),
+                   prediction = dense(grads[1], {images, in.logits.size(1)}),
+                   cross_entropy = dense(grads[3], {images});
   at::Tensor result = at::empty_like(in.logits);
   const ClassRows rows(result);
   T* const to = static_cast<T*>(result.mutable_data_ptr());
@@ -166,6 +172,15 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
                                bool is_exclusive,
                                bool squared) {
     const ClassInputs in{logits, target, mask.value_or(at::Tensor()), is_exclusive, squared};
+    context->save_for_backward({logits, target, in.mask});
+    context->saved_data["is_exclusive"] = is_exclusive;
+    context->saved_data["squared"] = squared;
+    context->set_materialize_grads(false);
+    if (logits.is_cuda()) {
+      const ClassSums sums = gpu::class_sums(logits, target, in.mask, is_exclusive, squared);
+      context->mark_non_differentiable({sums.truth});
+      return {sums.both, sums.prediction, sums.truth, sums.cross_entropy};
+    }
     const int64_t classes = logits.size(1);
     const at::ScalarType type = logits.scalar_type();
     const auto typed = type == at::kFloat      ? sums_of<float>
@@ -174,9 +189,6 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
     const std::vector<at::Tensor> sums =
         typed(in).split_with_sizes({classes, classes, classes, 1}, 1);
     if (is_exclusive) check_numbers(in, sums[2]);
-    context->save_for_backward({logits, target, in.mask});
-    context->saved_data["is_exclusive"] = is_exclusive;
-    context->saved_data["squared"] = squared;
     variable_list floats;
     for (const at::Tensor& sum : sums) floats.push_back(sum.to(at::kFloat));
     floats[3] = floats[3].squeeze(1);
@@ -192,6 +204,18 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
                          saved[2],
                          context->saved_data["is_exclusive"].toBool(),
                          context->saved_data["squared"].toBool()};
+    if (in.logits.is_cuda()) {
+      return {gpu::class_sums_backward(in.logits,
+                                       in.target,
+                                       in.mask,
+                                       in.is_exclusive,
+                                       in.squared,
+                                       {grads[0], grads[1], {}, grads[3]}),
+              {},
+              {},
+              {},
+              {}};
+    }
     const at::ScalarType type = in.logits.scalar_type();
     const auto typed = type == at::kFloat      ? gradient_of<float>
                        : type == at::kBFloat16 ? gradient_of<cpu::Bfloat16>
@@ -211,11 +235,11 @@ bool is_dense_image(const at::Tensor& images) {
 bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& mask) {
   const at::ScalarType type = logits.scalar_type();
   const auto matches = [&](const at::Tensor& t) {
-    return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.size(0) == logits.size(0) &&
-           t.sizes().slice(2) == logits.sizes().slice(2);
+    return t.device() == logits.device() && t.scalar_type() == at::kFloat &&
+           t.size(0) == logits.size(0) && t.sizes().slice(2) == logits.sizes().slice(2);
   };
   return (logits.dim() == 4 || logits.dim() == 5) && logits.numel() > 0 &&
-         logits.device().is_cpu() &&
+         (logits.is_cpu() || (logits.is_cuda() && gpu::has_class_kernels())) &&
          (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) &&
          is_dense_image(logits) && matches(target) && !target.requires_grad() &&
          (!mask.defined() || matches(mask)) && !torch::jit::tracer::isTracing();

@@ -1,22 +1,13 @@
 // The CUDA kernels of instance and group norm, on a CPU, against float64 by ATen.
 #include "ops/cuda/norm.cu"
 
-#include <cstring>
-#include <memory>
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/room.h"
+
 namespace cytra::ops::gpu {
 namespace {
-
-/// `count` values on the heap, so that AddressSanitizer sees what is read or written beside them.
-template <class T>
-std::unique_ptr<T[]> room_for(int64_t count) {
-  std::unique_ptr<T[]> room(new T[static_cast<std::size_t>(count)]);
-  std::memset(static_cast<void*>(room.get()), 0xEE, static_cast<std::size_t>(count) * sizeof(T));
-  return room;
-}
 
 struct NormCase {
   std::vector<int64_t> shape;
@@ -54,16 +45,16 @@ NormResult by_kernels(const at::Tensor& x,
     task.weight = weight.const_data_ptr<float>();
     task.bias = bias.const_data_ptr<float>();
   }
-  const auto statistics = room_for<double>(task.cells.shares() * 2);
-  const auto coefficients = room_for<Coefficients>(count);
-  const auto sums = room_for<Sums>(of.splits * count);
+  const auto statistics = test::room_for<double>(task.cells.shares() * 2);
+  const auto coefficients = test::room_for<Coefficients>(count);
+  const auto sums = test::room_for<Sums>(of.splits * count);
   task.statistics = statistics.get();
   task.coefficients = coefficients.get();
   task.sums = {sums.get(), of.splits};
   cytra_cuda_norm(task);
-  const auto more_sums = room_for<Sums>(of.splits * count);
+  const auto more_sums = test::room_for<Sums>(of.splits * count);
   task.sums.of_splits = more_sums.get();
-  const auto dweight = room_for<float>(channels), dbias = room_for<float>(channels);
+  const auto dweight = test::room_for<float>(channels), dbias = test::room_for<float>(channels);
   cytra_cuda_norm_grad(
       {task, grad.const_data_ptr(), dx.mutable_data_ptr(), dweight.get(), dbias.get()});
   return {y,

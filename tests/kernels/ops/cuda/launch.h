@@ -7,10 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
+#include <c10/macros/Macros.h>
 #include <ucontext.h>
 
+// An assertion of the device ends the kernel; here it is an exception of the launch.
+#undef CUDA_KERNEL_ASSERT
+#define CUDA_KERNEL_ASSERT(condition) emulated::has_failed |= !(condition)
 #define __global__
 #define __device__
 #define __host__
@@ -36,7 +41,8 @@ struct Fiber {
 inline std::vector<Fiber> fibers;
 inline ucontext_t scheduler;
 inline std::function<void()> body;
-inline bool has_moved;  // in this turn: a thread has ended, or a wait is over
+inline bool has_failed;  // CUDA_KERNEL_ASSERT
+inline bool has_moved;   // in this turn: a thread has ended, or a wait is over
 
 inline unsigned number_in_block() {
   return threadIdx.y * blockDim.x + threadIdx.x;
@@ -109,11 +115,14 @@ inline void run_block() {
 inline void __syncthreads() {
   emulated::block_barrier.wait();
 }
-inline double __shfl_down_sync(unsigned, double value, unsigned delta) {
-  return emulated::from_lane(value, emulated::number_in_block() % emulated::kWarp + delta);
+template <class T>
+T __shfl_down_sync(unsigned, T value, unsigned delta) {
+  const unsigned lane = emulated::number_in_block() % emulated::kWarp;
+  return static_cast<T>(emulated::from_lane(value, lane + delta));
 }
-inline double __shfl_sync(unsigned, double value, unsigned lane) {
-  return emulated::from_lane(value, lane);
+template <class T>
+T __shfl_sync(unsigned, T value, unsigned lane) {
+  return static_cast<T>(emulated::from_lane(value, lane));
 }
 
 namespace cytra::ops {
@@ -137,6 +146,7 @@ void launch(Kernel kernel, dim3 grid, dim3 block, const Args&... args) {
       emulated::run_block();
     }
   }
+  if (std::exchange(emulated::has_failed, false)) throw std::domain_error("device-side assert");
 }
 
 }  // namespace cytra::ops
