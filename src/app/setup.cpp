@@ -14,7 +14,6 @@
 #include "tasks/annotation_targets.h"
 #include "tasks/named_keys.h"
 #include "tasks/object_values.h"
-#include "training/processes/gradient_average.h"
 
 namespace cytra::app {
 namespace {
@@ -93,7 +92,6 @@ Setup::Setup(const TrainConfig& config,
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
   nn::place(model, device);
-  if (config.trainer.sync_batchnorm && place.size > 1) training::check_sync_batchnorm(model);
   if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
   for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
   optimizer->attach(model.named_parameters().pairs());

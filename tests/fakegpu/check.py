@@ -21,9 +21,49 @@ MODELS = HERE.parent / "golden" / "models"
 LAUNCHES = HERE / "launches.txt"
 SHORT, LONG = 10, 16  # steps; what is done once, and checks of the first batches, is in both
 
-TRAIN = ("train experiment=im2im/segmentation data.path=samples trainer.accelerator=gpu model.filters=[4,8,8] patch_shape=[32,32] "
-         "data.batch_size=2 data.num_workers=1 trainer.steps_per_epoch=1000 trainer.num_sanity_val_steps=0 "
-         "performance.num_threads=1 logger=none")
+SMALL = ("data.path=samples trainer.accelerator=gpu patch_shape=[32,32] data.batch_size=2 data.num_workers=1 "
+         "trainer.num_sanity_val_steps=0 performance.num_threads=1 logger=none")
+TRAIN = f"train experiment=im2im/segmentation {SMALL} model.filters=[4,8,8] trainer.steps_per_epoch=1000"
+# Every option of these groups of configs/ trains for two steps and is validated. What is changed for one; None: another runs it.
+TWO_STEPS = "trainer.steps_per_epoch=2 trainer.max_steps=2"
+OF_VALUES = "experiment=im2im/labelfree target_col=raw"
+OF_CLASSES = "task.num_classes=3 model.out_channels=3"
+SWEEPS = {
+    "experiment": (f"train {SMALL} {TWO_STEPS}", {
+        "im2im/quickstart": "data.path=samples",
+        "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
+    }),
+    "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
+        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "multi_head": None,  # those of experiments
+    }),
+    "loss": (f"{TRAIN} {TWO_STEPS}", {
+        "cellpose": None, "stardist": None,
+        "cross_entropy": OF_CLASSES,
+        "deep_supervision": "model.deep_supervision=true",
+        **dict.fromkeys("huber l1 mse smooth_l1 ssim".split(), OF_VALUES),
+    }),
+    "metrics": (f"{TRAIN} {TWO_STEPS}", {
+        **dict.fromkeys("average_precision object_f1 panoptic_quality".split(), "experiment=im2im/instance"),
+        **dict.fromkeys("mae mse pearson psnr rmse ssim".split(), OF_VALUES),
+    }),
+    "optimizer": (f"{TRAIN} {TWO_STEPS}", {}),
+    "scheduler": (f"{TRAIN} {TWO_STEPS}", {}),
+}
+
+
+def swept():
+    """name -> command of each option of SWEEPS that trains."""
+    commands = {}
+    for group, (command, changes) in SWEEPS.items():
+        for file in sorted((HERE.parents[1] / "configs" / group).rglob("*.yaml")):
+            option = str(file.relative_to(HERE.parents[1] / "configs" / group).with_suffix(""))
+            if changes.get(option, "") is not None:
+                experiment = re.search(r"experiment=\S+", changes.get(option, ""))
+                own = command.replace("experiment=im2im/segmentation", "") if experiment else command
+                commands[f"{group}={option}"] = f"{own} {changes.get(option, '')} {group}={option}"
+    return commands
+
+
 # Steps of training: name -> what is changed.
 STEPS = {
     "32": "",
@@ -65,6 +105,7 @@ PROGRAMS = {
     "benchmark": ("benchmark_performance --config im2im/segmentation model.filters=[4,8,8] trainer.accelerator=gpu --input-shape 1 1 32 32 "
                   "--compare-opts --train --inference performance.num_threads=1", 1),
 }
+PROGRAMS.update((name, (command, 1)) for name, command in swept().items())
 # Mistakes of users that a machine without a GPU can't meet: name -> (command, GPUs, what is said).
 MISTAKES = {
     "windows on the CPU": (PREDICT + " checkpoint.ckpt_path={model} inference_args.sw_device=cpu", 1,

@@ -143,6 +143,8 @@ at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation)
     return ops::layer_norm(x, options_.normalized_shape, weight, bias, eps, activation);
   if (kind.empty()) return ops::activate(x, activation);
   if (is_training()) batches_.add_(1);
+  if (is_training() && sum_over_processes)
+    return ops::synced_batch_norm(x, weight, bias, running_, eps, sum_over_processes, activation);
   return ops::batch_norm(x, weight, bias, running_, is_training(), eps, activation);
 }
 

@@ -50,7 +50,9 @@ struct Norm final : Layer {
   at::Tensor forward(const at::Tensor& x) override { return forward(x, {}); }
   /// With the activation after it.
   at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
-  at::Tensor weight, bias;  // undefined without an affine map
+  bool is_of_batch() const { return options_.kind == "batch"; }
+  at::Tensor weight, bias;                   // undefined without an affine map
+  ops::SumOverProcesses sum_over_processes;  // of a batch norm; empty: each by itself
 
  private:
   NormOptions options_;

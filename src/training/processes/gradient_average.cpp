@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "nn/model.h"
+#include "nn/sync_batch_norm.h"
 #include "training/processes/processes.h"
 
 namespace cytra::training {
@@ -104,16 +104,10 @@ void GradientAverage::after_backward() {
   }
 }
 
-void check_sync_batchnorm(const nn::Model& model) {
-  for (const auto& buffer : model.named_buffers()) {
-    const std::string& name = buffer.key();
-    if (!ends_with(name, "running_mean")) continue;  // what other norms do not have
-    throw ConfigError(fmt::format(
-        "trainer.sync_batchnorm: not supported, and the model has a batch norm ({}); expected "
-        "false, or a model with instance norms",
-        name.substr(0, name.rfind('.'))));
-  }
-  log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
+void sync_batch_norms(Processes& processes, nn::Model& model) {
+  const auto sum = [&processes](const at::Tensor& values) { processes.sum({values}); };
+  if (nn::sync_batch_norms(model, sum) == 0)
+    log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
 }
 
 }  // namespace cytra::training

@@ -36,8 +36,9 @@ class GradientAverage {
   std::unique_ptr<Shared> shared_;
 };
 
-/// For trainer.sync_batchnorm. Throws: ConfigError for a model whose batch norms would have to be
-/// synchronised.
-void check_sync_batchnorm(const nn::Model& model);
+/// For trainer.sync_batchnorm: batch norms take the mean and variance of the processes' batches, of
+/// which `processes` must outlive the model's training. Says so when there is none. Throws:
+/// ConfigError for a batch norm that is not of Cytra's blocks.
+void sync_batch_norms(Processes& processes, nn::Model& model);
 
 }  // namespace cytra::training

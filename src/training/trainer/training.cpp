@@ -103,10 +103,9 @@ void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
 
 void Training::run(Feeds& feeds) {
   if (!processes_.is_alone()) {
-    average_ = std::make_unique<GradientAverage>(
-        processes_,
-        task_.model(),
-        /*finds_unused=*/options_.strategy == "ddp_find_unused_parameters_true");
+    const bool finds_unused = options_.strategy == "ddp_find_unused_parameters_true";
+    average_ = std::make_unique<GradientAverage>(processes_, task_.model(), finds_unused);
+    if (options_.sync_batchnorm) sync_batch_norms(processes_, task_.model());
   }
   stop_.agree();
   if (has_epoch(options_, state_.epoch) && !stop_.is_met(state_)) sanity_check(feeds);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
+#include "nn/sync_batch_norm.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/processes/gradient_average.h"
@@ -158,6 +159,37 @@ TEST(Processes, AverageAGroupThatIsTakenUpInItsMiddle) {
     return share.fit(16, 1, 2).result();
   });
   EXPECT_EQ(two[0], two[1]);
+}
+
+TEST(Processes, BatchNormsOfTwoAreThoseOfOne) {
+  const auto gradients = [](Processes& processes) {
+    at::manual_seed(3);
+    const auto model = make<nn::Model>(config::parse_yaml(
+        "{_target_: DynUNet, filters: [4, 8], norm_name: batch, in_channels: 1, out_channels: 1}",
+        "test"));
+    EXPECT_GT(nn::sync_batch_norms(*model, [&](const at::Tensor& t) { processes.sum({t}); }), 2);
+    const at::Tensor images = at::randn({4, 1, 16, 16}), targets = at::rand({4, 1, 16, 16});
+    const Place& place = processes.place();
+    const int64_t count = 4 / place.size;
+    const auto own = [&](const at::Tensor& of_all) {
+      return of_all.narrow(0, place.rank * count, count);
+    };
+    ((*model)(own(images)) - own(targets)).square().mean().backward();
+    std::string text;
+    for (const auto& parameter : model->parameters())
+      text += fmt::format("{} ", processes.mean(parameter.grad().flatten()[0]).item<double>());
+    for (const auto& buffer : model->buffers())
+      text += fmt::format("{} ", buffer.sum().item<double>());
+    return text;
+  };
+  const std::vector<double> one = numbers(together(gradients, 60, 1)[0]);
+  const std::vector<std::string> two = together(gradients);
+  EXPECT_EQ(two[0], two[1]);
+  const std::vector<double> got = numbers(two[0]);
+  ASSERT_EQ(got.size(), one.size()) << two[0];
+  ASSERT_GT(got.size(), 10U);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], one[i], 1e-5 + 1e-4 * std::abs(one[i])) << i;
 }
 
 TEST(Processes, SumMeanBroadcast) {
