@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "data/image_folder_names.h"
 #include "data/layout_names.h"
 #include "data/name_pairs.h"
 #include "io/annotations.h"
@@ -38,7 +39,7 @@ Holding look_into(const fs::path& folder, const std::string& name) {
       holding.images.push_back(own);
     } else if (is_folder) {
       holding.folders.push_back(own);
-    } else if (io::is_annotation_path(own)) {
+    } else if (io::is_annotation_path(entry.path().string())) {
       holding.annotations.push_back(own);
     } else if (!io::conversion_of(own).empty()) {
       holding.foreign = entry.path().string();
@@ -97,7 +98,7 @@ class FolderLayout {
   }
 
   std::optional<Layout> find() const {
-    refuse_folder_per_image();
+    if (std::optional<Layout> layout = folder_per_image()) return layout;
     const Holding* source = find_source();
     if (source == nullptr) return {};
     if (!wish_.has_target) return of({source->name}, {});
@@ -135,25 +136,27 @@ class FolderLayout {
     return layout;
   }
 
-  /// DSB 2018: NAME/images/NAME.png and NAME/masks/*.png, a file for each object.
-  void refuse_folder_per_image() const {
-    const std::vector<std::string>& folders = holdings_.front().folders;
-    std::error_code ignored;
-    const auto is_case = [&](const std::string& name) {
-      return fs::is_directory(base_.place / name / "images", ignored) &&
-             fs::is_directory(base_.place / name / "masks", ignored);
-    };
-    if (folders.empty() || names_split(folders[0]) || !is_case(folders[0])) return;
-    if (folders.size() > 1 && !is_case(folders[1])) return;
-    const fs::path example = base_.place / folders[0];
-    throw ConfigError(fmt::format(
-        "data.path: {}: a folder for each image, with images/ and with masks/ that has a file for "
-        "each object (as in DSB 2018), expected one target for each image: number the objects of "
-        "each masks/ in one image, as masks/{}.png beside images/{}.png, e.g. with skimage: "
-        "label[mask > 0] = number",
-        example.string(),
-        folders[0],
-        folders[0]));
+  /// A folder for each image: NAME/images/a.png and NAME/masks/*.png, as in DSB 2018, or NAME/a.png
+  /// and NAME/mask_*.png.
+  std::optional<Layout> folder_per_image() const {
+    std::vector<ImageFolder> folders;
+    for (const Holding& one : holdings_) {
+      if (one.name == "." && !one.images.empty()) return {};
+      if (one.name != ".") folders.push_back({one.images, one.folders});
+    }
+    const std::vector<std::string> regex = regex_of_image_folders(folders);
+    if (!regex.empty()) return of_image_folders({"*", "*"}, regex);
+    const std::vector<std::string> below =
+        columns_of_image_folders(folders, wish_.source_col, wish_.target_col);
+    if (below.empty()) return {};
+    return of_image_folders({"*/" + below[0], "*/" + below[1]}, {});
+  }
+  Layout of_image_folders(std::vector<std::string> names, std::vector<std::string> regex) const {
+    if (!wish_.has_target) {
+      names.resize(1);
+      regex.resize(std::min<std::size_t>(regex.size(), 1));
+    }
+    return of(names, regex);
   }
 
   /// Targets of a kind that is not read.

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "data/datamodule.h"
+#include "io/annotations.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -93,7 +94,8 @@ bool Manifest::holds_images(std::size_t column, bool when_empty) const {
     if (is_empty_cell(cell(row, column))) continue;
     const std::string path = path_of(cell(row, column));
     std::error_code error;
-    return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error);
+    return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error) ||
+           (when_empty && io::is_mask_folder(path));
   }
   return when_empty;  // which is reported for its first row
 }

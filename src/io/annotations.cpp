@@ -166,7 +166,7 @@ bool is_annotation_path(const std::string& path) {
   const std::string extension = small_extension(path);
   for (const char* known : {".roi", ".zip", ".geojson", ".json", ".xml", ".txt"})
     if (extension == known) return true;
-  return false;
+  return is_mask_folder(path);
 }
 
 std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive) {
@@ -189,6 +189,7 @@ std::vector<std::string> list_annotations(const std::string& folder, bool is_rec
 }
 
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image) {
+  if (is_mask_folder(path)) return read_mask_folder(path, image);
   const SharedFile file = open_annotations(path, image);
   const AnnotationFile::Part& part = part_of(*file, path, image);
   const bool differs = (part.height > 0 && part.height != image.height) ||
@@ -213,6 +214,7 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
   std::vector<std::string> ordered;
   std::set<std::string> others;
   for (const std::string& path : paths) {
+    if (is_mask_folder(path)) continue;  // its objects have no class
     const SharedFile file = open_annotations(path, {});
     for (const std::string& name : file->classes) {
       if (!file->is_ordered) {

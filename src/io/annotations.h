@@ -1,6 +1,6 @@
 #pragma once
-// What people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme, Pascal VOC and
-// YOLO; and the images that these become. Torch-free.
+// What people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme, Pascal VOC,
+// YOLO and folders with a mask file for each object; and the images that these become. Torch-free.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,8 +32,10 @@ struct AnnotatedImage {
   int64_t depth = 1, height = 1, width = 1;
 };
 
-/// By extension, whatever the case: .roi .zip .geojson .json .xml .txt.
+/// By extension, whatever the case: .roi .zip .geojson .json .xml .txt; or a folder of masks.
 bool is_annotation_path(const std::string& path);
+/// A folder that is no image: it has one mask file for each object of an image.
+bool is_mask_folder(const std::string& path);
 
 /// Such files in a folder, sorted, without hidden ones; of folders below, too. Throws: ConfigError
 /// for a folder that can't be read.

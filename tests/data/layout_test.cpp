@@ -117,10 +117,81 @@ TEST_F(Layout, SeveralThatMayBeMeant) {
   EXPECT_EQ(found(), "folder data.folders=[images,seg]");
 }
 
-TEST_F(Layout, WhatIsRefused) {
-  for (const char* name : {"n1", "n2"})
-    add({std::string(name) + "/images/" + name + ".png", std::string(name) + "/masks/0.png"});
-  EXPECT_NE(message_of([&] { found(); }).find("as in DSB 2018"), std::string::npos);
+TEST_F(Layout, AFolderForEachImage) {
+  for (const char* name : {"stage1_train/n1", "stage1_train/n2", "other/x/n1", "other/x/n2"}) {
+    const std::string folder = name;
+    add({folder + "/images/a.png", folder + "/masks/0.png", folder + "/masks/1.png"});
+  }
+  EXPECT_EQ(found(), "folder data.folders=[stage1_train/*/images,stage1_train/*/masks]");
+  EXPECT_EQ(found(false, "stage1_train"), "folder data.folders=[*/images,*/masks]");
+  EXPECT_EQ(found(false, "other"), "folder data.folders=[x/*/images,x/*/masks]");
+  const auto images = data::layout_of(dir_ / "other/x", {"raw", "seg", false});
+  ASSERT_TRUE(images);
+  EXPECT_EQ(images->settings[0].second, std::vector<std::string>{"*/images"});
+}
+
+TEST_F(Layout, AnImageAndItsMasksInAFolder) {
+  add({"a/1/cell.png", "a/1/Mask_0.png", "a/1/Mask_1.png", "a/2/cell.png", "a/2/Mask_0.png"});
+  EXPECT_EQ(found(false, "a"), "folder data.folders=[*,*] data.regex=[(?!.*Mask),.*Mask]");
+  add({"b/1/1.png", "b/1/1_seg_label.png", "b/2/2.png", "b/2/2_seg_label.png"});
+  EXPECT_EQ(found(false, "b"), "folder data.folders=[*,*] data.regex=[(?!.*label),.*label]");
+  add({"c/1/t1.png", "c/1/t2.png", "c/1/seg.png", "c/2/t1.png", "c/2/t2.png", "c/2/seg.png"});
+  EXPECT_EQ(message_of([&] {
+              EXPECT_EQ(found(false, "c").find("[*"), std::string::npos);
+            }).find("data.folders=[*"),
+            std::string::npos);
+}
+
+TEST_F(Layout, OneFolderThatHoldsTheColumnsIsNoImage) {
+  add({"set/images/a.png", "set/masks/a.png"});
+  EXPECT_EQ(found(), "folder data.folders=[set/images,set/masks]");
+}
+
+TEST(FolderDatamodule, AFolderForEachImageHasMasksOfItsObjects) {
+  const test::TmpDir dir;
+  const auto of_folders = [&](const std::string& folders) {
+    return make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                "', columns: [raw, seg], valid_fraction: 0.5, folders: " + folders + "}");
+  };
+  for (const char* name : {"many/1/masks/p", "many/1/masks/q", "many/2/masks/p"})
+    touch(dir / name + ".png");
+  for (const char* name : {"many/1/images/1", "many/2/images/2"}) touch(dir / name + ".png");
+  const auto many = of_folders("['many/*/images', 'many/*/masks']");
+  const data::Sample first = many->items(data::Split::train).at(0);
+  EXPECT_EQ(first.id, dir / "many/1/images/1.png");
+  EXPECT_EQ(first.sources.at("seg").path, dir / "many/1/masks");
+  EXPECT_EQ(many->items(data::Split::valid).at(0).sources.at("seg").path, dir / "many/2/masks");
+  // One file each is a target itself, as are those that have the names of several images.
+  for (const char* name : {"one/1/images/a", "one/1/masks/b", "one/2/images/a", "one/2/masks/b"})
+    touch(dir / name + ".png");
+  EXPECT_EQ(of_folders("['one/*/images', 'one/*/masks']")
+                ->items(data::Split::train)
+                .at(0)
+                .sources.at("seg")
+                .path,
+            dir / "one/1/masks/b.png");
+  for (const char* name : {"set/1/images/a", "set/1/images/b", "set/1/masks/a", "set/1/masks/b"})
+    touch(dir / name + ".png");
+  EXPECT_EQ(of_folders("['set/*/images', 'set/*/masks']")
+                ->items(data::Split::valid)
+                .at(0)
+                .sources.at("seg")
+                .path,
+            dir / "set/1/masks/b.png");
+}
+
+TEST(FolderDatamodule, MasksBesideTheImageMustBeAllThatThereIs) {
+  const test::TmpDir dir;
+  for (const char* name : {"1/cell", "1/mask_0", "1/mask_1", "2/cell", "2/mask_0"})
+    touch(dir / name + ".png");
+  const std::string config = "{_target_: FolderDatamodule, path: '" + dir.path() +
+                             "', columns: [raw, seg], valid_fraction: 0.5, folders: ['*', '*'], "
+                             "regex: ['cell', '.*mask']}";
+  EXPECT_EQ(make(config)->items(data::Split::train).at(0).sources.at("seg").path, dir / "1");
+  touch(dir / "1/contour.png");
+  EXPECT_NE(
+      message_of([&] { make(config)->items(data::Split::train); }).find("2 files are masks and 2"),
+      std::string::npos);
 }
 
 TEST_F(Layout, OnlyImages) {

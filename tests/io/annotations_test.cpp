@@ -69,6 +69,49 @@ INSTANTIATE_TEST_SUITE_P(
                       Drawn{"voc.xml", "voc", {}},
                       Drawn{"yolo/cells.txt", "yolo", {}}));
 
+Image mask_file(int64_t depth, std::vector<unsigned char> pixels) {
+  Image mask;
+  mask.shape = {1, depth, 2, 3};
+  mask.pixels = std::move(pixels);
+  return mask;
+}
+
+TEST(Annotations, AFolderHasAMaskForEachObject) {
+  const Folder dir;
+  std::filesystem::create_directories(dir / "masks");
+  const AnnotatedImage image{dir / "masks/image.png", 1, 2, 3};
+  write_png(image.path, mask_file(1, {9, 8, 7, 6, 5, 4}));  // beside them: none of them
+  write_png(dir / "masks/b.png", mask_file(1, {0, 255, 255, 0, 0, 255}));
+  write_png(dir / "masks/a.png", mask_file(1, {1, 1, 0, 0, 0, 0}));
+  write_png(dir / "masks/empty.png", mask_file(1, {0, 0, 0, 0, 0, 0}));
+  const std::string folder = dir / "masks";
+  EXPECT_TRUE(is_annotation_path(folder));
+  EXPECT_FALSE(is_annotation_path(image.path));
+  EXPECT_TRUE(class_names_of({folder}).empty());
+  EXPECT_EQ(painted(folder, TargetKind::instances, image), (std::vector<int>{1, 2, 2, 0, 0, 2}));
+  EXPECT_EQ(painted(folder, TargetKind::mask, image), (std::vector<int>{1, 1, 1, 0, 0, 1}));
+  const std::vector<int> boxes = painted(folder, TargetKind::boxes, image);
+  EXPECT_EQ(boxes.size(), 12U);  // two layers: they overlap
+  EXPECT_NE(message_of<DataError>([&] {
+              read_annotations(folder, {image.path, 1, 2, 4});
+            }).find("a.png: 1 x 2 x 3 voxels, expected the size of " + image.path),
+            std::string::npos);
+  write_png(dir / "masks/c.png", mask_file(1, {1, 2, 0, 0, 0, 0}));
+  EXPECT_NE(message_of<DataError>([&] {
+              read_annotations(folder, image);
+            }).find("c.png: several values other than 0"),
+            std::string::npos);
+}
+
+TEST(Annotations, AMaskForEachObjectOfAStack) {
+  const Folder dir;
+  std::filesystem::create_directories(dir / "masks");
+  write_ome_tiff(dir / "masks/a.tif", mask_file(2, {1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0}));
+  write_ome_tiff(dir / "masks/b.tif", mask_file(2, {0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 7}));
+  EXPECT_EQ(painted(dir / "masks", TargetKind::instances, {dir / "image.tif", 2, 2, 3}),
+            (std::vector<int>{1, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 2}));
+}
+
 TEST(Annotations, OutlinesOfCocoAreFilledAsByPycocotools) {
   const auto expected = nlohmann::json::parse(bytes_of(kAnnotated + "expected.json"));
   for (const auto& one : expected["coco_fill"]) {

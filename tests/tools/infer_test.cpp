@@ -115,6 +115,26 @@ TEST_F(Infer, TheExperimentOfObjects) {
   expect(small_, {"data=folder 'data.folders=[images,masks]'", "experiment=im2im/instance"});
 }
 
+TEST_F(Infer, AMaskForEachObjectInAFolderForEachImage) {
+  write("stage1_train/*/images/a.png", grey);
+  for (int64_t number = 1; number <= 2; ++number) {
+    write(
+        "stage1_train/*/masks/" + std::to_string(number) + ".png",
+        number == 1
+        ? [](int64_t i,
+             int64_t y,
+             int64_t x) -> int64_t { return square(i, y, x) == 7 && is_square(i, y, x) ? 255 : 0; }
+        : [](int64_t i, int64_t y, int64_t x) -> int64_t {
+            return square(i, y, x) == 8 && is_square(i, y, x) ? 255 : 0;
+          });
+  }
+  const std::string folders = "'data.folders=[stage1_train/*/images,stage1_train/*/masks]'";
+  expect(small_, {"data=folder " + folders, "experiment=im2im/instance"});
+  expect(small_ + "experiment=im2im/segmentation", {"data=folder " + folders});
+  const Outcome checked = train(small_ + "experiment=im2im/instance --check-data");
+  EXPECT_EQ(checked.code, 0) << checked.err << checked.out;
+}
+
 TEST_F(Infer, ClassesByTheirValues) {
   write("raw/*.tif", grey);
   write("seg/*.tif", classes);

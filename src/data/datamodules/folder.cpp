@@ -15,6 +15,7 @@
 #include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/datamodules/image_folders.h"
 #include "data/folder_hint.h"
 #include "data/folds.h"
 #include "data/layout_names.h"
@@ -132,9 +133,7 @@ class FolderDatamodule final : public DataModule {
   const LoaderOptions& loader() const override { return options_; }
 
  private:
-  struct File {
-    std::string path, name;  // `name` pairs it with others
-  };
+  using File = FolderFile;
 
   /// The folder of a column in a part ("train"; "": there are none): path/train/raw, or
   /// path/raw/train.
@@ -203,8 +202,18 @@ class FolderDatamodule final : public DataModule {
     return true;
   }
 
-  /// The images of a column, sorted by path.
-  std::vector<File> list(const fs::path& folder, std::size_t column) const {
+  /// The images of a column, sorted by path; `images`: of the first column.
+  std::vector<File> list(const fs::path& folder,
+                         std::size_t column,
+                         const std::vector<File>& images = {}) const {
+    if (has_star(folder)) {
+      std::set<std::string> names;
+      for (const File& image : images) names.insert(image.name);
+      std::vector<File> files = list_star(
+          folder, options_.recursive, names, [&](auto& name) { return takes(column, name); });
+      if (files.empty()) throw_nothing(folder);
+      return files;
+    }
     if (!fs::is_directory(folder)) throw ConfigError(folder.string() + ": no such folder");
     std::vector<File> files;
     std::vector<std::string> paths = io::list_images(folder.string(), options_.recursive);
@@ -216,11 +225,7 @@ class FolderDatamodule final : public DataModule {
       std::string name = fs::path(path).lexically_relative(folder).generic_string();
       if (takes(column, name)) files.push_back({path, name});
     }
-    if (files.empty()) {
-      throw DataError(folder.string() +
-                      ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
-                      "and the other filters take");
-    }
+    if (files.empty()) throw_nothing(folder);
     return files;
   }
 
@@ -229,6 +234,11 @@ class FolderDatamodule final : public DataModule {
   static std::string partner_of(const File& image,
                                 const std::multimap<std::string, std::string>& by_name) {
     const auto [begin, end] = by_name.equal_range(image.name);
+  [[noreturn]] static void throw_nothing(const fs::path& folder) {
+    throw DataError(folder.string() +
+                    ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
+                    "and the other filters take");
+  }
     std::vector<std::string> paths, drawn;
     for (auto one = begin; one != end; ++one) {
       if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
@@ -260,7 +270,7 @@ class FolderDatamodule final : public DataModule {
     for (std::size_t column = 0; column < options_.folders.size(); ++column) {
       std::error_code ignored;
       const fs::path folder = place_of(column, part);
-      if (!fs::is_directory(folder, ignored)) {
+      if (!fs::is_directory(has_star(folder) ? above_star(folder) : folder, ignored)) {
         throw ConfigError(folder.string() + ": no such folder" +
                           folder_hint((fs::path(options_.path) / part).lexically_normal().string(),
                                       options_.columns.size()));
@@ -277,7 +287,7 @@ class FolderDatamodule final : public DataModule {
     for (std::size_t column = 1; column < options_.columns.size(); ++column) {
       const fs::path folder = place_of(column, part);
       std::multimap<std::string, std::string> by_name;
-      for (const File& file : list(folder, column)) by_name.emplace(file.name, file.path);
+      for (const File& file : list(folder, column, files)) by_name.emplace(file.name, file.path);
       const std::string shared = shared_by(files, by_name);
       for (std::size_t i = 0; i < files.size(); ++i) {
         const std::string partner = shared.empty() ? partner_of(files[i], by_name) : shared;

@@ -37,6 +37,10 @@ AnnotationFile parse_yolo(const std::string& path,
                           const std::string& bytes,
                           const AnnotatedImage& image);
 
+/// The objects of an image by the mask files of a folder, one for each, sorted by name; the image's
+/// own file, where it lies there, is none. Throws: DataError naming the file.
+std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image);
+
 /// What follows the last slash, of either kind.
 std::string last_name(const std::string& path);
 /// The rectangle, one that begins at its upper left and goes round.

@@ -1,0 +1,80 @@
+#include "data/image_folder_names.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "data/layout_names.h"
+
+namespace cytra::data {
+namespace {
+
+/// Those of the names that every folder has a folder of.
+std::vector<std::string> shared_by_all(const std::vector<ImageFolder>& folders,
+                                       std::vector<std::string> names) {
+  const auto is_missing = [&](const std::string& name) {
+    return !std::all_of(folders.begin(), folders.end(), [&](const ImageFolder& folder) {
+      return std::count(folder.folders.begin(), folder.folders.end(), name) > 0;
+    });
+  };
+  names.erase(std::remove_if(names.begin(), names.end(), is_missing), names.end());
+  return names;
+}
+
+/// The one name that is wanted, or that is of a kind; "" for none or several.
+template <class IsOfKind>
+std::string one_of_kind(std::vector<std::string> names,
+                        const std::string& wanted,
+                        const IsOfKind& is_of_kind) {
+  if (std::count(names.begin(), names.end(), wanted) > 0) return wanted;
+  names.erase(std::remove_if(names.begin(), names.end(), std::not_fn(is_of_kind)), names.end());
+  return names.size() == 1 ? names[0] : "";
+}
+
+/// The names without `word`: the image of each folder; empty where it does not part them.
+std::vector<std::string> images_without(const std::vector<ImageFolder>& folders,
+                                        const std::string& word) {
+  std::vector<std::string> images;
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    for (const std::string& name : folders[i].images)
+      if (name.find(word) == std::string::npos) images.push_back(name);
+    if (images.size() != i + 1 || folders[i].images.size() < 2) return {};
+  }
+  return images;
+}
+
+}  // namespace
+
+std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>& folders,
+                                                  const std::string& source,
+                                                  const std::string& target) {
+  if (folders.size() < 2) return {};
+  for (const ImageFolder& folder : folders)
+    if (!folder.images.empty()) return {};
+  const std::vector<std::string> names = shared_by_all(folders, folders[0].folders);
+  const std::string images = one_of_kind(names, source, names_source);
+  const std::string targets = one_of_kind(names, target, names_target);
+  if (images.empty() || targets.empty()) return {};
+  return {images, targets};
+}
+
+std::vector<std::string> regex_of_image_folders(const std::vector<ImageFolder>& folders) {
+  if (folders.size() < 2 || folders[0].images.empty()) return {};
+  std::vector<std::string> images, regex;
+  for (const char* known :
+       {"mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"}) {
+    std::string word;  // as it is written
+    for (const std::string& name : folders[0].images) {
+      const std::size_t at = in_small(name).find(known);
+      if (at != std::string::npos) word = name.substr(at, std::string(known).size());
+    }
+    if (word.empty()) continue;
+    const std::vector<std::string> found = images_without(folders, word);
+    if (found.empty()) continue;
+    if (!images.empty() && found != images) return {};
+    if (images.empty()) regex = {"(?!.*" + word + ")", ".*" + word};
+    images = found;
+  }
+  return regex;
+}
+
+}  // namespace cytra::data
