@@ -121,6 +121,8 @@ class Inference {
     const bool is_default = choice == "dataframe" && !is_typed("data");
     const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
     if (!is_default && !is_folder && choice != "dataframe") return;
+    const bool is_joined = !part_of(root(), "data.source_keys").list.empty();
+    if (is_joined) return;  // who names the columns of channels names the others
     data::LayoutWish wish;
     wish.source_col = text_value(root(), "source_col");
     wish.target_col = text_value(root(), "target_col");

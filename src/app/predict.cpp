@@ -43,11 +43,14 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
     const config::Node* mask = predictor.model().config.find("task.mask_key");
     if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
   }
-  std::vector<data::Sample> inputs =
-      list_inputs(config.data, keys, [&](const std::string& id, const std::exception& error) {
+  std::vector<data::Sample> inputs = list_inputs(
+      config.data,
+      keys,
+      [&](const std::string& id, const std::exception& error) {
         books.leave_out(id, error);
         ++books.images;
-      });
+      },
+      predictor.model().config.get<std::vector<std::string>>("data.source_keys", {}));
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));

@@ -101,11 +101,14 @@ int predict_boxes(cli::Run run,
   const bool skips = config.data.on_error == "skip";
 
   Books books(run.json);
-  std::vector<data::Sample> inputs =
-      list_inputs(config.data, {x_key}, [&](const std::string& id, const std::exception& error) {
+  std::vector<data::Sample> inputs = list_inputs(
+      config.data,
+      {x_key},
+      [&](const std::string& id, const std::exception& error) {
         books.leave_out(id, error);
         ++books.images;
-      });
+      },
+      model.config.get<std::vector<std::string>>("data.source_keys", {}));
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   books.images += static_cast<int64_t>(inputs.size());

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "data/datamodule.h"
 #include "data/manifest.h"
+#include "data/source_keys.h"
 #include "io/reader.h"
 
 namespace cytra::app {
@@ -42,7 +43,8 @@ bool InputOptions::is_manifest() const {
 
 std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
-                                      const LeaveOut& leave_out) {
+                                      const LeaveOut& leave_out,
+                                      const std::vector<std::string>& channels) {
   const std::string& path = options.path;
   const std::string axes = options.axes.value_or("");
   const std::string folder = path.substr(0, path.find_last_not_of('/') + 1);
@@ -53,7 +55,11 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   } else if (!data::is_there(path)) {
     throw ConfigError(fmt::format("data.path: {}: no such image, folder or manifest", path));
   } else if (options.is_manifest()) {
-    samples = read_rows({path, keys, "", false, axes}, options.on_error == "fail", keys, leave_out);
+    data::SourceKeyOptions parts{channels};
+    const std::vector<std::string> columns = parts.read(keys);
+    samples =
+        read_rows({path, columns, "", false, axes}, options.on_error == "fail", columns, leave_out);
+    data::join_sources(channels, keys.front(), keys, samples);
   } else {
     samples.resize(1);
     samples[0].id = path;

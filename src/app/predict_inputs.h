@@ -68,11 +68,14 @@ struct InputOptions {
 using LeaveOut = std::function<void(const std::string& id, const std::exception& error)>;
 
 /// The inputs that data.path names, in their order: one image, the images of a folder, or the rows
-/// of a manifest, which has the columns `keys`, the image's first. Throws: ConfigError, DataError;
-/// with on_error=skip a row whose images are missing goes to `leave_out` instead.
+/// of a manifest, which has the columns `keys`, the image's first. `channels`: the columns with the
+/// channels of that image, as data.source_keys of the training; empty: it is one itself. Throws:
+/// ConfigError, DataError; with on_error=skip a row whose images are missing goes to `leave_out`
+/// instead.
 std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
-                                      const LeaveOut& leave_out);
+                                      const LeaveOut& leave_out,
+                                      const std::vector<std::string>& channels = {});
 
 /// The image of a sample: all of it, or one sample for each frame of a time lapse whose time point
 /// nobody chose. Throws: DataError, ConfigError, IoError.

@@ -13,6 +13,7 @@
 #include "data/folder_hint.h"
 #include "data/folds.h"
 #include "data/manifest.h"
+#include "data/source_keys.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -66,9 +67,9 @@ bool split_of(const std::string& name, Split& split) {
 
 class DataframeDatamodule final : public DataModule {
  public:
-  struct Options : LoaderOptions, FoldOptions {
+  struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
     std::string path;
-    std::vector<std::string> columns;
+    std::vector<std::string> columns, read_columns;
     std::optional<std::string> split_column, weight_column;
     config::Node split_map;
     SubsampleOptions subsample;
@@ -80,6 +81,7 @@ class DataframeDatamodule final : public DataModule {
         path,
         "folder with train.csv, valid.csv, test.csv, predict.csv, or one .csv or .tsv file");
       v("columns", columns, "columns to read; empty: all");
+      SourceKeyOptions::visit(v);
       v("split_column",
         split_column,
         "of one file: the column that says train, valid or test of each row");
@@ -92,9 +94,10 @@ class DataframeDatamodule final : public DataModule {
       FoldOptions::visit(v);
       LoaderOptions::visit(v);
     }
-    void check() const {
+    void check() {
       LoaderOptions::check();
       FoldOptions::check();
+      read_columns = read(columns);
       if (refresh_subsample) {
         throw ConfigError(
             "refresh_subsample: true is not supported; trainer.limit_train_batches takes other "
@@ -130,6 +133,7 @@ class DataframeDatamodule final : public DataModule {
         fs::is_directory(options_.path) ? of_folder(split) : of_file(split);
     if (is_of_fold(split)) samples = of_fold(options_, split, std::move(samples));
     subsample(split, samples);
+    join_sources(options_.source_keys, options_.joined, options_.columns, samples);
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
@@ -145,7 +149,7 @@ class DataframeDatamodule final : public DataModule {
           return transform->name == "RemoveNaNKeysd";
         });
     return {path,
-            options_.columns,
+            options_.read_columns,
             options_.weight_column.value_or(""),
             /*leave_out=*/options_.on_error != "fail",
             options_.axes.value_or(""),

@@ -19,6 +19,7 @@
 #include "data/folder_hint.h"
 #include "data/folds.h"
 #include "data/layout_names.h"
+#include "data/source_keys.h"
 #include "io/annotations.h"
 #include "io/image_folder.h"
 
@@ -32,9 +33,9 @@ bool is_coco(const std::string& path) {
 
 class FolderDatamodule final : public DataModule {
  public:
-  struct Options : LoaderOptions, FoldOptions {
+  struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
     std::string path;
-    std::vector<std::string> columns, folders;
+    std::vector<std::string> columns, folders, samples_columns;
     std::vector<std::string> regex, startswith, endswith, contains, excludes;
     bool recursive = false;
     double valid_fraction = 0.2;
@@ -47,7 +48,10 @@ class FolderDatamodule final : public DataModule {
       v("columns",
         columns,
         "names of the images of a sample; those of one sample have one name (without extension)");
-      v("folders", folders, "folder of each column; null: its name");
+      SourceKeyOptions::visit(v);
+      v("folders",
+        folders,
+        "folder of each column; null: its name; */images: of a folder for each image");
       v("recursive", recursive, "also images in folders below, paired by their path");
       v("regex",
         regex,
@@ -68,6 +72,8 @@ class FolderDatamodule final : public DataModule {
     void check() {
       LoaderOptions::check();
       FoldOptions::check();
+      samples_columns = columns;
+      columns = read(columns);
       if (folders.empty()) folders = columns;
       if (folders.size() != columns.size()) {
         throw ConfigError(fmt::format(
@@ -228,17 +234,17 @@ class FolderDatamodule final : public DataModule {
     if (files.empty()) throw_nothing(folder);
     return files;
   }
+  [[noreturn]] static void throw_nothing(const fs::path& folder) {
+    throw DataError(folder.string() +
+                    ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
+                    "and the other filters take");
+  }
 
   /// The partner of an image: of several the annotations, since who draws on an image saves them
   /// beside it.
   static std::string partner_of(const File& image,
                                 const std::multimap<std::string, std::string>& by_name) {
     const auto [begin, end] = by_name.equal_range(image.name);
-  [[noreturn]] static void throw_nothing(const fs::path& folder) {
-    throw DataError(folder.string() +
-                    ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
-                    "and the other filters take");
-  }
     std::vector<std::string> paths, drawn;
     for (auto one = begin; one != end; ++one) {
       if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
@@ -298,6 +304,7 @@ class FolderDatamodule final : public DataModule {
       }
     }
     leave_out(alone, samples);
+    join_sources(options_.source_keys, options_.joined, options_.samples_columns, samples);
     return samples;
   }
 

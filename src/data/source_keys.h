@@ -1,0 +1,34 @@
+#pragma once
+// Several files as one image: data.source_keys.
+#include <string>
+#include <vector>
+
+#include "data/sample.h"
+
+namespace cytra::data {
+
+/// The key of a data module whose images may lie in several columns.
+struct SourceKeyOptions {
+  std::vector<std::string> source_keys;
+  std::string joined = {};  // what they become: the first of `columns`
+  template <class V>
+  void visit(V& v) {
+    v("source_keys",
+      source_keys,
+      "columns (or folders) whose images are the channels of one, in their order, in place of the "
+      "first of `columns`; []: that column alone");
+  }
+  /// `columns` with source_keys in place of the first. Throws: ConfigError where there is none, or
+  /// a key is named twice.
+  std::vector<std::string> read(const std::vector<std::string>& columns);
+};
+
+/// Makes the images under `keys` the channels of one under `image`. A key that `others` have, too,
+/// stays. Throws: DataError for a key that is no image, ConfigError for parts that are chosen
+/// within files.
+void join_sources(const std::vector<std::string>& keys,
+                  const std::string& image,
+                  const std::vector<std::string>& others,
+                  std::vector<Sample>& samples);
+
+}  // namespace cytra::data
