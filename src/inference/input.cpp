@@ -294,7 +294,11 @@ ModelInput InputTransforms::apply(data::Sample sample,
     const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
     const auto affine = sample.geometry().affine;
     at::Tensor& shown = input.shown_;
-    const bool has_other_values = shown.defined() && !shown.is_same(before);
+    // Without an affine nobody sees that voxels move, so that the eye's copy always goes along.
+    const bool has_place = affine != decltype(affine){};
+    const bool may_move =
+        is_loaded && !has_place && !transform->by_rows(image, [](const data::Rows&) {});
+    const bool has_other_values = shown.defined() && (may_move || !shown.is_same(before));
     data::Sample eye;  // the same with the values for the eye, in case it is moved
     if (has_other_values) eye = sample;
     data::apply(*transform, sample, unused);
@@ -312,13 +316,16 @@ ModelInput InputTransforms::apply(data::Sample sample,
     }
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
-    const bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
-                          (is_loaded && affine != sample.geometry().affine);
-    if (is_moved && has_other_values) {
+    bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
+                    (is_loaded && affine != sample.geometry().affine);
+    if ((is_moved || may_move) && has_other_values) {
       eye.tensors[image] = shown;
+      if (may_move) set_affine(eye.geometries[image]);
+      const auto placed = eye.geometry().affine;
       data::apply(*transform, eye, unused);
-      shown = eye.at(image);
-      if (shown.sizes() != now.sizes()) shown = now;  // a crop by values
+      if (may_move && placed != eye.geometry().affine) is_moved = true;
+      if (is_moved) shown = eye.at(image);
+      if (is_moved && shown.sizes() != now.sizes()) shown = now;  // a crop by values
     } else if (is_moved) {
       shown = now;
     }

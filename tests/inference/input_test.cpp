@@ -95,6 +95,31 @@ TEST(ModelInput, WhatIsShownGoesWhereTheTransformsMoveIt) {
   }
 }
 
+TEST(ModelInput, WhatIsShownFollowsWithoutAnAffine) {
+  const test::TmpDir dir;
+  io::Image image;
+  image.shape = {1, 2, 4, 4};
+  for (int value = 0; value < 32; ++value)
+    image.pixels.push_back(static_cast<unsigned char>(3 * value));
+  io::write_npy(dir / "a.npy", image);
+  data::Sample sample;
+  sample.id = dir / "a.npy";
+  sample.sources["raw"].path = sample.id;
+  const at::Tensor values = 3 * at::arange(32, at::TensorOptions(at::kFloat)).view({1, 2, 4, 4});
+  for (const char* more : {", {_target_: Flipd, keys: raw, spatial_axis: 2}",
+                           ", {_target_: GaussianSmoothd, keys: raw, sigma: 1}, {_target_: Flipd, "
+                           "keys: raw, spatial_axis: 2}",
+                           ", {_target_: Flipd, keys: raw, spatial_axis: 2}, {_target_: "
+                           "GaussianSmoothd, keys: raw, sigma: 1}"}) {
+    const ModelInput turned = transforms(more).apply(sample, "raw");
+    EXPECT_TRUE(turned.shown(0, 2).to(at::kFloat).equal(values.flip(3))) << more;
+    EXPECT_FALSE(turned.sample.geometry().has_affine());
+  }
+  const ModelInput same =
+      transforms(", {_target_: GaussianSmoothd, keys: raw, sigma: 1}").apply(sample, "raw");
+  EXPECT_TRUE(same.shown(0, 2).to(at::kFloat).equal(values)) << "no transform moves voxels";
+}
+
 TEST(ModelInput, TheTargetsShareOfOptionsGoesWithIt) {
   const test::TmpDir dir;
   const data::Sample sample = written_sample(dir / "a.ome.tif");
