@@ -1,6 +1,7 @@
 #include "app/infer_targets.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -9,10 +10,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "config/overrides/overrides.h"
 #include "data/annotations.h"
 #include "data/image_tensor.h"
 #include "data/target_judge.h"
 #include "io/annotations.h"
+#include "io/colour_table.h"
 
 namespace cytra::app {
 namespace {
@@ -38,6 +41,7 @@ struct Values {
   double at_ends = 0, alike = 0;    // means
   std::size_t images = 0;
   bool is_whole = true, are_many = false, is_colour = false;
+  std::set<std::string> colours;  // "#ff0000"; empty: too many
 };
 
 Values values_of(const std::vector<data::Sample>& items, const std::string& key, std::size_t most) {
@@ -55,6 +59,7 @@ Values values_of(const std::vector<data::Sample>& items, const std::string& key,
       all.is_whole = all.is_whole && facts.is_whole;
       all.are_many = all.are_many || facts.counts.empty();
       all.is_colour = all.is_colour || facts.channels > 1;
+      for (const auto& [colour, count] : facts.colours) all.colours.insert(colour);
       all.at_ends += facts.at_ends;
       all.alike += facts.alike;
       all.regions += static_cast<double>(facts.regions);
@@ -130,6 +135,42 @@ TargetGuess of_values(const Values& all) {
                                           kSegmentation,
                                           objects ? "" : " ",
                                           objects ? "" : fmt::format("{}", fmt::join(words, " "))));
+  return guess;
+}
+
+config::Node list_of_texts(const std::vector<std::string>& texts) {
+  config::Node list;
+  list.kind = config::Kind::list;
+  for (const std::string& text : texts) list.list.push_back(config::Node::make_string(text));
+  return list;
+}
+
+/// Colours that a table beside the targets, or in a folder above, gives names. Nothing where it
+/// does not have them all.
+TargetGuess of_colours(const Values& all, const std::string& target) {
+  constexpr int kMostFolders = 3;
+  TargetGuess guess;
+  guess.looked_at = all.images;
+  std::optional<io::ColourTable> table;
+  std::filesystem::path folder(target);
+  for (int up = 0; up < kMostFolders && !table && folder.has_parent_path(); ++up) {
+    folder = folder.parent_path();
+    table = io::find_colour_table(folder.string());
+  }
+  if (!table) return guess;
+  std::vector<std::string> colours, names;
+  std::set<std::string> rest = all.colours;
+  for (const io::ColourTable::Class& one : table->classes) {
+    rest.erase(one.colour);
+    colours.push_back(one.colour);
+    if (colours.size() > 1) names.push_back(one.name);
+  }
+  if (!rest.empty()) return guess;
+  guess.why = fmt::format("the targets have the colours of a table in {}", folder.string());
+  guess.experiments = {kSegmentation};
+  if (colours.size() > 2) guess.classes.push_back(fmt::format("num_classes={}", colours.size()));
+  guess.classes.push_back("class_names=" + config::override_text(list_of_texts(names)));
+  guess.classes.push_back("task.colours=" + config::override_text(list_of_texts(colours)));
   return guess;
 }
 
@@ -217,7 +258,10 @@ TargetGuess guess_targets(const data::DataModule& module,
   const auto found = annotations.find(key);
   const auto number = static_cast<std::size_t>(most);
   if (found != annotations.end()) return of_annotations(found->second, items, key, number);
-  return of_values(values_of(items, key, number));
+  const Values values = values_of(items, key, number);
+  if (values.is_colour && !values.colours.empty())
+    return of_colours(values, items.front().sources.at(key).path);
+  return of_values(values);
 }
 
 }  // namespace cytra::app

@@ -144,6 +144,31 @@ TEST_F(Infer, ClassesByTheirValues) {
   EXPECT_EQ(told.err.find("num_classes=3"), std::string::npos) << told.err;
 }
 
+TEST_F(Infer, ClassesByTheTableOfTheirColours) {
+  write("images/*.png", grey);
+  write("labels/*.png", classes, 3);  // red is the class, the others 0
+  for (int64_t i = 0; i < kImages; ++i) {
+    const std::string path = dir_ / "labels/cell" + std::to_string(i) + ".png";
+    io::Image image = paint(i, 3, 1, classes);
+    for (std::size_t p = 0; p < kSide * kSide; ++p) {
+      const unsigned char kind = image.pixels[p];
+      image.pixels[p] = kind == 1 ? 255 : 0;
+      image.pixels[p + kSide * kSide] = kind == 2 ? 128 : 0;
+      image.pixels[p + 2 * kSide * kSide] = 0;
+    }
+    io::write_png(path, image);
+  }
+  std::ofstream(dir_ / "labelmap.txt")
+      << "# label:color_rgb:parts:actions\nodd one:255,0,0::\neven:0,128,0::\nbackground:0,0,0::\n";
+  expect(
+      small_ + "experiment=im2im/segmentation",
+      {"data=folder 'data.folders=[images,labels]'", "num_classes=3 'class_names=[odd one,even]'"});
+  const Outcome trained = train(small_ + "experiment=im2im/segmentation logger=csv");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE((trained.out + trained.err).find("val/dice_odd_one"), std::string::npos)
+      << trained.out << trained.err;
+}
+
 TEST_F(Infer, Stacks) {
   write("images/*.tif", grey, 1, 12);
   write("labels/*.tif", mask, 1, 12);

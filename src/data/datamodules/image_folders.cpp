@@ -31,7 +31,7 @@ std::map<std::string, StarFolder> star_folders(const fs::path& place,
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(above, ignored)) {
     const std::string own = entry.path().filename().string();
-    const fs::path folder = (entry.path() / below).lexically_normal();
+    const fs::path folder = below == "." ? entry.path() : (entry.path() / below).lexically_normal();
     if (io::is_hidden(own) || !fs::is_directory(folder, ignored)) continue;
     StarFolder found{folder, {}};
     for (const std::string& path : io::list_images(folder.string(), is_recursive)) {
