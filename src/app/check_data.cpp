@@ -222,7 +222,7 @@ int check_data(cli::Run run, const TrainConfig& config) {
       },
       trial_of(setup));
   constexpr int64_t kJudged = 256;  // images of a split
-  for (std::string& problem : judge_targets(setup, config.task, kJudged))
+  for (std::string& problem : judge_targets(setup, kJudged))
     survey.problems.push_back(std::move(problem));
   try_batches(setup, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);

@@ -7,73 +7,18 @@
 
 #include "app/train_data.h"
 #include "base/error.h"
-#include "config/registry.h"
 #include "data/pipeline.h"
 #include "data/target_judge.h"
-#include "tasks/class_labels.h"
-#include "tasks/head.h"
+#include "training/task.h"
 
 namespace cytra::app {
 namespace {
 
-using config::Node;
 using data::Split;
 using data::TargetMeaning;
 using Kind = TargetMeaning::Kind;
 
 constexpr int64_t kMostVoxels = int64_t{1} << 26;  // of a split
-
-std::string key_or(const Node& node, const std::string& key, const std::string& otherwise) {
-  const Node* value = node.find_direct(key);
-  return value != nullptr && value->kind == config::Kind::string ? value->string : otherwise;
-}
-
-void add_meaning(const Node& node,
-                 const std::string& type,
-                 const std::string& image_key,
-                 const std::string& head,
-                 std::vector<TargetMeaning>& into) {
-  TargetMeaning meaning;
-  meaning.image_key = image_key;
-  meaning.head = head;
-  meaning.key = key_or(node, "y_key", "seg");
-  if (type == "SegmentationTask" || type == "SegmentationHead") {
-    const tasks::ClassLabels labels = tasks::class_labels_of(node);
-    meaning.kind = labels.multilabel        ? Kind::masks
-                   : labels.are_exclusive() ? Kind::classes
-                                            : Kind::mask;
-    meaning.num_classes = labels.num_classes;
-    meaning.target_values = labels.target_values;
-    meaning.ignore_index = labels.ignore_index;
-    meaning.threshold = labels.target_threshold;
-    meaning.has_colours = !labels.colours.empty();
-  } else if (type == "RegressionTask" || type == "RegressionHead") {
-    meaning.kind = Kind::values;
-  } else if (type == "InstanceTask" || type == "DetectionTask" || type == "PromptableTask") {
-    meaning.kind = Kind::objects;
-    const Node* ignored = node.find_direct("ignore_index");
-    if (ignored != nullptr && !ignored->is_null()) meaning.ignore_index = ignored->as<int64_t>();
-  } else {
-    return;
-  }
-  into.push_back(meaning);
-}
-
-/// What the task learns from; none for tasks of users.
-std::vector<TargetMeaning> meanings_of(const Node& task) {
-  std::vector<TargetMeaning> meanings;
-  const std::string type = Registry<training::Task>::instance().components().name_of(task);
-  const std::string image_key = key_or(task, "x_key", "raw");
-  add_meaning(task, type, image_key, "", meanings);
-  const Node* heads = task.find_direct("heads");
-  if (heads == nullptr) return meanings;
-  for (const auto& [name, head] : heads->map) {
-    if (!head.is_map()) continue;
-    const std::string of_head = Registry<tasks::Head>::instance().components().name_of(head);
-    add_meaning(head, of_head, image_key, name, meanings);
-  }
-  return meanings;
-}
 
 bool is_same_file(const data::Sample& sample, const std::string& a, const std::string& b) {
   const auto one = sample.sources.find(a), two = sample.sources.find(b);
@@ -132,9 +77,9 @@ Looked look(const Setup& setup,
 
 }  // namespace
 
-std::vector<std::string> judge_targets(const Setup& setup, const Node& task, int64_t images) {
+std::vector<std::string> judge_targets(const Setup& setup, int64_t images) {
   std::vector<std::string> problems;
-  const std::vector<TargetMeaning> meanings = meanings_of(task);
+  const std::vector<TargetMeaning> meanings = setup.task->target_meanings();
   if (meanings.empty()) return problems;
   for (const Split split : {Split::train, Split::valid}) {
     Looked looked;

@@ -238,8 +238,7 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   constexpr int64_t kJudged = 8;  // images of a split
   if (is_first && !is_resumed) {
-    for (const std::string& problem : judge_targets(setup, config.task, kJudged))
-      log::warn("{}", problem);
+    for (const std::string& problem : judge_targets(setup, kJudged)) log::warn("{}", problem);
   }
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;

@@ -97,6 +97,10 @@ class DetectionTask final : public training::Task {
     return make_detection_transform(objects_, {}, options_.center_sampling_radius);
   }
 
+  std::vector<data::TargetMeaning> target_meanings() const override {
+    return {meaning_of_objects(options_.x_key, options_.y_key)};
+  }
+
   Tensor training_step(const data::Batch& batch) override {
     return nn::fcos_loss(
                model_->all(batch.at(options_.x_key)), batch.at(options_.y_key), model_->strides())

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "config/registry.h"
+#include "data/target_judge.h"
 #include "inference/decoder.h"
 #include "inference/postprocess.h"
 #include "nn/loss.h"
@@ -64,6 +65,9 @@ class Head {
   virtual void prepare(data::Sample& sample, const std::string& x_key) const = 0;
   /// Equal texts prepare() alike.
   virtual std::string text() const = 0;
+  /// What the target is taken for (Task::target_meanings()), with its key; the image's and the
+  /// head's names are added. By default it is not looked at.
+  virtual std::optional<data::TargetMeaning> target_meaning() const { return {}; }
   /// As Task::settle(), in the head's section.
   virtual config::Node settle(const training::EachBatch& /*each*/) { return {}; }
 

@@ -70,6 +70,18 @@ std::shared_ptr<data::Transform> ImageTask::sample_transform() {
   return transform_;
 }
 
+std::vector<data::TargetMeaning> ImageTask::target_meanings() const {
+  std::vector<data::TargetMeaning> meanings;
+  for (const Part& part : parts_) {
+    std::optional<data::TargetMeaning> meaning = part.head->target_meaning();
+    if (!meaning) continue;
+    meaning->image_key = x_key_;
+    meaning->head = part.name;
+    meanings.push_back(std::move(*meaning));
+  }
+  return meanings;
+}
+
 config::Node ImageTask::settle(const training::EachBatch& each) {
   config::Node heads = config::Node::make_map();
   for (const Part& part : parts_) {

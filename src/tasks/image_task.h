@@ -39,6 +39,7 @@ class ImageTask : public training::Task {
 
   nn::Model& model() override { return *model_; }
   std::shared_ptr<data::Transform> sample_transform() override;
+  std::vector<data::TargetMeaning> target_meanings() const override;
   config::Node settle(const training::EachBatch& each) override;
   void check_batch(const data::Batch& batch) override;
   at::Tensor training_step(const data::Batch& batch) override;

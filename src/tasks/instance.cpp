@@ -103,6 +103,10 @@ class InstanceTask final : public training::Task {
   std::shared_ptr<data::Transform> sample_transform() override { return transform(true); }
   std::shared_ptr<data::Transform> validation_transform() override { return transform(false); }
 
+  std::vector<data::TargetMeaning> target_meanings() const override {
+    return {meaning_of_objects(options_.x_key, options_.y_key, options_.ignore_index)};
+  }
+
   Tensor training_step(const data::Batch& batch) override {
     std::vector<at::Tensor> levels;
     for (const at::Tensor& level : model_->all(batch.at(options_.x_key)))

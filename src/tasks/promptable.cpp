@@ -65,6 +65,10 @@ class PromptableTask final : public training::Task {
   std::shared_ptr<data::Transform> sample_transform() override { return transform(true); }
   std::shared_ptr<data::Transform> validation_transform() override { return transform(false); }
 
+  std::vector<data::TargetMeaning> target_meanings() const override {
+    return {meaning_of_objects(options_.x_key, options_.y_key)};
+  }
+
   at::Tensor training_step(const data::Batch& batch) override {
     const at::Tensor& prompts = batch.at(kPromptBoxes);  // (N,M,5)
     const at::Tensor embeddings = (*model_)(batch.at(options_.x_key))

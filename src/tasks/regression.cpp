@@ -73,6 +73,13 @@ class RegressionHead final : public Head {
     return fmt::format("{} {} {}", y_key_, *options_.out_channels, mask_key_.value_or(""));
   }
 
+  std::optional<data::TargetMeaning> target_meaning() const override {
+    data::TargetMeaning meaning;
+    meaning.kind = data::TargetMeaning::Kind::values;
+    meaning.key = y_key_;
+    return meaning;
+  }
+
   /// The decoder: predictions need it, too.
   Node settle(const training::EachBatch& each) override {
     Node settled = Node::make_map();

@@ -118,7 +118,18 @@ class SegmentationHead final : public Head {
   explicit SegmentationHead(const Options& options)
       : Head(options, {Input::masks, Input::objects}, options.labels.num_classes),
         labels_(options.labels),
-        class_names_(options.class_names) {}
+        class_names_(options.class_names) {
+    using Kind = data::TargetMeaning::Kind;
+    meaning_.kind = labels_.multilabel        ? Kind::masks
+                    : labels_.are_exclusive() ? Kind::classes
+                                              : Kind::mask;
+    meaning_.key = options.y_key;
+    meaning_.num_classes = labels_.num_classes;
+    meaning_.target_values = labels_.target_values;
+    meaning_.ignore_index = options.ignore_index;
+    meaning_.threshold = labels_.target_threshold;
+    meaning_.has_colours = !labels_.colours.empty();
+  }
 
   void prepare(data::Sample& sample, const std::string& x_key) const override {
     at::Tensor labels = labels_.target_of(sample, y_key_, x_key);
@@ -145,6 +156,8 @@ class SegmentationHead final : public Head {
                        fmt::join(labels_.colours, ","),
                        mask_key_.value_or(""));
   }
+
+  std::optional<data::TargetMeaning> target_meaning() const override { return meaning_; }
 
   /// Labels that transforms of whole batches have made fractions of, or the precision can't hold.
   void check_batch(const data::Batch& batch) override {
@@ -244,6 +257,7 @@ class SegmentationHead final : public Head {
 
   ClassLabels labels_;
   std::vector<std::string> class_names_;
+  data::TargetMeaning meaning_;
   mutable std::atomic<bool> is_told_{false};
   int checked_ = 0;
   std::optional<training::Readback> coming_;  // whether the newest checked batch has fractions

@@ -2,9 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include "data/target_judge.h"
 #include "training/callback.h"
 
 namespace cytra::training {
+
+std::vector<data::TargetMeaning> Task::target_meanings() const {
+  return {};
+}
 
 void Task::validation_step(const data::Batch& batch) {
   const at::Tensor loss = training_step(batch).detach().to(at::kDouble);

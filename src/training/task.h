@@ -11,6 +11,7 @@
 
 namespace cytra::data {
 struct Batch;
+struct TargetMeaning;
 struct Transform;
 }  // namespace cytra::data
 namespace cytra::nn {
@@ -32,6 +33,9 @@ struct Task {
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// The same for whole images, of validation and test. By default, sample_transform().
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
+  /// What it takes its targets for, for the judge of targets (data/target_judge.h), which looks at
+  /// them before a training and in `--check-data`. By default none is looked at.
+  virtual std::vector<data::TargetMeaning> target_meanings() const;
   /// Before a training: options that were left open and follow from its images. What it gives is
   /// kept with the configuration, in the task's section; null: nothing.
   virtual config::Node settle(const EachBatch& /*each*/) { return {}; }

@@ -14,6 +14,17 @@ void renumber_large_labels(data::Sample& sample, const std::string& y_key) {
   stored = (places + (values[0].item<int64_t>() == 0 ? 0 : 1)).to(at::kInt);
 }
 
+data::TargetMeaning meaning_of_objects(const std::string& x_key,
+                                       const std::string& y_key,
+                                       std::optional<int64_t> ignore_index) {
+  data::TargetMeaning meaning;
+  meaning.kind = data::TargetMeaning::Kind::objects;
+  meaning.key = y_key;
+  meaning.image_key = x_key;
+  meaning.ignore_index = ignore_index;
+  return meaning;
+}
+
 std::string words_for_no_objects(const std::string& y_key) {
   return fmt::format(
       "no object in the images of this validation, so its scores say nothing: '{}' is 0 "
