@@ -14,7 +14,9 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "config/run_config.h"
+#include "inference/torchscript.h"
 #include "io/csv.h"
+#include "nn/weights.h"
 #include "pipelines/segment_files.h"
 
 namespace cytra::app {
@@ -207,6 +209,19 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
   return settings;
 }
 
+/// By view, the names of the classes that a checkpoint of ours knows.
+std::map<std::string, std::vector<std::string>> segment_class_names(
+    const BatchSegmentConfig& config, const std::vector<SegmentInput>& inputs) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const SegmentInput& input : inputs) {
+    const std::string& path = config.detector.of(input.view);
+    const auto [own, is_new] = names.try_emplace(input.view);
+    if (!is_new || inference::is_torchscript(path)) continue;
+    own->second = nn::checkpoint_config(path).get<std::vector<std::string>>("task.class_names", {});
+  }
+  return names;
+}
+
 /// What a user would not see in the tables.
 void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
                  int64_t max_detections,
@@ -260,6 +275,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
   const auto settings = segment_settings(config, inputs);
+  const auto class_names = segment_class_names(config, inputs);
   const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
@@ -276,7 +292,8 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   pipelines::SegmentFiles files(
       folder,
       [&](const std::string& view) { return settings.at(view); },
-      config.segment.object_masks);
+      config.segment.object_masks,
+      [&](const std::string& view) { return class_names.at(view); });
   pipelines::StageReport report("batch_segment");
   SegmentDetectorOptions detector = config.detector;
   detector.found.roi_size = {options.tile};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -339,9 +340,18 @@ void PredictionFiles::write_objects() {
   has_components_ = !result_.is_objects;
   if (common_.options.measurements) {
     const std::string path = stem_ + ".csv";
-    io::write_table(path, table.columns, table.cells());
+    std::vector<std::vector<std::string>> cells = table.cells();
+    if (has_classes && tasks::has_class_names(task)) {
+      table.columns.insert(table.columns.begin() + 2, "class_name");
+      for (std::size_t i = 0; i < cells.size(); ++i)
+        cells[i].insert(
+            cells[i].begin() + 2,
+            tasks::class_name_of(task, static_cast<int64_t>(std::lround(table.rows[i][1]))));
+    }
+    io::write_table(path, table.columns, cells);
     files_.emplace_back("measurements", path);
   }
+  const config::Node& task = common_.predictor.model().config.at("task");
   const std::string& contours = common_.options.contours;
   if (contours == "none") return;
   const bool is_stack = labels.dim() == 4;
@@ -351,8 +361,7 @@ void PredictionFiles::write_objects() {
     if (has_classes) {
       options.describe = [&](int64_t label) {
         const int64_t kind = classes.at(label);
-        const std::string name =
-            tasks::class_name_of(common_.predictor.model().config.at("task"), kind);
+        const std::string name = tasks::class_name_of(task, kind);
         return io::ObjectProperties{"", name, io::label_colour(kind), {}};
       };
     }

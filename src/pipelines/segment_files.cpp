@@ -94,17 +94,17 @@ class CocoFile {
   void add_object(int64_t image_id,
                   const Node& image,
                   const Node& object,
+                  const std::string& class_name,
                   const io::CocoRle& mask) {
     const auto box = object.get<std::vector<double>>("box");
-    const auto label = object.get<int64_t>("class");
-    classes_.insert(label);
+    const int64_t category = category_of(object.get<int64_t>("class"), class_name);
     file_.write(fmt::format(
         "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"score\":{},"
         "\"area\":{},\"iscrowd\":0,\"segmentation\":{{\"size\":[{},{}],\"counts\":{}}}}}",
         objects_ == 0 ? "" : ",",
         objects_ + 1,
         image_id,
-        label,
+        category,
         short_text(box.at(0)),
         short_text(box.at(1)),
         short_text(box.at(2) - box.at(0)),
@@ -121,8 +121,8 @@ class CocoFile {
     for (std::size_t i = 0; i < images_.size(); ++i) file_.write((i == 0 ? "" : ",") + images_[i]);
     file_.write("\n],\"categories\":[");
     std::string separator;
-    for (const int64_t label : classes_) {
-      file_.write(fmt::format("{}{{\"id\":{},\"name\":\"class {}\"}}", separator, label, label));
+    for (const auto& [id, name] : categories_) {
+      file_.write(fmt::format("{}{{\"id\":{},\"name\":{}}}", separator, id, json_text(name)));
       separator = ",";
     }
     file_.write("]}\n");
@@ -131,20 +131,33 @@ class CocoFile {
   int64_t objects() const { return objects_; }
 
  private:
+  /// The class's number, or the next that is free where that stands for another name.
+  int64_t category_of(int64_t label, const std::string& class_name) {
+    const std::string name = class_name.empty() ? fmt::format("class {}", label) : class_name;
+    const auto [known, is_new] = ids_.try_emplace({label, name}, label);
+    if (!is_new) return known->second;
+    while (!categories_.try_emplace(known->second, name).second)
+      known->second = categories_.rbegin()->first + 1;
+    return known->second;
+  }
+
   AtomicFile file_;
   std::vector<std::string> images_;
-  std::set<int64_t> classes_;
+  std::map<std::pair<int64_t, std::string>, int64_t> ids_;  // by class and name
+  std::map<int64_t, std::string> categories_;               // names by id
   int64_t objects_ = 0;
 };
 
 std::vector<std::string> row_of(const Node& image,
                                 std::size_t number,
                                 const Node& object,
+                                const std::string& class_name,
                                 const io::CocoRle& mask) {
+  const std::string number_of_class = std::to_string(object.get<int64_t>("class"));
   std::vector<std::string> row{image.get<std::string>("image"),
                                image.get<std::string>("view"),
                                std::to_string(number),
-                               std::to_string(object.get<int64_t>("class")),
+                               class_name.empty() ? number_of_class : class_name,
                                short_text(object.get<double>("score"))};
   for (const double side : object.get<std::vector<double>>("box")) row.push_back(short_text(side));
   row.push_back(std::to_string(mask.area()));
@@ -154,10 +167,14 @@ std::vector<std::string> row_of(const Node& image,
 
 }  // namespace
 
-SegmentFiles::SegmentFiles(std::string folder, Settings settings, bool object_masks)
+SegmentFiles::SegmentFiles(std::string folder,
+                           Settings settings,
+                           bool object_masks,
+                           ClassNames class_names)
     : folder_(std::move(folder)),
       settings_(std::move(settings)),
       object_masks_(object_masks),
+      class_names_(std::move(class_names)),
       record_(folder_ + "/segmented.jsonl") {
   remove_stale_temporaries(folder_);
   std::error_code ignored;
@@ -244,12 +261,16 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
     const Node image = record_.line(input.name, current->second, input.path);
     coco.add_image(++totals.images, image);
     std::size_t number = 0;
+    const std::vector<std::string> names =
+        class_names_ ? class_names_(input.view) : std::vector<std::string>();
     for (const Node& object : image.at("objects").list) {
+      const auto label = static_cast<std::size_t>(object.get<int64_t>("class"));
+      const std::string name = label < names.size() ? names[label] : "";
       const io::CocoRle mask = io::parse_rle(object.get<std::string>("counts"),
                                              image.get<int64_t>("height"),
                                              image.get<int64_t>("width"));
-      coco.add_object(totals.images, image, object, mask);
-      rows.push_back(row_of(image, ++number, object, mask));
+      coco.add_object(totals.images, image, object, name, mask);
+      rows.push_back(row_of(image, ++number, object, name, mask));
       totals.empty += mask.area() == 0 ? 1 : 0;
     }
     if (static_cast<int64_t>(number) > totals.most) {

@@ -23,9 +23,14 @@ class SegmentFiles {
  public:
   /// Of a view: all that results depend on but the image.
   using Settings = std::function<std::string(const std::string& view)>;
+  /// The names of a view's classes from 0 on; empty: they have numbers alone.
+  using ClassNames = std::function<std::vector<std::string>(const std::string& view)>;
   /// Reads what an earlier run with the same settings has left, and removes what a killed one left
   /// half-written. Throws: as AtomicFile.
-  SegmentFiles(std::string folder, Settings settings, bool object_masks);
+  SegmentFiles(std::string folder,
+               Settings settings,
+               bool object_masks,
+               ClassNames class_names = {});
   /// Whether an image of this content is done, and its files are there. Thread: several at once.
   bool has(const SegmentInput& input, const std::string& content);
   /// Thread: several at once. Throws: as AtomicFile; DataError as SegmentedImage::labels().
@@ -36,9 +41,10 @@ class SegmentFiles {
     int64_t most = 0;   // objects of the image that has most of them
     std::string most_in;
   };
-  /// objects.csv, a row for each object, and instances.json, in COCO's format with run lengths, of
-  /// those of the inputs that this run has made, or found by has(), in their order. Throws: IoError
-  /// when a line is missing, as AtomicFile.
+  /// objects.csv, a row for each object, and instances.json, in COCO's format with run lengths and
+  /// a category for each class (its id the class, unless views name it differently), of those of
+  /// the inputs that this run has made, or found by has(), in their order. Throws: IoError when a
+  /// line is missing, as AtomicFile.
   Totals finish(const std::vector<SegmentInput>& inputs);
 
  private:
@@ -49,6 +55,7 @@ class SegmentFiles {
   const std::string folder_;
   const Settings settings_;
   const bool object_masks_;
+  const ClassNames class_names_;
   mutable std::mutex mutex_;
   std::set<std::string> folders_;               // made; guarded by mutex_, as all that follows
   std::map<std::string, std::string> current_;  // name -> stamp of what this run has made or found

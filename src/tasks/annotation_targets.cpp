@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/registry.h"
+#include "training/class_in_metric.h"
 
 namespace cytra::tasks {
 namespace {
@@ -186,17 +187,23 @@ std::map<std::string, double> with_class_names(const std::map<std::string, doubl
       named[key] = value;
       continue;
     }
-    std::string name = names[k];
-    for (char& letter : name)
-      if (static_cast<unsigned char>(letter) <= ' ' || letter == '/') letter = '_';
-    named[key.substr(0, at + 1) + name] = value;
+    named[key.substr(0, at + 1) + training::metric_name(names[k])] = value;
   }
   return named;
 }
 
+bool has_class_names(const Node& task) {
+  return !names_in(task).empty();
+}
+
 std::string class_name_of(const Node& task, int64_t number) {
   const std::vector<std::string> names = names_in(task);
-  const int64_t at = names.empty() ? -1 : number - first_class(class_labels_of(task));
+  int64_t at = -1;
+  if (!names.empty()) {
+    const ClassLabels labels = class_labels_of(task);
+    const bool is_mask = labels.num_classes == 1 && !labels.multilabel;  // 1: the only class
+    at = number - (is_mask ? 1 : first_class(labels));
+  }
   return at >= 0 && at < static_cast<int64_t>(names.size()) ? names[static_cast<std::size_t>(at)]
                                                             : fmt::format("class_{}", number);
 }

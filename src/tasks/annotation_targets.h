@@ -25,8 +25,11 @@ bool settle_annotations(config::Node& data, config::Node& task);
 std::map<std::string, double> with_class_names(const std::map<std::string, double>& values,
                                                const std::vector<std::string>& names,
                                                int64_t first);
-/// Of a class by its number (of masks: its channel): the name that the task has, else "class_1".
+/// Of a class by its number (of masks: its channel; of one mask 1): the name that the task has,
+/// else "class_1".
 std::string class_name_of(const config::Node& task, int64_t number);
+/// Whether a task names its classes.
+bool has_class_names(const config::Node& task);
 /// The number of the first class that has a name: 0 is the background of classes that exclude each
 /// other.
 int64_t first_class(const ClassLabels& labels);

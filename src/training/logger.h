@@ -33,6 +33,8 @@ struct Logger {
   /// Once, before all others.
   virtual void open(const RunInfo&) {}
   virtual void log(const Metrics& metrics, int64_t epoch, int64_t step) = 0;
+  /// What the next picture of this name shows, in a line.
+  virtual void log_caption(const std::string& /*name*/, const std::string& /*caption*/) {}
   /// A 2D picture of 8 bit, grey or RGB.
   virtual void log_image(const std::string& /*name*/, const io::Image&, int64_t /*step*/) {}
   virtual void log_histogram(const std::string& /*name*/, const io::Histogram&, int64_t /*step*/) {}

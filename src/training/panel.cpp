@@ -70,7 +70,7 @@ at::Tensor grey(const at::Tensor& plane, const Range& range) {
 
 }  // namespace
 
-io::Image draw_panel(const std::map<std::string, Tensor>& preview) {
+std::vector<std::string> panel_parts(const std::map<std::string, Tensor>& preview) {
   std::vector<std::string> names;
   for (const char* name : {"input", "target", "prediction"}) {
     if (preview.count(name) != 0) names.emplace_back(name);
@@ -78,10 +78,14 @@ io::Image draw_panel(const std::map<std::string, Tensor>& preview) {
   for (const auto& [name, image] : preview) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
+  return names;
+}
+
+io::Image draw_panel(const std::map<std::string, Tensor>& preview) {
   std::vector<at::Tensor> tiles;
   std::optional<Range> of_target;
   int64_t height = 0, width = -kGap;
-  for (const std::string& name : names) {
+  for (const std::string& name : panel_parts(preview)) {
     at::Tensor plane = plane_of(preview.at(name));
     const bool is_labels = name != "input" && are_labels(plane);
     plane = shrunk(plane, is_labels);

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/tensor_fwd.h"
 #include "io/image.h"
@@ -13,5 +14,7 @@ namespace cytra::training {
 /// 99.8th percentile. Whole numbers from 0 on (but for the input) are labels, in colours; other
 /// values have the contrast of the target, or where that has labels, 0 to 1 if they are in there.
 io::Image draw_panel(const std::map<std::string, Tensor>& preview);
+/// The names of its parts, from left to right.
+std::vector<std::string> panel_parts(const std::map<std::string, Tensor>& preview);
 
 }  // namespace cytra::training

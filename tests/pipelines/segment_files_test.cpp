@@ -103,6 +103,35 @@ TEST(SegmentFiles, AViewWithAnotherDetectorIsNotDone) {
   EXPECT_FALSE(SegmentFiles(folder.path(), by_view, false).has(left.input, "1"));
 }
 
+TEST(SegmentFiles, ClassesHaveTheNamesOfTheirView) {
+  const test::TmpDir folder;
+  SegmentedImage front = segmented("front/a", "1"), left = segmented("left/a", "1");
+  left.input.view = "left";
+  const SegmentFiles::ClassNames names = [](const std::string& view) -> std::vector<std::string> {
+    if (view == "front") return {"nucleus", "b", "c", "d", "a \"cell\""};
+    return {"leaf"};
+  };
+  SegmentFiles files(folder.path(), settings_of("settings"), false, names);
+  files.write(front);
+  files.write(left);
+  files.finish({front.input, left.input});
+  const config::Node coco = config::parse_json(read_file(folder / "instances.json"), "coco");
+  std::map<int64_t, std::string> categories;
+  for (const config::Node& one : coco.at("categories").list)
+    categories[one.get<int64_t>("id")] = one.get<std::string>("name");
+  EXPECT_EQ(categories,
+            (std::map<int64_t, std::string>{
+                {0, "nucleus"}, {4, "a \"cell\""}, {5, "leaf"}, {6, "class 4"}}));
+  std::vector<std::string> found;
+  for (const config::Node& one : coco.at("annotations").list)
+    found.push_back(categories.at(one.get<int64_t>("category_id")));
+  const std::vector<std::string> expected{"nucleus", "a \"cell\"", "leaf", "class 4"};
+  EXPECT_EQ(found, expected);
+  const io::Table table = io::read_table(folder / "objects.csv");
+  EXPECT_EQ(table.rows.at(0).at(3), "nucleus");
+  EXPECT_EQ(table.rows.at(3).at(3), "4");
+}
+
 TEST(SegmentFiles, ObjectMasksOfAnImageLeaveThoseOfAFolderOfItsName) {
   const test::TmpDir folder;
   SegmentFiles files(folder.path(), settings_of("settings"), true);

@@ -159,7 +159,7 @@ std::multiset<std::pair<int, int>> objects_in(const io::Image& image, int64_t ch
 }
 
 /// The tables and outlines of `predict.measurements` and `contours` have those objects.
-void expect_objects(const config::Node& predicted) {
+void expect_objects(const config::Node& predicted, const std::vector<std::string>& names = {}) {
   const auto files = predicted.get<std::vector<std::string>>("prediction"),
              tables = predicted.get<std::vector<std::string>>("measurements"),
              outlines = predicted.get<std::vector<std::string>>("geojson");
@@ -172,11 +172,14 @@ void expect_objects(const config::Node& predicted) {
     const io::Table table = io::read_table(tables[i]);
     ASSERT_EQ(table.columns[0], "label");
     ASSERT_EQ(table.columns[1], "class");
-    ASSERT_EQ(table.columns[2], "area");
+    const std::size_t area = names.empty() ? 2 : 3;
+    ASSERT_EQ(table.columns[area], "area");
+    if (!names.empty()) ASSERT_EQ(table.columns[2], "class_name");
     std::set<std::string> labels;
     for (const std::vector<std::string>& row : table.rows) {
       labels.insert(row[0]);
-      found.emplace(std::stoi(row[1]), std::stoi(row[2]));
+      found.emplace(std::stoi(row[1]), std::stoi(row[area]));
+      if (!names.empty()) EXPECT_EQ(row[2], names.at(std::stoul(row[1])));
     }
     EXPECT_EQ(found, expected) << tables[i];
     EXPECT_EQ(labels.size(), table.rows.size());
@@ -223,10 +226,17 @@ TEST_F(Classes, ThreeThatExcludeEachOther) {
 }
 
 TEST_F(Classes, MasksThatOverlap) {
-  const config::Node trained =
-      results(train("num_classes=2 multilabel=true target_col=masks", "masks"));
-  for (const char* name : {"val/dice", "val/dice_class_0", "val/dice_class_1"})
+  const config::Node trained = results(
+      train("num_classes=2 multilabel=true target_col=masks '+logger.html={_target_: HTMLReport, "
+            "save_dir: " +
+                (*dir_ / "html") + "}' 'class_names=[red cell,white]'",
+            "masks"));
+  const std::vector<std::string> named{"dice_red_cell", "dice_white"};
+  for (const std::string& name : {"val/dice", "val/dice_red_cell", "val/dice_white"})
     EXPECT_GT(trained.get<double>(name), 0.8) << name;
+  const std::string report = read_file(*dir_ / "html/report.html");
+  EXPECT_NE(report.find("</i>red cell</span>"), std::string::npos) << "the legend of pictures";
+  EXPECT_EQ(report.find("<h3>dice_white</h3>"), std::string::npos) << "beside the mean";
   const config::Node predicted =
       results(predict("masks", "'paths.output_dir=" + (*dir_ / "p2") + "'"));
   constexpr auto kVoxels = static_cast<std::size_t>(kSide * kSide);
@@ -235,7 +245,7 @@ TEST_F(Classes, MasksThatOverlap) {
       return v / kVoxels == k && image.pixels[v] > 0;
     });
     EXPECT_GT(expected, 0.8);
-    EXPECT_NEAR(predicted.get<double>("dice_class_" + std::to_string(k)), expected, 1e-12);
+    EXPECT_NEAR(predicted.get<double>(named[k]), expected, 1e-12);
   }
   const io::Image mask =
       io::read_image(predicted.get<std::vector<std::string>>("prediction").front());
@@ -243,7 +253,8 @@ TEST_F(Classes, MasksThatOverlap) {
   expect_objects(results(predict("masks",
                                  "predict.measurements=true predict.contours=geojson "
                                  "'paths.output_dir=" +
-                                     (*dir_ / "m2") + "'")));
+                                     (*dir_ / "m2") + "'")),
+                 {"red cell", "white"});
 }
 
 /// Each ends with exit code 2, one line that names the switch or the file, and no run folder.

@@ -147,6 +147,9 @@ struct Log final : training::Logger {
   void log(const training::Metrics& metrics, int64_t, int64_t step) override {
     rows.push_back({metrics, step});
   }
+  void log_caption(const std::string& name, const std::string& caption) override {
+    captions[name] = caption;
+  }
   void log_image(const std::string& name, const io::Image& image, int64_t) override {
     images[name] = image;
   }
@@ -167,7 +170,7 @@ struct Log final : training::Logger {
   std::vector<Row> rows;
   std::map<std::string, io::Image> images;
   std::map<std::string, io::Histogram> histograms;
-  std::map<std::string, std::string> texts;
+  std::map<std::string, std::string> texts, captions;
 };
 
 /// A whole training: `options` of the trainer in YAML.

@@ -28,6 +28,7 @@ std::shared_ptr<Logger> make_logger(const std::string& target,
       cytra::make<Logger>("{_target_: " + target + ", save_dir: '" + folder + "'" + options + "}");
   static const config::Node tree = config::parse_yaml(
       "{experiment_name: 'a <b> & c', model: {_target_: DynUNet, depth: 3}, seed: null, "
+      "task: {class_names: [red cell, white]}, "
       "data: {shape: [32, 64], transforms: [{_target_: RandFlipd}]}, paths: {output_dir: x}}",
       "test");
   logger->open({folder, tree, step, {{"device", "cpu <1>"}}});
@@ -216,6 +217,8 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
   logger->log({{"test/dice", 0.625}}, 1, 5000);
   logger->log_image("a \"sample\"", picture(7), 1);
   logger->log_image("a \"sample\"", picture(9), 2);
+  logger->log_caption("a \"sample\"", "<a>.tif: input | target, epoch 1");
+  logger->log({{"val/dice_red_cell", 0.5}}, 1, 5000);
   logger->log_text("outcome", "failed: <script>", 5000);
   EXPECT_FALSE(std::filesystem::exists(dir / "report.html"));
   logger->close({{"val/loss", 0.5}, {"best/val/dice", 0.75}});
@@ -232,7 +235,8 @@ TEST(HtmlReport, IsOnePageOfItsOwn) {
   EXPECT_EQ(count("src=\"data:image/png;base64,iVBORw0KGgo"), 1) << "the newest of each name";
   EXPECT_EQ(count("src="), 1) << "nothing from elsewhere";
   EXPECT_EQ(count("href"), 0);
-  EXPECT_EQ(count("a &quot;sample&quot;, step 2"), 1);
+  EXPECT_EQ(count("a &quot;sample&quot;, step 2<br>&lt;a&gt;.tif: input | target, epoch 1"), 1);
+  EXPECT_EQ(count("background:#e69f00\"></i>red cell</span>"), 1) << "a class of the pictures";
   EXPECT_EQ(count("<li>a &lt;bad&gt; image</li>"), 1);
   EXPECT_EQ(count("failed: &lt;script&gt;"), 2) << "badge and table";
   EXPECT_EQ(count("<script>"), 1) << "our own";

@@ -347,6 +347,8 @@ TEST(ImageSaver, ShowsTheFirstImagesNowAndThen) {
   EXPECT_EQ(files_of(dir / "train_images"), (std::vector<std::string>{"002_0.png", "004_0.png"}));
   ASSERT_EQ(with.log->images.size(), 3U);
   EXPECT_EQ(with.log->images.at("val_images/1").shape, (std::array<int64_t, 4>{3, 1, 4, 20}));
+  const std::string caption = with.log->captions.at("val_images/1");
+  EXPECT_NE(caption.find("input | target | prediction, epoch 5"), std::string::npos) << caption;
   EXPECT_THROW(make<training::Callback>("{_target_: ImageSaver, save_dir: x, stages: [valid]}"),
                ConfigError);
 }

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -90,8 +91,16 @@ class ImageSaver final : public Callback {
     if (preview.empty()) return warn("this task shows no images");
     const io::Image panel = draw_panel(preview);
     const std::string folder = fmt::format("{}_images", stage);
-    for (const auto& logger : context.loggers)
-      logger->log_image(fmt::format("{}/{}", folder, number), panel, context.state.step);
+    const std::string label = fmt::format("{}/{}", folder, number);
+    const std::vector<std::string>& ids = context.batch->ids;
+    const std::string caption = fmt::format("{}{}, epoch {}",
+                                            ids.empty() ? "" : ids.front() + ": ",
+                                            fmt::join(panel_parts(preview), " | "),
+                                            epoch);
+    for (const auto& logger : context.loggers) {
+      logger->log_caption(label, caption);
+      logger->log_image(label, panel, context.state.step);
+    }
     try {
       make_folders(options_.save_dir + "/" + folder);
       io::write_png(fmt::format("{}/{}/{:03d}_{}.png", options_.save_dir, folder, epoch, number),

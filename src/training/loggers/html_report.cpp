@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/registry.h"
+#include "io/palette.h"
 #include "io/png.h"
+#include "training/class_in_metric.h"
 #include "training/logger.h"
 #include "training/loggers/html_plot.h"
 #include "training/loggers/html_style.h"
@@ -39,17 +41,29 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
+/// "dice/seg" of "dice_class_1/seg", and of "dice_tumor/seg" where a class has that name: beside
+/// the mean of all.
+std::string without_class(const std::string& metric, const std::vector<std::string>& classes) {
+  const std::string base = metric.substr(0, metric.find('/')), head = metric.substr(base.size());
+  const std::size_t numbered = base.find("_class_");
+  if (numbered != std::string::npos) return base.substr(0, numbered) + head;
+  for (const std::string& name : classes) {
+    if (ends_with(base, "_" + name)) return base.substr(0, base.size() - name.size() - 1) + head;
+  }
+  return metric;
+}
+
 /// Metrics of one plot: "loss" of train/loss_step and val/loss, "dice" of val/dice_class_1.
-std::string topic_of(const std::string& name) {
+std::string topic_of(const std::string& name, const std::vector<std::string>& classes) {
   if (ends_with(name, "_time")) return "seconds per batch";
   std::string topic = name;
   for (const char* stage : {"train/", "val/", "test/"}) {
-    if (starts_with(topic, stage)) topic = topic.substr(std::string_view(stage).size());
+    if (starts_with(topic, stage))
+      topic = without_class(topic.substr(std::string_view(stage).size()), classes);
   }
   for (const std::string_view ending : {"_step", "_epoch"}) {
     if (ends_with(topic, ending)) topic.resize(topic.size() - ending.size());
   }
-  topic = topic.substr(0, topic.find("_class_"));  // beside the mean of all
   const bool is_other = ends_with(topic, "-momentum") || ends_with(topic, "-weight_decay");
   if (topic == "lr" || (starts_with(topic, "lr-") && !is_other)) return "learning rate";
   if (starts_with(topic, "grad_2.0_norm")) return "norms of gradients";
@@ -98,6 +112,7 @@ class HtmlReport final : public Logger {
     make_folders(folder_);
     run_log_ = info.folder + "/train.log";
     config_ = config::to_yaml(info.config);
+    take_classes(info.config);
     title_ = join({info.config.get<std::string>("experiment_name", "training"),
                    info.config.get<std::string>("run_name", "run")},
                   " / ");
@@ -118,6 +133,9 @@ class HtmlReport final : public Logger {
     epoch_ = epoch;
     step_ = step;
   }
+  void log_caption(const std::string& name, const std::string& caption) override {
+    captions_[name] = caption;
+  }
   void log_image(const std::string& name, const io::Image& image, int64_t step) override {
     if (images_.size() < kMostImages || images_.count(name) != 0)
       images_[name] = {io::encode_png(image), step};
@@ -135,6 +153,23 @@ class HtmlReport final : public Logger {
   }
 
  private:
+  /// The names that a task, or its heads, has for its classes.
+  void take_classes(const config::Node& config) {
+    const auto take = [&](const config::Node* task) {
+      const config::Node* names = task == nullptr ? nullptr : task->find_direct("class_names");
+      if (names == nullptr || names->list.empty()) return;
+      std::vector<std::string> own;
+      for (const config::Node& name : names->list) own.push_back(name.as<std::string>());
+      if (legend_.empty()) legend_ = own;
+      for (std::string& name : own) classes_.push_back(metric_name(name));
+    };
+    const config::Node* task = config.find("task");
+    take(task);
+    const config::Node* heads = task == nullptr ? nullptr : task->find_direct("heads");
+    if (heads == nullptr) return;
+    for (const auto& [name, head] : heads->map) take(&head);
+  }
+
   std::string page(const Metrics& results) const {
     const auto outcome = texts_.find("outcome");
     const std::string ended = outcome == texts_.end() ? "ended" : outcome->second;
@@ -177,7 +212,7 @@ class HtmlReport final : public Logger {
     using Lines = std::vector<std::pair<std::string, const Curve*>>;
     std::map<std::pair<int, std::string>, Lines> topics;
     for (const auto& [name, curve] : curves_) {
-      const std::string topic = topic_of(name);
+      const std::string topic = topic_of(name, classes_);
       topics[{rank_of(topic), topic}].emplace_back(name, &curve);
     }
     std::string html;
@@ -200,14 +235,33 @@ class HtmlReport final : public Logger {
   std::string images() const {
     std::string html;
     for (const auto& [name, image] : images_) {
+      const auto caption = captions_.find(name);
       html += fmt::format(
-          "<figure><img alt=\"{0}\" src=\"data:image/png;base64,{1}\"><figcaption>{0}, step {2}"
-          "</figcaption></figure>\n",
+          "<figure><img alt=\"{0}\" src=\"data:image/png;base64,{1}\"><figcaption>{0}, step "
+          "{2}{3}</figcaption></figure>\n",
           escaped_html(name),
           base64(image.png),
-          image.step);
+          image.step,
+          caption == captions_.end() ? "" : "<br>" + escaped_html(caption->second));
     }
-    return html.empty() ? "" : "<div class=images>\n" + html + "</div>";
+    if (html.empty()) return "";
+    return legend() + "<div class=images>\n" + html + "</div>";
+  }
+
+  /// The colours of the classes in the pictures.
+  std::string legend() const {
+    constexpr std::size_t kColours = 7;  // as draw_panel() repeats them
+    std::string html;
+    for (std::size_t k = 0; k < legend_.size(); ++k) {
+      const auto colour = io::label_colour(static_cast<int64_t>(k % kColours) + 1);
+      html +=
+          fmt::format("<span class=key><i style=\"background:#{:02x}{:02x}{:02x}\"></i>{}</span>",
+                      colour[0],
+                      colour[1],
+                      colour[2],
+                      escaped_html(legend_[k]));
+    }
+    return html.empty() ? "" : "<p>" + html + "</p>\n";
   }
 
   std::string metrics_table() const {
@@ -275,8 +329,9 @@ class HtmlReport final : public Logger {
   std::vector<std::pair<std::string, std::string>> environment_;
   std::map<std::string, Curve> curves_;
   std::map<std::string, Picture> images_;
-  std::map<std::string, std::string> texts_;
-  double waited_ = 0, computed_ = 0;  // seconds, up to a factor
+  std::map<std::string, std::string> texts_, captions_;
+  std::vector<std::string> classes_, legend_;  // as metrics have them; as they are
+  double waited_ = 0, computed_ = 0;           // seconds, up to a factor
   int64_t epoch_ = 0, step_ = 0, first_step_ = 0;
   int64_t timed_ = 0;  // step of the newest data_time
   std::chrono::steady_clock::time_point begin_;
