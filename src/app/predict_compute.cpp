@@ -8,6 +8,7 @@
 #include "app/predict_pipeline.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "data/image_tensor.h"
 #include "perf/device_memory.h"
 #include "perf/scopes.h"
@@ -51,7 +52,9 @@ inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows_ || processes_.is_first())
-    job.files = std::make_unique<PredictionFiles>(common_, job.input, job.stem, job.path);
+    // Of a lapse that becomes one file, the format is one that has time points.
+    job.files = std::make_unique<PredictionFiles>(
+        common_, job.input, job.stem, job.lapse && !ends_with(job.path, ".zarr") ? "" : job.path);
   return windows;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/predict_lapse.h"
 #include "app/predict_output.h"
 #include "io/row_journal.h"
 #include "tasks/result_scores.h"
@@ -19,6 +20,8 @@ struct PredictJob {
   std::shared_ptr<const inference::ModelInput> input;
   tasks::ResultScores::Target truth;
   std::unique_ptr<PredictionFiles> files;
+  std::shared_ptr<PredictLapse> lapse;  // that it is a frame of; null: its files stay its own
+  int64_t timepoint = 0;
   std::unique_ptr<io::RowJournal> journal;
   std::atomic<bool> is_abandoned{false};
   const std::string& id() const { return sample.id; }

@@ -98,6 +98,12 @@ void PredictOptions::check() const {
         "ome_zarr or npy",
         save));
   }
+  if (frames == "together" && format != "auto" && format != "ome_tiff" && format != "ome_zarr") {
+    throw ConfigError(fmt::format(
+        "predict.frames=together: predict.format={} has no time points here, expected ome_tiff or "
+        "ome_zarr",
+        format));
+  }
 }
 
 std::string OutputNames::next(const data::Source& source) {
@@ -337,6 +343,7 @@ void PredictionFiles::write_objects() {
     if (!own.rows.empty()) first += static_cast<int64_t>(own.rows.back()[0]);
   }
   if (has_classes) table.columns.insert(table.columns.begin() + 1, "class");
+  const config::Node& task = common_.predictor.model().config.at("task");
   has_components_ = !result_.is_objects;
   if (common_.options.measurements) {
     const std::string path = stem_ + ".csv";
@@ -351,7 +358,6 @@ void PredictionFiles::write_objects() {
     io::write_table(path, table.columns, cells);
     files_.emplace_back("measurements", path);
   }
-  const config::Node& task = common_.predictor.model().config.at("task");
   const std::string& contours = common_.options.contours;
   if (contours == "none") return;
   const bool is_stack = labels.dim() == 4;

@@ -19,7 +19,7 @@
 namespace cytra::app {
 
 struct PredictOptions {
-  std::string save = "auto", format = "auto";
+  std::string save = "auto", format = "auto", frames = "apart";
   double threshold = 0.5;
   bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false,
        timer = false;
@@ -34,14 +34,17 @@ struct PredictOptions {
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
       "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of "
-      "a "
-      "regression its value, of instances labels",
+      "a regression its value, of instances labels",
       {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
     v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
     v("format",
       format,
       "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
       {"auto", "ome_tiff", "nifti", "ome_zarr", "npy", "png"});
+    v("frames",
+      frames,
+      "of a time lapse: a file for each time point, or one for all",
+      {"apart", "together"});
     v("threshold", threshold, "of a mask's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
     v("postprocess",
@@ -60,11 +63,7 @@ struct PredictOptions {
       "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
       {"none", "geojson", "imagej_roi", "both"});
     v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
-    v("max_detections",
-      max_detections,
-      "of a detector, in an image or a window: the best; null: 10000",
-      1,
-      1e6);
+    v("max_detections", max_detections, "of a detector, the best of a window; null: 10000", 1, 1e6);
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "

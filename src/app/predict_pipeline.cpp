@@ -168,18 +168,92 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
       const std::lock_guard lock(books_.mutex);
       books_.images += static_cast<int64_t>(frames.size()) - 1;
     }
-    for (std::size_t t = 0; t < frames.size(); ++t) {
-      const bool is_one = frames.size() == 1;
-      if (!read(frames[t], is_one ? stems[i] : names_.frame(stems[i], static_cast<int64_t>(t))))
-        return;
-    }
+    if (!read_frames(inputs[i], frames, stems[i])) return;
   }
 }
 
-bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
-  const auto job = std::make_shared<Job>();
-  job->sample = frame;
-  job->stem = folder_ + "/" + stem;
+bool PredictPipeline::read_frames(const data::Sample& input,
+                                  const std::vector<data::Sample>& frames,
+                                  const std::string& stem) {
+  std::shared_ptr<PredictLapse> lapse;
+  if (frames.size() > 1) {
+    if (!attempt(input.id, Part::reading, [&] { lapse = lapse_of(input, frames.size(), stem); }))
+      return true;
+    if (lapse && is_done(*lapse)) return true;
+    if (shares_rows_ && !processes_.is_first()) lapse.reset();
+  }
+  for (std::size_t t = 0; t < frames.size(); ++t) {
+    const auto job = std::make_shared<Job>();
+    job->sample = frames[t];
+    job->timepoint = static_cast<int64_t>(t);
+    job->stem = folder_ + "/" + (frames.size() == 1 ? stem : names_.frame(stem, job->timepoint));
+    job->lapse = lapse;
+    if (!read(job)) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& input,
+                                                        std::size_t frames,
+                                                        const std::string& stem) {
+  const auto source = input.sources.find(predictor_.x_key());
+  if (source == input.sources.end()) return nullptr;
+  if (config_.predict.frames == "apart") {  // after a run that joined them
+    for (const auto& [kind, path] : record_.outdated(stem, {})) {
+      std::error_code ignored;
+      if (may_replace(path)) std::filesystem::remove_all(path, ignored);
+    }
+    return nullptr;
+  }
+  const std::string& path = source->second.path;
+  for (const char* end : {".ome.tif", ".ome.zarr"})
+    if (ends_with(path, ".zarr") == ends_with(end, ".zarr"))
+      expect_replaceable(folder_ + "/" + stem + end);
+  return std::make_shared<PredictLapse>(input.id,
+                                        folder_ + "/" + stem,
+                                        stamp_of(source->second, settings_ + " together"),
+                                        static_cast<int64_t>(frames));
+}
+
+bool PredictPipeline::is_done(const PredictLapse& lapse) {
+  if (!config_.predict.resume || scores_ != nullptr) return false;
+  const auto files = record_.find(lapse.name(), lapse.stamp());
+  if (!files) return false;
+  if (shares_rows_ && !processes_.is_first()) return true;
+  const std::lock_guard lock(books_.mutex);
+  for (const auto& [kind, path] : *files) books_.results.add(kind, path);
+  if (!processes_.is_first())  // who tells
+    record_.add(lapse.name(), lapse.image(), lapse.stamp(), *files, lapse.frames());
+  books_.done += lapse.frames();
+  books_.resumed += lapse.frames();
+  return true;
+}
+
+void PredictPipeline::end_frame(const Job& job, const PredictedFiles* files) {
+  PredictLapse& lapse = *job.lapse;
+  if (!(files == nullptr ? lapse.leave_out() : lapse.add(job.timepoint, *files))) return;
+  PredictedFiles all = lapse.files();
+  if (lapse.failed() == 0) {
+    attempt(lapse.image(), Part::writing, [&] {
+      all = lapse.join();
+      for (const auto& [kind, path] : record_.outdated(lapse.name(), all)) {
+        std::error_code ignored;
+        if (may_replace(path)) std::filesystem::remove_all(path, ignored);
+      }
+      record_.add(lapse.name(), lapse.image(), lapse.stamp(), all, 0);
+    });
+  } else if (!all.empty()) {
+    log::warn("{}: {} of {} time points failed, so the others stay in a file each",
+              lapse.image(),
+              lapse.failed(),
+              lapse.frames());
+  }
+  const std::lock_guard lock(books_.mutex);
+  for (const auto& [kind, path] : all) books_.results.add(kind, path);
+}
+
+bool PredictPipeline::read(const JobPointer& job) {
+  const data::Sample& frame = job->sample;
   const std::string key = predictor_.x_key();
   if (!attempt(frame.id, Part::reading, [&] {
         const auto source = frame.sources.find(key);
@@ -201,8 +275,10 @@ bool PredictPipeline::read(const data::Sample& frame, const std::string& stem) {
         if (scores_ != nullptr)
           job->truth = scores_->target_of(input->sample, predictor_.y_key(), key);
         job->input = std::move(input);
-      }))
+      })) {
+    if (job->lapse) end_frame(*job, nullptr);
     return true;
+  }
   if (!job->input) return true;
   int64_t bytes = job->input->is_by_rows() ? 0 : 8;
   for (const int64_t side : job->input->shape) bytes *= side;
@@ -213,11 +289,15 @@ bool PredictPipeline::is_done(const Job& job) {
   if (!config_.predict.resume || scores_ != nullptr) return false;
   const auto files = record_.find(job.name(), job.stamp);
   if (!files) return false;
-  const std::lock_guard lock(books_.mutex);
-  for (const auto& [kind, path] : *files) books_.results.add(kind, path);
-  if (!processes_.is_first()) record_.add(job.name(), job.id(), job.stamp, *files);  // who tells
-  ++books_.done;
-  ++books_.resumed;
+  {
+    const std::lock_guard lock(books_.mutex);
+    if (!job.lapse)
+      for (const auto& [kind, path] : *files) books_.results.add(kind, path);
+    if (!processes_.is_first()) record_.add(job.name(), job.id(), job.stamp, *files);  // who tells
+    ++books_.done;
+    ++books_.resumed;
+  }
+  if (job.lapse) end_frame(job, &*files);
   return true;
 }
 
@@ -238,6 +318,8 @@ void PredictPipeline::write_all() {
           if (!shares_rows_ || !job.journal) job.files->take(rows->values);
         }))
       job.is_abandoned = true;
+    if (is_last && job.is_abandoned && job.lapse) end_frame(job, nullptr);
+    if (is_last && !job.is_abandoned && job.lapse) end_frame(job, &job.files->files());
     if (is_last) job.files.reset();
   }
 }
@@ -273,7 +355,8 @@ void PredictPipeline::conclude(Job& job) {
   const std::lock_guard lock(books_.mutex);
   if (scores_ != nullptr)
     scores_->update(job.files->scored(), job.truth, job.input->sample.geometry());
-  for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
+  if (!job.lapse)
+    for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
   for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
     std::error_code ignored;
     if (may_replace(path)) std::filesystem::remove_all(path, ignored);

@@ -55,8 +55,19 @@ class PredictPipeline {
   enum class Part { reading, computing, writing };
 
   void read_all(const std::vector<data::Sample>& inputs);
+  /// The frames of an input, with the stems of their results. False: nobody wants any more.
+  bool read_frames(const data::Sample& input,
+                   const std::vector<data::Sample>& frames,
+                   const std::string& stem);
+  /// The lapse that the frames become one file of; null: they stay apart.
+  std::shared_ptr<PredictLapse> lapse_of(const data::Sample& input,
+                                         std::size_t frames,
+                                         const std::string& stem);
   /// False: nobody wants any more.
-  bool read(const data::Sample& frame, const std::string& stem);
+  bool read(const JobPointer& job);
+  bool is_done(const PredictLapse& lapse);
+  /// A frame of a lapse has come to its end: with files, or (null) was left out.
+  void end_frame(const Job& job, const PredictedFiles* files);
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
   void compute(const JobPointer& job, Progress& progress);

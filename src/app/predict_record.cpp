@@ -80,11 +80,15 @@ void PredictRecord::read(const std::string& path, Others* others) {
         continue;
       }
       Entry entry{node.get<std::string>("stamp"), {}};
-      for (const auto& [kind, name] : node.at("files").map)
-        entry.files.emplace_back(kind, folder_ + "/" + name.as<std::string>());
+      for (const auto& [kind, names] : node.at("files").map) {
+        const std::vector<Node> single{names};
+        for (const Node& name : names.kind == config::Kind::list ? names.list : single)
+          entry.files.emplace_back(kind, folder_ + "/" + name.as<std::string>());
+      }
       if (others != nullptr) {
         others->files.insert(others->files.end(), entry.files.begin(), entry.files.end());
-        ++others->done;
+        others->done += node.get<int64_t>("images", 1);
+        others->has_joined = others->has_joined || node.has("images");
       }
       entries_[node.get<std::string>("name")] = std::move(entry);
     } catch (const Error&) {
@@ -98,6 +102,13 @@ PredictRecord::Others PredictRecord::of_others() {
   for (const std::string& path : paths()) {
     if (path != own_) read(path, &others);
   }
+  if (!others.has_joined) return others;
+  const auto is_gone = [](const auto& file) {
+    std::error_code ignored;
+    return !fs::exists(file.second, ignored);
+  };
+  others.files.erase(std::remove_if(others.files.begin(), others.files.end(), is_gone),
+                     others.files.end());
   return others;
 }
 
@@ -133,15 +144,30 @@ PredictedFiles PredictRecord::outdated(const std::string& name, const PredictedF
 void PredictRecord::add(const std::string& name,
                         const std::string& image,
                         const std::string& stamp,
-                        const PredictedFiles& files) {
+                        const PredictedFiles& files,
+                        int64_t images) {
   Node names = Node::make_map();
-  for (const auto& [kind, path] : files)
-    names.set(kind, Node::make_string(path.substr(folder_.size() + 1)));
+  for (const auto& [kind, path] : files) {
+    const Node name = Node::make_string(path.substr(folder_.size() + 1));
+    Node* known = names.find_direct(kind);
+    if (known == nullptr) {
+      names.set(kind, name);
+      continue;
+    }
+    if (known->kind != config::Kind::list) {  // of a time lapse there are several
+      Node list;
+      list.kind = config::Kind::list;
+      list.list.push_back(*known);
+      *known = std::move(list);
+    }
+    known->list.push_back(name);
+  }
   Node node = Node::make_map();
   node.set("name", Node::make_string(name));
   node.set("image", Node::make_string(image));
   node.set("stamp", Node::make_string(stamp));
   node.set("files", names);
+  if (images != 1) node.set("images", Node::make_integer(images));
   file_.append(config::to_json(config::to_utf8(node)) + "\n");
 }
 

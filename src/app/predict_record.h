@@ -29,16 +29,18 @@ class PredictRecord {
   std::optional<PredictedFiles> find(const std::string& name, const std::string& stamp) const;
   /// What an earlier run with other settings has left of an image, but for `files` that are new.
   PredictedFiles outdated(const std::string& name, const PredictedFiles& files) const;
-  /// `files`: below the folder.
+  /// `files`: below the folder. `images`: how many it stands for that have no line of their own.
   void add(const std::string& name,
            const std::string& image,
            const std::string& stamp,
-           const PredictedFiles& files);
+           const PredictedFiles& files,
+           int64_t images = 1);
   void add_failed(const std::string& image, int code);
   /// What other processes have added since, of `images`: their files, or their names and codes.
   struct Others {
     PredictedFiles files;
     int64_t done = 0;
+    bool has_joined = false;  // time lapses became one file: their parts are gone
     std::vector<std::pair<std::string, int>> failed;
   };
   Others of_others();

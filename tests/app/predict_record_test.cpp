@@ -1,5 +1,6 @@
 #include "app/predict_record.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -46,6 +47,24 @@ TEST(PredictRecord, TellsWhatOtherProcessesHaveDoneSince) {
   EXPECT_EQ(others.done, 1);
   EXPECT_EQ(others.files, (PredictedFiles{{"prediction", dir / "new.tif"}}));
   EXPECT_EQ(others.failed, (std::vector<std::pair<std::string, int>>{{"in/bad.tif", 2}}));
+}
+
+TEST(PredictRecord, ALapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
+  const test::TmpDir dir;
+  PredictRecord other(dir.path(), 1);
+  PredictRecord first(dir.path(), 0);
+  for (const char* name : {"a_t0.png", "a_t1.png", "a.tif"}) write_file(dir / name, "x");
+  for (const char* name : {"a_t0", "a_t1"})
+    other.add(
+        name, "in/a", "s", {{"prediction", dir / name + ".tif"}, {"overlay", dir / name + ".png"}});
+  const PredictedFiles whole{
+      {"overlay", dir / "a_t0.png"}, {"overlay", dir / "a_t1.png"}, {"prediction", dir / "a.tif"}};
+  other.add("a", "in/a", "s", whole, 0);
+  EXPECT_EQ(PredictRecord(dir.path(), 2).find("a", "s"), whole);
+  const PredictRecord::Others others = first.of_others();
+  EXPECT_EQ(others.done, 2);
+  for (const auto& [kind, path] : others.files) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  EXPECT_EQ(std::count(others.files.begin(), others.files.end(), whole[2]), 1);
 }
 
 }  // namespace

@@ -179,6 +179,58 @@ TEST_F(Predict, EveryFrameOfATimeLapse) {
   EXPECT_NE(outcome.err.find("3 of 3 images predicted"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Predict, ATimeLapseAsOneFile) {
+  for (const int64_t planes : {1, 0}) {  // 0: as OME-Zarr
+    const std::string name = planes == 1 ? "movie" : "zarr";
+    io::ImageInfo info;
+    info.shape = {1, 1, 40, 40};
+    info.timepoints = 3;
+    std::vector<io::Image> frames;
+    {
+      io::OmeTiffWriter writer(at(name + ".ome.tif"), info);
+      for (int64_t t = 0; t < 3; ++t) {
+        frames.push_back(noise(info.shape));
+        writer.write({}, frames.back(), t);
+      }
+      writer.finish();
+    }
+    const std::string format = planes == 1 ? "" : " predict.format=ome_zarr";
+    const std::string folder = at(name + ".ome.tif.out/");
+    const Outcome apart =
+        shell(command(at(name + ".ome.tif"), "predict.save=probability" + format));
+    ASSERT_EQ(apart.code, 0) << apart.err;
+    std::vector<io::Image> expected;
+    for (const std::string& path : values_of(apart.out, "prediction"))
+      expected.push_back(io::read_image(path));
+    fs::remove_all(folder);
+    const std::string words = "predict.frames=together predict.save=probability" + format;
+    Outcome outcome = shell(command(at(name + ".ome.tif"), words));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const std::string whole = folder + name + (planes == 1 ? ".ome.tif" : ".ome.zarr");
+    EXPECT_EQ(values_of(outcome.out, "prediction"), std::vector<std::string>{whole});
+    EXPECT_EQ(values_of(outcome.out, "overlay").size(), 3U);
+    EXPECT_NE(outcome.err.find("3 of 3 images predicted"), std::string::npos) << outcome.err;
+    EXPECT_FALSE(fs::exists(folder + name + "_t0" + (planes == 1 ? ".ome.tif" : ".ome.zarr")));
+    ASSERT_EQ(io::open_image(whole, {0, 0, 0})->info().timepoints, 3);
+    for (std::size_t t = 0; t < 3; ++t) {
+      EXPECT_EQ(io::read_image(whole, {0, 0, static_cast<int64_t>(t)}).pixels, expected[t].pixels)
+          << name << " " << t;
+    }
+    outcome = shell(command(at(name + ".ome.tif"), words + " --resume"));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("3 of them before"), std::string::npos) << outcome.err;
+    EXPECT_EQ(values_of(outcome.out, "prediction"), std::vector<std::string>{whole});
+    outcome = shell(command(at(name + ".ome.tif"), "predict.save=probability --resume" + format));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(values_of(outcome.out, "prediction").size(), 3U);
+    EXPECT_FALSE(fs::exists(whole)) << "files apart replace the one";
+  }
+  const Outcome refused =
+      shell(command(at("movie.ome.tif"), "predict.frames=together predict.format=nifti"));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("expected ome_tiff or ome_zarr"), std::string::npos) << refused.err;
+}
+
 TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
   fs::create_directories(at("odd"));
   io::write_ome_tiff(at("odd/1_stack.ome.tif"), noise({1, 3, 40, 40}));

@@ -1,6 +1,7 @@
 #pragma once
 // Which chunks a box touches; for zarr*.cpp alone.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -74,6 +75,26 @@ inline std::size_t number_of(const Extent& position, const Extent& counts, std::
   for (std::size_t i = 0; i < rank; ++i)
     number = number * static_cast<std::size_t>(counts[i]) + static_cast<std::size_t>(position[i]);
   return number;
+}
+
+/// Calls action(place, size) for the parts of a box on a grid that begins at 0.
+template <class Action>
+void for_each_step(const std::array<int64_t, 4>& begin,
+                   const std::array<int64_t, 4>& end,
+                   const std::array<int64_t, 4>& step,
+                   const Action& action) {
+  std::array<int64_t, 4> at = begin, size{};
+  for (;;) {
+    for (std::size_t i = 0; i < 4; ++i)
+      size[i] = std::min((at[i] / step[i] + 1) * step[i], end[i]) - at[i];
+    action(at, size);
+    std::size_t i = 4;
+    while (i > 0 && (at[i - 1] += size[i - 1]) >= end[i - 1]) {
+      --i;
+      at[i] = begin[i];
+    }
+    if (i == 0) return;
+  }
 }
 
 }  // namespace cytra::io

@@ -1,5 +1,6 @@
 #include "io/zarr/ome_zarr_write.h"
 
+#include <filesystem>
 #include <limits>
 
 namespace cytra::io {
@@ -13,6 +14,16 @@ std::vector<std::size_t> written_axes(const ImageInfo& info) {
   axes.push_back(2);
   axes.push_back(3);
   return axes;
+}
+
+std::string image_name(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (const char* extension : {".zarr", ".ome"}) {
+    const std::size_t at = name.rfind(extension);
+    if (at != std::string::npos && at > 0 && at + std::string(extension).size() == name.size())
+      name.resize(at);
+  }
+  return name;
 }
 
 Json group_json(const Json& ome) {
@@ -53,6 +64,7 @@ Json ome_attributes(const std::string& name,
                     bool is_v0_5) {
   const std::vector<std::size_t> written = written_axes(info);
   Json axes = Json::array();
+  if (info.timepoints > 1) axes.push_back({{"name", "t"}, {"type", "time"}});
   for (const std::size_t axis : written) {
     Json entry = {{"name", kAxisNames[axis]}, {"type", axis == 0 ? "channel" : "space"}};
     if (axis > 0 && info.geometry.spacing_um[axis - 1] > 0) entry["unit"] = "micrometer";
@@ -61,6 +73,10 @@ Json ome_attributes(const std::string& name,
   Json datasets = Json::array();
   for (std::size_t i = 0; i < levels.size(); ++i) {
     Json scale = Json::array(), translation = Json::array();
+    if (info.timepoints > 1) {
+      scale.push_back(1.0);
+      translation.push_back(0.0);
+    }
     for (const std::size_t axis : written) {
       const double spacing = axis > 0 ? info.geometry.spacing_um[axis - 1] : 0;
       const double factor = axis > 0 ? static_cast<double>(levels[i].factor[axis - 1]) : 1;

@@ -15,6 +15,9 @@ namespace cytra::io {
 std::vector<std::size_t> written_axes(const ImageInfo& info);
 extern const char* const kAxisNames[4];  // c, z, y, x
 
+/// The name of an image by its path: without .ome.zarr.
+std::string image_name(const std::string& path);
+
 /// The smallest and largest value of each channel, for omero's window.
 using Ranges = std::vector<std::pair<double, double>>;
 

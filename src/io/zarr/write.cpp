@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
@@ -14,6 +13,7 @@
 #include "io/format.h"
 #include "io/ordered_jobs.h"
 #include "io/zarr/array_write.h"
+#include "io/zarr/grid.h"
 #include "io/zarr/ome_zarr.h"
 #include "io/zarr/ome_zarr_write.h"
 
@@ -48,10 +48,9 @@ void check(const std::string& path, const ImageInfo& info, const ZarrOptions& op
   for (const int64_t side : info.shape) {
     if (side < 1) throw std::logic_error("a Zarr image without voxels");
   }
-  if (info.timepoints != 1 || (!info.channel_names.empty() &&
-                               static_cast<int64_t>(info.channel_names.size()) != info.shape[0]))
-    throw std::logic_error(
-        "a Zarr image of several time points, or channels and names that differ");
+  if (info.timepoints < 1 || (!info.channel_names.empty() &&
+                              static_cast<int64_t>(info.channel_names.size()) != info.shape[0]))
+    throw std::logic_error("a Zarr image without time points, or channels and names that differ");
   bool is_sharded = false;
   for (std::size_t i = 0; i < 4; ++i) {
     is_sharded = is_sharded || options.shard[i] != 0;
@@ -119,33 +118,6 @@ void list_labels(const std::string& path, const ZarrOptions& options) {
   }
 }
 
-/// Calls action(place, size) for the parts of a box on a grid that begins at 0.
-template <class Action>
-void for_each_step(const Shape& begin, const Shape& end, const Shape& step, const Action& action) {
-  Shape at = begin, size{};
-  for (;;) {
-    for (std::size_t i = 0; i < 4; ++i)
-      size[i] = std::min((at[i] / step[i] + 1) * step[i], end[i]) - at[i];
-    action(at, size);
-    std::size_t i = 4;
-    while (i > 0 && (at[i - 1] += size[i - 1]) >= end[i - 1]) {
-      --i;
-      at[i] = begin[i];
-    }
-    if (i == 0) return;
-  }
-}
-
-std::string name_of_image(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  for (const char* extension : {".zarr", ".ome"}) {
-    const std::size_t at = name.rfind(extension);
-    if (at != std::string::npos && at > 0 && at + std::string(extension).size() == name.size())
-      name.resize(at);
-  }
-  return name;
-}
-
 }  // namespace
 
 std::array<int64_t, 4> usual_chunk(const ImageInfo& info) {
@@ -162,6 +134,7 @@ struct ZarrWriter::Impl {
         options(asked),
         folder((check(path, info, options), place_of(path, info, options))),
         axes(written_axes(info)),
+        first(info.timepoints > 1 ? 1 : 0),
         levels(pyramid_levels(info.shape, info.geometry.spacing_um, options.levels)),
         level_0(folder, "0", meta_of(0)),
         ranges(
@@ -169,11 +142,14 @@ struct ZarrWriter::Impl {
             {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {}
 
   ZarrMeta meta_of(std::size_t level) const;
-  Box box_of(const std::array<int64_t, 4>& begin, const Shape& size) const;
+  Box box_of(int64_t timepoint, const std::array<int64_t, 4>& begin, const Shape& size) const;
   Extent strides_of(const Shape& shape) const;
   Shape unit_of(const ZarrMeta& meta) const;
   void note_ranges(const Image& pixels);
-  void write_level_0(const Region& region, const Shape& shape, const unsigned char* samples);
+  void write_level_0(const Region& region,
+                     const Shape& shape,
+                     const unsigned char* samples,
+                     int64_t timepoint);
   void write_level(std::size_t level) const;
   void write_metadata();
   bool is_v3() const { return options.version == Version::v0_5; }
@@ -183,6 +159,7 @@ struct ZarrWriter::Impl {
   ZarrOptions options;
   ZarrFolder folder;
   std::vector<std::size_t> axes;
+  std::size_t first;  // their first dimension: 1 behind time
   std::vector<PyramidLevel> levels;
   ZarrArrayWriter level_0;
   std::mutex mutex;
@@ -193,19 +170,23 @@ struct ZarrWriter::Impl {
 
 ZarrMeta ZarrWriter::Impl::meta_of(std::size_t level) const {
   ZarrMeta meta;
-  meta.rank = axes.size();
+  meta.rank = first + axes.size();
   meta.shape.fill(1);
   meta.chunk.fill(1);
+  if (first > 0) {
+    meta.shape[0] = info.timepoints;  // a chunk is of one
+    meta.dimension_names.emplace_back("t");
+  }
   meta.type.dtype = info.dtype;
   meta.type.bytes = size_of(info.dtype);
   meta.type.kind = name_of(info.dtype)[0];
   meta.separator = '/';
   if (is_v3()) meta.key_prefix = "c";
   const Shape usual = usual_chunk(info);
-  Extent shard{};
+  Extent shard{1};
   bool is_sharded = false;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t axis = axes[i];
+  for (std::size_t i = first; i < meta.rank; ++i) {
+    const std::size_t axis = axes[i - first];
     meta.shape[i] = levels[level].shape[axis];
     const int64_t chunk = options.chunk[axis] > 0 ? options.chunk[axis] : usual[axis];
     meta.chunk[i] = std::min(chunk, meta.shape[i]);
@@ -229,12 +210,15 @@ ZarrMeta ZarrWriter::Impl::meta_of(std::size_t level) const {
   return meta;
 }
 
-Box ZarrWriter::Impl::box_of(const std::array<int64_t, 4>& begin, const Shape& size) const {
+Box ZarrWriter::Impl::box_of(int64_t timepoint,
+                             const std::array<int64_t, 4>& begin,
+                             const Shape& size) const {
   Box box;
   box.size.fill(1);
+  box.begin[0] = timepoint;  // or the first axis', without time
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    box.begin[i] = begin[axes[i]];
-    box.size[i] = size[axes[i]];
+    box.begin[first + i] = begin[axes[i]];
+    box.size[first + i] = size[axes[i]];
   }
   return box;
 }
@@ -242,7 +226,7 @@ Box ZarrWriter::Impl::box_of(const std::array<int64_t, 4>& begin, const Shape& s
 Extent ZarrWriter::Impl::strides_of(const Shape& shape) const {
   const Shape all{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
   Extent strides{};
-  for (std::size_t i = 0; i < axes.size(); ++i) strides[i] = all[axes[i]];
+  for (std::size_t i = 0; i < axes.size(); ++i) strides[first + i] = all[axes[i]];
   return strides;
 }
 
@@ -250,7 +234,7 @@ Extent ZarrWriter::Impl::strides_of(const Shape& shape) const {
 Shape ZarrWriter::Impl::unit_of(const ZarrMeta& meta) const {
   const Extent& chunk = meta.codecs.inner ? meta.codecs.inner_chunk : meta.chunk;
   Shape unit{1, 1, 1, 1};
-  for (std::size_t i = 0; i < axes.size(); ++i) unit[axes[i]] = chunk[i];
+  for (std::size_t i = 0; i < axes.size(); ++i) unit[axes[i]] = chunk[first + i];
   return unit;
 }
 
@@ -284,7 +268,8 @@ void ZarrWriter::Impl::note_ranges(const Image& pixels) {
 /// does all of its own.
 void ZarrWriter::Impl::write_level_0(const Region& region,
                                      const Shape& shape,
-                                     const unsigned char* samples) {
+                                     const unsigned char* samples,
+                                     int64_t timepoint) {
   const Extent strides = strides_of(shape);
   const std::array<int64_t, 4> begin{0, region.begin[0], region.begin[1], region.begin[2]};
   Shape step = shape, end{};
@@ -297,11 +282,11 @@ void ZarrWriter::Impl::write_level_0(const Region& region,
   }
   std::unique_lock<std::mutex> lock(jobs_mutex, std::defer_lock);
   if (!is_complete || !lock.try_lock())
-    return level_0.write(box_of(begin, shape), samples, strides);
+    return level_0.write(box_of(timepoint, begin, shape), samples, strides);
   for_each_step(begin, end, step, [&](const Shape& at, const Shape& size) {
-    Box box = box_of(at, size);
+    Box box = box_of(timepoint, at, size);
     for (std::size_t i = 0; i < axes.size(); ++i)
-      box.offset += (at[axes[i]] - begin[axes[i]]) * strides[i];
+      box.offset += (at[axes[i]] - begin[axes[i]]) * strides[first + i];
     jobs.post([this, box, samples, strides]() -> OrderedJobs::Result {
       level_0.write(box, samples, strides);
       return [] {};
@@ -320,8 +305,9 @@ void ZarrWriter::Impl::write_level(std::size_t level) const {
   std::array<int64_t, 3> factor{};
   for (std::size_t i = 0; i < 3; ++i) factor[i] = small.factor[i] / large.factor[i];
   OrderedJobs level_jobs;
-  for_each_step({}, small.shape, unit_of(meta), [&](const Shape& at, const Shape& size) {
-    level_jobs.post([&, at, size]() -> OrderedJobs::Result {
+  int64_t t = 0;
+  const auto step = [&](const Shape& at, const Shape& size) {
+    level_jobs.post([&, t, at, size]() -> OrderedJobs::Result {
       Image part;
       part.dtype = info.dtype;
       Shape begin = at;
@@ -331,12 +317,13 @@ void ZarrWriter::Impl::write_level(std::size_t level) const {
         part.shape[i] = std::min(size[i] * times, large.shape[i] - begin[i]);
       }
       part.pixels.resize(part.bytes());
-      from.read({box_of(begin, part.shape)}, {part.pixels.data(), strides_of(part.shape)});
+      from.read({box_of(t, begin, part.shape)}, {part.pixels.data(), strides_of(part.shape)});
       const Image less = shrink(part, factor, options.is_labels);
-      into.write(box_of(at, less.shape), less.pixels.data(), strides_of(less.shape));
+      into.write(box_of(t, at, less.shape), less.pixels.data(), strides_of(less.shape));
       return [] {};
     });
-  });
+  };
+  for (; t < info.timepoints; ++t) for_each_step({}, small.shape, unit_of(meta), step);
   level_jobs.drain();
   into.finish();
 }
@@ -345,7 +332,7 @@ void ZarrWriter::Impl::write_metadata() {
   for (auto& [low, high] : ranges) {
     if (low > high) low = high = 0;
   }
-  const Json ome = ome_attributes(name_of_image(folder.path()),
+  const Json ome = ome_attributes(image_name(folder.path()),
                                   info,
                                   levels,
                                   ranges,
@@ -371,14 +358,14 @@ ZarrWriter::ZarrWriter(const std::string& path, const ImageInfo& info, const Zar
 
 ZarrWriter::~ZarrWriter() = default;
 
-void ZarrWriter::write(const Region& asked, const Image& pixels) {
+void ZarrWriter::write(const Region& asked, const Image& pixels, int64_t timepoint) {
   const Region region = within(asked, impl_->info.shape, impl_->path);
   const Shape shape{impl_->info.shape[0], region.size[0], region.size[1], region.size[2]};
-  if (pixels.dtype != impl_->info.dtype || pixels.shape != shape ||
-      pixels.pixels.size() != pixels.bytes())
+  if (pixels.dtype != impl_->info.dtype || pixels.shape != shape || timepoint < 0 ||
+      timepoint >= impl_->info.timepoints || pixels.pixels.size() != pixels.bytes())
     throw std::logic_error("pixels of another type or size than the region of a Zarr image");
   if (!impl_->info.channel_names.empty()) impl_->note_ranges(pixels);
-  impl_->write_level_0(region, shape, pixels.pixels.data());
+  impl_->write_level_0(region, shape, pixels.pixels.data(), timepoint);
 }
 
 void ZarrWriter::finish() {

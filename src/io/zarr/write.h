@@ -36,16 +36,16 @@ std::array<int64_t, 4> usual_chunk(const ImageInfo& info);
 /// finish(); without it nothing does. Thread: write() may be called by several threads.
 class ZarrWriter {
  public:
-  /// Of `info` the type, shape, geometry and channel names count. Replaces a Zarr image at `path`.
-  /// Throws: ConfigError (options; `path` is something else, or can't be written), DataError (the
-  /// image that labels belong to is none, or has another size).
+  /// Of `info` the type, shape, time points, geometry and channel names count. Replaces a Zarr
+  /// image at `path`. Throws: ConfigError (options; `path` is something else, or can't be written),
+  /// DataError (the image that labels belong to is none, or has another size).
   ZarrWriter(const std::string& path, const ImageInfo& info, const ZarrOptions& options = {});
   ~ZarrWriter();
   ZarrWriter(const ZarrWriter&) = delete;
   ZarrWriter& operator=(const ZarrWriter&) = delete;
   /// All channels of a region. Throws: DataError (not within the image), IoError; std::logic_error
   /// for another type or size, or a voxel that is written twice.
-  void write(const Region& region, const Image& pixels);
+  void write(const Region& region, const Image& pixels, int64_t timepoint = 0);
   /// Makes the smaller levels and the metadata, and puts all in place. Throws: as AtomicFile.
   void finish();
 
