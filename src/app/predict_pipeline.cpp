@@ -205,10 +205,10 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
     }
     return nullptr;
   }
-  const std::string& path = source->second.path;
-  for (const char* end : {".ome.tif", ".ome.zarr"})
-    if (ends_with(path, ".zarr") == ends_with(end, ".zarr"))
-      expect_replaceable(folder_ + "/" + stem + end);
+  const std::string& format = config_.predict.format;
+  const bool is_zarr =
+      format == "ome_zarr" || (format == "auto" && ends_with(source->second.path, ".zarr"));
+  expect_replaceable(folder_ + "/" + stem + (is_zarr ? ".ome.zarr" : ".ome.tif"));
   return std::make_shared<PredictLapse>(input.id,
                                         folder_ + "/" + stem,
                                         stamp_of(source->second, settings_ + " together"),

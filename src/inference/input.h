@@ -22,8 +22,8 @@ class ModelInput {
   /// Its rows of the outer axis (Z of a stack, Y of a plane): (C,count,...) float32. By rows: best
   /// in order, read ahead in a thread; by one caller at a time. Throws: DataError.
   at::Tensor rows(int64_t first, int64_t count) const;
-  /// The same with the values as they were loaded, where the transforms have moved them (as the
-  /// size and the affine tell): for the eye and for measurements.
+  /// The same with the values as they were loaded, where the transforms have moved them: for the
+  /// eye and for measurements.
   at::Tensor shown(int64_t first, int64_t count) const;
   bool is_by_rows() const { return reader_ != nullptr; }
 
