@@ -23,6 +23,7 @@
 
 namespace cytra::app {
 namespace {
+namespace fs = std::filesystem;
 
 /// All that `export_model` takes.
 struct ExportConfig : CommonConfig {
@@ -99,6 +100,24 @@ std::string openvino_stem(const std::string& output) {
   return ends_with(output, ".xml") ? output.substr(0, output.size() - 4) : output;
 }
 
+/// Throws: ConfigError for what names no file ("", "models/", "models/.xml"), a folder, and a
+/// device where two files are written.
+void expect_file_name(const ExportConfig& config) {
+  const bool is_openvino = config.format == "openvino";
+  const std::string path = is_openvino ? openvino_stem(config.output) : config.output;
+  const std::string name = fs::path(path).filename().string();
+  std::error_code ignored;
+  const fs::file_status status = fs::status(config.output, ignored);
+  std::string what;
+  if (name.empty() || name == "." || name == "..") what = "names no file";
+  if (fs::is_directory(status) && !is_openvino) what = "is a folder";
+  if (fs::is_other(status) && is_openvino)
+    what = "is a device or FIFO, and two files are written (OUTPUT.xml and OUTPUT.bin)";
+  if (what.empty()) return;
+  throw ConfigError(
+      fmt::format("output: \"{}\" {}, expected the name of a file", config.output, what));
+}
+
 /// Throws: ConfigError for a model that does more than its network: a trace would leave that out.
 void expect_network_alone(const inference::LoadedModel& model, const std::string& format) {
   if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
@@ -134,6 +153,7 @@ void write_model(const ExportConfig& config,
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
+  expect_file_name(config);
   perf::apply(config.performance, at::kCPU);
   const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   if (models.size() > 1)
@@ -141,7 +161,7 @@ int export_model(cli::Run run, const ExportConfig& config) {
   const inference::LoadedModel& trained = models.at(0);
   const std::string& path = trained.path;
   std::error_code ignored;
-  if (std::filesystem::equivalent(config.output, path, ignored)) {
+  if (fs::equivalent(config.output, path, ignored)) {
     throw ConfigError(
         fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
                     config.output));

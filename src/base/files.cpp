@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/open_temporaries.h"
+#include "base/output_stream.h"
 #include "base/own_files.h"
 #include "base/strings.h"
 
@@ -143,6 +144,12 @@ void remove_open_temporaries() {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  stream_ = open_output_stream(path_);
+  if (stream_ >= 0) {
+    descriptor_ = open_nameless(path_);
+    temporary_ = "/proc/self/fd/" + std::to_string(descriptor_);
+    return;
+  }
   do {
     if (descriptor_ >= 0) ::close(descriptor_);
     temporary_ = temporary_of(path_);
@@ -157,6 +164,10 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
+  if (stream_ >= 0) {
+    ::close(stream_);
+    return;
+  }
   ::unlink(temporary_.c_str());
   OpenTemporaries::instance().drop(temporary_);
 }
@@ -184,6 +195,7 @@ void AtomicFile::write_at(uint64_t offset, const void* data, std::size_t bytes) 
 }
 
 void AtomicFile::commit(bool durable) {
+  if (stream_ >= 0) return copy_to_stream(descriptor_, stream_, path_);
   if (durable && retried([&] { return ::fsync(descriptor_); }) != 0)
     throw_errno("can't be flushed to the disk", path_, errno);
   put_in_place(temporary_, path_);

@@ -10,7 +10,10 @@ namespace cytra {
 /// Writes `.NAME.tmp.BOOT-RANDOM` beside `path`, a new file that it holds a lock (flock) on;
 /// commit() flushes it to the disk and renames it over `path`. Without a commit the destructor
 /// removes it, so an error leaves the old file as it was.
-/// Throws: ConfigError (folder missing or not writable), IoError (disk full, failing device).
+/// A character device, a FIFO of this user's that somebody reads, and what /dev/stdout and
+/// /dev/fd/N stand for are no files to replace: commit() writes the content into them, `temporary`
+/// is a file without a name. Throws: ConfigError (folder missing or not writable, no name of a
+/// file, a block device, a socket, a FIFO that nobody reads), IoError (disk full, failing device).
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -32,7 +35,7 @@ class AtomicFile {
 
  private:
   std::string path_, temporary_;
-  int descriptor_ = -1;
+  int descriptor_ = -1, stream_ = -1;  // stream_: what is written into, if anything
 };
 
 /// The whole file. Throws: ConfigError when it can't be read or is larger than `max_bytes`.

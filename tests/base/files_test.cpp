@@ -7,8 +7,11 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +167,74 @@ TEST(AtomicFile, TakesTheLongestName) {
   write_file(dir / std::string(255, 'n'), "x");
   EXPECT_EQ(read_file(dir / std::string(255, 'n')), "x");
   EXPECT_EQ(count_in(dir.path()), 1U);
+}
+
+TEST(AtomicFile, WritesIntoDevicesAndFifos) {  // a device was renamed over
+  const test::TmpDir dir;
+  struct stat status {};
+  EXPECT_THROW(write_file("/dev/full", "x"), IoError);
+  write_file("/dev/null", "x");
+  for (const char* device : {"/dev/full", "/dev/null"}) {
+    ASSERT_EQ(::stat(device, &status), 0);
+    EXPECT_TRUE(S_ISCHR(status.st_mode)) << device;
+  }
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  EXPECT_NE(message_of<ConfigError>([&] { write_file(dir / "fifo", "x"); }).find("nobody reads"),
+            std::string::npos);
+  std::string read;
+  const int open = ::open((dir / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(open, 0);
+  ::fcntl(open, F_SETFL, 0);  // waits from here on
+  std::thread reader([&, open] {
+    char buffer[4096];
+    for (ssize_t count; (count = ::read(open, buffer, sizeof buffer)) != 0;)
+      if (count > 0) read.append(buffer, static_cast<std::size_t>(count));
+    ::close(open);
+  });
+  {
+    AtomicFile file(dir / "fifo");
+    file.write(std::string(300000, 'a'));
+    file.write_at(0, "b", 1);
+    file.commit();
+  }
+  reader.join();
+  EXPECT_EQ(read, "b" + std::string(299999, 'a'));
+  ASSERT_EQ(::lstat((dir / "fifo").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(count_in(dir.path()), 1U) << "a temporary is left";
+}
+
+TEST(AtomicFile, WritesIntoAnOpenDescriptor) {
+  const test::TmpDir dir;
+  const int open = ::open((dir / "a").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(open, 0);
+  write_file("/dev/fd/" + std::to_string(open), "one ");
+  write_file("/proc/self/fd/" + std::to_string(open), "two");
+  ::close(open);
+  EXPECT_EQ(read_file(dir / "a"), "one two");
+}
+
+TEST(AtomicFile, WhatIsNoOutputIsLeftAsItIs) {
+  const test::TmpDir dir;
+  struct stat status {};
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (dir / "socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ::close(socket);
+  EXPECT_THROW(write_file(dir / "socket", "x"), ConfigError);
+  ASSERT_EQ(::lstat((dir / "socket").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISSOCK(status.st_mode));
+  // Elsewhere than in /dev somebody may have planted the link
+  for (const char* target : {"/dev/null", "/dev/stdout"}) {
+    fs::create_symlink(target, dir / "link");
+    EXPECT_THROW(write_file(dir / "link", "x"), DataError) << target;
+    EXPECT_TRUE(fs::is_symlink(dir / "link"));
+    fs::remove(dir / "link");
+  }
+  for (const std::string& path : {std::string(), dir / "", std::string("/")})
+    EXPECT_THROW(write_file(path, "x"), ConfigError) << path;
 }
 
 TEST(ReadFile, WhatIsNoFileIsRefusedAtOnce) {  // a pipe without a writer hung
