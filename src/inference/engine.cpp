@@ -4,12 +4,14 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/foreign_call.h"
 #include "base/log.h"
 #include "inference/engines/entry.h"
 #include "perf/device.h"
@@ -111,6 +113,8 @@ class EnginePool final : public Engine {
 
   std::vector<Tensor> run(const Tensor& windows) override {
     const c10::InferenceMode inference_mode;
+    std::optional<ForeignCall> call;
+    if (model_.torchscript) call.emplace();
     const std::shared_ptr<FixedEngine> engine = find(windows);
     if (engine == nullptr) return forward_with(model_, precision_of(options_), windows);
     const int64_t count = windows.size(0), full = engine->count();
@@ -202,6 +206,8 @@ std::unique_ptr<Engine> attempt(const std::string& name,
                                 const EngineOptions& options,
                                 const Tensor& example) {
   const EngineEntry& entry = engine_entries().at(name);
+  std::optional<ForeignCall> call;
+  if (model.torchscript) call.emplace();
   Checked checked = make_checked(entry, model, options, example);
   if (name != "eager") log::info("engine: {}; {}", checked.engine->text(), checked.report);
   return std::make_unique<EnginePool>(entry, model, options, example, std::move(checked.engine));

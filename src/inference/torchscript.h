@@ -12,13 +12,19 @@ bool is_torchscript(const std::string& path);
 
 /// In evaluation mode, on `device`: a frozen module's weights are constants of its code, which
 /// Module::to() leaves where they were loaded. `files`: those beside the code that are wanted, by
-/// name. Throws: DataError unless it can be loaded, has a forward() of one input (and optional
-/// ones), and works on no files.
+/// name. Nothing of it runs before all of its code was looked at. What it prints goes to the log.
+/// Its methods belong into a ForeignCall (base/foreign_call.h). Throws: DataError unless it can be
+/// loaded, and calls only what a model needs: no files, no other processes.
+torch::jit::Module load_any_torchscript(const std::string& path,
+                                        std::unordered_map<std::string, std::string>& files,
+                                        c10::Device device = c10::kCPU);
+
+/// Likewise. Throws: DataError also unless it has a forward() of one input, and optional ones.
 torch::jit::Module load_torchscript(const std::string& path,
                                     std::unordered_map<std::string, std::string>& files,
                                     c10::Device device = c10::kCPU);
 
-/// Of its code and weights.
-std::string fingerprint_of(const torch::jit::Module& module);
+/// Of the file's bytes: a frozen module's weights are in its code.
+std::string fingerprint_of_file(const std::string& path);
 
 }  // namespace cytra::inference

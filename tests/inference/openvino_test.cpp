@@ -5,6 +5,7 @@
 
 #include <ATen/Parallel.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -212,6 +213,64 @@ TEST_F(OpenVino, ACompiledModelIsKeptForTheNextProcess) {
   model.fingerprint = "";
   EXPECT_GT(passes_of_making(), 0);
   EXPECT_EQ(kept().size(), 2U);
+}
+
+TEST_F(OpenVino, WhatOthersMayHaveWrittenIsNotTaken) {
+  SmallModel small(test::kModels[0]);
+  inference::EngineModel model = small.engine_model();
+  model.fingerprint = "weights 1";
+  const at::Tensor windows = small.windows(2);
+  const auto passes_of_making = [&] {
+    small.passes = 0;
+    inference::make_engine(model, test::options_of("openvino"), windows);
+    return small.passes.load();
+  };
+  EXPECT_GT(passes_of_making(), 0);
+  ASSERT_EQ(kept().size(), 1U);
+  const fs::path file = kept().at(0);
+  EXPECT_EQ(passes_of_making(), 0);
+  for (const fs::perms more : {fs::perms::group_write, fs::perms::others_write}) {
+    fs::permissions(file, more, fs::perm_options::add);
+    EXPECT_GT(passes_of_making(), 0);  // and kept anew, of this user alone
+    EXPECT_EQ(passes_of_making(), 0);
+  }
+  const fs::path elsewhere = cache_ / "elsewhere";
+  fs::rename(file, elsewhere);
+  fs::create_symlink(elsewhere, file);
+  EXPECT_GT(passes_of_making(), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(file.c_str(), 12345, 12345), 0);
+    EXPECT_GT(passes_of_making(), 0);
+  }
+  fs::remove(file);
+  // Under this name, the model of other weights
+  model.fingerprint = "weights 2";
+  EXPECT_GT(passes_of_making(), 0);
+  for (const fs::path& other : kept()) {
+    if (other != file) fs::copy_file(other, file, fs::copy_options::overwrite_existing);
+  }
+  model.fingerprint = "weights 1";
+  EXPECT_GT(passes_of_making(), 0);
+}
+
+TEST_F(OpenVino, OnlyKeptModelsMakeRoomForNewOnes) {
+  fs::create_directories(cache_ / "cytra");
+  const auto sparse = [&](const std::string& name, const std::string& begin) {
+    std::ofstream(cache_ / "cytra" / name, std::ios::binary) << begin;
+    fs::resize_file(cache_ / "cytra" / name, std::uintmax_t{3} << 30);
+  };
+  const std::string digits = "0123456789abcdef0123456789abcdef.openvino",
+                    old = "f" + digits.substr(1);
+  sparse("mine.openvino", "cytra-openvino 1 ");
+  sparse(digits, "my own file");
+  sparse(old, "cytra-openvino 1 ");
+  SmallModel small(test::kModels[0]);
+  inference::EngineModel model = small.engine_model();
+  model.fingerprint = "weights 1";
+  inference::make_engine(model, test::options_of("openvino"), small.windows(2));
+  EXPECT_TRUE(fs::exists(cache_ / "cytra" / "mine.openvino"));
+  EXPECT_TRUE(fs::exists(cache_ / "cytra" / digits));
+  EXPECT_FALSE(fs::exists(cache_ / "cytra" / old));
 }
 
 TEST_F(OpenVino, ACacheThatCannotBeWrittenCostsNothingElse) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/video_stream.h"
 #include "tests/io/golden_cases.h"
 #include "tests/io/module_fixture.h"
 #include "tests/support/at_least.h"
@@ -124,6 +125,54 @@ TEST(Video, ACutFileNamesTheFrame) {
   put(folder / "a.avi", bytes.substr(0, bytes.size() / 2));
   const std::string message = message_of<DataError>([&] { frame_of(folder / "a.avi", 2); });
   EXPECT_NE(message.find("expected"), std::string::npos) << message;
+}
+
+/// Texts that FFmpeg would read as videos, of a file beside them or elsewhere.
+std::vector<std::pair<std::string, std::string>> playlists(const std::string& beside,
+                                                           const std::string& elsewhere) {
+  const std::string list = "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:1\n";
+  return {{"concat.mp4", "ffconcat version 1.0\nfile '" + beside + "'\n"},
+          {"concat.avi", "ffconcat version 1.0\nfile " + beside + "\nduration 1\n"},
+          {"hls.mp4", list + "#EXTINF:1,\n" + elsewhere + "\n#EXT-X-ENDLIST\n"},
+          {"hls.mkv", list + "#EXTINF:1,\nfile://" + elsewhere + "\n#EXT-X-ENDLIST\n"},
+          {"dash.mp4",
+           "<?xml version=\"1.0\"?><MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" "
+           "profiles=\"urn:mpeg:dash:profile:isoff-on-demand:2011\" type=\"static\" "
+           "mediaPresentationDuration=\"PT1S\"><Period><AdaptationSet mimeType=\"video/mp4\">"
+           "<Representation id=\"1\" bandwidth=\"1\" width=\"64\" height=\"48\"><BaseURL>" +
+               elsewhere + "</BaseURL></Representation></AdaptationSet></Period></MPD>"},
+          {"sdp.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nt=0 0\nm=video 9 RTP/AVP 96\n"}};
+}
+
+TEST(Video, PlaylistsAreNotOpened) {
+  SKIP_WITHOUT_MODULE("video");
+  const Folder folder;
+  put(folder / "beside.mp4", bytes_of(golden_video("h264.mp4")));
+  for (const auto& [name, text] : playlists("beside.mp4", golden_video("h264.mp4"))) {
+    put(folder / name, text);
+    const std::string message = message_of<DataError>([&] { frame_of(folder / name, 0); });
+    EXPECT_NE(message.find("the video can't be opened"), std::string::npos) << name << message;
+  }
+}
+
+TEST(VideoStream, PlaylistsAreNotOpened) {
+  SKIP_WITHOUT_MODULE("ffmpeg");
+  const Folder folder;
+  put(folder / "beside.mp4", bytes_of(golden_video("h264.mp4")));
+  for (const auto& [name, text] : playlists("beside.mp4", golden_video("h264.mp4"))) {
+    put(folder / name, text);
+    const std::string message = message_of<DataError>([&] { open_video_source(folder / name); });
+    EXPECT_NE(message.find("playlists, which name others, are not opened"), std::string::npos)
+        << name << message;
+  }
+}
+
+TEST(VideoStream, AllGoldenVideosAreStillOpened) {
+  SKIP_WITHOUT_MODULE("ffmpeg");
+  for (const json& entry : video_cases()) {
+    VideoFrame frame;
+    EXPECT_TRUE(open_video_source(golden_video(entry["file"]))->read(frame)) << entry["file"];
+  }
 }
 
 }  // namespace

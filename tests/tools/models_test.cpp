@@ -105,5 +105,33 @@ TEST(ModelsOfOthers, WhatIsNoneIsOneLineAndExitCodeTwo) {
   }
 }
 
+const std::string kScripts = CYTRA_SOURCE_DIR "/tests/golden/scripts/";
+
+TEST(ModelsOfOthers, WhatTheyPrintDoesNotReachStdout) {
+  const test::TmpDir dir;
+  const Outcome outcome = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + kScripts +
+                                "printing.pt' 'data.path=" + kScripts +
+                                "image.png' trainer.accelerator=cpu "
+                                "performance.backend=eager 'paths.output_dir=" +
+                                (dir / "out") + "'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("forged"), std::string::npos) << outcome.out;
+  EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos);
+}
+
+TEST(ModelsOfOthers, OneThatNeverComesBackEndsBySigterm) {
+  const test::TmpDir dir;
+  const auto predict = [&](const std::string& name) {
+    return "timeout --preserve-status -k 60 -s TERM 3 \"$BIN/predict\" 'checkpoint.ckpt_path=" +
+           kScripts + name + ".pt' 'data.path=" + kScripts +
+           "image.png' trainer.accelerator=cpu performance.backend=eager 'paths.output_dir=" +
+           (dir / name) + "' & " + name + "=$!\n";
+  };
+  const Outcome outcome = shell(predict("endless") + predict("endless_load") +
+                                "wait $endless; echo endless: $?\n"
+                                "wait $endless_load; echo endless_load: $?");
+  EXPECT_EQ(outcome.out, "endless: 143\nendless_load: 143\n") << outcome.err;
+}
+
 }  // namespace
 }  // namespace cytra

@@ -4,16 +4,24 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/file_adapter.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/print_handler.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/foreign_call.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "inference/foreign/foreign.h"
+#include "inference/foreign/script_check.h"
 #include "io/fingerprint.h"
+#include "io/input_file.h"
 #include "perf/device.h"
 
 namespace cytra::inference {
@@ -85,43 +93,61 @@ void add_outputs(const std::string& path, const c10::IValue& value, std::vector<
   }
 }
 
+/// In a script, torch.warn() and PyTorch's own words: to the log, with no control characters.
+struct LoggedWarnings final : c10::WarningHandler {
+  void process(const c10::Warning& warning) override {
+    log::debug("model: {}", escaped(warning.msg()));
+  }
+};
+
 }  // namespace
 
 bool is_torchscript(const std::string& path) {
   return kind_of(path) == ModelKind::torchscript;
 }
 
-jit::Module load_torchscript(const std::string& path,
-                             std::unordered_map<std::string, std::string>& files,
-                             c10::Device device) {
+jit::Module load_any_torchscript(const std::string& path,
+                                 std::unordered_map<std::string, std::string>& files,
+                                 c10::Device device) {
+  const ForeignCall call;
+  LoggedWarnings logged;
+  const c10::WarningUtils::WarningHandlerGuard guard(&logged);
+  jit::setPrintHandler([](const std::string& text) { log::debug("model: {}", escaped(text)); });
   jit::Module module;
   try {
-    module = jit::load(path, device, files, /*load_debug_files=*/false);
+    const io::InputFile regular(path);  // no pipe, which would wait for ever
+    const auto file = std::make_shared<caffe2::serialize::FileAdapter>(path);
+    caffe2::serialize::PyTorchStreamReader archive(file);
+    expect_harmless_archive(path, archive);
+    module = jit::load(file, device, files, /*load_debug_files=*/false);
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     if (perf::is_out_of_memory(error)) throw;
     refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
   }
+  expect_harmless_graphs(path, module);
   module.eval();
   for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
-  const auto method = module.find_method("forward");
-  if (!method) refuse_torchscript(path, "TorchScript without forward()");
-  expect_one_input(path, method->function().getSchema());
-  for_each_node(method->graph()->block(), [&](const jit::Node& node) {
-    const std::string kind = node.kind().toQualString();
-    if (kind == "aten::save" || kind == "aten::from_file")
-      refuse_torchscript(path, "its forward() works on files (" + kind + "): it is not run");
-  });
   return module;
 }
 
-std::string fingerprint_of(const jit::Module& module) {
-  std::string text = module.get_method("forward").graph()->toString(false);
-  for (const auto& entry : module.named_attributes()) {
-    if (!entry.value.isTensor()) continue;
-    const at::Tensor values = entry.value.toTensor().contiguous();
-    text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
-  return io::fingerprint(text);
+jit::Module load_torchscript(const std::string& path,
+                             std::unordered_map<std::string, std::string>& files,
+                             c10::Device device) {
+  jit::Module module = load_any_torchscript(path, files, device);
+  const auto method = module.find_method("forward");
+  if (!method) refuse_torchscript(path, "TorchScript without forward()");
+  expect_one_input(path, method->function().getSchema());
+  return module;
+}
+
+std::string fingerprint_of_file(const std::string& path) {
+  io::InputFile file(path);
+  file.map();
+  return file.read_mapped([&](const unsigned char* first) {
+    return io::fingerprint(first, static_cast<std::size_t>(file.bytes()));
+  });
 }
 
 Program open_torchscript(const std::string& path) {
@@ -136,13 +162,16 @@ Program open_torchscript(const std::string& path) {
   }
   if (!files.at("config").empty())  // export_model's
     program.config = config::parse_yaml(files.at("config"), path + " (config)");
-  program.fingerprint = fingerprint_of(module);
+  program.fingerprint = fingerprint_of_file(path);
   struct Placed {
     jit::Module module;
     c10::Device device;
   };
   const auto placed = std::make_shared<Placed>(Placed{module, c10::kCPU});
   program.forward = [path, placed](const at::Tensor& windows) {
+    const ForeignCall call;
+    LoggedWarnings logged;
+    const c10::WarningUtils::WarningHandlerGuard guard(&logged);
     std::vector<at::Tensor> outputs;
     add_outputs(path, placed->module.forward({windows}), outputs);
     return outputs;

@@ -1,6 +1,7 @@
 // Models on a CPU by Intel's OpenVINO.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <sstream>
 
@@ -12,6 +13,8 @@
 #include <openvino/pass/serialize.hpp>
 #include <openvino/runtime/core.hpp>
 #include <openvino/runtime/intel_cpu/properties.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -28,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kKeptBegin[] = "cytra-openvino 1 ";
 constexpr int64_t kCacheBytes = 2'000'000'000;  // of all models that are kept
 
 ov::Core& core() {
@@ -76,17 +80,44 @@ Kept kept_of(const OpenVinoTask& task) {
                                       name_of(task.type),
                                       ov::get_openvino_version().buildNumber,
                                       core().get_property("CPU", ov::device::full_name));
-  return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", "cytra-openvino 1 " + key};
+  return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", kKeptBegin + key};
 }
 
-/// The compiled model that an earlier process kept; none when there is none or it is damaged.
+/// A regular file that this user alone can have written: a compiled model is code, and the folder
+/// may be one that others share. No link.
+bool is_own_file(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// "0123...def.openvino", which begins as ours do: no file that a user has called so.
+bool is_kept_model(const fs::path& path) {
+  const std::string stem = path.stem().string();
+  if (path.extension() != ".openvino" || stem.size() != 32 ||
+      stem.find_first_not_of("0123456789abcdef") != std::string::npos ||
+      !is_own_file(path.string()))
+    return false;
+  char head[sizeof kKeptBegin] = {};
+  std::ifstream(path, std::ios::binary).read(head, sizeof kKeptBegin - 1);
+  return std::string_view(head) == kKeptBegin;
+}
+
+/// The compiled model that an earlier process kept; none when there is none, it is damaged, or
+/// others may have written it.
 ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element, int64_t at_once) {
   std::error_code ignored;
-  if (kept.path.empty() || !fs::exists(kept.path, ignored)) return {};
+  if (kept.path.empty() || !fs::exists(fs::symlink_status(kept.path, ignored))) return {};
+  if (!is_own_file(kept.path)) {
+    log::warn("{}: not used: it is of another user, or others may write to it", kept.path);
+    return {};
+  }
   try {
     const std::string text = read_file(kept.path, std::size_t{4} << 30);
     const std::size_t blob = kept.line.size() + 34;  // a blank, 32 digits, a new line
-    if (text.size() <= blob || text.compare(0, kept.line.size(), kept.line) != 0) return {};
+    if (text.size() <= blob || text.compare(0, kept.line.size(), kept.line) != 0 ||
+        text[kept.line.size()] != ' ' || text[blob - 1] != '\n')
+      return {};
     const std::string_view body(text.data() + blob, text.size() - blob);
     if (text.substr(kept.line.size() + 1, 32) != io::fingerprint(body))
       throw DataError("it is damaged");
@@ -109,7 +140,7 @@ void trim(const std::string& folder) {
   for (auto entry = fs::directory_iterator(folder, error);
        !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    if (entry->path().extension() != ".openvino") continue;
+    if (!is_kept_model(entry->path())) continue;
     std::error_code ignored;
     bytes += static_cast<int64_t>(entry->file_size(ignored));
     files.emplace_back(entry->last_write_time(ignored), entry->path());

@@ -13,8 +13,11 @@
 
 #include "base/error.h"
 #include "io/format.h"
+#include "io/input_file.h"
+#include "io/video_formats.h"
 
 extern "C" {
+#include <libavutil/avstring.h>
 #include <libavutil/display.h>
 }
 
@@ -26,6 +29,41 @@ constexpr int kWaitMs = 100;  // between two looks at `stop`
 
 bool is_address(const std::string& path) {
   return path.find("://") != std::string::npos;
+}
+
+/// What an address that the user has typed may be read by: of the network, never a file.
+constexpr char kNetProtocols[] =
+    "http,https,httpproxy,tcp,udp,udplite,tls,rtp,srtp,rtsp,rtmp,rtmpt,rtmps,rtmpe,srt,mmsh,mmst,"
+    "ftp,sftp,unix";
+
+void set_list(char** field, const std::string& text) {
+  *field = av_strdup(text.c_str());
+  if (*field == nullptr) throw std::bad_alloc();
+}
+
+/// Lets FFmpeg open nothing but what the user has named.
+void narrow(AVFormatContext* container, const std::string& path, bool is_net, bool is_pipe) {
+  std::string formats = kVideoContainers;
+  if (is_net) formats += ",rtsp,rtp";
+  // A playlist that was typed as such: what it names are addresses again
+  if (is_net && path.find(".m3u8") != std::string::npos) formats += ",hls,applehttp";
+  set_list(&container->format_whitelist, formats);
+  set_list(&container->protocol_whitelist,
+           is_net    ? kNetProtocols
+           : is_pipe ? "none"
+                     : kVideoFileProtocols);
+}
+
+/// "hls": what a file is that is not among kVideoContainers; "": one of them, or unknown.
+std::string other_format(const std::string& path) {
+  std::vector<unsigned char> head(4096 + AVPROBE_PADDING_SIZE);
+  const InputFile file(path);
+  const int64_t got = file.read_at(0, head.data(), 4096);
+  if (got <= 0) return "";
+  AVProbeData probe{path.c_str(), head.data(), static_cast<int>(got), nullptr};
+  const AVInputFormat* format = av_probe_input_format(&probe, 1);
+  if (format == nullptr || av_match_list(format->name, kVideoContainers, ',') != 0) return "";
+  return format->name;
 }
 
 /// Quarter turns clockwise that show a video upright, out of its display matrix. Source: FFmpeg's
@@ -118,6 +156,7 @@ void FFmpegSource::open_container() {
   container_ = avformat_alloc_context();
   if (container_ == nullptr) throw std::bad_alloc();
   container_->interrupt_callback = {&is_stopped, this};
+  narrow(container_, path_, is_net, !is_net && info_.is_live);
   if (!is_net && info_.is_live) open_pipe();
   const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
   if (opened < 0 && is_net) {
@@ -126,6 +165,16 @@ void FFmpegSource::open_container() {
         "and who sends to be there",
         path_,
         words_of(opened)));
+  }
+  if (opened < 0 && !info_.is_live) {
+    const std::string other = other_format(path_);
+    if (!other.empty()) {
+      throw DataError(
+          fmt::format("{}: what it holds is for FFmpeg's reader '{}', expected a video "
+                      "in one file: playlists, which name others, are not opened",
+                      path_,
+                      other));
+    }
   }
   if (opened < 0) {
     throw DataError(

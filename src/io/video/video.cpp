@@ -1,6 +1,7 @@
 // Videos through OpenCV's FFmpeg; what libcytra_video.so exports.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <list>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "io/input_file.h"
 #include "io/module.h"
 #include "io/video/edit_list.h"
+#include "io/video_formats.h"
 
 namespace cytra::io {
 namespace {
@@ -67,6 +69,14 @@ bool is_matroska(const std::string& path) {
 
 cv::VideoCapture open_capture(const std::string& path) {
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
+  // A video may not choose a reader that opens what it names. OpenCV has no other way to say so.
+  static const bool is_narrow [[maybe_unused]] =
+      ::setenv(
+          "OPENCV_FFMPEG_CAPTURE_OPTIONS",
+          fmt::format(
+              "protocol_whitelist;{}|format_whitelist;{}", kVideoFileProtocols, kVideoContainers)
+              .c_str(),
+          1) == 0;
   // An absolute path is no address of the net and no pattern of names
   cv::VideoCapture video(std::filesystem::absolute(path).string(), cv::CAP_FFMPEG);
   be_quiet();

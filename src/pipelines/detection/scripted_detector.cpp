@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/foreign_call.h"
 #include "inference/torchscript.h"
 #include "nn/detection_model.h"
 #include "ops/nms.h"
@@ -21,7 +22,7 @@ class ScriptedDetector final : public Detector {
       : path_(std::move(path)), device_(device), options_(options) {
     std::unordered_map<std::string, std::string> files;
     module_ = inference::load_torchscript(path_, files);
-    fingerprint_ = inference::fingerprint_of(module_);
+    fingerprint_ = inference::fingerprint_of_file(path_);
     takes_list_ =
         module_.get_method("forward").function().getSchema().arguments()[1].type()->kind() ==
         c10::TypeKind::ListType;
@@ -69,6 +70,7 @@ class ScriptedDetector final : public Detector {
                     what));
   }
   nn::Boxes run(const at::Tensor& image) {
+    const ForeignCall call;
     c10::IValue output;
     try {
       if (takes_list_) {

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include "base/error.h"
-#include "base/strings.h"
-#include "io/fingerprint.h"
-#include "perf/device.h"
+#include "base/foreign_call.h"
+#include "inference/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {
@@ -60,6 +57,7 @@ class ScriptSegmenter final : public PromptedSegmenter {
  private:
   at::Tensor run(const char* method, std::vector<c10::IValue> inputs) {
     const at::NoGradGuard no_grad;
+    const ForeignCall call;
     const c10::IValue value = module_.get_method(method)(std::move(inputs));
     if (!value.isTensor())
       refuse_script(path_,
@@ -87,14 +85,8 @@ std::vector<double> three_numbers(const std::string& path,
 }  // namespace
 
 std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Device device) {
-  jit::Module module;
-  try {
-    module = jit::load(path, device);  // .to() would leave a frozen one's weights where they are
-  } catch (const std::exception& error) {
-    if (perf::is_out_of_memory(error)) throw;
-    refuse_script(path, "TorchScript that can't be loaded: " + split(error.what(), '\n').front());
-  }
-  module.eval();
+  std::unordered_map<std::string, std::string> files;
+  const jit::Module module = inference::load_any_torchscript(path, files, device);
   for (const char* method : {"encode", "masks"}) {
     if (!module.find_method(method))
       refuse_script(path,
@@ -105,20 +97,11 @@ std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Dev
   if (!module.hasattr("image_size") || !module.attr("image_size").isInt() ||
       module.attr("image_size").toInt() < 1)
     refuse_script(path, "TorchScript without an int attribute image_size: the square's pixels");
-  std::string text;
-  for (const char* method : {"encode", "masks"})
-    text += module.get_method(method).graph()->toString(/*print_source_locations=*/false);
-  for (const auto& entry : module.named_attributes()) {
-    if (!entry.value.isTensor()) continue;
-    const at::Tensor values = entry.value.toTensor().cpu().contiguous();
-    text += entry.name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
-  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   const nn::PixelScale pixels{three_numbers(path, module, "pixel_mean", nn::kSamPixels.mean),
                               three_numbers(path, module, "pixel_std", nn::kSamPixels.std)};
   const int64_t side = module.attr("image_size").toInt();
   return std::make_unique<ScriptSegmenter>(
-      path, module, side, pixels, device, io::fingerprint(text));
+      path, module, side, pixels, device, inference::fingerprint_of_file(path));
 }
 
 }  // namespace cytra::pipelines

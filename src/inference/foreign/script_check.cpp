@@ -1,0 +1,327 @@
+#include "inference/foreign/script_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/frontend/lexer.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "inference/foreign/foreign.h"
+#include "inference/foreign/script_operators.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace jit = torch::jit;
+
+char lower_letter(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+[[noreturn]] void refuse_script(const std::string& path,
+                                const std::string& where,
+                                const std::string& what) {
+  throw DataError(
+      fmt::format("{}: {} {}, which models of others may not (docs/security.md): it is not run",
+                  path,
+                  printable(where),
+                  what));
+}
+
+[[noreturn]] void refuse_call(const std::string& path,
+                              const std::string& where,
+                              const std::string& name) {
+  refuse_script(path, where, "calls " + printable(name));
+}
+
+/// Every way to an operator that the language has: torch.NAME, ops.LIBRARY.NAME, VALUE.NAME and
+/// getattr(VALUE, "NAME"). What would give one of these another name is refused.
+class SourceCheck {
+ public:
+  SourceCheck(const std::string& path, std::string file, const std::string& source)
+      : path_(path), file_(std::move(file)) {
+    jit::Lexer lexer(std::make_shared<jit::Source>(source, file_));
+    for (jit::Token token = lexer.next(); token.kind != jit::TK_EOF; token = lexer.next()) {
+      // Line ends count nowhere in what is looked at, and so may lie anywhere
+      if (token.kind == jit::TK_NEWLINE || token.kind == jit::TK_INDENT ||
+          token.kind == jit::TK_DEDENT)
+        continue;
+      tokens_.push_back({token.kind, token.text()});
+    }
+  }
+
+  void run() {
+    for (at_ = 0; at_ < tokens_.size(); ++at_) {
+      if (kind(0) != jit::TK_IDENT) continue;
+      const std::string& name = tokens_[at_].text;
+      if (at_ > 0 && kind(-1) == '.') {
+        expect_attribute(name);
+      } else if (kind(1) == ':') {
+        continue;  // an attribute that a class declares
+      } else if (name == "torch") {
+        if (chain().size() < 2) refuse_script(path_, file_, "gives `torch` another name");
+        expect_operator("aten", chain()[1]);
+      } else if (name == "ops") {
+        if (chain().size() < 3) refuse_script(path_, file_, "gives `ops` another name");
+        expect_operator(chain()[1], chain()[2]);
+      } else if (name == "__torch__") {
+        expect_class(chain());
+      } else if (name == "getattr") {
+        expect_getattr();
+      } else if (starts_with(name, "rpc_")) {
+        refuse_call(path_, file_, name);
+      }
+    }
+  }
+
+ private:
+  struct Word {
+    int kind;
+    std::string text;
+  };
+
+  int kind(std::ptrdiff_t ahead) const {
+    const std::size_t place = at_ + static_cast<std::size_t>(ahead);
+    return place < tokens_.size() ? tokens_[place].kind : jit::TK_EOF;
+  }
+
+  /// "a.b.c" from here on.
+  std::vector<std::string> chain() const {
+    std::vector<std::string> names{tokens_[at_].text};
+    for (std::size_t i = at_ + 2;
+         i < tokens_.size() && tokens_[i - 1].kind == '.' && tokens_[i].kind == jit::TK_IDENT;
+         i += 2)
+      names.push_back(tokens_[i].text);
+    return names;
+  }
+
+  void expect_operator(const std::string& library, const std::string& name) const {
+    // torch.autograd.NAME is torch.NAME; NAME is looked at as an attribute
+    if (library == "aten" && name == "autograd") return;
+    if (!is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
+  }
+
+  /// A tensor's operators can be called as its methods: `("file").from_file()`.
+  void expect_attribute(const std::string& name) const {
+    if (is_allowed_operator("aten", name)) return;
+    if (!jit::getAllOperatorsFor(c10::Symbol::aten(name)).empty())
+      refuse_call(path_, file_, "aten::" + name);
+  }
+
+  /// Classes in C++ have a __setstate__ of their own.
+  void expect_class(const std::vector<std::string>& names) const {
+    const bool is_whole = names.size() > 2;
+    if (is_whole && (names[1] != "torch" || names[2] != "classes")) return;
+    if (names.size() == 2 && names[1] != "torch") return;
+    if (names.size() > 3 && names[3] == "quantized") return;
+    refuse_script(path_, file_, fmt::format("names {}", fmt::join(names, ".")));
+  }
+
+  void expect_getattr() const {
+    // getattr ( value , "name" ): PyTorch writes this for names as "0"
+    std::size_t i = at_ + 1;
+    int depth = 0;
+    std::size_t comma = 0;
+    do {
+      if (i >= tokens_.size()) break;
+      const int kind = tokens_[i].kind;
+      if (kind == '(' || kind == '[' || kind == '{') ++depth;
+      if (kind == ')' || kind == ']' || kind == '}') --depth;
+      if (kind == ',' && depth == 1 && comma == 0) comma = i;
+      ++i;
+    } while (depth > 0);
+    const bool is_plain = kind(1) == '(' && comma != 0 && comma + 2 < tokens_.size() &&
+                          tokens_[comma + 1].kind == jit::TK_STRINGLITERAL &&
+                          tokens_[comma + 2].kind == ')';
+    const std::string quoted = is_plain ? tokens_[comma + 1].text : "";
+    if (quoted.size() < 2 || quoted.find('\\') != std::string::npos ||
+        quoted.find_first_of("'\"", 1) != quoted.size() - 1)
+      refuse_script(path_, file_, "calls getattr with no plain name");
+    expect_attribute(quoted.substr(1, quoted.size() - 2));
+  }
+
+  const std::string& path_;
+  std::string file_;
+  std::vector<Word> tokens_;
+  std::size_t at_ = 0;
+};
+
+/// What a pickle makes: tensors, and objects of classes whose code is in the archive. It has no
+/// jumps, so its instructions are those that lie in it.
+class PickleCheck {
+ public:
+  PickleCheck(const std::string& path, std::string file, std::string_view bytes)
+      : path_(path), file_(std::move(file)), bytes_(bytes) {}
+
+  void run() {
+    const std::size_t size = bytes_.size();
+    while (true) {
+      const auto instruction = static_cast<unsigned char>(take(1)[0]);
+      switch (instruction) {
+        case '.':
+          return;
+        case '(':
+        case ')':
+        case ']':
+        case '}':
+        case 't':
+        case 0x85:
+        case 0x86:
+        case 0x87:
+        case 'a':
+        case 'e':
+        case 's':
+        case 'u':
+        case 'R':
+        case 'b':
+        case 0x81:
+        case 'N':
+        case 0x88:
+        case 0x89:
+        case 'Q':
+          break;
+        case 0x80:
+        case 'K':
+        case 'q':
+        case 'h':
+          take(1);
+          break;
+        case 'M':
+          take(2);
+          break;
+        case 'J':
+        case 'j':
+          take(4);
+          break;
+        case 'r':
+          // A place in a list that is made as long as this number says
+          if (number(4) > size) refuse_damage("names more objects than it has bytes");
+          break;
+        case 'G':
+          take(8);
+          break;
+        case 0x8a:
+        case 'U':
+          take(number(1));
+          break;
+        case 'X':
+        case 'T':
+          take(number(4));
+          break;
+        case 'c':
+          expect_global();
+          break;
+        default:
+          refuse_damage(fmt::format("has an unknown instruction {:#04x}", instruction));
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse_damage(const std::string& what) const {
+    throw DataError(
+        fmt::format("{}: TorchScript that can't be loaded: {} {}", path_, printable(file_), what));
+  }
+  std::string_view take(std::size_t count) {
+    if (count > bytes_.size()) refuse_damage("is cut off");
+    const std::string_view taken = bytes_.substr(0, count);
+    bytes_.remove_prefix(count);
+    return taken;
+  }
+  std::size_t number(std::size_t bytes) {
+    std::size_t value = 0;
+    const std::string_view taken = take(bytes);
+    for (std::size_t i = bytes; i-- > 0;) value = value << 8 | static_cast<unsigned char>(taken[i]);
+    return value;
+  }
+  std::string line() {
+    const std::size_t end = bytes_.find('\n');
+    if (end == std::string_view::npos) refuse_damage("is cut off");
+    const std::string text(take(end));
+    take(1);
+    return text;
+  }
+  void expect_global() {
+    const std::string library = line(), name = line(), whole = library + "." + name;
+    if (starts_with(library, "__torch__")) {
+      if (!starts_with(whole, "__torch__.torch.classes.") ||
+          starts_with(whole, "__torch__.torch.classes.quantized."))
+        return;
+    } else if (library == "torch" || library == "torch._utils" || library == "torch.jit._pickle" ||
+               whole == "collections.OrderedDict") {
+      return;
+    }
+    refuse_script(path_, file_, "makes a " + printable(whole));
+  }
+
+  const std::string& path_;
+  std::string file_;
+  std::string_view bytes_;
+};
+
+void expect_harmless_block(const std::string& path,
+                           const std::string& where,
+                           const jit::Block* block) {
+  for (const jit::Node* node : block->nodes()) {
+    const std::string kind = node->kind().toQualString();
+    const std::size_t colon = kind.find("::");
+    if (colon == std::string::npos ||
+        !is_allowed_operator(kind.substr(0, colon), kind.substr(colon + 2)))
+      refuse_call(path, where, kind);
+    for (const jit::Block* inner : node->blocks()) expect_harmless_block(path, where, inner);
+    for (const c10::Symbol name : node->attributeNames()) {
+      if (node->kindOf(name) == jit::AttributeKind::g)
+        expect_harmless_block(path, where, node->g(name)->block());
+      if (node->kindOf(name) == jit::AttributeKind::gs)
+        refuse_script(path, where, "has graphs in a node");
+    }
+  }
+}
+
+}  // namespace
+
+void expect_harmless_archive(const std::string& path,
+                             caffe2::serialize::PyTorchStreamReader& archive) {
+  std::set<std::string> names;
+  for (const std::string& name : archive.getAllRecords()) {
+    std::string small = name;
+    std::transform(small.begin(), small.end(), small.begin(), lower_letter);
+    // Names are looked up whatever their case
+    if (!names.insert(small).second)
+      throw DataError(fmt::format(
+          "{}: TorchScript that can't be loaded: it holds {} twice", path, printable(name)));
+    if (small == "model.json")
+      throw DataError(path +
+                      ": TorchScript of PyTorch 1.0 or earlier; save it again with a later "
+                      "one");
+    const bool is_source = ends_with(small, ".py"), is_pickle = ends_with(small, ".pkl");
+    if (!is_source && !is_pickle) continue;
+    const auto [data, size] = archive.getRecord(name);
+    const std::string_view bytes(static_cast<const char*>(data.get()), size);
+    if (is_source) {
+      SourceCheck(path, name, std::string(bytes)).run();
+    } else if (small != "bytecode.pkl") {  // of mobile phones: not read here
+      PickleCheck(path, name, bytes).run();
+    }
+  }
+}
+
+void expect_harmless_graphs(const std::string& path, const jit::Module& module) {
+  for (jit::Function* function : module._ivalue()->compilation_unit()->get_functions()) {
+    if (function == nullptr) continue;
+    const std::string where = function->qualname().qualifiedName();
+    jit::GraphFunction* code = jit::tryToGraphFunction(*function);
+    if (code == nullptr) refuse_script(path, where, "has no code to look at");
+    expect_harmless_block(path, where, code->graph()->block());
+  }
+}
+
+}  // namespace cytra::inference
