@@ -7,6 +7,7 @@
 
 #include "app/data_identity.h"
 #include "app/judge_targets.h"
+#include "app/kept_profile.h"
 #include "app/launch.h"
 #include "app/resume.h"
 #include "app/train_data.h"
@@ -234,6 +235,8 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
     keep_settled(*run.config.find("task"), before);
     config = read_config(run);
   }
+  if (processes.is_alone() && !is_resumed)
+    config = with_profile_that_holds(run, std::move(config), self.device);
   if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   constexpr int64_t kJudged = 8;  // images of a split
