@@ -239,7 +239,11 @@ TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& 
 Trials::Trials(cli::Run run, const TrainConfig& config)
     : run_(std::move(run)),
       folder_(make_run_folder(config::output_dir(run_.composed))),
-      device_(choose_device(config)) {
+      device_(choose_device(config)),
+      watch_([folder = folder_](int) {
+        log::warn("interrupted; nothing is kept");
+        remove_at_the_end(folder);
+      }) {
   config::move_output(run_.composed, folder_);
   if (config.performance.forbid_transfers)
     log::info("performance.forbid_transfers: not watched while times are measured; train does");

@@ -8,6 +8,7 @@
 
 #include "app/bottleneck.h"
 #include "app/train_config.h"
+#include "base/signal_watch.h"
 #include "data/cache.h"
 #include "perf/measure.h"
 #include "perf/operator_profile.h"
@@ -15,7 +16,7 @@
 namespace cytra::app {
 
 /// The user's experiment in a folder of its own that goes when this does, whatever ends the
-/// program's work.
+/// program's work. A signal ends the program at once.
 class Trials {
  public:
   /// Throws: ConfigError, and as make_run_folder().
@@ -50,6 +51,7 @@ class Trials {
   cli::Run run_;  // with the folder
   std::string folder_;
   c10::Device device_;
+  SignalWatch watch_;
 };
 
 /// What a change of `before` brought.

@@ -1,11 +1,13 @@
 #include "base/signals.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace cytra {
 namespace {
 
 volatile std::sig_atomic_t received = 0, is_ending = 0;
+thread_local bool is_breakable = false;
 
 void note(int signal) {
   if (received == 0) received = signal;
@@ -42,6 +44,19 @@ void note_signal(int signal) {
 
 int signal_exit_code(int signal) {
   return signal == SIGUSR1 ? 75 : 128 + signal;
+}
+
+BreakableWork::BreakableWork(bool may_break)
+    : was_breakable_(std::exchange(is_breakable, may_break)) {}
+
+BreakableWork::~BreakableWork() {
+  is_breakable = was_breakable_;
+}
+
+void break_on_signal() {
+  const int signal = received;
+  if (is_breakable && signal != 0)
+    throw Interrupted("interrupted in the midst of an image", signal_exit_code(signal));
 }
 
 }  // namespace cytra

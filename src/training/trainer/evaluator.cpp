@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include "base/signals.h"
 #include "data/device_feed.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
@@ -38,6 +39,7 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
                             Weights weights,
                             const Hooks& hooks) {
   const perf::Scope scope("validation");
+  const BreakableWork breakable(processes_.is_alone());  // else the others would wait
   seed_step(state_, processes_.place().rank, device_);  // what a task draws, also when made again
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();

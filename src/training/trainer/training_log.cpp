@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/signal_watch.h"
 #include "base/strings.h"
 #include "base/timers.h"
 #include "perf/device.h"
@@ -70,10 +71,12 @@ void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {
 
 void TrainingLog::begin_progress(int64_t total_steps) {
   progress_ = std::make_unique<Progress>("training", total_steps, state_.step);
+  progress_->update(state_.step);  // the first step may take long
   usage_.emplace(device_);
 }
 
 void TrainingLog::show_step() {
+  start_is_over();  // a step is worth keeping
   if (progress_) progress_->update(state_.step, note_);
 }
 
