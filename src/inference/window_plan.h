@@ -41,7 +41,10 @@ struct Room {
   int64_t bytes;      // INT64_MAX: nothing tells
   std::string limit;  // what ends it, for messages
 };
+/// Without what libraries take for themselves.
 Room room_on(c10::Device device);
+/// Before the first pass. Throws: MemoryError where room_on() leaves nothing.
+void expect_room(c10::Device device);
 
 struct WindowPlanner {
   SlidingWindowOptions options;
