@@ -139,7 +139,6 @@ struct Predictor::State {
     for (const int64_t side : model.fixed_window.empty() ? model.divisor : model.fixed_window)
       shape.push_back(model.fixed_window.empty() ? (31 / side + 2) * side : side);
     const c10::InferenceMode inference_mode;
-    expect_room(device);
     const auto first = [&](const at::Tensor& windows) { return model.forward(windows).at(0); };
     planner = {window_options(model.config, options.inference_args),
                model.fixed_window.empty() && windows_grow(options.inference_args, model.config),

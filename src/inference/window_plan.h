@@ -19,7 +19,8 @@ struct ModelCost {
   double bytes_per_voxel = 0;  // of the windows in it, at its peak
   int64_t out_channels = 1;
 };
-/// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it.
+/// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it. Throws: MemoryError
+/// where a CPU has no room_on() for it.
 ModelCost measure_cost(const Network& model, const Tensor& window);
 
 /// What predicting an image takes.
@@ -43,8 +44,6 @@ struct Room {
 };
 /// Without what libraries take for themselves.
 Room room_on(c10::Device device);
-/// Before the first pass. Throws: MemoryError where room_on() leaves nothing.
-void expect_room(c10::Device device);
 
 struct WindowPlanner {
   SlidingWindowOptions options;
