@@ -2,11 +2,11 @@
 // the other, and writes the best as a choice of the group performance.
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "app/kept_profile.h"
 #include "app/measure_training.h"
 #include "app/plan_file.h"
 #include "base/error.h"
@@ -16,13 +16,13 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
+#include "perf/machine_load.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
 
-constexpr const char* kHead = "# @package _global_\n# Written by `optimize --auto-optimize`";
 constexpr const char *kBatch = "data.batch_size", *kWorkers = "data.num_workers",
                      *kPrefetch = "data.prefetch_factor", *kLayout = "model.channels_last",
                      *kWindows = "task.inference_args.sw_batch_size",
@@ -45,26 +45,22 @@ class Search {
   Search(const Trials& trials, double seconds)
       : trials_(trials),
         seconds_(seconds),
-        newest_(trials.measure({}, {seconds, false})),
+        newest_(trials.measure({}, {2 * seconds, false})),
         start_(newest_.facts) {}
 
   enum class Outcome { taken, no_better, too_large };
-  using Gain = std::function<double(const Tried&)>;
 
-  Outcome try_value(
-      const std::string& key, const Node& value, const Gain& gain = [](const Tried& t) {
-        return t.gain;
-      }) {
+  Outcome try_value(const std::string& key, const Node& value, Aim aim = Aim::training) {
     const Changes after = with(best_, key, value);
     const std::string text = text_of(trials_.run(), {{key, value}});
-    const std::optional<Tried> tried = try_changes(trials_, best_, after, seconds_, newest_);
+    const std::optional<Tried> tried = try_changes(trials_, best_, after, seconds_, aim);
     if (!tried) {
       log::info("{}: does not fit into memory", text);
       return Outcome::too_large;
     }
-    const bool is_better = gain(*tried) >= kWorth;
-    log::info("{}: {:.2f} times as fast{}", text, gain(*tried), is_better ? ", taken" : "");
-    if (!is_better) return Outcome::no_better;
+    const perf::Verdict& verdict = tried->verdict;
+    log::info("{}: {}{}", text, verdict.text(), verdict.is_gain ? ", taken" : "");
+    if (!verdict.is_gain) return Outcome::no_better;
     best_ = after;
     newest_ = tried->measured;
     return Outcome::taken;
@@ -114,26 +110,35 @@ class Search {
   void find_windows() {
     const Node windows = trials_.value(kWindows);
     if (windows.kind != config::Kind::integer || newest_.validation_s == 0) return;
-    const auto gain = [](const Tried& tried) { return tried.validation_gain; };
     for (int64_t size = 2 * windows.integer; size <= 8 * windows.integer; size *= 2) {
-      if (try_value(kWindows, Node::make_integer(size), gain) != Outcome::taken) break;
+      if (try_value(kWindows, Node::make_integer(size), Aim::validation) != Outcome::taken) break;
     }
   }
 
-  /// All of it together, compared with the experiment as it is.
-  Tried compare() const {
-    Trials::Measured first = trials_.measure({}, {seconds_, false});
-    const std::optional<Tried> tried = try_changes(trials_, {}, best_, seconds_, first);
+  /// All of it together, compared with the experiment as it is, which it goes back to where that is
+  /// as fast. Returns how many times as fast.
+  double compare() {
+    if (best_.empty()) return 1;
+    const bool is_validation_alone = best_.size() == 1 && best_.front().first == kWindows;
+    const std::optional<Tried> tried = try_changes(
+        trials_, {}, best_, seconds_, is_validation_alone ? Aim::validation : Aim::training);
     if (!tried) throw MemoryError("out of memory with settings that fitted before");
-    return *tried;
+    newest_ = tried->measured;
+    if (tried->verdict.is_gain) return tried->verdict.ratio;
+    log::info("all of them together: {}, which is no gain: they are left as they were",
+              tried->verdict.text());
+    best_.clear();
+    newest_ = trials_.measure({}, {2 * seconds_, false});
+    return 1;
   }
   /// None where it is lower already, or does not fit.
   std::optional<Tried> try_lower_precision() {
     if (start_.precision != "32" && start_.precision != "32-true") return std::nullopt;
     return try_changes(
-        trials_, best_, with(best_, kPrecision, Node::make_string(kLower)), seconds_, newest_);
+        trials_, best_, with(best_, kPrecision, Node::make_string(kLower)), seconds_);
   }
   const Changes& best() const { return best_; }
+  double rate() const { return newest_.times.rate(); }
 
  private:
   const Trials& trials_;
@@ -161,7 +166,7 @@ Target target_of(const cli::Run& run, c10::Device device) {
     throw ConfigError(
         fmt::format("{}; --config-dir FOLDER names a folder of yours for it", error.what()));
   }
-  if (std::filesystem::exists(target.path) && !starts_with(read_file(target.path), kHead)) {
+  if (std::filesystem::exists(target.path) && !starts_with(read_file(target.path), kProfileHead)) {
     throw ConfigError(
         fmt::format("{} is not of --auto-optimize; rename it, or let --config-dir FOLDER name "
                     "another folder",
@@ -183,10 +188,8 @@ Changes settled(const Trials& trials, const Changes& best) {
   return all;
 }
 
-std::string file_text(const Trials& trials,
-                      const Target& target,
-                      const Changes& settings,
-                      const Tried& whole) {
+std::string file_text(
+    const Trials& trials, const Target& target, const Changes& settings, double rate, double gain) {
   ExperimentFile file;
   for (const auto& [key, value] : trials.value("performance").map)
     file.set("performance." + key, value);
@@ -195,12 +198,12 @@ std::string file_text(const Trials& trials,
       "{}, cytra {}:\n#   {}\n"
       "# On {}: {:.1f} images/s, {:.2f} times those before.\n"
       "# performance={} takes it. What an experiment or the command line sets wins over it.\n{}",
-      kHead,
+      kProfileHead,
       version(),
       trials.run().command_line,
       perf::describe(trials.device()),
-      whole.measured.times.rate(),
-      whole.gain,
+      rate,
+      gain,
       target.choice,
       file.text());
 }
@@ -218,22 +221,25 @@ Changes without_effect(const cli::Run& run, const std::string& choice, const Cha
 
 int auto_optimize(cli::Run run, const TrainConfig& config) {
   watch_signals();
-  constexpr double kTrials = 20;  // about so many
+  constexpr double kRuns = 40;  // about so many: two of what is no gain, 2 * kPairs of a gain
   const Trials trials(std::move(run), config);
   const Target target = target_of(trials.run(), trials.device());
   log::info("trying settings on {}, {:g} s each",
             perf::describe(trials.device()),
-            config.optimize.seconds / kTrials);
-  Search search(trials, config.optimize.seconds / kTrials);
+            config.optimize.seconds / kRuns);
+  perf::warn_if_busy("optimize");
+  const perf::MachineLoad load;
+  Search search(trials, config.optimize.seconds / kRuns);
   search.find_loader();
   search.find_layout();
   search.find_batch_size();
   if (search.waits_for_data()) search.find_loader();  // a faster step may need more of it
   search.find_windows();
   const std::optional<Tried> lower = search.try_lower_precision();
-  const Tried whole = search.compare();
+  const double gain = search.compare();
   const Changes settings = settled(trials, search.best());
-  write_file(target.path, file_text(trials, target, settings, whole));
+  write_file(target.path, file_text(trials, target, settings, search.rate(), gain));
+  load.tell("optimize");
 
   Changes explicit_ones = without_effect(trials.run(), target.choice, settings);
   if (!explicit_ones.empty()) {
@@ -244,23 +250,23 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   if (search.best().empty()) {
     log::info("nothing that was tried is faster: the file holds the settings as they are");
   } else {
-    log::info("{:.2f} times the images per second; train with it:  {}", whole.gain, again);
+    log::info("{:.2f} times as fast; train with it:  {}", gain, again);
   }
   cli::Results results(trials.run().json);
   results.add("file", target.path);
   for (const auto& [key, value] : settings) results.add(key, value);
-  results.add("images_per_second", whole.measured.times.rate());
-  results.add("measured_gain", whole.gain);
-  if (lower && lower->gain >= kWorth) {
+  results.add("images_per_second", search.rate());
+  results.add("measured_gain", gain);
+  if (lower && lower->verdict.is_gain) {
     log::info(
         "not in the file, as results change: {}={}, {:.2f} times as fast; the loss of the "
         "first steps differs by {:+.3f} %",
         kPrecision,
         kLower,
-        lower->gain,
+        lower->verdict.ratio,
         100 * lower->loss_difference);
     results.add("precision", kLower);
-    results.add("precision_gain", lower->gain);
+    results.add("precision_gain", lower->verdict.ratio);
     results.add("precision_loss_difference", lower->loss_difference);
   }
   results.add("command", again);

@@ -270,6 +270,7 @@ void count_figures(pipelines::StageReport& report,
 
 int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   watch_signals();
+  const StartOfWork start("the first image");
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
@@ -277,6 +278,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const auto settings = segment_settings(config, inputs);
   const auto class_names = segment_class_names(config, inputs);
   const std::string folder = open_run_folder(run, config.segment.resume);
+  if (!config.segment.resume) start_made_folder(folder);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
   const pipelines::BatchSegmentOptions options = config.segment.of(device);

@@ -30,6 +30,7 @@
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
+#include "perf/machine_load.h"
 #include "perf/precision.h"
 
 namespace cytra::app {
@@ -286,14 +287,6 @@ perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& v
   return perf::measure_roofline(subject.device, names);
 }
 
-Node node_of(const perf::Roofline& roofline) {
-  Node node = Node::make_map();
-  Node& peaks = node.set("product_flops_per_s", Node::make_map());
-  for (const auto& [name, peak] : roofline.flops_per_s) peaks.set(name, real(peak));
-  node.set("copy_bytes_per_s", real(roofline.bytes_per_s));
-  return node;
-}
-
 /// What a report says of the run, ahead of its rows.
 Node head_of(const Subject& subject, bool has_training) {
   Node report = Node::make_map();
@@ -371,9 +364,13 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
             subject.config.get<std::string>("task.model._target_"),
             perf::describe(subject.device),
             fmt::join(subject.shape, ","));
+  perf::warn_if_busy("benchmark_performance");
+  const perf::MachineLoad load;
   Node report = head_of(subject, config.train), baseline;
   if (config.baseline) baseline = read_baseline(*config.baseline, report);
   add_rows(subject, config, batches, report);
+  report.set("load", node_of(load));
+  load.tell("benchmark_performance");
   std::vector<std::string> slower;
   if (config.baseline) slower = compare(baseline, config.threshold, report);
   for (const std::string& path : config.output) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/signal_watch.h"
 #include "base/signals.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
@@ -63,7 +64,10 @@ int find_lr(cli::Run run, const TrainConfig& config) {
   watch_signals();
   const training::LrFinderOptions& options = config.lr_find;
   training::LrFinder finder(options);
-  search(run, config, finder);
+  {
+    const SignalWatch watch([](int) { log::warn("interrupted; nothing is kept"); });
+    search(run, config, finder);
+  }
   if (const int signal = signal_received(); signal != 0) return signal_exit_code(signal);
   const std::vector<training::LrFinder::Point>& points = finder.points();
   const std::optional<std::size_t> best = finder.suggestion();

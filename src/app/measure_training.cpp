@@ -67,17 +67,6 @@ class Quiet {
   bool was_info_;
 };
 
-TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& changed) {
-  changed = run;
-  for (const auto& [key, value] : changes) set_value(changed.composed, key, value);
-  changed.config = config::job_config(changed.composed);
-  config::Problems problems;
-  TrainConfig config =
-      config::read_options<TrainConfig>(changed.config, problems, changed.variables);
-  problems.throw_if_any();
-  return config;
-}
-
 /// As long as it is let, on one device, with a short validation.
 void make_endless(training::TrainerOptions& options) {
   constexpr int64_t kValidated = 2;  // batches: enough for their time and memory
@@ -236,10 +225,25 @@ std::map<std::string, std::map<std::string, int64_t>> intervals_of(const TrainCo
 
 }  // namespace
 
+TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& changed) {
+  changed = run;
+  for (const auto& [key, value] : changes) set_value(changed.composed, key, value);
+  changed.config = config::job_config(changed.composed);
+  config::Problems problems;
+  TrainConfig config =
+      config::read_options<TrainConfig>(changed.config, problems, changed.variables);
+  problems.throw_if_any();
+  return config;
+}
+
 Trials::Trials(cli::Run run, const TrainConfig& config)
     : run_(std::move(run)),
       folder_(make_run_folder(config::output_dir(run_.composed))),
-      device_(choose_device(config)) {
+      device_(choose_device(config)),
+      watch_([folder = folder_](int) {
+        log::warn("interrupted; nothing is kept");
+        remove_at_the_end(folder);
+      }) {
   config::move_output(run_.composed, folder_);
   if (config.performance.forbid_transfers)
     log::info("performance.forbid_transfers: not watched while times are measured; train does");

@@ -8,13 +8,15 @@
 
 #include "app/bottleneck.h"
 #include "app/train_config.h"
+#include "base/signal_watch.h"
 #include "data/cache.h"
+#include "perf/measure.h"
 #include "perf/operator_profile.h"
 
 namespace cytra::app {
 
 /// The user's experiment in a folder of its own that goes when this does, whatever ends the
-/// program's work.
+/// program's work. A signal ends the program at once.
 class Trials {
  public:
   /// Throws: ConfigError, and as make_run_folder().
@@ -49,24 +51,28 @@ class Trials {
   cli::Run run_;  // with the folder
   std::string folder_;
   c10::Device device_;
+  SignalWatch watch_;
 };
 
 /// What a change of `before` brought.
 struct Tried {
-  double gain = 0;             // images per second, times those before
-  double validation_gain = 0;  // the same of validations; 0: there is none
+  perf::Verdict verdict;       // of the time of an image
   double loss_difference = 0;  // of the mean of the first steps, relative; 0: of other batches
-  Trials::Measured measured;
+  Trials::Measured measured;   // the last run with it
 };
-constexpr double kWorth = 1.05;  // a gain below this is noise
+enum class Aim { training, validation };  // whose time is compared
 
-/// `after` between two runs of `before`, as no machine stays equally fast; `first` is the one ahead
-/// of it, and then the one behind it. None: it does not fit into memory. Throws: as measure().
+/// Trainings of `before` and `after` in turn (perf/measure.h), each of `seconds`. None: `after`
+/// does not fit into memory. Throws: as measure().
 std::optional<Tried> try_changes(const Trials& trials,
                                  const Changes& before,
                                  const Changes& after,
                                  double seconds,
-                                 Trials::Measured& first);
+                                 Aim aim = Aim::training);
+
+/// The configuration of `run` with changes, and in `changed` the run that has it. Throws:
+/// ConfigError.
+TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& changed);
 
 /// Changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is new.
 std::string text_of(const cli::Run& run, const Changes& changes);

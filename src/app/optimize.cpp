@@ -12,6 +12,7 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/table.h"
+#include "perf/machine_load.h"
 
 namespace cytra::app {
 namespace {
@@ -73,31 +74,33 @@ void show_operators(const Trials::Measured& measured, cli::Results& results) {
   log::info("{}", format_table(rows));
 }
 
+constexpr double kPromising = 1.05;  // an estimated gain that is worth a trial
+
 /// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
 std::vector<Advice> candidates(std::vector<Advice> all) {
   constexpr std::size_t kMost = 2;
   const auto estimated = static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [](const Advice& advice) { return advice.gain >= kWorth; }));
+      all.begin(), all.end(), [](const Advice& advice) { return advice.gain >= kPromising; }));
   all.resize(std::min({all.size(), kMost, estimated > 0 ? estimated : kMost}));
   return all;
 }
 
 /// The best of what was tried, and which that was; none where nothing is faster.
 std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
-                                                   Trials::Measured before,
                                                    const std::vector<Advice>& all,
                                                    double seconds) {
   std::optional<std::pair<Tried, Advice>> best;
-  const double each = seconds / (2 * static_cast<double>(all.size()));
+  const double runs = perf::kPairs * static_cast<double>(all.size());  // most end early
   for (const Advice& advice : all) {
     const std::string text = text_of(trials.run(), advice.changes);
-    const std::optional<Tried> tried = try_changes(trials, {}, advice.changes, each, before);
+    const std::optional<Tried> tried = try_changes(trials, {}, advice.changes, seconds / runs);
     if (!tried) {
       log::info("tried {}: does not fit into memory", text);
       continue;
     }
-    log::info("tried {}: {:.2f} times the images per second", text, tried->gain);
-    if (tried->gain >= kWorth && (!best || tried->gain > best->first.gain))
+    const perf::Verdict& verdict = tried->verdict;
+    log::info("tried {}: {}{}", text, verdict.text(), verdict.is_gain ? "" : ", which is no gain");
+    if (verdict.is_gain && (!best || verdict.ratio > best->first.verdict.ratio))
       best.emplace(*tried, advice);
   }
   return best;
@@ -121,7 +124,7 @@ void show_change(const Trials& trials,
   log::info("change worth most: {}{}", change, note.empty() ? "" : " (" + note + ")");
   results.add("change", change);
   if (advice.gain > 1) results.add("estimated_gain", advice.gain);
-  results.add("measured_gain", tried.gain);
+  results.add("measured_gain", tried.verdict.ratio);
   if (changes_precision) results.add("loss_difference", tried.loss_difference);
   const std::string again = train_command(trials.run(), advice.changes);
   log::info("train with it:  {}", again);
@@ -133,6 +136,8 @@ int detect(cli::Run run, const TrainConfig& config) {
   const double seconds = config.optimize.seconds;
   const Trials trials(std::move(run), config);
   log::info("running the experiment for {:g} s on {}", seconds, perf::describe(trials.device()));
+  perf::warn_if_busy("optimize");
+  const perf::MachineLoad load;
   const Trials::Measured measured = trials.measure({}, {seconds / 2, true});
   const Bound bound = bound_of(shares_of(measured.times));
   log::info("{}: {:.0f} % of the time; {:.1f} images/s",
@@ -146,7 +151,8 @@ int detect(cli::Run run, const TrainConfig& config) {
   if (bound == Bound::data) show_transforms(measured.facts);
   show_operators(measured, results);
   const auto best =
-      try_advice(trials, measured, candidates(advise(measured.times, measured.facts)), seconds / 2);
+      try_advice(trials, candidates(advise(measured.times, measured.facts)), seconds / 2);
+  load.tell("optimize");
   show_change(trials, best, results);
   results.print();
   return 0;

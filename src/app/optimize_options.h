@@ -9,7 +9,7 @@ struct OptimizeOptions {
   void visit(V& v) {
     v("seconds",
       seconds,
-      "of measuring, set-up and warm-up aside; of --auto-optimize twenty times a trial's",
+      "of measuring, set-up and warm-up aside; of --auto-optimize forty times a run's",
       0.1,
       1e5);
   }

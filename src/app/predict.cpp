@@ -143,6 +143,7 @@ int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Com
   }
   processes.send(text_of(common, run));
   if (processes.is_alone()) return 0;
+  start_is_over();  // from here on they end together
   if (starts_others(processes.place())) self.children.start(processes.place());
   return processes.join(c10::kCPU, common.folder + "/" + run.program);
 }
@@ -311,7 +312,7 @@ int predict_with(PredictProcess& self,
   const bool is_first = self.processes.is_first();
   std::optional<RunLock> lock;
   if (is_first) {
-    if (!config.predict.resume) results_folder.made = folder;
+    if (!config.predict.resume) start_made_folder(results_folder.made = folder);
     lock.emplace(folder);
   }
   perf::apply(config.performance, predictor.device());
@@ -372,6 +373,9 @@ int predict(cli::Run run, const PredictConfig& given) {
   training::TrainerOptions shared;
   shared.devices = config.trainer.devices;
   const training::Place place = place_of(shared, device);
+  std::optional<StartOfWork> start;
+  if (place.rank == 0) start.emplace("the first image");
+  std::optional<Stage> stage(std::in_place, "loading the model");
   device = device_of(place, device);  // of what chooses by the accelerator from here on, too
   std::vector<inference::LoadedModel> models = models_of(config);
   if (finds_boxes(models.front()))
@@ -382,6 +386,7 @@ int predict(cli::Run run, const PredictConfig& given) {
   config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
   const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
   for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
+  stage.reset();
   OwnLog own_log;
   Children children;
   training::Processes processes(

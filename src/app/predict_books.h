@@ -1,14 +1,13 @@
 #pragma once
 // What `predict` has done so far, and its end by a signal.
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "base/signal_watch.h"
 #include "cli/program.h"
 
 namespace cytra::app {
@@ -26,22 +25,14 @@ struct Books {
   void leave_out(const std::string& id, const std::exception& error);
 };
 
-/// Ends the program within a moment of the first signal, whatever it is doing; a file that is being
-/// finished has a second to be. Nothing half-written is left.
+/// A SignalWatch that closes the books first; the program's start (StartOfWork) is over with it.
 class EndOnSignal {
  public:
   /// `end`: tells what was done, with the books locked; called in a thread of its own.
   EndOnSignal(Books& books, std::function<void(int signal)> end);
-  ~EndOnSignal();
-  EndOnSignal(const EndOnSignal&) = delete;
-  EndOnSignal& operator=(const EndOnSignal&) = delete;
 
  private:
-  void watch(Books& books, const std::function<void(int signal)>& end);
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_over_ = false;
-  std::thread thread_;
+  SignalWatch watch_;
 };
 
 }  // namespace cytra::app

@@ -114,6 +114,7 @@ int predict_boxes(cli::Run run,
   books.images += static_cast<int64_t>(inputs.size());
   perf::apply(config.performance, device);
   const std::string folder = open_run_folder(run, config.predict.resume);
+  if (!config.predict.resume) start_made_folder(folder);
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, books.images, perf::describe(device));
 

@@ -7,6 +7,7 @@
 
 #include "app/data_identity.h"
 #include "app/judge_targets.h"
+#include "app/kept_profile.h"
 #include "app/launch.h"
 #include "app/resume.h"
 #include "app/train_data.h"
@@ -16,7 +17,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/own_files.h"
+#include "base/progress.h"
 #include "base/run_lock.h"
+#include "base/signal_watch.h"
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -158,6 +161,7 @@ void resume_training(training::Trainer& trainer,
 int meet_others(ThisProcess& self, const std::string& logs) {
   const training::Place& place = self.processes.place();
   if (self.processes.is_alone()) return 0;
+  start_is_over();  // from here on they end together
   if (starts_others(place)) self.children.start(place);
   if (const int code = self.processes.join(self.device, logs); code != 0) return code;
   log::info("rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
@@ -174,6 +178,7 @@ Conclusion conclude(training::Trainer& trainer,
                     Loaders& loaders,
                     const TrainConfig& config,
                     const std::string& folder) {
+  start_is_over();
   Conclusion conclusion{trainer.signal(), {}};
   if (conclusion.signal != 0) {
     make_folders(folder + "/checkpoints");
@@ -220,6 +225,9 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   const auto begin = std::chrono::steady_clock::now();
   training::Processes& processes = self.processes;
   const bool is_first = processes.is_first();
+  std::optional<StartOfWork> start;
+  if (is_first) start.emplace("the first step");
+  std::optional<Stage> stage(std::in_place, "reading the data");
   Common common;
   if (is_first) {
     common.checkpoint = checkpoint_of(config.checkpoint, run);
@@ -234,12 +242,15 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
     keep_settled(*run.config.find("task"), before);
     config = read_config(run);
   }
+  if (processes.is_alone() && !is_resumed)
+    config = with_profile_that_holds(run, std::move(config), self.device);
   if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   constexpr int64_t kJudged = 8;  // images of a split
   if (is_first && !is_resumed) {
     for (const std::string& problem : judge_targets(setup, kJudged)) log::warn("{}", problem);
   }
+  stage.emplace("preparing the training");
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
   Node kept_config = config::keep_environment(run.config, run.composed);
@@ -252,10 +263,12 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
       expect_same_training(checkpoint, identity, run.config, asked == checkpoint);
     }
     lock.emplace(common.folder = open_run_folder(run));
+    start_made_folder(folder);
     config = final_config(run, setup, loaders);
     kept_config = config::keep_environment(run.config, run.composed);
     kept_config.set("trained_on", identity);
   }
+  stage.reset();
   processes.send(text_of(common, run));
   const Loggers loggers = make_loggers(config, is_first);
   training::Trainer trainer(config.trainer,

@@ -34,27 +34,32 @@ std::vector<std::string> overrides_of(const cli::Run& run, const Changes& change
 
 }  // namespace
 
-std::optional<Tried> try_changes(const Trials& trials,
-                                 const Changes& before,
-                                 const Changes& after,
-                                 double seconds,
-                                 Trials::Measured& first) {
+std::optional<Tried> try_changes(
+    const Trials& trials, const Changes& before, const Changes& after, double seconds, Aim aim) {
   Tried tried;
+  Trials::Measured &now = tried.measured, was;
+  const auto time = [&](const Trials::Measured& measured) {  // of an image; 0: none was timed
+    if (aim == Aim::validation) return measured.validation_s;
+    return measured.times.rate() > 0 ? 1 / measured.times.rate() : 0;
+  };
+  bool is_after = false;
   try {
-    tried.measured = trials.measure(after, {seconds, false});
+    tried.verdict = perf::time_in_turn(
+        [&] {
+          is_after = false;
+          return time(was = trials.measure(before, {seconds, false}));
+        },
+        [&] {
+          is_after = true;
+          return time(now = trials.measure(after, {seconds, false}));
+        });
   } catch (const std::exception& error) {
-    if (!perf::is_out_of_memory(error)) throw;
+    if (!is_after || !perf::is_out_of_memory(error)) throw;
     return std::nullopt;
   }
-  const Trials::Measured& now = tried.measured;
-  Trials::Measured again = trials.measure(before, {seconds, false});
-  tried.gain = 2 * now.times.rate() / (first.times.rate() + again.times.rate());
-  if (now.validation_s > 0)
-    tried.validation_gain = (first.validation_s + again.validation_s) / (2 * now.validation_s);
-  const std::size_t steps = std::min(now.losses.size(), again.losses.size());
-  if (now.facts.batch_size == again.facts.batch_size && steps > 0)
-    tried.loss_difference = mean_of(now.losses, steps) / mean_of(again.losses, steps) - 1;
-  first = std::move(again);
+  const std::size_t steps = std::min(now.losses.size(), was.losses.size());
+  if (now.facts.batch_size == was.facts.batch_size && steps > 0)
+    tried.loss_difference = mean_of(now.losses, steps) / mean_of(was.losses, steps) - 1;
   return tried;
 }
 

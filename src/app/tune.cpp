@@ -1,18 +1,11 @@
 #include "app/tune.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <functional>
-#include <optional>
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "app/train_data.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -20,17 +13,18 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/json.h"
-#include "data/device_feed.h"
 #include "inference/windows.h"
 #include "perf/device.h"
-#include "training/precision.h"
+#include "perf/machine_load.h"
+#include "perf/measure.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
 
-constexpr const char* kWindows = "inference_args.sw_batch_size";  // of the task
+constexpr const char* kTuning = "model.compile_mode=max-autotune:";
+constexpr const char* kWindowBatch = "inference_args.sw_batch_size";  // of the task
 
 /// "key=value" and what it sets.
 struct Choice {
@@ -42,6 +36,12 @@ struct Question {
   bool is_of_validation = false;
 };
 
+std::string texts_of(const std::vector<Choice>& chosen) {
+  std::vector<std::string> texts;
+  for (const Choice& choice : chosen) texts.push_back(choice.text);
+  return join(texts, " ");
+}
+
 Choice layout_choice(bool channels_last) {
   const std::string value = channels_last ? "true" : "false";
   return {"model.channels_last=" + value, [value](TrainConfig& config) {
@@ -52,7 +52,7 @@ Choice layout_choice(bool channels_last) {
 /// Whether there is a validation by windows, and their number is that of the group `task`: nobody
 /// has asked for another.
 bool asks_for_windows(const TrainConfig& config) {
-  const Node* count = config.task.find(kWindows);
+  const Node* count = config.task.find(kWindowBatch);
   return count != nullptr && count->kind == config::Kind::integer &&
          count->integer == inference::SlidingWindowOptions().sw_batch_size && count->origin.file &&
          count->origin.file->find("/task/") != std::string::npos &&
@@ -72,8 +72,8 @@ Question windows_question(const TrainConfig& config, const data::Batch& batch) {
       sizes[0] * inference::layout_windows(sizes.slice(2).vec(), options).windows();
   const auto add = [&](int64_t count) {
     question.choices.push_back(
-        {fmt::format("task.{}={}", kWindows, count), [count](TrainConfig& changed) {
-           *changed.task.find(kWindows) = Node::make_integer(count);
+        {fmt::format("task.{}={}", kWindowBatch, count), [count](TrainConfig& changed) {
+           *changed.task.find(kWindowBatch) = Node::make_integer(count);
          }});
   };
   add(options.sw_batch_size);
@@ -109,112 +109,85 @@ std::vector<Question> open_questions(const TrainConfig& config, c10::Device devi
   return questions;
 }
 
-/// The first batch of a split, on the device; none where there is none.
-std::optional<data::Batch> first_batch(const Setup& setup, data::Split split) {
-  data::DataLoaderSpec spec = loader_spec(setup, split);
-  if (spec.items.empty()) return std::nullopt;
-  spec.options.num_workers = 0;
-  spec.limit = [](int64_t batches) { return std::min<int64_t>(batches, 1); };
-  data::DataLoader loader(std::move(spec));
-  data::DeviceFeed feed(loader, setup.device);
-  feed.start_epoch(0);
-  std::optional<data::Batch> batch = feed.next();
-  if (batch) training::cast(*batch, setup.precision.parameters);
-  return batch;
+/// What a configuration takes for what a question is about.
+TimedPass pass_of(const Question& question,
+                  const FirstBatches& batches,
+                  const TrainConfig& config,
+                  const MakePass& make) {
+  const bool of_validation = question.is_of_validation;
+  return make(config, of_validation ? *batches.validation : *batches.training, of_validation);
 }
 
-std::string shape_of(const data::Batch& batch) {
-  std::string shape;
-  for (const auto& [key, images] : batch.tensors)
-    shape += fmt::format("{} {} ", key, fmt::join(images.sizes(), "x"));
-  return shape;
-}
-
-/// Milliseconds, the shortest of some runs behind those that warm up.
-double time_runs(c10::Device device, int warm_up, int runs, const std::function<void()>& work) {
-  double least = INFINITY;
-  for (int i = 0; i < warm_up + runs; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    perf::synchronize(device);
-    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
-    if (i >= warm_up) least = std::min(least, ms.count());
-  }
-  return least;
-}
-
-/// Of its forward and backward pass.
-double time_pass(const TrainConfig& config, c10::Device device, const data::Batch& batch) {
-  const Setup setup(config, device);
-  setup.task->model().train();
-  return time_runs(device, 1, 3, [&] {
-    at::Tensor loss;
-    {
-      const training::Autocast autocast(setup.precision, device.type());
-      loss = setup.task->training_step(batch);
-    }
-    loss.backward();
-    setup.optimizer->zero_grad();
-  });
-}
-
-/// Of its validation, which may take long: an image warms up by its first windows.
-double time_validation(const TrainConfig& config, c10::Device device, const data::Batch& batch) {
-  const Setup setup(config, device);
-  setup.task->model().eval();
-  const c10::InferenceMode inference(config.trainer.inference_mode);
-  const at::NoGradGuard no_grad;
-  const training::Autocast autocast(setup.precision, device.type());
-  return time_runs(device, 0, 2, [&] { setup.task->validation_step(batch); });
-}
-
-/// The first batches of training and validation; of the latter none where it is not asked for.
-struct FirstBatches {
-  std::optional<data::Batch> training, validation;
-
-  FirstBatches(const TrainConfig& config, c10::Device device, bool with_validation) {
-    const Setup setup(config, device);
-    training = first_batch(setup, data::Split::train);
-    if (!training) throw DataError("the training set has no batch");
-    if (with_validation) validation = first_batch(setup, data::Split::valid);
-  }
-  std::string text() const {
-    return shape_of(*training) + (validation ? "; " + shape_of(*validation) : "");
-  }
-};
-
-/// Applies the fastest choice.
+/// Applies the fastest choice: the first one, unless another is faster beyond the noise.
 Choice answer(const Question& question,
               const FirstBatches& batches,
-              c10::Device device,
+              const MakePass& make,
               TrainConfig& config) {
-  constexpr double kGain = 0.97;  // less is noise
-  const auto time = [&](const TrainConfig& one) {
-    return question.is_of_validation ? time_validation(one, device, *batches.validation)
-                                     : time_pass(one, device, *batches.training);
-  };
-  const double before = time(config);
-  double best = before;
   Choice winner = question.choices.front();
+  winner.apply(config);
+  TimedPass best = pass_of(question, batches, config, make);
+  double ms = 1e3 * best(), gain = 1;
   for (std::size_t c = 1; c < question.choices.size(); ++c) {
     TrainConfig other = config;
     question.choices[c].apply(other);
     try {
-      const double ms = time(other);
-      if (ms >= kGain * best) continue;
-      best = ms;
+      TimedPass pass = pass_of(question, batches, other, make);
+      double last = 0;
+      const perf::Verdict verdict = perf::time_in_turn(best, [&] { return last = pass(); });
+      log::debug("{} {}: {}", kTuning, question.choices[c].text, verdict.text());
+      if (!verdict.is_gain) continue;
+      ms = 1e3 * last;
+      gain *= verdict.ratio;
       winner = question.choices[c];
+      config = std::move(other);
+      best = std::move(pass);
     } catch (const std::exception& error) {
       if (!perf::is_out_of_memory(error)) throw;
     }
   }
-  winner.apply(config);
-  log::info("model.compile_mode=max-autotune: {}: {:.3g} ms for {}, {:.3g} before",
+  log::info("{} {}: {:.3g} ms for {}, {}",
+            kTuning,
             winner.text,
-            best,
+            ms,
             question.is_of_validation ? "a validation" : "forward and backward pass",
-            before);
+            gain > 1 ? fmt::format("{:.2f} times as fast as before", gain)
+                     : "and nothing that was tried is faster");
   return winner;
+}
+
+/// Whether choices of an earlier training are not slower, here and now, than to choose nothing.
+bool still_hold(const std::vector<Question>& questions,
+                const std::vector<Choice>& chosen,
+                const FirstBatches& batches,
+                const MakePass& make,
+                const TrainConfig& config) {
+  for (const bool of_validation : {false, true}) {
+    TrainConfig without = config, with = config;
+    const Question* changed = nullptr;
+    for (std::size_t q = 0; q < questions.size(); ++q) {
+      if (questions[q].is_of_validation != of_validation) continue;
+      questions[q].choices.front().apply(without);
+      chosen[q].apply(with);
+      if (chosen[q].text != questions[q].choices.front().text) changed = &questions[q];
+    }
+    if (changed == nullptr) continue;
+    try {
+      const perf::Verdict again = perf::time_again(pass_of(*changed, batches, without, make),
+                                                   pass_of(*changed, batches, with, make));
+      if (perf::holds(again)) continue;
+      log::info("{} what was chosen before is dropped, {} now: {}",
+                kTuning,
+                again.text(),
+                texts_of(chosen));
+    } catch (const std::exception& error) {
+      if (!perf::is_out_of_memory(error)) throw;
+      log::info("{} what was chosen before is dropped, it does not fit into memory now: {}",
+                kTuning,
+                texts_of(chosen));
+    }
+    return false;
+  }
+  return true;
 }
 
 std::string tuned_file() {
@@ -248,7 +221,7 @@ void keep(const std::string& path,
     make_folders(path.substr(0, path.rfind('/')));
     write_file(path, config::to_json(kept));
   } catch (const Error& error) {
-    log::debug("model.compile_mode=max-autotune: the choice is not kept: {}", error.what());
+    log::debug("{} the choice is not kept: {}", kTuning, error.what());
   }
 }
 
@@ -267,15 +240,9 @@ std::vector<Choice> chosen_before(const Node& kept,
   return chosen.size() == all.size() ? chosen : std::vector<Choice>();
 }
 
-std::string texts_of(const std::vector<Choice>& chosen) {
-  std::vector<std::string> texts;
-  for (const Choice& choice : chosen) texts.push_back(choice.text);
-  return join(texts, " ");
-}
-
 }  // namespace
 
-TrainConfig tuned(TrainConfig config, c10::Device device) {
+TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
   const Node* model = config.task.find("model");
   if (model == nullptr || !model->is_map() || !model->get<bool>("compile_model", false) ||
       model->get<std::string>("compile_mode", "default") != "max-autotune")
@@ -297,13 +264,17 @@ TrainConfig tuned(TrainConfig config, c10::Device device) {
                                       config::to_json(config.task));
   const Node kept = read_kept(path);
   std::vector<Choice> chosen = chosen_before(kept, key, questions);
-  if (!chosen.empty()) {
+  if (!make) make = real_passes(device);
+  const perf::MachineLoad load;
+  if (!chosen.empty() && still_hold(questions, chosen, batches, make, config)) {
     for (const Choice& choice : chosen) choice.apply(config);
-    log::info("model.compile_mode=max-autotune: {}, as kept in {}", texts_of(chosen), path);
+    log::info("{} {}, as kept in {}", kTuning, texts_of(chosen), path);
     return config;
   }
+  chosen.clear();
   for (const Question& question : questions)
-    chosen.push_back(answer(question, batches, device, config));
+    chosen.push_back(answer(question, batches, make, config));
+  load.tell("model.compile_mode=max-autotune");
   keep(path, kept, key, chosen);
   return config;
 }

@@ -17,8 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kRedraw_s = 0.1;  // on a terminal
-constexpr double kMemory_s = 10;   // of the rate
+constexpr double kRedraw_s = 0.1;                    // on a terminal
+constexpr double kMemory_s = 10;                     // of the rate
+constexpr double kFirstStage_s = 0.5, kStage_s = 1;  // on a terminal
 constexpr std::size_t kBar = 20, kShortestBar = 8;
 
 /// Columns of the terminal; a longer line would wrap and could not be redrawn.
@@ -70,7 +71,7 @@ Progress::Progress(std::string label, int64_t total, int64_t start)
       rated_(start),
       terminal_(log::has_colour()),
       begin_(Clock::now()),
-      shown_(begin_),
+      shown_(terminal_ ? Time() : begin_),  // on a terminal the first line comes at once
       rated_at_(begin_) {}
 
 Progress::~Progress() {
@@ -113,7 +114,7 @@ void Progress::update(int64_t done, const std::string& note) {
 
 void Progress::show_part(const std::string& label, int64_t done, int64_t total) {
   const Time now = Clock::now();
-  if (done == 1) part_begin_ = now;
+  if (done <= 1) part_begin_ = now;
   if (!is_due(now, done, -1)) return;
   const double elapsed = seconds(now - part_begin_);
   ProgressLine line{label, done, total, 0, -1, note_};
@@ -131,6 +132,41 @@ void Progress::finish() {
     show(Clock::now(), {label_, done_, total_, rate_, -1, note_});
   finished_ = true;
   if (draws) std::fputs(progress_style().leave ? "\n" : "\r\033[K", stderr);
+}
+
+Stage::Stage(std::string label) : label_(std::move(label)), terminal_(log::has_colour()) {
+  if (log::shows(log::Level::info) && progress_style().refresh_rate > 0)
+    thread_ = std::thread([this] { show_while_it_lasts(); });
+}
+
+Stage::~Stage() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (is_shown_ && terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Stage::show_while_it_lasts() {
+  const auto begin = Clock::now();
+  double next = terminal_ ? kFirstStage_s : progress_style().line_interval_s;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_until(
+      lock,
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(next)),
+      [this] { return is_over_; })) {
+    const std::string line = label_ + " " + format_seconds(seconds(Clock::now() - begin));
+    is_shown_ = true;
+    next += terminal_ ? kStage_s : progress_style().line_interval_s;
+    if (!terminal_) {
+      log::info("{}", line);
+      continue;
+    }
+    std::fprintf(stderr, "\r\033[K%s", escaped(line).substr(0, terminal_width() - 1).c_str());
+    std::fflush(stderr);
+  }
 }
 
 }  // namespace cytra

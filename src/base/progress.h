@@ -1,7 +1,10 @@
 #pragma once
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace cytra {
 
@@ -36,7 +39,7 @@ class Progress {
   /// `note` follows the rate, e.g. "loss 0.123".
   void update(int64_t done, const std::string& note = "");
   /// Something inside of the work that may take long: in the place of the line until the next
-  /// update(). done = 1 begins it.
+  /// update(). done = 0, or 1, begins it.
   void show_part(const std::string& label, int64_t done, int64_t total);
   /// Clears the line on a terminal, or leaves it there.
   void finish();
@@ -51,6 +54,25 @@ class Progress {
   std::string note_;
   bool terminal_, finished_ = false;
   Time begin_, shown_, rated_at_, part_begin_;
+};
+
+/// While it lives, work of unknown length shows that it goes on: on a terminal a line with its
+/// time, redrawn each second; else a plain line every 10 s, as Progress. None within another's
+/// life, or while a Progress is updated.
+class Stage {
+ public:
+  explicit Stage(std::string label);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+ private:
+  void show_while_it_lasts();
+  std::string label_;
+  bool terminal_, is_over_ = false, is_shown_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread thread_;
 };
 
 }  // namespace cytra

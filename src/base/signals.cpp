@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 #include <unistd.h>
 
@@ -11,6 +12,7 @@ namespace cytra {
 namespace {
 
 volatile std::sig_atomic_t received = 0, is_ending = 0;
+thread_local bool is_breakable = false;
 
 constexpr unsigned kGrace = 5;      // seconds
 std::atomic<int> foreign_calls{0};  // that run
@@ -86,6 +88,19 @@ ForeignCall::~ForeignCall() {
 
 int signal_exit_code(int signal) {
   return signal == SIGUSR1 ? 75 : 128 + signal;
+}
+
+BreakableWork::BreakableWork(bool may_break)
+    : was_breakable_(std::exchange(is_breakable, may_break)) {}
+
+BreakableWork::~BreakableWork() {
+  is_breakable = was_breakable_;
+}
+
+void break_on_signal() {
+  const int signal = received;
+  if (is_breakable && signal != 0)
+    throw Interrupted("interrupted in the midst of an image", signal_exit_code(signal));
 }
 
 }  // namespace cytra

@@ -29,4 +29,19 @@ struct Interrupted : Error {
   int code;
 };
 
+/// While one lives, break_on_signal() throws in its thread: what is under way can be broken off and
+/// made again.
+class BreakableWork {
+ public:
+  explicit BreakableWork(bool may_break = true);
+  ~BreakableWork();
+  BreakableWork(const BreakableWork&) = delete;
+  BreakableWork& operator=(const BreakableWork&) = delete;
+
+ private:
+  bool was_breakable_;
+};
+/// For the midst of work that may take minutes. Throws: Interrupted after a signal.
+void break_on_signal();
+
 }  // namespace cytra

@@ -18,6 +18,8 @@
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/memory_fault.h"
+#include "base/nan_sign.h"
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -336,7 +338,7 @@ void Results::add(const std::string& key, config::Node value) {
 void Results::add(const std::string& key, double value) {
   Node node;
   node.kind = config::Kind::real;
-  node.real = value;
+  node.real = without_nan_sign(value);
   add(key, std::move(node));
 }
 
@@ -378,6 +380,7 @@ int run(const Program& program, int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads on (`| head`): an error of write(), no death
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
   std::set_terminate(end_program);
+  explain_memory_faults();
   try {
     const int code = run_throwing(program, argc, argv);
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "perf/device.h"
 #include "perf/device_memory.h"
 
@@ -41,6 +42,7 @@ std::vector<Tensor> AdaptiveBatch::operator()(const Run& run, const Tensor& wind
   const int64_t total = windows.size(0);
   std::vector<std::vector<at::Tensor>> parts;  // by output
   for (int64_t first = 0; first < total;) {
+    break_on_signal();
     const int64_t count = now(total - first);
     try {
       std::vector<at::Tensor> made = run(windows.narrow(0, first, count));

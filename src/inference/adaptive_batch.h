@@ -14,7 +14,7 @@ class AdaptiveBatch {
  public:
   using Run = std::function<std::vector<Tensor>(const Tensor& windows)>;
   /// run(windows), in parts if need be. Throws: what `run` throws, out of memory for one window,
-  /// too.
+  /// too; Interrupted within a BreakableWork.
   std::vector<Tensor> operator()(const Run& run, const Tensor& windows);
 
  private:

@@ -27,6 +27,9 @@ constexpr double kMargin = 2;
 // Per voxel, after the windows: class numbers (int64), mask, the image that is written, overlay.
 constexpr double kAfter = 12;
 
+// On a CPU, beside tensors: kernels that libraries compile, and what each of their threads takes.
+constexpr int64_t kOfLibraries = int64_t{48} << 20;
+
 class PeakMeter final : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void* /*address*/,
@@ -44,10 +47,25 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
   int64_t now_ = 0, peak_ = 0;
 };
 
+/// Before the first pass of a model.
+void expect_room() {
+  const Room room = room_on(c10::kCPU);
+  if (room.bytes > 0) return;
+  throw MemoryError(
+      fmt::format("the model is loaded, and less than {} are left ({}) for its passes; more memory, "
+                  "or a smaller model, is needed",
+                  format_bytes(static_cast<double>(kOfLibraries)),
+                  room.limit));
+}
+
 }  // namespace
 
 ModelCost measure_cost(const Network& model, const Tensor& window) {
-  if (!window.is_cpu()) model(window);  // what libraries take once and keep is no window's
+  if (window.is_cpu()) {
+    expect_room();
+  } else {
+    model(window);  // what libraries take once and keep is no window's
+  }
   const auto meter = std::make_shared<PeakMeter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
   const at::Tensor output = model(window);
@@ -91,7 +109,10 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
 }
 
 Room room_on(c10::Device device) {
-  return {perf::free_memory(device), device.is_cpu() ? available_memory().limit : "the device"};
+  if (!device.is_cpu()) return {perf::free_memory(device), "the device"};
+  const AvailableMemory memory = available_memory();
+  if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
+  return {std::max<int64_t>(0, memory.bytes - kOfLibraries), memory.limit};
 }
 
 double WindowPlanner::bytes_of(const std::vector<int64_t>& size,

@@ -19,7 +19,8 @@ struct ModelCost {
   double bytes_per_voxel = 0;  // of the windows in it, at its peak
   int64_t out_channels = 1;
 };
-/// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it.
+/// Of one pass over `window` (1,C,[D,]H,W), as torch's allocators count it. Throws: MemoryError
+/// where a CPU has no room_on() for it.
 ModelCost measure_cost(const Network& model, const Tensor& window);
 
 /// What predicting an image takes.
@@ -41,6 +42,7 @@ struct Room {
   int64_t bytes;      // INT64_MAX: nothing tells
   std::string limit;  // what ends it, for messages
 };
+/// Without what libraries take for themselves.
 Room room_on(c10::Device device);
 
 struct WindowPlanner {

@@ -1,6 +1,5 @@
 #include "training/batch_size.h"
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -13,12 +12,12 @@
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "perf/device_memory.h"
+#include "perf/machine_load.h"
+#include "perf/measure.h"
 #include "training/precision.h"
 
 namespace cytra::training {
 namespace {
-
-constexpr double kTie = 0.95;  // of the best rate: as good, with less memory
 
 /// Whether twice as much fits beside what a training takes besides: the batch that is loaded
 /// ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
@@ -42,27 +41,22 @@ data::Batch repeated(const data::Batch& one,
   return batch;
 }
 
-/// Images per second.
-double rate_of(Task& task,
-               const data::Batch& batch,
-               const Precision& precision,
-               c10::Device device) {
-  double best = 0;
-  for (int run = 0; run < 3; ++run) {  // the first one warms up
-    perf::synchronize(device);
-    const auto begin = std::chrono::steady_clock::now();
-    at::Tensor loss;
-    {
-      const Autocast autocast(precision, device.type());
-      loss = task.training_step(batch);
-    }
-    loss.backward();
-    perf::synchronize(device);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    const auto images = static_cast<double>(batch.tensors.begin()->second.size(0));
-    if (run > 0) best = std::max(best, images / seconds.count());
+/// Of forward and backward pass of an image.
+double seconds_of_image(Task& task,
+                        const data::Batch& batch,
+                        const Precision& precision,
+                        c10::Device device) {
+  perf::synchronize(device);
+  const auto begin = std::chrono::steady_clock::now();
+  at::Tensor loss;
+  {
+    const Autocast autocast(precision, device.type());
+    loss = task.training_step(batch);
   }
-  return best;
+  loss.backward();
+  perf::synchronize(device);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return seconds.count() / static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
 }  // namespace
@@ -75,30 +69,41 @@ int64_t find_batch_size(Task& task,
   const c10::Device device = model.parameters().front().device();
   const nn::KeepForwardState untouched(model);
   model.train();
-  std::vector<std::pair<int64_t, double>> rates;
-  double best = 0;
+  const perf::MachineLoad load;
+  const auto can_double = [&] {
+    return !is_double_too_much(perf::peak_memory(device), perf::used_memory(device), device);
+  };
+  perf::reset_peak_memory(device);
+  data::Batch best = repeated(one, 1, precision, device);
+  int64_t chosen = 1;
+  seconds_of_image(task, best, precision, device);  // it warms up
+  double seconds = seconds_of_image(task, best, precision, device);
   int no_better = 0;  // sizes in a row
-  for (int64_t size = 1; size <= most && no_better < 2; size *= 2) {
+  for (int64_t size = 2; size <= most && no_better < 2 && can_double(); size *= 2) {
     perf::reset_peak_memory(device);
-    double rate = 0;
     try {
-      rate = rate_of(task, repeated(one, size, precision, device), precision, device);
+      data::Batch batch = repeated(one, size, precision, device);
+      double last = seconds_of_image(task, batch, precision, device);
+      const perf::Verdict verdict = perf::time_in_turn(
+          [&] { return seconds = seconds_of_image(task, best, precision, device); },
+          [&] { return last = seconds_of_image(task, batch, precision, device); });
+      log::debug("data.batch_size={}: {}", size, verdict.text());
+      no_better = verdict.is_gain ? 0 : no_better + 1;
+      if (verdict.is_gain) {
+        chosen = size;
+        best = std::move(batch);
+        seconds = last;
+      }
     } catch (const std::exception& error) {
-      if (size == 1 || !perf::is_out_of_memory(error)) throw;
+      if (!perf::is_out_of_memory(error)) throw;
       break;
     }
-    log::debug("data.batch_size={}: {:.1f} images/s", size, rate);
-    rates.emplace_back(size, rate);
-    no_better = rate * kTie < best ? no_better + 1 : 0;
-    best = std::max(best, rate);
-    if (is_double_too_much(perf::peak_memory(device), perf::used_memory(device), device)) break;
   }
   model.zero_grad();
   perf::empty_cache(device);
-  const auto chosen = std::find_if(
-      rates.begin(), rates.end(), [&](const auto& entry) { return entry.second >= kTie * best; });
-  log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen->first, chosen->second);
-  return chosen->first;
+  load.tell("trying batch sizes");
+  log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen, 1 / seconds);
+  return chosen;
 }
 
 }  // namespace cytra::training

@@ -1,6 +1,8 @@
 #include "app/tune.h"
 
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -41,12 +43,12 @@ class Tune : public ::testing::Test {
     config::Problems problems;
     return config::read_options<app::TrainConfig>(tree, problems);
   }
-  /// What tuned() makes of it, and says.
-  app::TrainConfig tune(const std::vector<std::string>& overrides) {
+  /// What tuned() makes of it, and says. `make`: none: what is measured.
+  app::TrainConfig tune(const std::vector<std::string>& overrides, app::MakePass make = {}) {
     const std::string log = dir_ / "log.txt";
     write_file(log, "");
     log::set_file(log);
-    app::TrainConfig config = app::tuned(config_of(overrides), at::kCPU);
+    app::TrainConfig config = app::tuned(config_of(overrides), at::kCPU, std::move(make));
     log::set_file("");
     said_ = read_file(log);
     return config;
@@ -54,6 +56,21 @@ class Tune : public ::testing::Test {
   test::TmpDir dir_;
   std::string said_;
 };
+
+bool is_last(const app::TrainConfig& config) {
+  const config::Node* layout = config.task.find("model.channels_last");
+  return layout != nullptr && !layout->is_null() && layout->as<bool>();
+}
+
+/// Passes that take 1 s, `last` of them with channels last.
+app::MakePass passes(double last, int* made = nullptr) {
+  return [=](const app::TrainConfig& config, const data::Batch&, bool) {
+    if (made != nullptr) *made += 1;
+    return [seconds = is_last(config) ? last : 1.0] { return seconds; };
+  };
+}
+const std::vector<std::string> kLayoutAlone{"performance.num_threads=1",
+                                            "task.inference_args.sw_batch_size=4"};
 
 TEST_F(Tune, MeasuresOnceWhatIsLeftOpen) {
   const app::TrainConfig first = tune({"performance.num_threads=1"});
@@ -63,43 +80,77 @@ TEST_F(Tune, MeasuresOnceWhatIsLeftOpen) {
   ASSERT_EQ(kept.map.size(), 2U);  // the version, and this training
   const std::string& key = kept.map.back().first;
   EXPECT_EQ(key.rfind(perf::describe(at::kCPU) + "; ", 0), 0U) << key;
-  const app::TrainConfig again = tune({"performance.num_threads=1"});
+  const app::TrainConfig again = tune({"performance.num_threads=1"}, passes(1));
   EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
   EXPECT_EQ(again.task.get<bool>("model.channels_last"), channels_last);
   tune({"performance.num_threads=1", "data.batch_size=1"});
   EXPECT_EQ(said_.find("as kept in"), std::string::npos) << "another shape";
 }
 
-TEST_F(Tune, TakesTheOtherChoiceOfAFileThatSaysSo) {
+TEST_F(Tune, TakesATrueGainAndNothingElse) {
+  // On a CPU channels come last where nobody says otherwise.
+  EXPECT_TRUE(is_last(tune(kLayoutAlone, passes(1)))) << "identical work: it is left as it is";
+  EXPECT_NE(said_.find("nothing that was tried is faster"), std::string::npos) << said_;
+  std::filesystem::remove_all(dir_ / "cache");
+  EXPECT_TRUE(is_last(tune(kLayoutAlone, passes(1.02)))) << "2 %";
+  std::filesystem::remove_all(dir_ / "cache");
+  EXPECT_FALSE(is_last(tune(kLayoutAlone, passes(1.3))));
+  EXPECT_NE(said_.find("channels_last=false: 1e+03 ms for forward and backward pass, 1.30 times as "
+                       "fast as before"),
+            std::string::npos)
+      << said_;
+}
+
+TEST_F(Tune, AKeptChoiceIsTimedAgainAndDroppedWhereItIsSlower) {
+  EXPECT_FALSE(is_last(tune(kLayoutAlone, passes(1.3))));
+  for (const double last : {1.3, 1.0, 0.99}) {  // no slower than nothing
+    int made = 0;
+    EXPECT_FALSE(is_last(tune(kLayoutAlone, passes(last, &made)))) << last;
+    EXPECT_EQ(made, 2) << "with it and without";
+    EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
+  }
+  EXPECT_TRUE(is_last(tune(kLayoutAlone, passes(0.6)))) << "it was chosen under load";
+  EXPECT_NE(said_.find("what was chosen before is dropped, 0.60 times as fast (0 of 5 pairs) now"),
+            std::string::npos)
+      << said_;
+  int made = 0;
+  EXPECT_TRUE(is_last(tune(kLayoutAlone, passes(0.6, &made))));
+  EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
+  EXPECT_EQ(made, 0) << "it is as without a choice";
+}
+
+TEST_F(Tune, AFileThatIsBrokenIsWrittenAnew) {
   const std::string path = dir_ / "cache/cytra/tuned.json";
-  const bool first = tune({"performance.num_threads=1"}).task.get<bool>("model.channels_last");
-  std::string text = read_file(path);
-  const std::string old = first ? "channels_last=true" : "channels_last=false";
-  text.replace(text.find(old), old.size(), first ? "channels_last=false" : "channels_last=true");
-  write_file(path, text);
-  EXPECT_NE(tune({"performance.num_threads=1"}).task.get<bool>("model.channels_last"), first);
+  tune(kLayoutAlone, passes(1.3));
+  const std::string text = read_file(path);
   for (const char* broken : {"{", "[]", "{\"version\": \"0\"}"}) {
     write_file(path, broken);
-    tune({"performance.num_threads=1"});
+    tune(kLayoutAlone, passes(1.3));
     EXPECT_NE(said_.find("ms for forward and backward pass"), std::string::npos) << broken;
+    EXPECT_EQ(read_file(path), text);
   }
 }
 
 TEST_F(Tune, AsksForTheWindowsOfAPassThatNobodyHasSet) {
   const std::vector<std::string> others{"performance.num_threads=1", "model.channels_last=false"};
-  const std::string path = dir_ / "cache/cytra/tuned.json";
-  const app::TrainConfig first = tune(others);
+  const auto windows = [](const app::TrainConfig& config) {
+    return config.task.get<int64_t>("inference_args.sw_batch_size");
+  };
+  tune(others);  // measured
   EXPECT_NE(said_.find("ms for a validation"), std::string::npos) << said_;
   EXPECT_EQ(said_.find("forward and backward"), std::string::npos) << said_;
-  EXPECT_NE(read_file(path).find("\"task.inference_args.sw_batch_size="), std::string::npos);
   // 64 x 64 by 32 x 32, a quarter of it shared: 9 windows.
-  for (const char* count : {"1", "2", "8", "16"}) {
-    std::string text = read_file(path);
-    const std::size_t begin = text.find("sw_batch_size=") + 14;
-    write_file(path, text.replace(begin, text.find('"', begin) - begin, count));
-    const app::TrainConfig again = tune(others);
+  for (const int64_t best : {1, 2, 4, 8, 16}) {
+    std::filesystem::remove_all(dir_ / "cache");
+    const auto make = [&](const app::TrainConfig& config, const data::Batch&, bool validates) {
+      EXPECT_TRUE(validates);
+      const double off =
+          std::log2(static_cast<double>(windows(config))) - std::log2(static_cast<double>(best));
+      return [seconds = 1 + std::abs(off)] { return seconds; };
+    };
+    EXPECT_EQ(windows(tune(others, make)), best) << said_;
+    EXPECT_EQ(windows(tune(others, make)), best);
     EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
-    EXPECT_EQ(std::to_string(again.task.get<int64_t>("inference_args.sw_batch_size")), count);
   }
   for (const char* alone : {"trainer.limit_val_batches=0", "patch_shape=[64,64]"}) {
     std::vector<std::string> words = others;

@@ -48,5 +48,25 @@ TEST(Progress, APartIsNoTimeOfTheWhole) {
   EXPECT_LE(std::stod(rate[1]), 5.0);
 }
 
+TEST(Stage, ShowsThatWorkGoesOn) {
+  const ProgressStyle before = progress_style();
+  progress_style().line_interval_s = 0.02;
+  testing::internal::CaptureStderr();
+  {
+    const Stage stage("reading the data");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  progress_style().line_interval_s = 10;
+  testing::internal::CaptureStderr();
+  { const Stage stage("reading the data"); }
+  const std::string none = testing::internal::GetCapturedStderr();
+  progress_style() = before;
+  const std::size_t first = text.find("reading the data 0.");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("reading the data 0.", first + 1), std::string::npos) << text;
+  EXPECT_EQ(none, "") << "it was over at once";
+}
+
 }  // namespace
 }  // namespace cytra

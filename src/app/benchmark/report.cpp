@@ -50,11 +50,14 @@ std::vector<std::string> headings() {
 std::vector<std::string> cells_of(const Node& row) {
   std::string interval = number(row, "median_low_ms", "{:.2f}");
   if (!interval.empty()) interval += "-" + number(row, "median_high_ms", "{:.2f}");
+  std::string speedup = number(row, "speedup", "{:.2f}");
+  if (const std::string low = number(row, "speedup_low", "{:.2f}"); !low.empty())
+    speedup += fmt::format(" ({}-{})", low, number(row, "speedup_high", "{:.2f}"));
   return {number(row, "median_ms", "{:.2f}"),
           interval,
           number(row, "p95_ms", "{:.2f}"),
           number(row, "images_per_s", "{:.2f}"),
-          number(row, "speedup", "{:.2f}"),
+          speedup,
           number(row, "peak_memory_mb", "{:.0f}"),
           number(row, "max_difference", "{:.1e}"),
           number(row, "flops_per_s", "{:.1f}", 1e-9),

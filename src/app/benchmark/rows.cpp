@@ -1,6 +1,7 @@
 #include "app/benchmark/rows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
@@ -22,6 +23,11 @@ std::string reason_of(const std::exception& error) {
   text = split(text, '\n').front();
   if (starts_with(text, "performance.backend=")) text = text.substr(text.find(": ") + 2);
   return text.substr(0, text.find("; use performance.backend=auto"));
+}
+
+/// Where the median lies; of few runs, where all of them lie.
+std::pair<double, double> range_of(const Times& times) {
+  return times.interval().value_or(std::make_pair(times.ms.front(), times.ms.back()));
 }
 
 double difference(const std::vector<at::Tensor>& made, const std::vector<at::Tensor>& expected) {
@@ -100,8 +106,13 @@ class Rows {
       if (variant.is_usual() && expected_.empty()) expected_ = std::move(measured.results);
       Node row = row_of(measured, variant, batch_, costs_, expected_);
       if (variant.is_usual()) row.set("max_difference", real(0));
-      if (rows.map.empty()) baseline_ = measured.times.median();
-      row.set("speedup", baseline_ == 0 ? Node() : real(baseline_ / measured.times.median()));
+      if (rows.map.empty()) {
+        first_ = variant;
+        before_ = measured.times;
+        row.set("speedup", real(1));
+      } else {
+        compare(measured.times, row);
+      }
       rows.set(name, row);
     } catch (const std::exception& error) {
       const bool is_out_of_memory = is_of_memory(error);
@@ -116,15 +127,60 @@ class Rows {
   Node rows = Node::make_map();
 
  private:
+  /// With the first variant, which is measured before and behind it.
+  void compare(const Times& times, Node& row) {
+    if (!before_) {
+      row.set("speedup", Node());
+      return;
+    }
+    Times behind = *before_;
+    try {
+      behind = work_(first_, batch_, repeats_).times;
+    } catch (const std::exception& error) {
+      if (!is_of_memory(error)) throw;
+    }
+    const auto was = range_of(*before_), is = range_of(behind), own = range_of(times);
+    row.set("speedup", real((before_->median() + behind.median()) / 2 / times.median()));
+    row.set("speedup_low", real(std::min(was.first, is.first) / own.second));
+    row.set("speedup_high", real(std::max(was.second, is.second) / own.first));
+    if ((was.second < is.first || is.second < was.first) && !std::exchange(has_warned_, true)) {
+      log::warn(
+          "{} took {:.3g} ms, and {:.3g} ms when it was measured again: the machine is not equally "
+          "fast; speedups are less sure",
+          first_.name(),
+          before_->median(),
+          behind.median());
+    }
+    before_ = std::move(behind);
+  }
+
   int64_t batch_;
   const Repeats& repeats_;
   const Costs& costs_;
   const Work& work_;
   std::vector<at::Tensor> expected_;
-  double baseline_ = 0;  // of the first variant
+  Variant first_;
+  std::optional<Times> before_;  // of the first variant, measured last; none: it has no figures
+  bool has_warned_ = false;
 };
 
 }  // namespace
+
+Node node_of(const perf::Roofline& roofline) {
+  Node node = Node::make_map();
+  Node& peaks = node.set("product_flops_per_s", Node::make_map());
+  for (const auto& [name, peak] : roofline.flops_per_s) peaks.set(name, real(peak));
+  node.set("copy_bytes_per_s", real(roofline.bytes_per_s));
+  return node;
+}
+
+Node node_of(const perf::MachineLoad& load) {
+  const double others = load.others();
+  Node node = Node::make_map();
+  node.set("others", others < 0 ? Node() : real(others));
+  node.set("is_busy", boolean(load.is_busy()));
+  return node;
+}
 
 Node measure_rows(std::vector<Variant> variants,
                   bool together,

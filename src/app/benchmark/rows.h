@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/benchmark/subject.h"
+#include "perf/machine_load.h"
 #include "perf/roofline.h"
 
 namespace cytra::app {
@@ -15,8 +16,15 @@ struct Costs {
   nn::Flops image;  // no FLOPs: they are not known
 };
 
-/// A map from each variant's name to its row: `median_ms`, `images_per_s`, `speedup` and
-/// `max_difference` against the first usual variant, ...; or `error` (why there are no figures) and
+config::Node node_of(const perf::Roofline& roofline);
+/// What others did meanwhile: `others` and `is_busy`; null where the system does not tell.
+config::Node node_of(const perf::MachineLoad& load);
+
+/// A map from each variant's name to its row: `median_ms`, `images_per_s`, `max_difference` against
+/// the first usual variant, `speedup` with the range `speedup_low` to `speedup_high`, ... The first
+/// variant is measured again behind each other one, and a speedup is against both its times, so
+/// that a machine that slows down shows in the range; where both times lie apart beyond the noise,
+/// one warning says so. Or `error` (why there are no figures) and
 /// `is_out_of_memory`. After all of them, with `together`, best_together(). Throws: what `work`
 /// throws, but for memory that ran out, and for an option (not the first) that does not work here.
 config::Node measure_rows(std::vector<Variant> variants,

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "app/benchmark/report.h"
 #include "base/strings.h"
 #include "inference/engine.h"
+#include "perf/measure.h"
 #include "perf/precision.h"
 
 namespace cytra::app {
@@ -95,9 +95,9 @@ std::optional<Variant> best_together(const std::vector<Variant>& variants,
   std::array<double, 4> speedups{1, 1, 1, 1};
   for (const Variant& variant : variants) {
     const config::Node* row = rows.find_direct(variant.name());
-    if (row == nullptr || row->get<double>("speedup", 0) <= 1) continue;
-    if (range_of(*row).second >= range_of(rows.map.front().second).first) continue;  // noise
+    if (row == nullptr || row->get<double>("speedup_low", 0) <= 1) continue;  // noise
     const auto speedup = row->get<double>("speedup");
+    if (speedup < perf::kLeastGain) continue;
     const std::array<bool, 4> sets{variant.arithmetic() != usual.arithmetic(),
                                    variant.channels_last.has_value(),
                                    variant.engine != usual.engine,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/signal_watch.h"
 #include "base/strings.h"
 
 namespace cytra::training {
@@ -53,6 +54,7 @@ void CheckpointWriter::write(Snapshot snapshot,
     path = comes_again ? paths.erase(path) : path + 1;
   }
   wait();
+  start_is_over();                                                     // there is something to keep
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // may throw
   {
     const std::lock_guard lock(mutex_);

@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include "base/nan_sign.h"
+#include "base/signals.h"
 #include "data/device_feed.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
@@ -38,7 +40,8 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
                             Weights weights,
                             const Hooks& hooks) {
   const perf::Scope scope("validation");
-  seed_step(state_, processes_.place().rank, device_);  // what a task draws, also when made again
+  const BreakableWork breakable(processes_.is_alone());  // else the others would wait
+  seed_step(state_, processes_.place().rank, device_);   // what a task draws, also when made again
   nn::Model& model = task_.model();
   const bool was_training = model.is_training();
   std::optional<SwappedIn> swapped;
@@ -62,7 +65,8 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
     stop_.agree();  // whether all have seen all of their images
   }
   Metrics metrics;
-  for (const auto& [name, value] : task_.validation_end()) metrics[stage + "/" + name] = value;
+  for (const auto& [name, value] : task_.validation_end())
+    metrics[stage + "/" + name] = without_nan_sign(value);
   model.train(was_training);
   return metrics;
 }

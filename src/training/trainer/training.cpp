@@ -259,6 +259,7 @@ void Training::sanity_check(Feeds& feeds) {
   const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
   if (!plan_.has_validation || asked == 0 || state_.step != 0) return;
   const auto show = [&](const data::Batch&, int64_t done) { log_.show_validation(done, batches); };
+  log_.show_validation(0, batches);  // the first may take long
   evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, {show});
 }
 
@@ -270,15 +271,14 @@ bool Training::is_validation_due() const {
 
 void Training::validate(Feeds& feeds) {
   take_outcome();
-  const int64_t batches = feeds.valid_batches;
   const Evaluator::Hooks hooks{
       [&](const data::Batch& batch, int64_t done) {
-        log_.show_validation(done, batches);
+        log_.show_validation(done, feeds.valid_batches);
         call("on_validation_batch", &Callback::on_validation_batch, &batch);
       },
       [&] { call("on_validation_start", &Callback::on_validation_start); }};
-  const Metrics metrics =
-      evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, hooks);
+  const Metrics metrics = evaluator_.evaluate(
+      feeds.valid, feeds.valid_batches, "val", Evaluator::Weights::swapped_in, hooks);
   if (stop_.signal() != 0) return;  // of some of the images only
   state_.validated_at = state_.step;
   log_.log_validation(metrics, plan_.total_steps);

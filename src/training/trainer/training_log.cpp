@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/nan_sign.h"
+#include "base/signal_watch.h"
 #include "base/strings.h"
 #include "base/timers.h"
 #include "perf/device.h"
@@ -16,12 +18,13 @@ TrainingLog::TrainingLog(const std::vector<std::shared_ptr<Logger>>& loggers,
                          c10::Device device)
     : loggers_(loggers), state_(state), device_(device) {}
 
-void TrainingLog::send(const Metrics& metrics) {
+void TrainingLog::send(Metrics metrics) {
+  for (auto& [name, value] : metrics) value = without_nan_sign(value);
   for (const auto& logger : loggers_) logger->log(metrics, state_.epoch, state_.step);
 }
 
 void TrainingLog::log(const Metrics& metrics) {
-  for (const auto& [name, value] : metrics) state_.metrics[name] = value;
+  for (const auto& [name, value] : metrics) state_.metrics[name] = without_nan_sign(value);
   send(metrics);
 }
 
@@ -32,8 +35,8 @@ void TrainingLog::add_batch(double waited_s, std::chrono::steady_clock::time_poi
 void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clipped) {
   const data::Timing times = timing_.since(logged_);
   logged_ = timing_;
-  Metrics metrics{{"train/loss_step", outcome.loss}, {"lr", lr}};
-  if (is_clipped) metrics["grad_norm"] = outcome.grad_norm;
+  Metrics metrics{{"train/loss_step", without_nan_sign(outcome.loss)}, {"lr", lr}};
+  if (is_clipped) metrics["grad_norm"] = without_nan_sign(outcome.grad_norm);
   if (state_.skipped > 0) metrics["skipped_steps"] = static_cast<double>(state_.skipped);
   for (const auto& [name, value] : metrics) state_.metrics[name] = value;
   if (times.batches > 0) {  // else it is a CPU's first step, which is not over
@@ -50,7 +53,8 @@ void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clippe
     }
   }
   send(metrics);
-  note_ = fmt::format("epoch {} loss {:.4f} lr {:.2e}", state_.epoch, outcome.loss, lr);
+  note_ = fmt::format(
+      "epoch {} loss {:.4f} lr {:.2e}", state_.epoch, without_nan_sign(outcome.loss), lr);
   for (const auto& [name, value] : state_.metrics) {
     if (name.rfind("val/", 0) == 0) note_ += fmt::format(" {} {:.4f}", name, value);
   }
@@ -64,16 +68,19 @@ void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {
   std::string line = fmt::format("epoch {} step {}", state_.epoch, state_.step);
   if (total_steps >= 0) line += fmt::format("/{}", total_steps);
   line += ":";
-  for (const auto& [name, value] : metrics) line += fmt::format(" {} {:.4f}", name, value);
+  for (const auto& [name, value] : metrics)
+    line += fmt::format(" {} {:.4f}", name, without_nan_sign(value));
   log::info("{}", line);
 }
 
 void TrainingLog::begin_progress(int64_t total_steps) {
   progress_ = std::make_unique<Progress>("training", total_steps, state_.step);
+  progress_->update(state_.step);  // the first step may take long
   usage_.emplace(device_);
 }
 
 void TrainingLog::show_step() {
+  start_is_over();  // a step is worth keeping
   if (progress_) progress_->update(state_.step, note_);
 }
 

@@ -46,7 +46,7 @@ class TrainingLog {
   const data::Timing& timing() const { return timing_; }  // of all batches
 
  private:
-  void send(const Metrics& metrics);
+  void send(Metrics metrics);
   const std::vector<std::shared_ptr<Logger>>& loggers_;
   TrainState& state_;
   c10::Device device_;

@@ -5,7 +5,10 @@
 
 #include "app/benchmark/report.h"
 #include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
 #include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra::app {
 namespace {
@@ -49,6 +52,25 @@ TEST(BenchmarkRows, HaveFiguresAgainstTheFirst) {
   EXPECT_DOUBLE_EQ(rows.get<double>("fp32.flops_per_byte"), 100);
   EXPECT_DOUBLE_EQ(rows.get<double>("bf16.flops_per_byte"), 200);
   EXPECT_FALSE(rows.has("fp16.share_of_peak")) << "its peak is not known";
+}
+
+TEST(BenchmarkRows, IdenticalWorkOnABusyMachineIsNoSpeedup) {
+  int runs = 0;
+  test::TmpDir dir;
+  write_file(dir / "log", "");
+  log::set_file(dir / "log");
+  const auto slowing = [&](const Variant&, int64_t, const Repeats&) {
+    const double ms = ++runs < 3 ? 48 : 211;  // others came while the first was measured again
+    return measured(ms, 0);
+  };
+  const Node rows = measure_rows({{}, with_precision("bf16-mixed")}, true, 1, {}, {}, slowing);
+  log::set_file("");
+  EXPECT_EQ(rows.get<double>("bf16.speedup_low"), 1);
+  EXPECT_GT(rows.get<double>("bf16.speedup_high"), 4);
+  EXPECT_EQ(rows.keys().size(), 2U) << "nothing is put together from noise";
+  const std::string told = read_file(dir / "log");
+  EXPECT_NE(told.find("took 48 ms, and 211 ms when it was measured again"), std::string::npos)
+      << told;
 }
 
 TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {

@@ -1,5 +1,7 @@
 #include "training/trainer/training_log.h"
 
+#include <cmath>
+
 #include "tests/training/fixture.h"
 #include "training/trainer/step.h"
 
@@ -61,6 +63,19 @@ TEST_F(TrainingLogTest, AValidationIsALine) {
       << said;
   EXPECT_NE(said.find("epoch 2 step 30: val/loss 0.2500\n"), std::string::npos) << said;
   EXPECT_EQ(state.metrics, (Metrics{{"val/dice", 0.75}, {"val/loss", 0.25}}));
+}
+
+TEST_F(TrainingLogTest, WhatIsNoNumberHasNoSign) {
+  const double negative = std::copysign(NAN, -1.0);  // 0 / 0 on x86
+  testing::internal::CaptureStderr();
+  log.log_validation({{"val/dice", negative}, {"val/hausdorff", -1}}, -1);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("val/dice nan val/hausdorff -1.0000\n"), std::string::npos) << said;
+  EXPECT_FALSE(std::signbit(newest().at("val/dice")));
+  EXPECT_FALSE(std::signbit(state.metrics.at("val/dice")));
+  log.log_step({negative, negative, false}, 0.1, /*is_clipped=*/true);
+  EXPECT_FALSE(std::signbit(newest().at("train/loss_step")));
+  EXPECT_FALSE(std::signbit(newest().at("grad_norm")));
 }
 
 }  // namespace

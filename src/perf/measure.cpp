@@ -1,0 +1,72 @@
+#include "perf/measure.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace cytra::perf {
+namespace {
+
+constexpr std::size_t kPairsAgain = 5, kAgainst = 4;
+
+/// Pair by pair, until `is_over`.
+Verdict time_pairs(const std::function<double()>& before,
+                   const std::function<double()>& after,
+                   const std::function<bool(const Verdict&)>& is_over) {
+  std::vector<TimedPair> pairs;
+  Verdict verdict;
+  while (!is_over(verdict)) {
+    TimedPair pair;
+    const bool is_first = pairs.size() % 2 == 0;
+    if (is_first) pair.before = before();
+    pair.after = after();
+    if (!is_first) pair.before = before();
+    pairs.push_back(pair);
+    verdict = judge(pairs);
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::string Verdict::text() const {
+  return fmt::format("{:.2f} times as fast ({} of {} pairs)", ratio, favour, pairs);
+}
+
+Verdict judge(const std::vector<TimedPair>& pairs) {
+  Verdict verdict;
+  std::vector<double> ratios;
+  for (const TimedPair& pair : pairs) {
+    if (!(pair.before > 0) || !(pair.after > 0)) {  // nothing was measured: it tells nothing
+      ratios.push_back(1);
+      continue;
+    }
+    ratios.push_back(pair.before / pair.after);
+    if (pair.after < pair.before) verdict.favour += 1;
+  }
+  verdict.pairs = pairs.size();
+  if (pairs.empty()) return verdict;
+  std::sort(ratios.begin(), ratios.end());
+  verdict.ratio = (ratios[(ratios.size() - 1) / 2] + ratios[ratios.size() / 2]) / 2;
+  verdict.is_gain =
+      verdict.pairs >= kPairs && verdict.favour == verdict.pairs && verdict.ratio >= kLeastGain;
+  return verdict;
+}
+
+Verdict time_in_turn(const std::function<double()>& before, const std::function<double()>& after) {
+  return time_pairs(before, after, [](const Verdict& so_far) {
+    return so_far.favour < so_far.pairs || so_far.pairs >= kPairs;
+  });
+}
+
+Verdict time_again(const std::function<double()>& before, const std::function<double()>& after) {
+  return time_pairs(before, after, [](const Verdict& so_far) {
+    return so_far.favour > kPairsAgain - kAgainst || so_far.pairs >= kPairsAgain;
+  });
+}
+
+bool holds(const Verdict& again) {
+  return again.pairs - again.favour < kAgainst || again.ratio * kLeastGain > 1;
+}
+
+}  // namespace cytra::perf
