@@ -51,11 +51,11 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
 void expect_room() {
   const Room room = room_on(c10::kCPU);
   if (room.bytes > 0) return;
-  throw MemoryError(
-      fmt::format("the model is loaded, and less than {} are left ({}) for its passes; more memory, "
-                  "or a smaller model, is needed",
-                  format_bytes(static_cast<double>(kOfLibraries)),
-                  room.limit));
+  throw MemoryError(fmt::format(
+      "the model is loaded, and less than {} are left ({}) for its passes; more memory, "
+      "or a smaller model, is needed",
+      format_bytes(static_cast<double>(kOfLibraries)),
+      room.limit));
 }
 
 }  // namespace
