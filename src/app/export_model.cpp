@@ -15,6 +15,7 @@
 #include "inference/engine.h"
 #include "inference/trained_model.h"
 #include "io/safetensors.h"
+#include "nn/checkpoint_format.h"
 #include "nn/detection_model.h"
 #include "nn/weights.h"
 #include "perf/compile.h"
@@ -166,8 +167,10 @@ int export_model(cli::Run run, const ExportConfig& config) {
         fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
                     config.output));
   }
-  const Metadata metadata{
-      {"format", "pt"}, {"cytra_version", version()}, {"config", config::to_yaml(trained.config)}};
+  const Metadata metadata{{"format", "pt"},
+                          {"cytra_version", version()},
+                          {nn::kFormatKey, fmt::to_string(nn::kCheckpointFormat)},
+                          {"config", config::to_yaml(trained.config)}};
   write_model(config, trained, metadata);
   log::info("{}: {} as {}",
             path,

@@ -238,7 +238,8 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
   if (is_first && is_resumed) {
     const Node before = nn::checkpoint_config(checkpoint).at("task");
-    expect_same_task(before, *run.config.find("task"), checkpoint);
+    expect_same_task(
+        before, config::keep_environment(run.config, run.composed).at("task"), checkpoint);
     keep_settled(*run.config.find("task"), before);
     config = read_config(run);
   }
@@ -260,7 +261,7 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
                                       data::items_of(*setup.data, data::Split::train));
     if (is_resumed) {
       const std::string asked = config.checkpoint.ckpt_path.value_or("");
-      expect_same_training(checkpoint, identity, run.config, asked == checkpoint);
+      expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
     }
     lock.emplace(common.folder = open_run_folder(run));
     start_made_folder(folder);

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/json.h"
-#include "config/run_config.h"
 #include "io/weights/torch_file.h"
+#include "nn/checkpoint_format.h"
 
 namespace cytra::nn {
 namespace {
@@ -164,6 +164,7 @@ void load_weights(const std::string& path, torch::nn::Module& module, bool stric
   }
   const io::SafetensorsFile file(path);
   const auto reading = file.reading();
+  format_of(file.metadata(), path);
   file.verify();
   if (file.metadata().count("state") != 0) {  // a checkpoint of ours
     load_state(module, file.tensors(), path, "model.", strict);
@@ -182,6 +183,7 @@ const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
                                    const std::string& path,
                                    const std::string& key,
                                    const std::string& hint) {
+  format_of(checkpoint.metadata(), path);
   const auto entry = checkpoint.metadata().find(key);
   if (entry != checkpoint.metadata().end()) return entry->second;
   throw DataError(
@@ -195,7 +197,7 @@ config::Node checkpoint_config(const std::string& path) {
   const io::SafetensorsFile file = open_checkpoint(path, hint);
   config::Node config = config::from_utf8(
       config::parse_yaml(checkpoint_text(file, path, "config", hint), path + " (config)"));
-  config::fill_in_environment(config);
+  carry_over(config, format_of(file.metadata(), path), moved_keys_of_checkpoints());
   return config;
 }
 

@@ -14,6 +14,7 @@
 #include "config/json.h"
 #include "config/run_config.h"
 #include "io/safetensors.h"
+#include "nn/checkpoint_format.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
@@ -221,6 +222,7 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
   snapshot.metadata.merge(std::map<std::string, std::string>{
       {"format", "pt"},
       {"cytra_version", version()},
+      {nn::kFormatKey, fmt::to_string(nn::kCheckpointFormat)},
       {"state", config::to_json(config::to_utf8(std::move(all)))},
       {"config", config::to_yaml(config::to_utf8(std::move(kept)))}});
   return snapshot;

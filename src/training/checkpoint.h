@@ -26,7 +26,7 @@ struct CheckpointedObjects {
 
 /// A training's whole state on the host, complete in itself. The tensors: weights "model.<name>",
 /// "optimizer.<state>", "scaler.<state>", "callback.<name>.<state>". The metadata: "state" as
-/// JSON, "config" as YAML, "cytra_version".
+/// JSON, "config" as YAML, "cytra_version", "cytra_format" (nn/checkpoint_format.h).
 struct Snapshot {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "io/safetensors.h"
+#include "nn/checkpoint_format.h"
 #include "training/checkpoint.h"
 
 namespace cytra::training {
@@ -53,6 +54,7 @@ void sweep(const fs::path& run) {
 }
 
 config::Node state_in(const io::SafetensorsFile& file, const std::string& path) {
+  nn::format_of(file.metadata(), path);
   const auto state = file.metadata().find("state");
   if (state == file.metadata().end()) throw DataError(path + ": not a checkpoint of Cytra");
   return config::from_utf8(config::parse_json(state->second, path + " (state)"));

@@ -1,4 +1,5 @@
 // TorchScript that does what a model may not, and honest one: tests/golden/make_scripts.py.
+#include <algorithm>
 #include <filesystem>
 #include <unordered_map>
 
@@ -102,7 +103,8 @@ TEST(ScriptCheck, TheFingerprintIsTheFilesContent) {
   std::string bytes = read_file(frozen);
   write_file(dir / "copy.pt", bytes);
   EXPECT_EQ(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
-  bytes[bytes.size() / 2] ^= 1;  // a weight, which is a constant of the code
+  char& byte = bytes[bytes.size() / 2];
+  byte = static_cast<char>(byte ^ 1);  // a weight, which is a constant of the code
   write_file(dir / "copy.pt", bytes);
   EXPECT_NE(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
 }
