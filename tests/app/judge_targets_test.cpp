@@ -109,23 +109,22 @@ class OwnTargets : public ::testing::Test {
                                             "paths.output_dir=unused",
                                             "trainer.accelerator=cpu",
                                             "data.num_workers=0",
-                                            "model.filters=[4,8]",
-                                            "~task",
-                                            "+task=" + task});
+                                            "model.filters=[4,8]"});
     config::Problems problems;
-    const auto config = config::read_options<app::TrainConfig>(config::job_config(tree),
-                                                               problems,
-                                                               {"source_col",
-                                                                "target_col",
-                                                                "spatial_dims",
-                                                                "raw_im_channels",
-                                                                "num_classes",
-                                                                "multilabel",
-                                                                "ignore_index",
-                                                                "target_values",
-                                                                "class_names",
-                                                                "patch_shape"});
+    auto config = config::read_options<app::TrainConfig>(config::job_config(tree),
+                                                         problems,
+                                                         {"source_col",
+                                                          "target_col",
+                                                          "spatial_dims",
+                                                          "raw_im_channels",
+                                                          "num_classes",
+                                                          "multilabel",
+                                                          "ignore_index",
+                                                          "target_values",
+                                                          "class_names",
+                                                          "patch_shape"});
     problems.throw_if_any();
+    config.task = config::parse_yaml(task, "test");
     std::string text;
     for (const std::string& line : app::judge_targets(app::Setup(config, c10::Device(at::kCPU)), 8))
       text += line + "\n";

@@ -73,7 +73,7 @@ std::vector<FolderFile> list_star(const fs::path& place,
   for (const auto& [name, folder] : folders) {
     if (are_objects && images.count(name) > 0) {
       const bool has_image = place.filename() == kStar;  // beside the masks
-      if (folder.left_out > (has_image ? 1 : 0)) {
+      if (folder.left_out > (has_image ? 1U : 0U)) {
         throw DataError(
             fmt::format("{}: {} files are masks and {} others are not, expected one image and the "
                         "masks of its objects alone",
