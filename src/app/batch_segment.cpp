@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
@@ -166,7 +167,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
   void write_errors(const std::string& folder) const {
     const std::string path = folder + "/errors.csv";
     std::error_code ignored;
-    std::filesystem::remove(path, ignored);
+    if (may_replace(path)) std::filesystem::remove(path, ignored);
     if (!errors_.empty()) io::write_table(path, {"image", "view", "code", "error"}, errors_);
   }
   int64_t failed() const { return static_cast<int64_t>(errors_.size()); }
