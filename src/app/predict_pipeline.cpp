@@ -159,7 +159,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   const training::Place& place = processes_.place();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
-    std::vector<data::Sample> frames;
+    std::optional<Frames> frames;
     std::string content;  // of all frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
           frames = frames_of(inputs[i], key, predictor_.transforms());
@@ -169,14 +169,14 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
       continue;
     {
       const std::lock_guard lock(books_.mutex);
-      books_.images += static_cast<int64_t>(frames.size()) - 1;
+      books_.images += static_cast<int64_t>(frames->size()) - 1;
     }
-    if (!read_frames(inputs[i], frames, stems[i], content)) return;
+    if (!read_frames(inputs[i], *frames, stems[i], content)) return;
   }
 }
 
 bool PredictPipeline::read_frames(const data::Sample& input,
-                                  const std::vector<data::Sample>& frames,
+                                  const Frames& frames,
                                   const std::string& stem,
                                   const std::string& content) {
   std::shared_ptr<PredictLapse> lapse;

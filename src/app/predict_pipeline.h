@@ -57,7 +57,7 @@ class PredictPipeline {
   void read_all(const std::vector<data::Sample>& inputs);
   /// The frames of an input, with the stems of their results. False: nobody wants any more.
   bool read_frames(const data::Sample& input,
-                   const std::vector<data::Sample>& frames,
+                   const Frames& frames,
                    const std::string& stem,
                    const std::string& content);
   /// The lapse that the frames become one file of; null: they stay apart.
