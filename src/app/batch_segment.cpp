@@ -160,7 +160,10 @@ class SegmentBooks final : public pipelines::SegmentSink {
       if (ends_on_error_) throw;
       books_.leave_out(input.path, what);
       const std::lock_guard lock(books_.mutex);
-      errors_.push_back({input.path, input.view, std::to_string(exit_code(what)), what.what()});
+      errors_.push_back({io::safe_cell(input.path),
+                         io::safe_cell(input.view),
+                         std::to_string(exit_code(what)),
+                         io::safe_cell(what.what())});
     }
   }
   /// errors.csv of a folder: none where nothing failed.

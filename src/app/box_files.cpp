@@ -104,14 +104,14 @@ class BoxTables {
                            image.get<int64_t>("height"));
     std::string rows, objects;
     for (const Node& box : image.at("boxes").list) {
-      std::vector<std::string> row{path};
+      std::vector<std::string> row{io::safe_cell(path)};
       std::vector<float> values;
       for (const Node& value : box.list) {
         values.push_back(static_cast<float>(value.as<double>()));
         row.push_back(fmt::to_string(values.back()));
       }
       const auto label = box.list.at(5).as<int64_t>();
-      row.back() = name_of(label, std::to_string(label));
+      row.back() = io::safe_cell(name_of(label, std::to_string(label)));
       io::append_row(row, ',', rows);
       const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
       objects += fmt::format(

@@ -15,6 +15,7 @@
 #include "inference/measure.h"
 #include "inference/original_grid.h"
 #include "io/csv.h"
+#include "io/fingerprint.h"
 #include "io/geojson.h"
 #include "io/imagej_roi.h"
 #include "io/palette.h"
@@ -42,7 +43,7 @@ constexpr Ending kEndings[] = {
     {".j2k", "ome_tiff"},      {".hdf5", "ome_tiff"},     {".h5", "ome_tiff"},
     {".dcm", "ome_tiff"},      {".mp4", "ome_tiff"},      {".mov", "ome_tiff"},
     {".bmp", "png"},           {".avi", "ome_tiff"},      {".mkv", "ome_tiff"},
-    {".webm", "ome_tiff"}};
+    {".webm", "ome_tiff"},     {".lsm", "ome_tiff"},      {".stk", "ome_tiff"}};
 
 /// The ending of a file's name, whatever its case; null for none that we know.
 const Ending* ending_of(std::string name) {
@@ -65,6 +66,17 @@ std::string stem_of(const std::string& path) {
   std::string within = path.substr(file.size());  // of an HDF5 file
   std::replace(within.begin(), within.end(), '/', '_');
   return stem + within;
+}
+
+/// With room for what follows ("_overlay.png", ".ome.tif") in the 255 bytes that a name may have;
+/// of a longer one its beginning, and what tells it from others of that beginning.
+std::string short_name(const std::string& stem) {
+  constexpr std::size_t kMost = 200, kDigits = 16;
+  if (stem.size() <= kMost) return stem;
+  std::size_t end = kMost - kDigits - 1;
+  while (end > 0 && (static_cast<unsigned char>(stem[end]) & 0xc0) == 0x80)
+    --end;  // within a letter
+  return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
 }
 
 /// PNG holds 8- or 16-bit integers, in a plane of one value or three.
@@ -110,7 +122,7 @@ std::string OutputNames::next(const data::Source& source) {
   std::string stem = stem_of(source.path);
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
-  return unique(stem);
+  return unique(short_name(stem));
 }
 
 std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {

@@ -82,7 +82,10 @@ class FundusTable {
     const io::Table table = io::read_table(path_);
     if (table.columns != kFundusColumns)
       throw DataError(path_ + ": not written by this program; expected another paths.output_dir");
-    for (const auto& row : table.rows) rows_[row[1]] = row;
+    for (std::vector<std::string> row : table.rows) {
+      for (std::string& cell : row) cell = io::text_of_cell(cell);
+      rows_[row[1]] = row;
+    }
   }
   /// The photograph whose results have this name; "": none.
   std::string image_of(const std::string& name) const {
@@ -121,7 +124,10 @@ class FundusTable {
   }
   void write() {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [name, row] : rows_) rows.push_back(row);
+    for (const auto& [name, row] : rows_) {
+      std::vector<std::string>& cells = rows.emplace_back();
+      for (const std::string& cell : row) cells.push_back(io::safe_cell(cell));
+    }
     io::write_table(path_, kFundusColumns, rows);
     written_ = std::chrono::steady_clock::now();
   }

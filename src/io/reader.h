@@ -57,7 +57,7 @@ class ImageReader {
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
-/// By extension, whatever the case: .tif .tiff .btf .tf8 .png .jpg .jpeg .jp2 .j2k .nii
+/// By extension, whatever the case: .tif .tiff .btf .tf8 .lsm .stk .png .jpg .jpeg .jp2 .j2k .nii
 /// .nii.gz .hdr .npy .h5 .hdf5 .dcm; a folder that is an OME-Zarr or holds DICOM files.
 bool is_image_path(const std::string& path);
 
