@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -32,8 +33,7 @@ namespace fs = std::filesystem;
 struct Ending {
   const char *text, *format;  // of `predict.format=auto`
 };
-/// The longer ones first.
-constexpr Ending kEndings[] = {
+constexpr Ending kEndings[] = {  // the longer ones first
     {".ome.tiff", "ome_tiff"}, {".ome.tif", "ome_tiff"},  {".ome.tf8", "ome_tiff"},
     {".ome.btf", "ome_tiff"},  {".ome.zarr", "ome_zarr"}, {".nii.gz", "nifti"},
     {".tiff", "ome_tiff"},     {".tif", "ome_tiff"},      {".tf8", "ome_tiff"},
@@ -50,7 +50,7 @@ const Ending* ending_of(std::string name) {
   for (char& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const auto* found = std::find_if(std::begin(kEndings), std::end(kEndings), [&](const Ending& e) {
-    return name.size() > std::string_view(e.text).size() && ends_with(name, e.text);
+    return name.size() > std::strlen(e.text) && ends_with(name, e.text);
   });
   return found == std::end(kEndings) ? nullptr : found;
 }
@@ -61,19 +61,18 @@ std::string stem_of(const std::string& path) {
   fs::path last = fs::path(file).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();  // "in/series/"
   std::string stem = last.filename().string();
-  if (const Ending* ending = ending_of(stem))
-    stem.resize(stem.size() - std::string_view(ending->text).size());
+  if (const Ending* ending = ending_of(stem)) stem.resize(stem.size() - std::strlen(ending->text));
   std::string within = path.substr(file.size());  // of an HDF5 file
   std::replace(within.begin(), within.end(), '/', '_');
   return stem + within;
 }
 
-/// With room for what follows ("_overlay.png", ".ome.tif") in the 255 bytes that a name may have;
-/// of a longer one its beginning, and what tells it from others of that beginning.
+/// With room for what follows ("_overlay.png") in the 255 bytes of a name; of a longer one its
+/// beginning, and what tells it from others of that beginning.
 std::string short_name(const std::string& stem) {
   constexpr std::size_t kMost = 200, kDigits = 16;
-  if (stem.size() <= kMost) return stem;
   std::size_t end = kMost - kDigits - 1;
+  if (stem.size() <= kMost) return stem;
   while (end > 0 && (static_cast<unsigned char>(stem[end]) & 0xc0) == 0x80)
     --end;  // within a letter
   return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
@@ -363,9 +362,9 @@ void PredictionFiles::write_objects() {
     if (has_classes && tasks::has_class_names(task)) {
       table.columns.insert(table.columns.begin() + 2, "class_name");
       for (std::size_t i = 0; i < cells.size(); ++i)
-        cells[i].insert(
-            cells[i].begin() + 2,
-            tasks::class_name_of(task, static_cast<int64_t>(std::lround(table.rows[i][1]))));
+        cells[i].insert(cells[i].begin() + 2,
+                        io::safe_cell(tasks::class_name_of(
+                            task, static_cast<int64_t>(std::lround(table.rows[i][1])))));
     }
     io::write_table(path, table.columns, cells);
     files_.emplace_back("measurements", path);

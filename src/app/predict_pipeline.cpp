@@ -181,7 +181,9 @@ bool PredictPipeline::read_frames(const data::Sample& input,
                                   const std::string& content) {
   std::shared_ptr<PredictLapse> lapse;
   if (frames.size() > 1) {
-    if (!attempt(input.id, Part::reading, [&] { lapse = lapse_of(input, frames.size(), stem, content); }))
+    if (!attempt(input.id, Part::reading, [&] {
+          lapse = lapse_of(input, frames.size(), stem, content);
+        }))
       return true;
     if (lapse && is_done(*lapse)) return true;
     if (shares_rows_ && !processes_.is_first()) lapse.reset();

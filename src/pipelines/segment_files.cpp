@@ -192,11 +192,12 @@ std::vector<std::string> row_of(const SegmentInput& input,
                                 std::size_t number,
                                 const KeptObject& object,
                                 const std::string& class_name) {
-  std::vector<std::string> row{io::safe_cell(input.path),
-                               io::safe_cell(input.view),
-                               std::to_string(number),
-                               class_name.empty() ? std::to_string(object.label) : io::safe_cell(class_name),
-                               short_text(object.score)};
+  std::vector<std::string> row{
+      io::safe_cell(input.path),
+      io::safe_cell(input.view),
+      std::to_string(number),
+      class_name.empty() ? std::to_string(object.label) : io::safe_cell(class_name),
+      short_text(object.score)};
   for (const double side : object.box) row.push_back(short_text(side));
   row.push_back(std::to_string(object.mask.area()));
   for (const int64_t side : object.mask.box()) row.push_back(std::to_string(side));

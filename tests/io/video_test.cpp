@@ -1,5 +1,6 @@
 // Lossless videos as ffmpeg writes them: tests/golden/make_video.py.
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <nlohmann/json.hpp>
