@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
@@ -159,14 +160,17 @@ class SegmentBooks final : public pipelines::SegmentSink {
       if (ends_on_error_) throw;
       books_.leave_out(input.path, what);
       const std::lock_guard lock(books_.mutex);
-      errors_.push_back({input.path, input.view, std::to_string(exit_code(what)), what.what()});
+      errors_.push_back({io::safe_cell(input.path),
+                         io::safe_cell(input.view),
+                         std::to_string(exit_code(what)),
+                         io::safe_cell(what.what())});
     }
   }
   /// errors.csv of a folder: none where nothing failed.
   void write_errors(const std::string& folder) const {
     const std::string path = folder + "/errors.csv";
     std::error_code ignored;
-    std::filesystem::remove(path, ignored);
+    if (may_replace(path)) std::filesystem::remove(path, ignored);
     if (!errors_.empty()) io::write_table(path, {"image", "view", "code", "error"}, errors_);
   }
   int64_t failed() const { return static_cast<int64_t>(errors_.size()); }

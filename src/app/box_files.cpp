@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/own_files.h"
 #include "config/json.h"
 #include "inference/overlay.h"
 #include "io/csv.h"
@@ -42,13 +43,30 @@ std::string box_line(const BoxedImage& image,
                          one.label);
   }
   return fmt::format(
-      "{{\"name\":{},\"image\":{},\"stamp\":{},\"height\":{},\"width\":{},\"boxes\":[{}]}}\n",
+      "{{\"name\":{},\"image\":{},\"stamp\":{},\"height\":{},\"width\":{},\"boxes\":[{}]}}",
       box_json(image.name),
       box_json(image.path),
       box_json(image.stamp),
       pixels.size(1),
       pixels.size(2),
       boxes);
+}
+
+/// Throws: Error for a line that says something else.
+void expect_boxes(const Node& line) {
+  const auto is_side = [&](const char* side) {
+    return line.get<int64_t>(side) >= 1 && line.get<int64_t>(side) <= INT32_MAX;
+  };
+  bool is_right = is_side("height") && is_side("width");
+  const Node& boxes = line.at("boxes");
+  is_right = is_right && boxes.kind == config::Kind::list;
+  for (const Node& box : boxes.list) {
+    is_right = is_right && box.kind == config::Kind::list && box.list.size() == 6 &&
+               box.list[5].as<int64_t>() >= 0;
+    for (const Node& value : box.list)
+      is_right = is_right && std::abs(value.as<double>()) <= INT32_MAX;
+  }
+  if (!is_right) throw DataError("detections.jsonl: a line that is none of predict's");
 }
 
 void draw_boxes(const std::string& path,
@@ -76,8 +94,8 @@ class BoxTables {
     csv_.write("image,x0,y0,x1,y1,score,class\n");
     coco_.write("{\"annotations\":[");
   }
-  void add(const Node& image) {
-    const auto path = image.get<std::string>("image");
+  void add(const std::string& path, const Node& image) {
+    expect_boxes(image);
     images_ += fmt::format("{}\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{}}}",
                            images_.empty() ? "" : ",",
                            ++image_count_,
@@ -86,14 +104,14 @@ class BoxTables {
                            image.get<int64_t>("height"));
     std::string rows, objects;
     for (const Node& box : image.at("boxes").list) {
-      std::vector<std::string> row{path};
+      std::vector<std::string> row{io::safe_cell(path)};
       std::vector<float> values;
       for (const Node& value : box.list) {
         values.push_back(static_cast<float>(value.as<double>()));
         row.push_back(fmt::to_string(values.back()));
       }
       const auto label = box.list.at(5).as<int64_t>();
-      row.back() = name_of(label, std::to_string(label));
+      row.back() = io::safe_cell(name_of(label, std::to_string(label)));
       io::append_row(row, ',', rows);
       const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
       objects += fmt::format(
@@ -149,6 +167,7 @@ BoxFiles::BoxFiles(std::string folder,
       class_names_(std::move(class_names)),
       overlay_(overlay),
       record_(folder_ + "/detections.jsonl") {
+  keep_own_files(folder_);
   remove_stale_temporaries(folder_);
 }
 
@@ -158,8 +177,13 @@ std::string BoxFiles::overlay_path(const BoxedImage& image) const {
 
 bool BoxFiles::has(const BoxedImage& image) const {
   if (!record_.has(image.name, image.stamp)) return false;
-  std::error_code error;
-  return !overlay_ || (fs::file_size(overlay_path(image), error) > 0 && !error);
+  if (overlay_ && !is_as_written(overlay_path(image))) return false;
+  try {
+    expect_boxes(record_.line(image.name, image.stamp, image.path));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void BoxFiles::add(const BoxedImage& image,
@@ -168,8 +192,8 @@ void BoxFiles::add(const BoxedImage& image,
   std::error_code ignored;
   if (overlay_) {
     draw_boxes(overlay_path(image), pixels, found);
-  } else {
-    fs::remove(overlay_path(image), ignored);  // of a run with other settings
+  } else if (is_as_written(overlay_path(image))) {  // of a run with other settings
+    fs::remove(overlay_path(image), ignored);
   }
   record_.append(box_line(image, pixels, found));
 }
@@ -179,7 +203,7 @@ BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
   Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
   BoxTables files(tables.csv, tables.coco, class_names_);
   for (const BoxedImage& image : images)
-    files.add(record_.line(image.name, image.stamp, image.path));
+    files.add(image.path, record_.line(image.name, image.stamp, image.path));
   tables.objects = files.finish(classes_);
   return tables;
 }

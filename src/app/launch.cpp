@@ -11,9 +11,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <arpa/inet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/child_process.h"
@@ -119,6 +123,38 @@ Place by_slurm(const TrainerOptions& options) {
   return place;
 }
 
+/// Processes of one machine talk by 127.0.0.1. A container without that device would let them wait
+/// for each other until trainer.process_timeout.
+void expect_loopback() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const where = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+            client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool is_there = ::bind(server, where, size) == 0 && ::listen(server, 1) == 0 &&
+                  ::getsockname(server, where, &size) == 0 &&
+                  (::connect(client, where, size) == 0 || errno == EINPROGRESS);
+  std::string why = std::strerror(errno);
+  if (is_there) {
+    pollfd waiting{client, POLLOUT, 0};
+    int error = 0;
+    socklen_t length = sizeof error;
+    constexpr int kWaitMs = 10000;
+    is_there = ::poll(&waiting, 1, kWaitMs) == 1 &&
+               ::getsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+    why = error == 0 ? "no answer" : std::strerror(error);
+  }
+  ::close(server);
+  ::close(client);
+  if (is_there) return;
+  throw IoError(fmt::format(
+      "trainer.devices: processes of this machine can't reach each other by 127.0.0.1 ({}); start "
+      "its loopback device (`ip link set lo up`), or use trainer.devices=1",
+      why));
+}
+
 /// srun has started this process as one of several. Shells and batch scripts have such variables,
 /// too; what they start stands alone.
 bool is_slurm_task() {
@@ -139,6 +175,12 @@ void set_places(config::Node& node, const std::string& prefix = "") {
 }  // namespace
 
 Place place_of(const TrainerOptions& options, c10::Device device) {
+  constexpr int64_t kMostProcesses = 1024;  // of a machine
+  if (options.devices > kMostProcesses) {
+    throw ConfigError(fmt::format("trainer.devices={}: expected {} processes on a machine at most",
+                                  options.devices,
+                                  kMostProcesses));
+  }
   const int64_t gpus = device.is_cuda() ? count_gpus() : 0;
   const bool is_torchrun = !variable_text("RANK").empty() || !variable_text("WORLD_SIZE").empty();
   Place place;
@@ -172,6 +214,7 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
     throw ConfigError(fmt::format(
         "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus));
   }
+  if (place.size > 1 && place.local_size == place.size && !place.is_hosted) expect_loopback();
   return place;
 }
 

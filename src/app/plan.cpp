@@ -379,8 +379,10 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   if (const std::size_t end = target.file.rfind('/'); end != std::string::npos)
     make_folders(target.file.substr(0, end));
   write_file(target.file, text + file.text());
-  log::info("train with it:  {}",
-            command("train", {"--config-dir", target.folder, "experiment=" + target.name}));
+  log::info(
+      "train with it:  {}",
+      command("train",
+              {"--config-dir", target.folder, config::override_word("experiment", target.name)}));
   cli::Results results(run.json);
   results.add("plan", target.file);
   results.print();

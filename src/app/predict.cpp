@@ -80,10 +80,9 @@ int tell_plan(const inference::Predictor& predictor,
   double bytes = 0, all_seconds = 0;
   for (const data::Sample& input : inputs) {
     try {
-      const std::vector<data::Sample> frames =
-          frames_of(input, predictor.x_key(), predictor.transforms());
+      const Frames frames = frames_of(input, predictor.x_key(), predictor.transforms());
       const std::vector<int64_t> shape =
-          predictor.transforms().shape_of(frames.at(0), predictor.x_key());
+          predictor.transforms().shape_of(frames[0], predictor.x_key());
       const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
       const inference::SlidingWindowOptions chosen = predictor.windows(input.id, size);
       int64_t loading = 8;

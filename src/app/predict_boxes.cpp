@@ -163,7 +163,7 @@ int predict_boxes(cli::Run run,
       for (std::size_t i = first; i < end; ++i) {
         BoxJob& job = jobs[i];
         tried(*job.input, [&] {
-          job.image.stamp = stamp_of(*job.source, settings);
+          job.image.stamp = stamp_of(*job.source, content_of(*job.source), settings);
           if (files.has(job.image)) return count(job, true);
           images.push_back(read_pixels(*job.source, detector->in_channels()));
           loaded.push_back(&job);

@@ -72,28 +72,29 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   return samples;
 }
 
-std::vector<data::Sample> frames_of(const data::Sample& sample,
-                                    const std::string& image,
-                                    const inference::InputTransforms& transforms) {
+data::Sample Frames::operator[](std::size_t number) const {
+  data::Sample frame = sample_;
+  if (count_ == 0) return frame;
+  frame.id = fmt::format("{} (time point {})", sample_.id, number);
+  for (auto& [key, one] : frame.sources) {
+    if (one.selection.timepoint < 0) one.selection.timepoint = static_cast<int64_t>(number);
+  }
+  return frame;
+}
+
+Frames frames_of(const data::Sample& sample,
+                 const std::string& image,
+                 const inference::InputTransforms& transforms) {
   const auto found = sample.sources.find(image);
-  if (found == sample.sources.end()) return {sample};
+  if (found == sample.sources.end()) return {sample, 0};
   const data::Source& source = found->second;
   io::Selection selection = source.selection;
   if (selection.axes.empty()) selection.axes = transforms.axes();
   if (selection.timepoint >= 0 || source.time_is_channel || transforms.choose_time())
-    return {sample};
+    return {sample, 0};
   selection.timepoint = 0;
   const int64_t count = io::open_image(source.path, selection)->info().timepoints;
-  if (count == 1) return {sample};
-  std::vector<data::Sample> frames;
-  for (int64_t t = 0; t < count; ++t) {
-    data::Sample& frame = frames.emplace_back(sample);
-    frame.id = fmt::format("{} (time point {})", sample.id, t);
-    for (auto& [key, one] : frame.sources) {
-      if (one.selection.timepoint < 0) one.selection.timepoint = t;
-    }
-  }
-  return frames;
+  return {sample, count == 1 ? 0 : count};
 }
 
 }  // namespace cytra::app

@@ -1,5 +1,6 @@
 #pragma once
 // What `predict` works on: its `data` section.
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -77,10 +78,23 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const LeaveOut& leave_out,
                                       const std::vector<std::string>& channels = {});
 
+/// A sample, or one for each frame of it, made as it is asked for: a file may state any number.
+class Frames {
+ public:
+  /// `count` 0: the sample itself.
+  Frames(const data::Sample& sample, int64_t count) : sample_(sample), count_(count) {}
+  std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count_, 1)); }
+  data::Sample operator[](std::size_t number) const;
+
+ private:
+  data::Sample sample_;
+  int64_t count_;
+};
+
 /// The image of a sample: all of it, or one sample for each frame of a time lapse whose time point
 /// nobody chose. Throws: DataError, ConfigError, IoError.
-std::vector<data::Sample> frames_of(const data::Sample& sample,
-                                    const std::string& image,
-                                    const inference::InputTransforms& transforms);
+Frames frames_of(const data::Sample& sample,
+                 const std::string& image,
+                 const inference::InputTransforms& transforms);
 
 }  // namespace cytra::app

@@ -16,6 +16,7 @@ namespace cytra::app {
 struct PredictJob {
   data::Sample sample;
   std::string path, stem, stamp;  // of the image; of its files, with the folder
+  std::string content;            // of the image's files
   std::string rows_stamp;         // also of the windows that were chosen
   std::shared_ptr<const inference::ModelInput> input;
   tasks::ResultScores::Target truth;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -15,6 +16,7 @@
 #include "inference/measure.h"
 #include "inference/original_grid.h"
 #include "io/csv.h"
+#include "io/fingerprint.h"
 #include "io/geojson.h"
 #include "io/imagej_roi.h"
 #include "io/palette.h"
@@ -31,8 +33,7 @@ namespace fs = std::filesystem;
 struct Ending {
   const char *text, *format;  // of `predict.format=auto`
 };
-/// The longer ones first.
-constexpr Ending kEndings[] = {
+constexpr Ending kEndings[] = {  // the longer ones first
     {".ome.tiff", "ome_tiff"}, {".ome.tif", "ome_tiff"},  {".ome.tf8", "ome_tiff"},
     {".ome.btf", "ome_tiff"},  {".ome.zarr", "ome_zarr"}, {".nii.gz", "nifti"},
     {".tiff", "ome_tiff"},     {".tif", "ome_tiff"},      {".tf8", "ome_tiff"},
@@ -42,14 +43,14 @@ constexpr Ending kEndings[] = {
     {".j2k", "ome_tiff"},      {".hdf5", "ome_tiff"},     {".h5", "ome_tiff"},
     {".dcm", "ome_tiff"},      {".mp4", "ome_tiff"},      {".mov", "ome_tiff"},
     {".bmp", "png"},           {".avi", "ome_tiff"},      {".mkv", "ome_tiff"},
-    {".webm", "ome_tiff"}};
+    {".webm", "ome_tiff"},     {".lsm", "ome_tiff"},      {".stk", "ome_tiff"}};
 
 /// The ending of a file's name, whatever its case; null for none that we know.
 const Ending* ending_of(std::string name) {
   for (char& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const auto* found = std::find_if(std::begin(kEndings), std::end(kEndings), [&](const Ending& e) {
-    return name.size() > std::string_view(e.text).size() && ends_with(name, e.text);
+    return name.size() > std::strlen(e.text) && ends_with(name, e.text);
   });
   return found == std::end(kEndings) ? nullptr : found;
 }
@@ -60,11 +61,21 @@ std::string stem_of(const std::string& path) {
   fs::path last = fs::path(file).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();  // "in/series/"
   std::string stem = last.filename().string();
-  if (const Ending* ending = ending_of(stem))
-    stem.resize(stem.size() - std::string_view(ending->text).size());
+  if (const Ending* ending = ending_of(stem)) stem.resize(stem.size() - std::strlen(ending->text));
   std::string within = path.substr(file.size());  // of an HDF5 file
   std::replace(within.begin(), within.end(), '/', '_');
   return stem + within;
+}
+
+/// With room for what follows ("_overlay.png") in the 255 bytes of a name; of a longer one its
+/// beginning, and what tells it from others of that beginning.
+std::string short_name(const std::string& stem) {
+  constexpr std::size_t kMost = 200, kDigits = 16;
+  std::size_t end = kMost - kDigits - 1;
+  if (stem.size() <= kMost) return stem;
+  while (end > 0 && (static_cast<unsigned char>(stem[end]) & 0xc0) == 0x80)
+    --end;  // within a letter
+  return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
 }
 
 /// PNG holds 8- or 16-bit integers, in a plane of one value or three.
@@ -110,7 +121,7 @@ std::string OutputNames::next(const data::Source& source) {
   std::string stem = stem_of(source.path);
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
-  return unique(stem);
+  return unique(short_name(stem));
 }
 
 std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {
@@ -351,9 +362,9 @@ void PredictionFiles::write_objects() {
     if (has_classes && tasks::has_class_names(task)) {
       table.columns.insert(table.columns.begin() + 2, "class_name");
       for (std::size_t i = 0; i < cells.size(); ++i)
-        cells[i].insert(
-            cells[i].begin() + 2,
-            tasks::class_name_of(task, static_cast<int64_t>(std::lround(table.rows[i][1]))));
+        cells[i].insert(cells[i].begin() + 2,
+                        io::safe_cell(tasks::class_name_of(
+                            task, static_cast<int64_t>(std::lround(table.rows[i][1])))));
     }
     io::write_table(path, table.columns, cells);
     files_.emplace_back("measurements", path);

@@ -159,25 +159,31 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   const training::Place& place = processes_.place();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
-    std::vector<data::Sample> frames;
+    std::optional<Frames> frames;
+    std::string content;  // of all frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
           frames = frames_of(inputs[i], key, predictor_.transforms());
+          const auto source = inputs[i].sources.find(key);
+          if (source != inputs[i].sources.end()) content = content_of(source->second);
         }))
       continue;
     {
       const std::lock_guard lock(books_.mutex);
-      books_.images += static_cast<int64_t>(frames.size()) - 1;
+      books_.images += static_cast<int64_t>(frames->size()) - 1;
     }
-    if (!read_frames(inputs[i], frames, stems[i])) return;
+    if (!read_frames(inputs[i], *frames, stems[i], content)) return;
   }
 }
 
 bool PredictPipeline::read_frames(const data::Sample& input,
-                                  const std::vector<data::Sample>& frames,
-                                  const std::string& stem) {
+                                  const Frames& frames,
+                                  const std::string& stem,
+                                  const std::string& content) {
   std::shared_ptr<PredictLapse> lapse;
   if (frames.size() > 1) {
-    if (!attempt(input.id, Part::reading, [&] { lapse = lapse_of(input, frames.size(), stem); }))
+    if (!attempt(input.id, Part::reading, [&] {
+          lapse = lapse_of(input, frames.size(), stem, content);
+        }))
       return true;
     if (lapse && is_done(*lapse)) return true;
     if (shares_rows_ && !processes_.is_first()) lapse.reset();
@@ -185,6 +191,7 @@ bool PredictPipeline::read_frames(const data::Sample& input,
   for (std::size_t t = 0; t < frames.size(); ++t) {
     const auto job = std::make_shared<Job>();
     job->sample = frames[t];
+    job->content = content;
     job->timepoint = static_cast<int64_t>(t);
     job->stem = folder_ + "/" + (frames.size() == 1 ? stem : names_.frame(stem, job->timepoint));
     job->lapse = lapse;
@@ -195,7 +202,8 @@ bool PredictPipeline::read_frames(const data::Sample& input,
 
 std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& input,
                                                         std::size_t frames,
-                                                        const std::string& stem) {
+                                                        const std::string& stem,
+                                                        const std::string& content) {
   const auto source = input.sources.find(predictor_.x_key());
   if (source == input.sources.end()) return nullptr;
   if (config_.predict.frames == "apart") {  // after a run that joined them
@@ -211,7 +219,7 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
   expect_replaceable(folder_ + "/" + stem + (is_zarr ? ".ome.zarr" : ".ome.tif"));
   return std::make_shared<PredictLapse>(input.id,
                                         folder_ + "/" + stem,
-                                        stamp_of(source->second, settings_ + " together"),
+                                        stamp_of(source->second, content, settings_ + " together"),
                                         static_cast<int64_t>(frames));
 }
 
@@ -259,7 +267,7 @@ bool PredictPipeline::read(const JobPointer& job) {
         const auto source = frame.sources.find(key);
         if (source != frame.sources.end()) {  // transforms may drop it
           job->path = source->second.path;
-          job->stamp = stamp_of(source->second, settings_);
+          job->stamp = stamp_of(source->second, job->content, settings_);
         }
         if (is_done(*job)) return;
         const perf::Scope scope("read");

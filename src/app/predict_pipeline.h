@@ -57,12 +57,14 @@ class PredictPipeline {
   void read_all(const std::vector<data::Sample>& inputs);
   /// The frames of an input, with the stems of their results. False: nobody wants any more.
   bool read_frames(const data::Sample& input,
-                   const std::vector<data::Sample>& frames,
-                   const std::string& stem);
+                   const Frames& frames,
+                   const std::string& stem,
+                   const std::string& content);
   /// The lapse that the frames become one file of; null: they stay apart.
   std::shared_ptr<PredictLapse> lapse_of(const data::Sample& input,
                                          std::size_t frames,
-                                         const std::string& stem);
+                                         const std::string& stem,
+                                         const std::string& content);
   /// False: nobody wants any more.
   bool read(const JobPointer& job);
   bool is_done(const PredictLapse& lapse);

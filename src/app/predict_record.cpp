@@ -29,7 +29,15 @@ std::string record_path(const std::string& folder, int64_t rank) {
 
 }  // namespace
 
-std::string stamp_of(const data::Source& source, const std::string& settings) {
+std::string content_of(const data::Source& source) {
+  std::string text = data::content_stamp(io::file_of(source.path));
+  for (const std::string& path : source.more) text += data::content_stamp(path);
+  return text;
+}
+
+std::string stamp_of(const data::Source& source,
+                     const std::string& content,
+                     const std::string& settings) {
   const io::Selection& chosen = source.selection;
   std::string text = fmt::format("{} {} {} {} {} {} {}",
                                  settings,
@@ -39,9 +47,7 @@ std::string stamp_of(const data::Source& source, const std::string& settings) {
                                  fmt::join(chosen.channels, ","),
                                  chosen.axes,
                                  source.time_is_channel);
-  text += data::content_stamp(io::file_of(source.path));
-  for (const std::string& path : source.more) text += data::content_stamp(path);
-  return io::fingerprint(text);
+  return io::fingerprint(text + content);
 }
 
 PredictRecord::PredictRecord(std::string folder, int64_t rank)
@@ -57,17 +63,32 @@ std::vector<std::string> PredictRecord::paths() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (starts_with(name, kName) && ends_with(name, ".jsonl"))
+    if (starts_with(name, kName) && ends_with(name, ".jsonl") &&
+        fs::is_regular_file(entry.symlink_status(ignored)))
       paths.push_back(folder_ + "/" + name);
   }
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
+/// A file of the folder itself: what else a line names was not written by a run.
+std::string PredictRecord::place_of(const std::string& name) const {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string("/\0", 2)) != std::string::npos)
+    throw DataError(name + ": no result's name");
+  return folder_ + "/" + name;
+}
+
+void PredictRecord::take_over(const std::string& name, const PredictedFiles& files) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [kind, path] : files) owners_[path] = name;
+}
+
 /// A line that was cut short, or is none of ours, says nothing.
 void PredictRecord::read(const std::string& path, Others* others) {
   const std::string text = read_file(path);
   int64_t& from = read_[path];
+  if (from > static_cast<int64_t>(text.size())) from = 0;  // somebody has cut it
   for (const std::string& line : split(std::string_view(text).substr(from), '\n')) {
     if (line.empty()) continue;
     try {
@@ -83,14 +104,16 @@ void PredictRecord::read(const std::string& path, Others* others) {
       for (const auto& [kind, names] : node.at("files").map) {
         const std::vector<Node> single{names};
         for (const Node& name : names.kind == config::Kind::list ? names.list : single)
-          entry.files.emplace_back(kind, folder_ + "/" + name.as<std::string>());
+          entry.files.emplace_back(kind, place_of(name.as<std::string>()));
       }
       if (others != nullptr) {
         others->files.insert(others->files.end(), entry.files.begin(), entry.files.end());
         others->done += node.get<int64_t>("images", 1);
         others->has_joined = others->has_joined || node.has("images");
       }
-      entries_[node.get<std::string>("name")] = std::move(entry);
+      const auto owner = node.get<std::string>("name");
+      take_over(owner, entry.files);
+      entries_[owner] = std::move(entry);
     } catch (const Error&) {
     }
   }
@@ -123,20 +146,23 @@ std::optional<PredictedFiles> PredictRecord::find(const std::string& name,
                                                   const std::string& stamp) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.stamp != stamp) return std::nullopt;
-  for (const auto& [kind, path] : found->second.files) {
-    std::error_code ignored;
-    const bool is_there = fs::is_directory(path, ignored) || fs::file_size(path, ignored) > 0;
-    if (!is_there || ignored) return std::nullopt;
-  }
-  return found->second.files;
+  const PredictedFiles& files = found->second.files;
+  const auto is_whole = [](const auto& file) { return is_as_written(file.second); };
+  if (!std::all_of(files.begin(), files.end(), is_whole)) return std::nullopt;
+  take_over(name, files);
+  return files;
 }
 
 PredictedFiles PredictRecord::outdated(const std::string& name, const PredictedFiles& files) const {
   PredictedFiles old;
   const auto found = entries_.find(name);
   if (found == entries_.end()) return old;
+  const std::lock_guard lock(mutex_);
   for (const auto& file : found->second.files) {
-    if (std::find(files.begin(), files.end(), file) == files.end()) old.push_back(file);
+    const bool is_new = std::any_of(
+        files.begin(), files.end(), [&](const auto& one) { return one.second == file.second; });
+    if (!is_new && owners_.at(file.second) == name && is_as_written(file.second))
+      old.push_back(file);
   }
   return old;
 }
@@ -146,6 +172,7 @@ void PredictRecord::add(const std::string& name,
                         const std::string& stamp,
                         const PredictedFiles& files,
                         int64_t images) {
+  take_over(name, files);
   Node names = Node::make_map();
   for (const auto& [kind, path] : files) {
     const Node name = Node::make_string(path.substr(folder_.size() + 1));

@@ -2,6 +2,7 @@
 // Which images of a run are done, for a run that goes on with it.
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,8 +16,12 @@ namespace cytra::app {
 /// Kind ("prediction", "overlay") and path of each file of an image.
 using PredictedFiles = std::vector<std::pair<std::string, std::string>>;
 
-/// Another for every other image that `source` may mean, and for other `settings`.
-std::string stamp_of(const data::Source& source, const std::string& settings);
+/// Another for every other content of the files of `source`.
+std::string content_of(const data::Source& source);
+/// Another for every other image that `source` of this content may mean, and for other `settings`.
+std::string stamp_of(const data::Source& source,
+                     const std::string& content,
+                     const std::string& settings);
 
 /// predictions.jsonl of a run's folder: a line for each image that is done, with a stamp of all its
 /// result depends on, or that failed. Each process has a file of its own, and knows those of all.
@@ -25,9 +30,10 @@ class PredictRecord {
   /// Throws: as AtomicFile.
   PredictRecord(std::string folder, int64_t rank);
   /// The files of an image, by the name of its results, that was done with this stamp and whose
-  /// files are all there.
+  /// files are all there, as they were written.
   std::optional<PredictedFiles> find(const std::string& name, const std::string& stamp) const;
-  /// What an earlier run with other settings has left of an image, but for `files` that are new.
+  /// What an earlier run with other settings has left of an image, but for `files` that are new,
+  /// and for those that are another image's.
   PredictedFiles outdated(const std::string& name, const PredictedFiles& files) const;
   /// `files`: below the folder. `images`: how many it stands for that have no line of their own.
   void add(const std::string& name,
@@ -52,9 +58,13 @@ class PredictRecord {
   };
   void read(const std::string& path, Others* others);
   std::vector<std::string> paths() const;
+  std::string place_of(const std::string& name) const;
+  void take_over(const std::string& name, const PredictedFiles& files) const;
   std::string folder_, own_;
   std::map<std::string, int64_t> read_;  // bytes of the others' files by now
   std::map<std::string, Entry> entries_;
+  mutable std::mutex mutex_;                           // of what follows
+  mutable std::map<std::string, std::string> owners_;  // by path, the image whose file it is
   AppendFile file_;
 };
 

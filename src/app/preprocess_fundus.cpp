@@ -1,9 +1,11 @@
 // `preprocess_fundus`: photographs of retinas at one place, size and contrast, with a table of
 // where each disc was.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "app/entry.h"
 #include "app/predict_books.h"
@@ -12,10 +14,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
+#include "data/cache.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
 #include "pipelines/fundus.h"
@@ -78,7 +82,10 @@ class FundusTable {
     const io::Table table = io::read_table(path_);
     if (table.columns != kFundusColumns)
       throw DataError(path_ + ": not written by this program; expected another paths.output_dir");
-    for (const auto& row : table.rows) rows_[row[1]] = row;
+    for (std::vector<std::string> row : table.rows) {
+      for (std::string& cell : row) cell = io::text_of_cell(cell);
+      rows_[row[1]] = row;
+    }
   }
   /// The photograph whose results have this name; "": none.
   std::string image_of(const std::string& name) const {
@@ -117,7 +124,10 @@ class FundusTable {
   }
   void write() {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [name, row] : rows_) rows.push_back(row);
+    for (const auto& [name, row] : rows_) {
+      std::vector<std::string>& cells = rows.emplace_back();
+      for (const std::string& cell : row) cells.push_back(io::safe_cell(cell));
+    }
     io::write_table(path_, kFundusColumns, rows);
     written_ = std::chrono::steady_clock::now();
   }
@@ -156,10 +166,23 @@ void expect_own_folder(const std::string& folder,
 
 /// All that the results of an image depend on.
 std::string fundus_stamp(const std::string& path, const std::string& settings) {
-  std::error_code ignored;
-  const auto size = std::filesystem::file_size(path, ignored);
-  const auto time = std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
-  return io::fingerprint(fmt::format("{} {} {} {}", path, size, time, settings)).substr(0, 16);
+  return io::fingerprint(data::content_stamp(path) + " " + settings).substr(0, 16);
+}
+
+/// What an earlier run with other settings has left of an image.
+void remove_outdated(const std::string& folder,
+                     const pipelines::FundusInput& input,
+                     pipelines::FundusOptions options) {
+  const std::vector<std::string> present = pipelines::fundus_files(input, options);
+  options.contrast = options.mask = true;
+  for (const std::string& name : pipelines::fundus_files(input, options)) {
+    const std::string path = folder + "/" + name;
+    const bool is_present = std::find(present.begin(), present.end(), name) != present.end();
+    if (is_present || !is_as_written(path) || !may_replace(path)) continue;
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+    ::rmdir(std::filesystem::path(path).parent_path().c_str());  // when it was the last one
+  }
 }
 
 std::string fundus_settings(const pipelines::FundusOptions& o) {
@@ -198,6 +221,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   expect_own_folder(folder, inputs);
   make_folders(folder);
   const RunLock lock(folder);
+  keep_own_files(folder);
   remove_stale_temporaries(folder);
   for (const char* part : kFundusParts) {
     const std::string own = fmt::format("{}/{}", folder, part);
@@ -222,10 +246,10 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     const std::string& stamp = stamps[input.name] = fundus_stamp(input.path, settings);
     bool is_done = table.has(input.name, stamp);
     for (const std::string& file : pipelines::fundus_files(input, config.fundus)) {
-      std::error_code ignored;
-      is_done = is_done && std::filesystem::exists(folder + "/" + file, ignored);
+      is_done = is_done && is_as_written(folder + "/" + file);
     }
     if (is_done) {
+      remove_outdated(folder, input, config.fundus);
       ++books.done;
       ++books.resumed;
     } else {
@@ -254,6 +278,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     pipelines::FundusEvents events;
     events.done = [&](const pipelines::FundusInput& input, const Disc& disc) {
       const std::lock_guard guard(books.mutex);
+      remove_outdated(folder, input, config.fundus);
       table.add(input, name_of(disc.state), disc, config.fundus.view, stamps.at(input.name));
       ++books.done;
       progress.update(++seen);

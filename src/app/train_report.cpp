@@ -29,9 +29,9 @@ std::string next_command(const TrainConfig& config, const std::string& checkpoin
                                          "--segmenter",
                                          checkpoint});
   }
-  return "predict:        " +
-         command("predict",
-                 {"checkpoint.ckpt_path=" + checkpoint, "data.path=IMAGE_OR_FOLDER_OR_CSV"});
+  return "predict:        " + command("predict",
+                                      {config::override_word("checkpoint.ckpt_path", checkpoint),
+                                       "data.path=IMAGE_OR_FOLDER_OR_CSV"});
 }
 
 std::string best_metric(const training::TrainState& state) {
@@ -107,7 +107,7 @@ void report(const cli::Run& run,
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
-              cli::shell_quote("checkpoint.ckpt_path=" + last) +
+              cli::shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
     log::info("{}", next_command(config, best));

@@ -16,6 +16,22 @@
 
 namespace cytra {
 
+int open_to_append(const std::string& path) {
+  // A FIFO would wait for a reader for ever
+  const int opened =
+      ::open(path.c_str(),
+             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+             0666);
+  struct stat status {};
+  const bool is_other = opened < 0 ? errno == ELOOP || errno == ENXIO
+                                   : ::fstat(opened, &status) == 0 && !S_ISREG(status.st_mode);
+  if (!is_other) return opened;
+  if (opened >= 0) ::close(opened);
+  throw ConfigError(path +
+                    ": a link, FIFO or device, expected a regular file of an earlier run, or none; "
+                    "move it away, or choose another folder (paths.output_dir=...)");
+}
+
 AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
   open();
   remove_stale_temporaries(std::filesystem::path(path_).parent_path().string());
@@ -26,7 +42,7 @@ AppendFile::~AppendFile() {
 }
 
 void AppendFile::open() {
-  const int opened = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int opened = open_to_append(path_);
   if (opened < 0) throw_errno("can't be written", path_, errno);
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = opened;

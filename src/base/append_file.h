@@ -5,13 +5,18 @@
 
 namespace cytra {
 
+/// Opens or makes a file to append to: the descriptor, -1 (and errno) where the system refuses.
+/// Throws: ConfigError for what is no regular file: a link, which somebody else may have put there,
+/// is not followed.
+int open_to_append(const std::string& path);
+
 /// A file of records that only grows: logs, metrics. Each record is one write(2), unbuffered, so a
 /// killed process leaves whole records. A record that can't be written (disk full) is left out
 /// whole and the first one is reported by a warning: a training does not end for its log.
 class AppendFile {
  public:
   /// Opens or makes the file, and removes what a killed process left of rewrite().
-  /// Throws: as AtomicFile.
+  /// Throws: as AtomicFile; as open_to_append().
   explicit AppendFile(std::string path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;

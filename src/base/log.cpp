@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "base/append_file.h"
 #include "base/escape.h"
 #include "base/strings.h"
 
@@ -46,9 +47,10 @@ bool shows(Level level) {
 }
 
 void set_file(const std::string& path) {
+  const int opened = path.empty() ? -1 : open_to_append(path);
   const std::lock_guard lock(mutex);
   if (file != nullptr) std::fclose(file);
-  file = path.empty() ? nullptr : std::fopen(path.c_str(), "ae");
+  file = opened < 0 ? nullptr : ::fdopen(opened, "a");
 }
 
 bool has_colour() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,11 +15,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/append_file.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace cytra {
@@ -39,10 +42,43 @@ bool look_at(const std::string& path, struct stat& status) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-/// Of a folder its time alone: its size is the file system's.
-std::string stamp_at(const struct stat& status) {
-  const bool is_folder = S_ISDIR(status.st_mode);
-  return fmt::format("{} {}", is_folder ? 0 : status.st_size, status.st_mtime);
+/// Of a folder those of all regular files in it.
+int64_t bytes_at(const std::string& path, const struct stat& status) {
+  if (!S_ISDIR(status.st_mode)) return status.st_size;
+  int64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
+    struct stat inside {};
+    if (look_at(entry.path().string(), inside) && S_ISREG(inside.st_mode)) bytes += inside.st_size;
+  }
+  return bytes;
+}
+
+/// What a line of a record says of a file.
+struct WrittenFile {
+  int64_t bytes = 0, time = 0;
+  uid_t by = 0;  // whose record it is
+  /// Of others no more than of their own files.
+  bool counts_for(const struct stat& status) const {
+    return by == ::geteuid() || by == status.st_uid;
+  }
+};
+
+/// FOLDER/.written; of a folder where another user began it, .written-UID.
+std::string record_of(const std::string& folder) {
+  struct stat status {};
+  const std::string path = folder + "/.written";
+  return look_at(path, status) && status.st_uid != ::geteuid()
+             ? fmt::format("{}-{}", path, ::geteuid())
+             : path;
+}
+
+/// Whether the content of the file `one` begins with that of `other`.
+bool begins_with(const std::string& one, const std::string& other) {
+  std::ifstream whole(one, std::ios::binary), part(other, std::ios::binary);
+  using Bytes = std::istreambuf_iterator<char>;
+  return whole && part &&
+         std::mismatch(Bytes(part), Bytes(), Bytes(whole), Bytes()).first == Bytes();
 }
 
 bool are_equal(const std::string& one, const std::string& other) {
@@ -51,9 +87,7 @@ bool are_equal(const std::string& one, const std::string& other) {
   if (!look_at(one, a) || !look_at(other, b) || !S_ISREG(a.st_mode) || !S_ISREG(b.st_mode) ||
       a.st_size != b.st_size)
     return false;
-  std::ifstream first(one, std::ios::binary), second(other, std::ios::binary);
-  using Bytes = std::istreambuf_iterator<char>;
-  return first && second && std::equal(Bytes(first), Bytes(), Bytes(second), Bytes());
+  return begins_with(one, other);
 }
 
 /// A file that Cytra alone writes, for others to read its newest state: what a collector of figures
@@ -71,16 +105,45 @@ bool is_newest_state(const std::string& path) {
 
 /// Never destroyed: an exit may come from any thread.
 struct OwnFiles {
+  /// What the records say of a name; null where they say nothing that counts. `mutex` is held.
+  const WrittenFile* find(const std::string& name, const struct stat& status) const {
+    const auto found = written.find(escaped(name));
+    return found == written.end() || !found->second.counts_for(status) ? nullptr : &found->second;
+  }
+
   std::mutex recording;       // the records; taken before `mutex`: a new record is an own file, too
   std::mutex mutex;           // the others
   std::set<std::string> own;  // by one_name()
-  std::map<std::string, std::string> stamps;                   // of earlier runs, by one_name()
+  std::map<std::string, WrittenFile>
+      written;  // this run's and earlier ones', by escaped one_name()
   std::map<std::string, std::unique_ptr<AppendFile>> records;  // by folder; null: none yet
   static OwnFiles& instance() {
     static auto* all = new OwnFiles;
     return *all;
   }
 };
+
+/// SIZE TIME NAME in each line. Throws: as keep_own_files().
+void read_record(const std::string& path,
+                 const std::string& folder,
+                 std::map<std::string, WrittenFile>& written) {
+  struct stat status {};
+  if (!look_at(path, status)) return;
+  if (!S_ISREG(status.st_mode))
+    throw ConfigError(path + ": a link, FIFO or device, expected a record of an earlier run");
+  if ((status.st_mode & S_IWOTH) != 0) return;  // anybody's
+  for (const std::string& line : split(read_file(path), '\n')) {
+    const char* at = line.c_str();
+    char* end = nullptr;
+    WrittenFile file;
+    file.bytes = std::strtoll(at, &end, 10);
+    if (end == at || *end != ' ') continue;
+    file.time = std::strtoll(at = end + 1, &end, 10);
+    if (end == at || *end != ' ') continue;
+    file.by = status.st_uid;
+    written[escaped(folder) + "/" + (end + 1)] = file;
+  }
+}
 
 [[noreturn]] void throw_taken(const std::string& path) {
   throw DataError(
@@ -93,17 +156,13 @@ struct OwnFiles {
 
 void keep_own_files(const std::string& folder) {
   std::error_code ignored;
-  const std::string place = fs::canonical(folder, ignored).string(), path = place + "/.written";
+  const std::string place = fs::canonical(folder, ignored).string();
   if (place.empty()) throw_errno("can't be opened", folder, ENOENT);
   OwnFiles& files = OwnFiles::instance();
   const std::scoped_lock lock(files.recording, files.mutex);
   if (files.records.count(place) > 0) return;
-  std::ifstream lines(path);
-  for (std::string line; std::getline(lines, line);) {  // SIZE TIME NAME
-    const std::size_t name = line.find(' ', line.find(' ') + 1);
-    if (name != std::string::npos)
-      files.stamps[escaped(place) + "/" + line.substr(name + 1)] = line.substr(0, name);
-  }
+  for (const std::string& path : std::set<std::string>{place + "/.written", record_of(place)})
+    read_record(path, place, files.written);
   files.records[place];
 }
 
@@ -126,16 +185,49 @@ bool may_replace(const std::string& path) {
   OwnFiles& files = OwnFiles::instance();
   const std::lock_guard lock(files.mutex);
   if (files.own.count(name) > 0) return true;
-  const auto earlier = files.stamps.find(escaped(name));
-  return earlier != files.stamps.end() && earlier->second == stamp_at(status);
+  const WrittenFile* const written = files.find(name, status);
+  if (written == nullptr) return false;
+  if (S_ISLNK(status.st_mode)) return written->by == ::geteuid();  // put in its place: no content
+  const bool is_sized = S_ISDIR(status.st_mode) || written->bytes == status.st_size;
+  return is_sized && written->time == status.st_mtime;
+}
+
+namespace {
+
+/// A file that was written by this run, or the one that it goes on with, is shorter now.
+bool is_shorter(const std::string& path) {
+  struct stat status {};
+  const std::string name = one_name(path);
+  OwnFiles& files = OwnFiles::instance();
+  const std::lock_guard lock(files.mutex);
+  if (!look_at(name, status) || !S_ISREG(status.st_mode)) return false;
+  const WrittenFile* const written = files.find(name, status);
+  return written != nullptr && status.st_size < written->bytes;
+}
+
+}  // namespace
+
+bool is_as_written(const std::string& path) {
+  struct stat status {};
+  const std::string name = one_name(path);
+  if (!look_at(name, status) || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return false;
+  WrittenFile written;
+  {
+    OwnFiles& files = OwnFiles::instance();
+    const std::lock_guard lock(files.mutex);
+    const WrittenFile* const found = files.find(name, status);
+    if (found == nullptr) return false;
+    written = *found;
+  }
+  return written.bytes == bytes_at(name, status);
 }
 
 void expect_replaceable(const std::string& path) {
-  if (!may_replace(path)) throw_taken(path);
+  if (!may_replace(path) && !is_shorter(path)) throw_taken(path);
 }
 
 void put_in_place(const std::string& temporary, const std::string& path) {
-  const bool is_free = may_replace(path);
+  const bool is_free = may_replace(path) || (is_shorter(path) && begins_with(temporary, path));
   const std::string name = one_name(path);
   struct stat status {};
   if (look_at(temporary, status) && is_free) {
@@ -143,9 +235,12 @@ void put_in_place(const std::string& temporary, const std::string& path) {
     const std::lock_guard lock(files.recording);
     for (auto& [folder, record] : files.records) {
       if (!starts_with(name, folder + "/")) continue;
-      if (!record) record = std::make_unique<AppendFile>(folder + "/.written");
-      record->append(
-          fmt::format("{} {}\n", stamp_at(status), escaped(name.substr(folder.size() + 1))));
+      if (!record) record = std::make_unique<AppendFile>(record_of(folder));
+      const WrittenFile written{bytes_at(temporary, status), status.st_mtime, ::geteuid()};
+      record->append(fmt::format(
+          "{} {} {}\n", written.bytes, written.time, escaped(name.substr(folder.size() + 1))));
+      const std::lock_guard inner(files.mutex);
+      files.written[escaped(name)] = written;
     }
   }
   const auto renamed = [](const std::string& from, const std::string& to, unsigned flags) {
@@ -158,6 +253,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   struct stat present {};
   const bool is_there = look_at(name, present), is_folder = S_ISDIR(status.st_mode);
   bool is_done = false;
+  if (is_there && is_free && !is_folder && S_ISDIR(present.st_mode)) ::rmdir(name.c_str());
   if (is_there && is_free && is_folder) {
     const std::string old = temporary + ".old";
     is_done = renamed(temporary, path, RENAME_EXCHANGE);

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/expect_threads.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory_fault.h"
@@ -116,6 +117,7 @@ SharedLibrary open_engine() {
 template <class Argument>
 auto load_engine(const char* name) {
   using Entry = int (*)(Argument&);
+  expect_threads();
   SharedLibrary engine = open_engine();
   if (!engine.is_loaded()) {
     const std::string& why = engine.problem();
@@ -320,14 +322,6 @@ void end_program() {
 }
 
 }  // namespace
-
-std::string shell_quote(const std::string& word) {
-  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`!*?[]{}()<>|&;#~") == std::string::npos)
-    return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 void Results::add(const std::string& key, config::Node value) {
   if (json_ && value.kind == config::Kind::string && !is_utf8(value.string))

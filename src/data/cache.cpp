@@ -21,6 +21,7 @@
 #include "base/own_files.h"
 #include "base/strings.h"
 #include "io/fingerprint.h"
+#include "io/reader.h"
 #include "io/safetensors.h"
 #include "io/zstd.h"
 #include "nn/weights.h"
@@ -127,14 +128,17 @@ std::string content_stamp(const std::string& path) {
   const auto add = [&](const fs::path& file) {
     struct stat info = {};
     ::stat(file.c_str(), &info);
-    files.push_back(fmt::format("{} {} {}.{} {}",
+    files.push_back(fmt::format("{} {} {}.{} {}.{} {}",
                                 file.native(),
                                 info.st_size,
                                 info.st_mtim.tv_sec,
                                 info.st_mtim.tv_nsec,
+                                info.st_ctim.tv_sec,
+                                info.st_ctim.tv_nsec,
                                 info.st_ino));
   };
   add(path);
+  for (const std::string& other : io::other_files_of(path)) add(other);
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
   }

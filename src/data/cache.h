@@ -76,7 +76,8 @@ class CacheManager {
   std::atomic<bool> can_write_{false};
 };
 
-/// Path, size and time of the last change, of everything in it for a folder.
+/// Path, size and times of the last change, which a copy that keeps its time can't hide; of
+/// everything in it for a folder, and of an image in several files of all of them.
 std::string content_stamp(const std::string& path);
 
 }  // namespace cytra::data

@@ -24,6 +24,13 @@ void expect_device(const char* name, const std::optional<std::string>& device) {
 }  // namespace
 
 void SlidingWindowOptions::check() const {
+  constexpr int64_t kLargestSide = int64_t{1} << 20;
+  for (const int64_t side : roi_size) {
+    if (side > kLargestSide) {
+      throw ConfigError(fmt::format(
+          "inference_args.roi_size: {} voxels, expected {} at most", side, kLargestSide));
+    }
+  }
   for (const double share : overlap) {
     if (!(share >= 0 && share < 1))
       throw ConfigError(fmt::format("inference_args.overlap: expected [0, 1), got {}", share));

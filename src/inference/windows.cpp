@@ -16,6 +16,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
+constexpr double kMostWindows = 1e7;  // along a dimension: a stated size may be anything
+
 /// A number per dimension, out of one or as many as there are. A `slice` dimension, which windows
 /// do not have, may be left out.
 template <class T>
@@ -138,6 +140,16 @@ std::vector<int64_t> window_starts(int64_t size,
   Sizes starts;
   const int64_t last = size - roi;
   if (last <= 0) return {0};
+  const double about =
+      static_cast<double>(size) / (static_cast<double>(roi) * std::max(1 - overlap, 1e-9));
+  if (std::min(about, static_cast<double>(size)) > kMostWindows) {
+    throw DataError(fmt::format(
+        "sliding window: {} voxels by windows of {}, expected {:.0e} windows at most; the size may "
+        "be damaged, else larger windows (inference_args.roi_size) or less overlap",
+        size,
+        roi,
+        kMostWindows));
+  }
   if (spacing != "monai") {
     int64_t count = 0;
     if (spacing == "even") {  // nnU-Net's compute_steps_for_sliding_window
@@ -229,6 +241,14 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
                       missing - missing / 2));
     }
     layout.starts.push_back(window_starts(layout.padded[d], roi, overlap[d], options.spacing));
+  }
+  double windows = 1;
+  for (const Sizes& line : layout.starts) windows *= static_cast<double>(line.size());
+  if (windows > kMostWindows * kMostWindows) {
+    throw DataError(fmt::format("sliding window: {:.0e} windows of ({}) in an image of ({})",
+                                windows,
+                                fmt::join(layout.roi, ","),
+                                fmt::join(size, ",")));
   }
   return layout;
 }

@@ -1,7 +1,9 @@
 #include "io/csv.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -99,6 +101,13 @@ class TableParser {
   int line_ = 1, row_line_ = 1;
 };
 
+/// As a spreadsheet program sees it, or with ' in front of that.
+bool is_formula(const std::string& text) {
+  const std::size_t first = text.find_first_not_of('\'');
+  return first != std::string::npos &&
+         std::string_view("=+-@\t\r\n").find(text[first]) != std::string_view::npos;
+}
+
 void check_header(const TableParser& parser, const std::vector<std::string>& columns) {
   if (columns.size() > kMostColumns) {
     parser.fail(parser.line(),
@@ -143,6 +152,18 @@ void append_row(const std::vector<std::string>& cells, char separator, std::stri
     out += '"';
   }
   out += '\n';
+}
+
+std::string safe_cell(const std::string& text) {
+  if (!is_formula(text)) return text;
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  const bool is_number = std::isspace(static_cast<unsigned char>(text[0])) == 0 && *end == '\0';
+  return is_number ? text : "'" + text;
+}
+
+std::string text_of_cell(const std::string& cell) {
+  return starts_with(cell, "'") && is_formula(cell) ? cell.substr(1) : cell;
 }
 
 std::string cell_of(double value) {

@@ -25,6 +25,11 @@ void append_row(const std::vector<std::string>& cells, char separator, std::stri
 void write_table(const std::string& path,
                  const std::vector<std::string>& columns,
                  const std::vector<std::vector<std::string>>& rows);
+/// A foreign text as a cell that no spreadsheet program takes for a formula: ' in front of one that
+/// begins with = + - @ or a control character, and is no number.
+std::string safe_cell(const std::string& text);
+/// The text of a safe_cell().
+std::string text_of_cell(const std::string& cell);
 /// A cell: the shortest text that gives the same number, with "." whatever the locale; "" for NaN.
 std::string cell_of(double value);
 

@@ -98,6 +98,19 @@ std::string other_end(const std::string& path, const char* from, const char* to)
   return path.substr(0, path.size() - std::string(from).size()) + to;
 }
 
+/// NAME.img of NAME.hdr, or NAME.img.gz; "" for another name.
+std::string pixels_of_pair(const std::string& path) {
+  for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
+    if (!ends_with(path, from)) continue;
+    const std::string pixels = other_end(path, from, to);
+    std::error_code ignored;
+    const bool is_packed = !std::filesystem::exists(pixels, ignored) &&
+                           std::filesystem::exists(pixels + ".gz", ignored);
+    return is_packed ? pixels + ".gz" : pixels;
+  }
+  return "";
+}
+
 class NiftiImage final : public ImageReader {
  public:
   NiftiImage(const std::string& path, const Selection& selection)
@@ -187,15 +200,8 @@ class NiftiImage final : public ImageReader {
 
  private:
   void find_pixels() {
-    for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
-      if (!ends_with(path_, from)) continue;
-      pixels_path_ = other_end(path_, from, to);
-      std::error_code ignored;
-      if (!std::filesystem::exists(pixels_path_, ignored) &&
-          std::filesystem::exists(pixels_path_ + ".gz", ignored))
-        pixels_path_ += ".gz";
-      return;
-    }
+    pixels_path_ = pixels_of_pair(path_);
+    if (!pixels_path_.empty()) return;
     throw DataError(path_ +
                     ": a NIfTI header whose voxels are in another file, expected NAME.hdr "
                     "beside NAME.img");
@@ -299,6 +305,11 @@ class NiftiImage final : public ImageReader {
 };
 
 }  // namespace
+
+std::vector<std::string> nifti_other_files(const std::string& path) {
+  const std::string pixels = pixels_of_pair(path);
+  return pixels.empty() ? std::vector<std::string>() : std::vector<std::string>{pixels};
+}
 
 std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection& selection) {
   return std::make_unique<NiftiImage>(path, selection);

@@ -3,6 +3,7 @@
 // https://nifti.nimh.nih.gov.
 #include <array>
 #include <string>
+#include <vector>
 
 #include "io/reader.h"
 #include "io/stored.h"
@@ -23,6 +24,9 @@ struct NiftiHeader {
   std::array<double, 12> rows{};       // of the sform
   bool is_swapped = false;
 };
+
+/// As other_files_of() in reader.h.
+std::vector<std::string> nifti_other_files(const std::string& path);
 
 /// Throws: DataError unless `head` begins with a whole header.
 NiftiHeader parse_nifti(const std::string& path, const std::string& head);

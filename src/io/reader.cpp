@@ -16,6 +16,8 @@
 #include "io/image_folder.h"
 #include "io/input_file.h"
 #include "io/module.h"
+#include "io/nifti.h"
+#include "io/tiff/layout.h"
 
 namespace cytra::io {
 namespace {
@@ -63,9 +65,9 @@ bool is_image_path(const std::string& path) {
   }
   // .ome.tif and .ome.btf are covered by their ends
   for (const char* extension :
-       {".tif", ".tiff", ".btf",    ".tf8", ".png",  ".jpg", ".jpeg", ".jp2",
-        ".j2k", ".nii",  ".nii.gz", ".hdr", ".npy",  ".h5",  ".hdf5", ".dcm",
-        ".mp4", ".mov",  ".avi",    ".mkv", ".webm", ".bmp", ".gif"}) {
+       {".tif", ".tiff",   ".btf",  ".tf8", ".png", ".jpg",  ".jpeg", ".jp2", ".j2k",
+        ".nii", ".nii.gz", ".hdr",  ".npy", ".h5",  ".hdf5", ".dcm",  ".mp4", ".mov",
+        ".avi", ".mkv",    ".webm", ".bmp", ".gif", ".lsm",  ".stk"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;
@@ -80,6 +82,16 @@ std::string file_of(const std::string& path) {
     if (std::filesystem::is_regular_file(file, error)) return file;
   }
   return path;
+}
+
+std::vector<std::string> other_files_of(const std::string& path) {
+  try {
+    const std::string head = first_bytes(file_of(path));
+    if (is_nifti(head, path)) return nifti_other_files(path);
+    if (is_tiff(head, path)) return ome_other_files(path);
+  } catch (const Error&) {  // told when the image is read
+  }
+  return {};
 }
 
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {

@@ -27,12 +27,13 @@
 namespace cytra::pipelines {
 namespace {
 
-/// Of the bytes of a file, so that a copy is the same image; of an image that is a folder, or a
-/// part of a file, its path and its files' sizes and times.
+/// Of the bytes of a file, so that a copy is the same image; of an image that is a folder, a part
+/// of a file or in several files, its path and its files' sizes and times.
 std::string content_of(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  if (error || bytes == 0 || !std::filesystem::is_regular_file(path, error))
+  if (error || bytes == 0 || !std::filesystem::is_regular_file(path, error) ||
+      !io::other_files_of(path).empty())
     return io::fingerprint(data::content_stamp(io::file_of(path)));
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw_errno("can't be read", path, errno);

@@ -92,13 +92,21 @@ struct BatchingService::Impl {
     return answer;
   }
 
+  static bool is_padded_copy(const BatchSlice& slice) {
+    return static_cast<const Request::State&>(*slice.request).is_padded();
+  }
+
   void compute(const Batch& batch) {
     std::vector<at::Tensor> parts;
     for (const BatchSlice& slice : batch.slices) {
       const auto& request = static_cast<const Request::State&>(*slice.request);
       parts.push_back(request.input.narrow(0, slice.begin, slice.count));
     }
-    const at::Tensor images = parts.size() == 1 ? parts[0] : at::cat(parts);
+    // A model may work in place: never on the caller's memory
+    const bool is_callers = parts.size() == 1 && !is_padded_copy(batch.slices[0]);
+    const at::Tensor images = is_callers          ? parts[0].clone()
+                              : parts.size() == 1 ? parts[0]
+                                                  : at::cat(parts);
     const at::Tensor answers = run(images);
     int64_t values = images.numel(), asked = 0, begin = 0;
     for (const BatchSlice& slice : batch.slices) {
@@ -155,6 +163,12 @@ BatchingService::Request BatchingService::submit(const at::Tensor& input, BatchT
 
 std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& shape,
                                                    const at::TensorOptions& type) {
+  const bool is_image = shape.size() == 3 || shape.size() == 4;
+  if (!is_image || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) {
+    throw DataError(
+        fmt::format("warm_up() for images of ({}), expected (C,[D,]H,W), each 1 at least",
+                    fmt::join(shape, ",")));
+  }
   const std::vector<int64_t> image = padded_shape(shape, impl_->options.pad_to);
   const int64_t most = impl_->options.max_batch_size;
   std::map<int64_t, double> seconds;

@@ -16,7 +16,9 @@ namespace cytra::pipelines {
 class BatchingService {
  public:
   /// images: (n,C,[D,]H,W), n at most max_batch_size, of one type, on one device -> (n,...). Called
-  /// by one thread, the service's own, without gradients.
+  /// by one thread, the service's own, without gradients, on memory that is its own to change. Of
+  /// the service it may call all but warm_up(); stop() and drain() return at once there, and
+  /// submit() does not wait for room.
   using Model = std::function<at::Tensor(const at::Tensor& images)>;
 
   /// Throws: ConfigError for options.
@@ -47,7 +49,8 @@ class BatchingService {
 
   /// Runs the model on batches of 1, 2, 4, ... max_batch_size zeros of that shape ([C,[D,]H,W]), so
   /// that no request meets a size for the first time, and measures them: batches of that shape have
-  /// the best of these sizes from now on. Returns seconds by size. Throws: what the model throws;
+  /// the best of these sizes from now on. Returns seconds by size. Throws: DataError for another
+  /// shape; what the model throws;
   /// sizes that memory is too small for are left out.
   std::map<int64_t, double> warm_up(const std::vector<int64_t>& shape,
                                     const at::TensorOptions& type = at::kFloat);

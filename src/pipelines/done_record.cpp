@@ -5,14 +5,37 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/json.h"
+#include "io/fingerprint.h"
 
 namespace cytra::pipelines {
 
 using config::Node;
+namespace {
+
+constexpr std::string_view kCheck = ",\"check\":\"";  // before the sum
+constexpr std::size_t kSumDigits = 32;
+
+}  // namespace
 
 DoneRecord::DoneRecord(std::string path) : path_(std::move(path)), file_(path_) {
   read();
+}
+
+void DoneRecord::append(std::string_view line) {
+  line.remove_suffix(line.size() - line.rfind('}'));
+  file_.append(fmt::format("{}{}{}\"}}\n", line, kCheck, io::fingerprint(std::string(line) + "}")));
+}
+
+/// Throws: DataError for a line that is not as append() wrote it.
+Node DoneRecord::parse(const std::string& line) const {
+  const std::size_t tail = kCheck.size() + kSumDigits + 2;
+  const std::size_t body = line.size() < tail ? 0 : line.size() - tail;
+  if (line.compare(body, kCheck.size(), kCheck) != 0 ||
+      line.substr(body + kCheck.size(), kSumDigits) != io::fingerprint(line.substr(0, body) + "}"))
+    throw DataError(path_ + ": a line that is damaged");
+  return config::from_utf8(config::parse_json(line, path_));
 }
 
 void DoneRecord::read() {
@@ -24,7 +47,7 @@ void DoneRecord::read() {
     if (!std::getline(file, line)) break;
     is_whole = !file.eof();
     try {
-      const Node node = config::from_utf8(config::parse_json(line, path_));
+      const Node node = parse(line);
       done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
     } catch (const Error&) {
     }
@@ -45,7 +68,11 @@ Node DoneRecord::line(const std::string& name,
   file.seekg(done_.at(name).place);
   std::string line;
   std::getline(file, line);
-  return config::from_utf8(config::parse_json(line, path_));
+  try {
+    return parse(line);
+  } catch (const DataError&) {  // changed since
+    throw IoError(fmt::format("{}: no line of {}", path_, image));
+  }
 }
 
 }  // namespace cytra::pipelines

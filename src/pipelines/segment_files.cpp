@@ -1,5 +1,7 @@
 #include "pipelines/segment_files.h"
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -58,7 +60,46 @@ std::string line_of(const SegmentedImage& image, const std::string& stamp) {
   node.set("height", Node::make_integer(image.height));
   node.set("width", Node::make_integer(image.width));
   node.set("objects", list_node(objects));
-  return config::to_json(config::to_utf8(node)) + "\n";
+  return config::to_json(config::to_utf8(node));
+}
+
+/// What a line of the record says of an object.
+struct KeptObject {
+  std::array<double, 4> box{};  // x0, y0, x1, y1
+  double score = 0;
+  int64_t label = 0;
+  std::string counts;
+  io::CocoRle mask;
+};
+struct KeptImage {
+  int64_t height = 0, width = 0;
+  std::vector<KeptObject> objects;
+};
+
+/// Throws: Error for a line that says something else.
+KeptImage kept_image(const Node& line) {
+  KeptImage image{line.get<int64_t>("height"), line.get<int64_t>("width"), {}};
+  const auto expect = [](bool is_right) {
+    if (!is_right) throw DataError("segmented.jsonl: a line that is none of batch_segment's");
+  };
+  const auto is_side = [](int64_t side) { return side >= 1 && side <= INT32_MAX; };
+  expect(is_side(image.height) && is_side(image.width));
+  const Node& objects = line.at("objects");
+  expect(objects.kind == config::Kind::list);
+  for (const Node& one : objects.list) {
+    KeptObject& object = image.objects.emplace_back();
+    const auto box = one.get<std::vector<double>>("box");
+    object.score = one.get<double>("score");
+    object.label = one.get<int64_t>("class");
+    object.counts = one.get<std::string>("counts");
+    expect(box.size() == object.box.size() && std::isfinite(object.score) && object.label >= 0);
+    for (std::size_t i = 0; i < box.size(); ++i) {
+      expect(std::abs(box[i]) <= INT32_MAX);
+      object.box[i] = box[i];
+    }
+    object.mask = io::parse_rle(object.counts, image.height, image.width);
+  }
+  return image;
 }
 
 /// Files alone: a folder in it is that of another image.
@@ -66,7 +107,7 @@ void remove_object_masks(const std::string& folder) {
   std::error_code ignored;
   std::vector<fs::path> masks;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.is_regular_file(ignored) && may_replace(entry.path().string()))
+    if (is_as_written(entry.path().string()) && !entry.is_directory(ignored))
       masks.push_back(entry.path());
   for (const fs::path& mask : masks) fs::remove(mask, ignored);
 }
@@ -80,24 +121,23 @@ std::string short_text(double value) {
 class CocoFile {
  public:
   explicit CocoFile(const std::string& path) : file_(path) { file_.write("{\"annotations\":["); }
-  void add_image(int64_t id, const Node& image) {
+  void add_image(int64_t id, const SegmentInput& input, const KeptImage& image) {
     images_.push_back(
         fmt::format("\n{{\"id\":{},\"file_name\":{},\"label_file\":{},\"width\":{},\"height\":{},"
                     "\"view\":{}}}",
                     id,
-                    json_text(image.get<std::string>("image")),
-                    json_text("masks/" + image.get<std::string>("name") + ".png"),
-                    image.get<int64_t>("width"),
-                    image.get<int64_t>("height"),
-                    json_text(image.get<std::string>("view"))));
+                    json_text(input.path),
+                    json_text("masks/" + input.name + ".png"),
+                    image.width,
+                    image.height,
+                    json_text(input.view)));
   }
   void add_object(int64_t image_id,
-                  const Node& image,
-                  const Node& object,
-                  const std::string& class_name,
-                  const io::CocoRle& mask) {
-    const auto box = object.get<std::vector<double>>("box");
-    const int64_t category = category_of(object.get<int64_t>("class"), class_name);
+                  const KeptImage& image,
+                  const KeptObject& object,
+                  const std::string& class_name) {
+    const auto& box = object.box;
+    const int64_t category = category_of(object.label, class_name);
     file_.write(fmt::format(
         "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"score\":{},"
         "\"area\":{},\"iscrowd\":0,\"segmentation\":{{\"size\":[{},{}],\"counts\":{}}}}}",
@@ -105,15 +145,15 @@ class CocoFile {
         objects_ + 1,
         image_id,
         category,
-        short_text(box.at(0)),
-        short_text(box.at(1)),
-        short_text(box.at(2) - box.at(0)),
-        short_text(box.at(3) - box.at(1)),
-        short_text(object.get<double>("score")),
-        mask.area(),
-        image.get<int64_t>("height"),
-        image.get<int64_t>("width"),
-        json_text(object.get<std::string>("counts"))));
+        short_text(box[0]),
+        short_text(box[1]),
+        short_text(box[2] - box[0]),
+        short_text(box[3] - box[1]),
+        short_text(object.score),
+        object.mask.area(),
+        image.height,
+        image.width,
+        json_text(object.counts)));
     ++objects_;
   }
   void finish() {
@@ -148,20 +188,19 @@ class CocoFile {
   int64_t objects_ = 0;
 };
 
-std::vector<std::string> row_of(const Node& image,
+std::vector<std::string> row_of(const SegmentInput& input,
                                 std::size_t number,
-                                const Node& object,
-                                const std::string& class_name,
-                                const io::CocoRle& mask) {
-  const std::string number_of_class = std::to_string(object.get<int64_t>("class"));
-  std::vector<std::string> row{image.get<std::string>("image"),
-                               image.get<std::string>("view"),
-                               std::to_string(number),
-                               class_name.empty() ? number_of_class : class_name,
-                               short_text(object.get<double>("score"))};
-  for (const double side : object.get<std::vector<double>>("box")) row.push_back(short_text(side));
-  row.push_back(std::to_string(mask.area()));
-  for (const int64_t side : mask.box()) row.push_back(std::to_string(side));
+                                const KeptObject& object,
+                                const std::string& class_name) {
+  std::vector<std::string> row{
+      io::safe_cell(input.path),
+      io::safe_cell(input.view),
+      std::to_string(number),
+      class_name.empty() ? std::to_string(object.label) : io::safe_cell(class_name),
+      short_text(object.score)};
+  for (const double side : object.box) row.push_back(short_text(side));
+  row.push_back(std::to_string(object.mask.area()));
+  for (const int64_t side : object.mask.box()) row.push_back(std::to_string(side));
   return row;
 }
 
@@ -176,6 +215,7 @@ SegmentFiles::SegmentFiles(std::string folder,
       object_masks_(object_masks),
       class_names_(std::move(class_names)),
       record_(folder_ + "/segmented.jsonl") {
+  keep_own_files(folder_);
   remove_stale_temporaries(folder_);
   std::error_code ignored;
   for (const char* kind : {"masks", "objects"}) {
@@ -195,12 +235,22 @@ std::string SegmentFiles::label_path(const SegmentInput& input) const {
   return fmt::format("{}/masks/{}.png", folder_, input.name);
 }
 
+std::string SegmentFiles::object_path(const SegmentInput& input, std::size_t number) const {
+  return fmt::format("{}/objects/{}/{:04}.png", folder_, input.name, number + 1);
+}
+
 bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
   const std::lock_guard lock(mutex_);
   const std::string stamp = stamp_of(input, content);
   if (!record_.has(input.name, stamp)) return false;
-  std::error_code error;
-  if (fs::file_size(label_path(input), error) == 0 || error) return false;
+  if (!is_as_written(label_path(input))) return false;
+  try {
+    const KeptImage image = kept_image(record_.line(input.name, stamp, input.path));
+    for (std::size_t i = 0; object_masks_ && i < image.objects.size(); ++i)
+      if (!is_as_written(object_path(input, i))) return false;
+  } catch (const Error&) {
+    return false;
+  }
   current_[input.name] = stamp;
   return true;
 }
@@ -225,7 +275,7 @@ void SegmentFiles::write(const SegmentedImage& image) {
       std::vector<uint16_t> inside(static_cast<std::size_t>(mask.count()));
       image.objects[i].mask.paint(255, inside.data());
       mask.pixels.assign(inside.begin(), inside.end());
-      io::write_png(fmt::format("{}/{:04}.png", objects, i + 1), mask);
+      io::write_png(object_path(image.input, i), mask);
     }
   }
   const std::string stamp = stamp_of(image.input, image.content);
@@ -258,20 +308,17 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
   for (const SegmentInput& input : inputs) {
     const auto current = current_.find(input.name);
     if (current == current_.end()) continue;
-    const Node image = record_.line(input.name, current->second, input.path);
-    coco.add_image(++totals.images, image);
+    const KeptImage image = kept_image(record_.line(input.name, current->second, input.path));
+    coco.add_image(++totals.images, input, image);
     std::size_t number = 0;
     const std::vector<std::string> names =
         class_names_ ? class_names_(input.view) : std::vector<std::string>();
-    for (const Node& object : image.at("objects").list) {
-      const auto label = static_cast<std::size_t>(object.get<int64_t>("class"));
+    for (const KeptObject& object : image.objects) {
+      const auto label = static_cast<std::size_t>(object.label);
       const std::string name = label < names.size() ? names[label] : "";
-      const io::CocoRle mask = io::parse_rle(object.get<std::string>("counts"),
-                                             image.get<int64_t>("height"),
-                                             image.get<int64_t>("width"));
-      coco.add_object(totals.images, image, object, name, mask);
-      rows.push_back(row_of(image, ++number, object, name, mask));
-      totals.empty += mask.area() == 0 ? 1 : 0;
+      coco.add_object(totals.images, image, object, name);
+      rows.push_back(row_of(input, ++number, object, name));
+      totals.empty += object.mask.area() == 0 ? 1 : 0;
     }
     if (static_cast<int64_t>(number) > totals.most) {
       totals.most = static_cast<int64_t>(number);

@@ -31,7 +31,8 @@ class SegmentFiles {
                Settings settings,
                bool object_masks,
                ClassNames class_names = {});
-  /// Whether an image of this content is done, and its files are there. Thread: several at once.
+  /// Whether an image of this content is done, and its files are as they were written. Thread:
+  /// several at once.
   bool has(const SegmentInput& input, const std::string& content);
   /// Thread: several at once. Throws: as AtomicFile; DataError as SegmentedImage::labels().
   void write(const SegmentedImage& image);
@@ -50,6 +51,7 @@ class SegmentFiles {
  private:
   std::string stamp_of(const SegmentInput& input, const std::string& content) const;
   std::string label_path(const SegmentInput& input) const;
+  std::string object_path(const SegmentInput& input, std::size_t number) const;  // from 0
   void prepare_folder(const std::string& path);
 
   const std::string folder_;

@@ -5,6 +5,9 @@
 #include <map>
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "config/options.h"
@@ -160,6 +163,26 @@ TEST(Launch, FirstHostOfSlurmsList) {
   EXPECT_EQ(app::first_host("gpu[003-010,12],cpu1"), "gpu003");
   EXPECT_EQ(app::first_host("gpu[7,9].cluster"), "gpu7.cluster");
   EXPECT_EQ(app::first_host(""), "");
+}
+
+TEST(Launch, ProcessesOfAMachineAreBoundedAndReachEachOther) {
+  EXPECT_NE(mistake({}, "{devices: 1000000000000}").find("expected 1024 processes"),
+            std::string::npos);
+  const pid_t child = ::fork();  // with a network of its own, whose loopback device is down
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNET) != 0) ::_exit(77);
+    try {
+      place({}, "{devices: 2}");
+    } catch (const IoError&) {
+      ::_exit(0);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no right to a network of its own";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

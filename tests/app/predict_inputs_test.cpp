@@ -57,7 +57,7 @@ std::string write_lapse(const std::string& path, int64_t frames) {
 TEST(PredictInputs, ATimeLapseIsAllItsFrames) {
   const test::TmpDir dir;
   const data::Sample sample = sample_of(write_lapse(dir / "a.ome.tif", 4));
-  const std::vector<data::Sample> frames = app::frames_of(sample, "raw", transforms());
+  const app::Frames frames = app::frames_of(sample, "raw", transforms());
   ASSERT_EQ(frames.size(), 4U);
   for (int64_t t = 0; t < 4; ++t) {
     data::Sample frame = frames[static_cast<std::size_t>(t)];
@@ -73,11 +73,10 @@ TEST(PredictInputs, WhatWasChosenIsKept) {
        {", timepoint: 1", ", time_as_channels: true", ", reader: {_target_: MonaiBioReader, T: 2}"})
     EXPECT_EQ(app::frames_of(sample, "raw", transforms(options)).size(), 1U) << options;
   sample.sources["raw"].selection.timepoint = 2;
-  const std::vector<data::Sample> frames = app::frames_of(sample, "raw", transforms());
+  const app::Frames frames = app::frames_of(sample, "raw", transforms());
   ASSERT_EQ(frames.size(), 1U);
   EXPECT_EQ(frames[0].id, sample.id);
-  EXPECT_EQ(app::frames_of(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms())
-                .at(0)
+  EXPECT_EQ(app::frames_of(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms())[0]
                 .sources.at("raw")
                 .selection.timepoint,
             -1);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "io/reader.h"
 #include "tests/support/message_of.h"
@@ -52,6 +53,14 @@ TEST(OutputNames, AreUsedOnce) {
   EXPECT_EQ(next("3/a_2.tif"), "a_2_2");
   EXPECT_EQ(next("4/a.nii"), "a_3");
   EXPECT_EQ(next("a_overlay.png"), "a_overlay_2") << "the overlay of a has that name";
+  const std::string longest(251, 'y'), other = longest.substr(1) + "z";
+  const std::string name = next(longest + ".tif");
+  EXPECT_LE((name + "_overlay.png").size(), 220U) << "no room for the ending";
+  EXPECT_EQ(name.substr(0, 100), longest.substr(0, 100));
+  EXPECT_NE(next(other + ".tif"), name);
+  std::string letters;  // of three bytes each
+  for (int i = 0; i < 80; ++i) letters += "\u20ac";
+  EXPECT_TRUE(is_utf8(next(letters + ".png")));
   std::string last;
   for (int i = 0; i < 20'000; ++i) last = next("many.tif");  // minutes when it is quadratic
   EXPECT_EQ(last, "many_20000");

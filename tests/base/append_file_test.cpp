@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
@@ -39,6 +41,24 @@ TEST(AppendFile, GrowsByWholeRecords) {
   AppendFile(dir / "log").append("two\n");
   EXPECT_EQ(read_file(dir / "log"), "one\ntwo\n");
   EXPECT_THROW(AppendFile(dir / "missing/log"), ConfigError);
+}
+
+TEST(AppendFile, WhatIsNoFileIsRefusedAtOnce) {  // a FIFO hung, a link was written through
+  const test::TmpDir dir;
+  write_file(dir / "victim", "untouched\n");
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  std::filesystem::create_symlink(dir / "victim", dir / "link");
+  std::filesystem::create_symlink(dir / "nothing", dir / "dangling");
+  std::filesystem::create_symlink("/dev/null", dir / "device");
+  for (const char* name : {"fifo", "link", "dangling", "device"}) {
+    EXPECT_THROW(AppendFile(dir / name), ConfigError) << name;
+    EXPECT_THROW(log::set_file(dir / name), ConfigError) << name;
+  }
+  EXPECT_EQ(read_file(dir / "victim"), "untouched\n");
+  EXPECT_FALSE(std::filesystem::exists(dir / "nothing"));
+  const int reader = ::open((dir / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_THROW(AppendFile(dir / "fifo"), ConfigError) << "one that somebody reads";
+  ::close(reader);
 }
 
 TEST(AppendFile, RewritesAndGoesOn) {

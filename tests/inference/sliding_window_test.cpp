@@ -315,5 +315,19 @@ TEST(WindowStarts, FollowsThePeersRounding) {
   EXPECT_EQ(inference::window_starts(20, 16, 0.0), (std::vector<int64_t>{0, 4}));
 }
 
+TEST(WindowStarts, ThereIsAnEndToWhatIsListed) {  // 8 GB for a size that a small file states
+  constexpr int64_t kStated = int64_t{1} << 40;
+  for (const char* spacing : {"monai", "even", "cellpose"})
+    EXPECT_THROW(inference::window_starts(kStated, 64, 0.25, spacing), DataError) << spacing;
+  inference::SlidingWindowOptions options;
+  options.roi_size = {1, 1};
+  options.overlap = {0};
+  EXPECT_EQ(inference::layout_windows({3000, 3000}, options).windows(), 9000000);
+  options.roi_size = {1, 1, 1};
+  EXPECT_THROW(inference::layout_windows({9000000, 9000000, 9000000}, options), DataError);
+  options.roi_size = {kStated, 64};
+  EXPECT_THROW(options.check(), ConfigError);
+}
+
 }  // namespace
 }  // namespace cytra

@@ -82,5 +82,18 @@ TEST(Csv, SuggestsTheNearestColumn) {
   EXPECT_NE(message.find("Did you mean 'segmentation'?"), std::string::npos) << message;
 }
 
+TEST(Csv, ForeignTextsAreNoFormulas) {
+  for (const char* text :
+       {"=1+1", "+1+1", "-cmd", "@SUM(1)", "\t=1", "\r=1", "'=1", "''@", "-1.5.tif"}) {
+    const std::string cell = safe_cell(text);
+    EXPECT_EQ(cell, std::string("'") + text);
+    EXPECT_EQ(text_of_cell(cell), text);
+  }
+  for (const char* text : {"", "a.tif", "-1.5", "+2e3", "-0", "1=1", "'a", "/in/=1"}) {
+    EXPECT_EQ(safe_cell(text), text);
+    EXPECT_EQ(text_of_cell(text), text);
+  }
+}
+
 }  // namespace
 }  // namespace cytra::io

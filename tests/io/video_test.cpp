@@ -1,5 +1,6 @@
 // Lossless videos as ffmpeg writes them: tests/golden/make_video.py.
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -172,6 +173,32 @@ TEST(VideoStream, AllGoldenVideosAreStillOpened) {
   for (const json& entry : video_cases()) {
     VideoFrame frame;
     EXPECT_TRUE(open_video_source(golden_video(entry["file"]))->read(frame)) << entry["file"];
+  }
+}
+
+TEST(Video, StatesNoMoreFramesThanItHas) {  // 33 kB that state a million
+  SKIP_WITHOUT_MODULE("video");
+  const Folder folder;
+  std::string bytes;
+  for (const json& entry : video_cases()) {
+    const std::string name = entry["file"];
+    if (name.size() > 4 && name.substr(name.size() - 4) == ".avi")
+      bytes = bytes_of(golden_video(name));
+  }
+  if (bytes.empty()) GTEST_SKIP() << "no AVI among the golden videos";
+  for (const uint32_t stated : {1'000'000U, 99'000'000U}) {
+    std::string forged = bytes;
+    for (const auto& [chunk, offset] : {std::pair{"avih", 8 + 16}, {"strh", 8 + 32}}) {
+      const std::size_t at = forged.find(chunk);
+      ASSERT_NE(at, std::string::npos);
+      std::memcpy(&forged[at + static_cast<std::size_t>(offset)], &stated, 4);
+    }
+    put(folder / "forged.avi", forged);
+    Selection first;
+    first.timepoint = 0;
+    const std::string message =
+        message_of<DataError>([&] { open_image(folder / "forged.avi", first); });
+    EXPECT_NE(message.find("frames end at"), std::string::npos) << message;
   }
 }
 

@@ -188,5 +188,42 @@ TEST(BatchingService, HundredThousandRequestsOf64ThreadsGetTheirOwnAnswers) {
   EXPECT_GT(figures.of(Outcome::timed_out), 0);
 }
 
+TEST(BatchingService, ItsModelMayStopIt) {  // its thread waited for itself for ever
+  for (const bool is_draining : {false, true}) {
+    BatchingService* self = nullptr;
+    BatchingService service([&](const at::Tensor& images) {
+      EXPECT_THROW(self->warm_up({1, 2, 2}), std::logic_error);
+      is_draining ? self->drain() : self->stop();
+      return images + 1;
+    });
+    self = &service;
+    EXPECT_TRUE(service.submit(at::zeros({1, 1, 2, 2})).answer.get().equal(at::ones({1, 1, 2, 2})));
+    EXPECT_THROW(service.submit(at::zeros({1, 1, 2, 2})), RequestError);
+    service.stop();
+  }
+}
+
+TEST(BatchingService, WarmsUpForImagesAlone) {
+  BatchingService service(twice);
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{}, {1}, {8, 8}, {1, 0, 8}, {1, -1, 8}, {1, 1, 1, 8, 8}})
+    EXPECT_THROW(service.warm_up(shape), DataError) << at::IntArrayRef(shape);
+  EXPECT_FALSE(service.warm_up({1, 8, 8}).empty());
+}
+
+TEST(BatchingService, AModelThatWorksInPlaceLeavesTheCallersTensor) {
+  BatchingOptions options;
+  options.max_batch_size = 2;
+  options.pad_to = 4;
+  BatchingService service([](const at::Tensor& images) { return at::Tensor(images).mul_(2); },
+                          options);
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{1, 1, 4, 4}, {1, 1, 3, 3}, {5, 1, 4, 4}}) {
+    const at::Tensor input = at::rand(shape), before = input.clone();
+    EXPECT_TRUE(service.submit(input).answer.get().equal(before * 2));
+    EXPECT_TRUE(input.equal(before)) << at::IntArrayRef(shape);
+  }
+}
+
 }  // namespace
 }  // namespace cytra::pipelines

@@ -72,6 +72,45 @@ TEST(SegmentFiles, ALineThatWasCutIsNone) {
   EXPECT_TRUE(SegmentFiles(folder.path(), settings_of("settings"), false).has(b.input, "2"));
 }
 
+TEST(SegmentFiles, ALineThatIsDamagedOrForgedIsNone) {  // tables without a word, or exit code 1
+  const test::TmpDir folder;
+  const SegmentedImage a = segmented("a", "1");
+  { SegmentFiles(folder.path(), settings_of("settings"), true).write(a); }
+  const std::string path = folder / "segmented.jsonl", record = read_file(path);
+  const auto has = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return SegmentFiles(folder.path(), settings_of("settings"), true).has(a.input, "1");
+  };
+  EXPECT_TRUE(has(record));
+  for (std::size_t at = 0; at + 1 < record.size(); at += 7) {
+    std::string damaged = record;
+    damaged[at] = damaged[at] == '1' ? '2' : '1';
+    EXPECT_FALSE(has(damaged)) << damaged;
+  }
+  const auto forged = [&](const std::string& from, const std::string& to) {
+    std::string text = record.substr(0, record.find(",\"check\"")) + "}";
+    text.replace(text.find(from), from.size(), to);
+    { DoneRecord(folder / "forged.jsonl").append(text); }
+    const std::string line = read_file(folder / "forged.jsonl");
+    std::filesystem::remove(folder / "forged.jsonl");
+    return line;
+  };
+  EXPECT_TRUE(has(forged("\"height\"", "\"height\"")));
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"box\":[", "\"box\":[0,"},
+           {"\"box\":[", "\"box\":[1e300,0,1,1],\"x\":["},
+           {"\"height\":2", "\"height\":1099511627776"},
+           {"\"width\":3", "\"width\":-3"},
+           {"\"objects\":[", "\"objects\":{},\"x\":["},
+           {"\"score\":", "\"score\":\"a\",\"x\":"},
+           {"\"class\":0", "\"class\":-1"},
+           {"\"counts\":\"", "\"counts\":\"~"}})
+    EXPECT_FALSE(has(forged(from, to))) << from << " " << to;
+  EXPECT_TRUE(has(record));
+  std::filesystem::resize_file(folder / "objects/a/0002.png", 10);
+  EXPECT_FALSE(has(record)) << "an object's mask that was cut";
+}
+
 TEST(SegmentFiles, ALineOfOtherSettingsIsNoResult) {
   const test::TmpDir folder;
   const SegmentedImage a = segmented("a", "1");

@@ -135,6 +135,18 @@ Override parse_override(const std::string& text) {
   return result;
 }
 
+std::string override_word(const std::string& key, const std::string& text) {
+  std::string word = key + "=" + text;
+  try {
+    const Override read = parse_override(word);
+    if (read.sweep == Override::Sweep::none && read.values.size() == 1 &&
+        read.values[0].kind == Kind::string && read.values[0].string == text)
+      return word;
+  } catch (const ConfigError&) {
+  }
+  return key + "=" + override_text(Node::make_string(text));
+}
+
 Node parse_value(const std::string& text, const Origin& origin) {
   OverrideValue value = parse_override_value(text, 0, origin, false);
   if (!value.sweep) return std::move(value.node);

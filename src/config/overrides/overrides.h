@@ -38,5 +38,7 @@ Override parse_override(const std::string& text);
 
 /// `node` as text after `key=` that parse_override() reads as the same value.
 std::string override_text(const Node& node);
+/// KEY=TEXT, in quotes of the grammar where it would be read as something else without.
+std::string override_word(const std::string& key, const std::string& text);
 
 }  // namespace cytra::config

@@ -38,10 +38,33 @@ std::vector<int64_t> KeyOptions::first_size(Sample& sample) const {
 const std::vector<std::string> kPadModes{
     "constant", "edge", "replicate", "reflect", "symmetric", "wrap", "circular"};
 
+void check_made_size(at::IntArrayRef size) {
+  constexpr int64_t kLargestSide = int64_t{1} << 24, kMostVoxels = int64_t{1} << 38;
+  double voxels = 1;
+  bool is_possible = true;
+  for (const int64_t side : size) {
+    voxels *= static_cast<double>(side);
+    is_possible = is_possible && side >= 0 && side <= kLargestSide;
+  }
+  if (is_possible && voxels <= static_cast<double>(kMostVoxels)) return;
+  throw DataError(
+      fmt::format("an image of ({}) voxels would be made, expected {} a side and {} in all at most",
+                  fmt::join(size, ","),
+                  kLargestSide,
+                  kMostVoxels));
+}
+
 at::Tensor pad(const at::Tensor& image,
                const PadWidths& widths,
                const std::string& mode,
                double value) {
+  std::vector<int64_t> made = image.sizes().slice(1).vec();
+  for (std::size_t d = 0; d < widths.size(); ++d) {
+    check_made_size(
+        {std::max<int64_t>(widths[d].first, 0), std::max<int64_t>(widths[d].second, 0)});
+    made[d] += widths[d].first + widths[d].second;
+  }
+  check_made_size(made);
   if (mode == "constant") {
     std::vector<int64_t> last_first;
     bool any = false;

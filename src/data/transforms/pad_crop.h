@@ -21,6 +21,10 @@ at::Tensor pad(const at::Tensor& image,
 /// What is missing to `size`: half before, half (and the odd one) after; `at_end`: all after.
 PadWidths widths_to(at::IntArrayRef image, const std::vector<int64_t>& size, bool at_end);
 
+/// Of what a transform makes of a channel: options and stated sizes of others may be anything.
+/// Throws: DataError.
+void check_made_size(at::IntArrayRef size);
+
 /// A view of the box; what reaches beyond the image is cut off.
 at::Tensor crop(const at::Tensor& image,
                 const std::vector<int64_t>& start,

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/transforms/pad_crop.h"
 #include "data/transforms/spline.h"
 
 namespace cytra::data::spatial {
@@ -100,6 +101,7 @@ at::Tensor resize(const at::Tensor& image,
                   const std::vector<int64_t>& size,
                   const std::string& mode,
                   bool align_corners) {
+  check_made_size(size);
   const bool is_3d = size.size() == 3;
   const at::Tensor batch = image.unsqueeze(0);
   const auto call = [&]() -> at::Tensor {
@@ -188,6 +190,7 @@ at::Tensor affine_matrix(int64_t dims,
 }
 
 at::Tensor identity_grid(const std::vector<int64_t>& size) {
+  check_made_size(size);
   std::vector<at::Tensor> ranges;
   for (const int64_t n : size)
     ranges.push_back(at::arange(n, at::kDouble).sub_(static_cast<double>(n - 1) / 2));
@@ -237,6 +240,7 @@ at::Tensor sample_affine(const at::Tensor& image,
                          const std::string& padding_mode,
                          c10::ScalarType dtype,
                          bool align_corners) {
+  check_made_size(size);
   if (mode.size() == 1)
     return sample_spline(image, matrix, size, mode[0] - '0', padding_mode, align_corners);
   const int64_t dims = image.dim() - 1;

@@ -40,7 +40,7 @@ class BundleConfig {
   explicit BundleConfig(Node root) : root_(std::move(root)) {}
 
   /// What a key holds, its references replaced; null where there is none. Throws: ConfigError for
-  /// Python in it.
+  /// Python in it, and for references that grow beyond what a configuration is.
   Node get(const char* key) const {
     const Node* found = root_.find_direct(key);
     return found == nullptr ? Node() : resolved(*found, 0);
@@ -61,6 +61,11 @@ class BundleConfig {
   }
   Node resolved(const Node& node, int depth) const {
     if (depth > 32) refuse_bundle(node, "references that lead to themselves");
+    resolved_ += 1 + static_cast<int64_t>(node.string.size()) / 64;
+    if (resolved_ > kMostResolved) {
+      refuse_bundle(node,
+                    fmt::format("references that stand for more than {} values", kMostResolved));
+    }
     if (node.kind == config::Kind::string && !node.string.empty()) {
       // "$@a" is "@a".
       Node reference = node;
@@ -81,7 +86,9 @@ class BundleConfig {
     return copy;
   }
 
+  static constexpr int64_t kMostResolved = 1'000'000;
   Node root_;
+  mutable int64_t resolved_ = 0;  // values that references stand for, by now
 };
 
 /// A list of one number per axis, the other way round.
@@ -222,6 +229,10 @@ Program open_bundle(const std::string& path) {
   const BundleConfig bundle(std::move(settings));
   Program program;
   const fs::path script = folder / "models" / "model.ts", weights = folder / "models" / "model.pt";
+  for (const fs::path& file : {script, weights}) {
+    if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
+      throw DataError(file.string() + ": a folder, pipe, socket or device, expected a file");
+  }
   if (fs::exists(script, ignored)) {
     program = open_torchscript(script.string());
     program.torchscript = nullptr;  // without the turned axes

@@ -143,6 +143,15 @@ LoadedModel complete(const std::string& path,
                     path,
                     model.spatial_dims));
   }
+  constexpr int64_t kMostChannels = 65536;
+  if (model.in_channels > kMostChannels) {
+    throw DataError(
+        fmt::format("{}: it says that it takes images of {} channels, expected {} at "
+                    "most (task.model.in_channels in checkpoint.config)",
+                    path,
+                    model.in_channels,
+                    kMostChannels));
+  }
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
   Trial trial(program.forward, model.in_channels);
   Fitting fitting;

@@ -46,6 +46,11 @@ std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
 /// Of the path of an OME-TIFF: the file that holds the first plane of its image, maybe another one.
 /// The path itself where that can't be said.
 std::string begin_of_ome_set(const std::string& path);
+/// As other_files_of() in reader.h. Throws: as files_of_ome_xml().
+std::vector<std::string> ome_other_files(const std::string& path);
+/// What the OME-XML in a file names beside it: files with planes, and the one with the whole text.
+/// Throws: DataError for a text that is none.
+std::vector<std::string> files_of_ome_xml(const std::string& path, const std::string& xml);
 /// False when the file is no TIFF; else its scenes as scenes_of() in io/image_folder.h.
 bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -64,6 +65,20 @@ class OmeLayout {
     layout_.scenes = static_cast<int64_t>(images_.size());
     read_image(images_[static_cast<std::size_t>(scene)], first);
     return layout_;
+  }
+
+  std::vector<std::string> files(const std::string& xml) {
+    read_xml(xml);
+    std::set<std::string> files;
+    if (!metadata_file_.empty()) {
+      files.insert(metadata_file_);
+      read_xml(read_metadata(metadata_file_));
+    }
+    for (const OmeXmlImage& image : images_) {
+      for (const TiffData& data : image.data)
+        if (!data.file.empty()) files.insert(beside(data.file));
+    }
+    return {files.begin(), files.end()};
   }
 
  private:
@@ -288,6 +303,12 @@ class OmeLayout {
 };
 
 }  // namespace
+
+std::vector<std::string> files_of_ome_xml(const std::string& path, const std::string& xml) {
+  const std::vector<TiffPage> pages;
+  const Selection selection;
+  return OmeLayout(path, pages, selection).files(xml);
+}
 
 TiffLayout ome_layout(const std::string& path,
                       const std::string& xml,

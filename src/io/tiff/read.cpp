@@ -275,6 +275,19 @@ std::string begin_of_ome_set(const std::string& path) {
   }
 }
 
+std::vector<std::string> ome_other_files(const std::string& path) {
+  const InputFile file(path);
+  TiffSource source{&file};
+  TiffMessages messages;
+  const TiffHandle tiff = open_tiff(source, messages);
+  const char* text = nullptr;
+  if (!tiff || TIFFGetField(tiff.get(), TIFFTAG_IMAGEDESCRIPTION, &text) != 1) return {};
+  const std::string xml = text;
+  return xml.find("<OME") == std::string::npos && xml.find(":OME") == std::string::npos
+             ? std::vector<std::string>()
+             : files_of_ome_xml(path, xml);
+}
+
 bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return false;

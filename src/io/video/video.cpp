@@ -111,6 +111,13 @@ std::unique_ptr<Capture> open_video_file(const Version& version) {
                     : has_edits(path) ? count_frames(path, true)
                                       : static_cast<int64_t>(claimed);
   if (capture->frames < 1) fail(path, "a video without frames");
+  // A header may state any number: where the file is too small for it, its packets are counted
+  constexpr int64_t kUsualBytes = 64;  // of a frame that repeats the one before
+  if (capture->frames > version.bytes / kUsualBytes) {
+    const int64_t there = count_frames(path, false);
+    if (there > 0 && there < capture->frames)
+      fail(path, fmt::format("its frames end at {} of {}", there, capture->frames));
+  }
   return capture;
 }
 

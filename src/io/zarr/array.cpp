@@ -1,12 +1,15 @@
 #include "io/zarr/array.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "io/zarr/chunk_keys.h"
 #include "io/zarr/codecs.h"
 #include "io/zarr/copy.h"
@@ -221,6 +224,31 @@ void ZarrArray::read(const std::vector<Box>& boxes, const Target& target) const 
 
 void ZarrArray::check_keys() const {
   std::call_once(checked_, [&] { check_chunk_keys(store_, key_, meta_); });
+}
+
+void ZarrArray::check_stored() const {
+  constexpr double kChunksForAFile = 65536;
+  double chunks = 1;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(meta_.rank); ++d) {
+    const int64_t side = std::max<int64_t>(meta_.chunk[d], 1);
+    chunks *= std::ceil(static_cast<double>(meta_.shape[d]) / static_cast<double>(side));
+  }
+  if (chunks <= kChunksForAFile) return;
+  double files = 0;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(store_.path_of(key_), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, ".z") || name == "zarr.json" || !entry.is_regular_file(ignored)) continue;
+    if (++files * kChunksForAFile >= chunks) return;
+  }
+  throw DataError(fmt::format(
+      "{}: its sizes state {:.0f} chunks, and {:.0f} files are there, expected one for {:.0f} of "
+      "them at least; the metadata may be damaged, or chunks are missing",
+      store_.path_of(key_),
+      chunks,
+      files,
+      kChunksForAFile));
 }
 
 std::size_t ZarrArray::covered(const std::vector<Box>& boxes) const {

@@ -29,6 +29,9 @@ class ZarrArray {
   /// once. Target's memory must be zeroed. Throws: DataError for damaged chunks, values that don't
   /// fit into 32 bits, too many chunks for one call, or none while others lie there by other names.
   void read(const std::vector<Box>& boxes, const Target& target) const;
+  /// Throws: DataError where there are hardly any files for the chunks that the sizes state: of an
+  /// image that is mostly empty there is one for 65536 of them.
+  void check_stored() const;
   /// How many samples of the boxes lie in chunks that have a file; a small file counts for at most
   /// 1 GB or 2000 times its size. Throws: as read().
   std::size_t covered(const std::vector<Box>& boxes) const;

@@ -18,7 +18,9 @@ constexpr std::size_t kLargestVirtual = std::size_t{1} << 60;
 class ZarrReader final : public ImageReader {
  public:
   ZarrReader(const std::string& path, const Selection& selection)
-      : path_(path), store_(path), array_(open(selection)) {}
+      : path_(path), store_(path), array_(open(selection)) {
+    array_.check_stored();
+  }
 
   Image read(const Region& asked) const override {
     const Region region = within(asked, info_.shape, path_);

@@ -1,5 +1,7 @@
 #include "pipelines/batching/batcher.h"
 
+#include <stdexcept>
+
 #include <fmt/format.h>
 
 namespace cytra::pipelines {
@@ -48,7 +50,8 @@ void Batcher::submit(const std::shared_ptr<BatchRequest>& request) {
       reject(Outcome::timed_out, "the request's deadline has passed before there was room");
     const std::string why = queue_.what_is_full(*request);
     if (why.empty()) break;
-    if (!waits_for_room_ || queue_.is_too_large(*request)) reject(Outcome::rejected, why);
+    if (!waits_for_room_ || is_own_thread() || queue_.is_too_large(*request))
+      reject(Outcome::rejected, why);
     waiting_for_room_ += 1;
     wait_until(room_, lock, request->deadline);
     waiting_for_room_ -= 1;
@@ -175,6 +178,8 @@ void Batcher::compute(Lock& lock, const Batch& batch) {
 }
 
 void Batcher::run_between(const std::function<void()>& work) {
+  if (is_own_thread())
+    throw std::logic_error("warm_up() of a BatchingService within its own model");
   Between between{&work, nullptr};
   Lock lock(mutex_);
   if (is_closed_) throw RequestError(Outcome::rejected, "the service takes no more requests");
@@ -243,6 +248,7 @@ void Batcher::drain() {
   {
     Lock lock(mutex_);
     close();
+    if (is_own_thread()) return;
     told_.wait(lock, [&] { return open_.empty() && untold_ == 0; });
   }
   join();
@@ -259,6 +265,7 @@ void Batcher::stop() {
     for (const auto& request : waiting) finish(*request, Outcome::cancelled);
     if (!waiting.empty())
       fail(lock, waiting, RequestError(Outcome::cancelled, "the service was stopped"));
+    if (is_own_thread()) return;
     told_.wait(lock, [&] { return open_.empty() && untold_ == 0; });
   }
   join();

@@ -34,7 +34,8 @@ class Batcher {
   void run_between(const std::function<void()>& work);
   void warm(const std::string& bucket, const std::map<int64_t, double>& seconds);
   int64_t full_size(const std::string& bucket) const;
-  /// Answers all requests that are there, and takes no more.
+  /// Answers all requests that are there, and takes no more. In the batcher's own thread, which
+  /// would wait for itself, this and stop() return at once.
   void drain();
   /// Takes no more; those that wait are cancelled, what is being computed is answered.
   void stop();
@@ -61,6 +62,7 @@ class Batcher {
   void fail(Lock& lock, const Requests& requests, const RequestError& error);
   void reject(Outcome outcome, const std::string& why);
   void close();
+  bool is_own_thread() const { return std::this_thread::get_id() == worker_.get_id(); }
   void join();
 
   const Run run_;

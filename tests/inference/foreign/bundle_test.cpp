@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -132,6 +133,32 @@ TEST_F(Bundle, NetworksOfOursTakeItsWeights) {
   EXPECT_NE(message.find("no model 'DynUNett', expected a registered one. Did you mean 'DynUNet'?"),
             std::string::npos)
       << message;
+}
+
+TEST_F(Bundle, NumbersOfStrangersHaveRanges) {
+  std::string bomb = "{\"preprocessing\": \"@a0\"";
+  for (int level = 0; level < 14; ++level) {  // 10^14 values
+    bomb += ", \"a" + std::to_string(level) + "\": [";
+    for (int i = 0; i < 10; ++i)
+      bomb += (i == 0 ? "\"@a" : ", \"@a") + std::to_string(level + 1) + "\"";
+    bomb += "]";
+  }
+  const std::string file = path_ + "/configs/inference.json", before = read_file(file);
+  std::ofstream(file) << bomb << ", \"a14\": 1}";
+  EXPECT_NE(message_of<ConfigError>([&] { load(); }).find("references that stand for more than"),
+            std::string::npos);
+  std::ofstream(file) << before;
+  for (const char* channels : {"1099511627776", "65537"}) {
+    EXPECT_NE(
+        error_with(
+            "metadata.json", "\"num_channels\": 1", std::string("\"num_channels\": ") + channels)
+            .find("expected 65536 at most"),
+        std::string::npos);
+  }
+  fs::rename(path_ + "/models/model.ts", path_ + "/models/kept");
+  ASSERT_EQ(::mkfifo((path_ + "/fifo").c_str(), 0600), 0);
+  fs::create_symlink("../fifo", path_ + "/models/model.ts");
+  EXPECT_NE(message_of<DataError>([&] { load(); }).find("expected a file"), std::string::npos);
 }
 
 }  // namespace

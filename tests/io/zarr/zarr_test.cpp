@@ -470,5 +470,27 @@ TEST(Zarr, ReadsRealImages) {
   EXPECT_EQ(stack.shape, (Shape{1, 10, 10, 10}));
 }
 
+TEST(Zarr, StatesNoMoreChunksThanItHas) {  // time points and planes of 10^6 to 10^12 without a file
+  for (const char* shape :
+       {"1000000,1,1,64,64", "1099511627776,1,1,64,64", "1,1,1099511627776,64,64"}) {
+    const Folder folder;
+    std::filesystem::create_directories(folder / "a.zarr");
+    put(folder / "a.zarr/.zarray",
+        std::string("{\"zarr_format\":2,\"shape\":[") + shape +
+            "],\"chunks\":[1,1,1,64,64],\"dtype\":\"|u1\",\"compressor\":null,\"fill_value\":0,"
+            "\"order\":\"C\",\"filters\":null}");
+    Selection first;
+    first.timepoint = 0;
+    const auto message = [&] {
+      return message_of<DataError>([&] { open_image(folder / "a.zarr", first); });
+    };
+    EXPECT_NE(message().find("chunks, and 0 files are there"), std::string::npos) << message();
+    if (shape[1] != '0' || shape[7] != ',') continue;
+    for (int t = 0; t < 16; ++t)  // mostly empty
+      put(folder / ("a.zarr/" + std::to_string(t) + ".0.0.0.0"), std::string(4096, 'x'));
+    EXPECT_EQ(message(), "");
+  }
+}
+
 }  // namespace
 }  // namespace cytra::io
