@@ -19,7 +19,7 @@ fi
 data=$(cd "$data" && pwd)
 mkdir -p "$output"
 printf 'raw,seg\n%s,%s\n' "$data/$image" "$data/$mask" | tee "$output/train.csv" > "$output/valid.csv"
-"$bin/train" --config-dir "$root/experiments/$name" experiment="$name" data.path="$output" paths.output_dir="$output/train" "$@" \
+"$bin/train" --config-dir "$root/experiments/$name" experiment="$name" data.path="$output" data.allow_shared=true paths.output_dir="$output/train" "$@" \
   | tee "$output/train.txt"
 checkpoint=$(sed -n 's/^last_checkpoint: //p' "$output/train.txt")
 "$bin/predict" checkpoint.ckpt_path="$checkpoint" data.path="$output/valid.csv" data.with_target=true \

@@ -19,5 +19,5 @@ fi
 data=$(cd "$data" && pwd)
 mkdir -p "$output"
 printf 'raw,seg\n%s,%s\n' "$data/$image" "$data/$labels" | tee "$output/train.csv" > "$output/valid.csv"
-"${CYTRA_BIN:-$here/../../build/release/bin}/train" --config-dir "$here" experiment="$study" data.path="$output" \
+"${CYTRA_BIN:-$here/../../build/release/bin}/train" --config-dir "$here" experiment="$study" data.path="$output" data.allow_shared=true \
   paths.output_dir="$output/train" "$@"

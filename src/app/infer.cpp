@@ -16,6 +16,7 @@
 #include "cli/infer_request.h"
 #include "config/overrides/overrides.h"
 #include "config/registry.h"
+#include "data/description.h"
 #include "data/layout.h"
 
 namespace cytra::app {
@@ -200,6 +201,7 @@ class Inference {
         items.begin(), items.end(), [&](const auto& item) { return item.sources.count(key) > 0; });
     const bool is_plan = request_.entry == "cytra_plan";
     if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
+    if (!is_plan && take_description(module, has_experiment)) return;
     const TargetGuess guess = guess_targets(module, items, key, kMostImages);
     const std::string seen = fmt::format("{} of {} images", guess.looked_at, items.size());
     if (is_plan && guess.box_classes.empty()) return;  // the plan reads all of the images
@@ -226,6 +228,26 @@ class Inference {
                 guess.why,
                 fmt::join(guess.experiments, ", or "));
     }
+  }
+
+  /// What dataset.json says of the labels comes before what their values look like.
+  bool take_description(const data::DataModule& module, bool has_experiment) {
+    data::DatasetDescription description;
+    try {
+      description = data::description_of(module);
+    } catch (const Error&) {  // the training tells it
+    }
+    if (description.labels.size() < 2 || !description.regions.empty() || is_detection())
+      return false;
+    const std::string why = "labels of " + description.place;
+    if (!has_experiment) take({"experiment=" + experiment_of("=im2im/segmentation")}, why);
+    if (!wants_classes()) return true;
+    std::vector<std::string> words;
+    const int64_t classes = description.labels.rbegin()->first + 1;
+    if (classes > 2) words.push_back(fmt::format("num_classes={}", classes));
+    if (description.ignored) words.push_back(fmt::format("ignore_index={}", *description.ignored));
+    if (!words.empty()) take(words, why);
+    return true;
   }
 
   /// Stacks are learned by an experiment of their own.

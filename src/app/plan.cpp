@@ -360,19 +360,21 @@ int plan_data(cli::Run run, const TrainConfig& config) {
              description.place + " calls this label ignore: it is neither learned nor scored.");
   }
   for (const auto& [key, value] : carried.values) file.set(key, value);
+  const std::string train = fmt::format(
+      "train --config-dir {} experiment={}", cli::shell_quote(target.folder), target.name);
   std::string text = fmt::format(
       "# @package _global_\n"
       "# {} images with {} channel{}, planned{}:\n#   {}\n"
-      "# Train:             train --config-dir {} experiment={}\n"
-      "# Cross-validation:  the same with -m data.folds=5 data.fold=0,1,2,3,4\n"
+      "# Train:             {}\n"
+      "{}"
       "defaults:\n{}",
       print.data.shapes.size(),
       print.channels,
       print.channels == 1 ? "" : "s",
       learned == Learned::boxes ? "" : " by nnU-Net's rules (Isensee et al. 2021)",
       run.command_line,
-      cli::shell_quote(target.folder),
-      target.name,
+      train,
+      cross_validation(config.data, print.data.shapes.size(), train),
       defaults_of(learned));
   for (const auto& [group, choice] : carried.groups)
     text += fmt::format("  - override /{}: {}\n", group, choice);

@@ -78,4 +78,18 @@ ExperimentFile plan_detection(const DataFacts& data,
   return file;
 }
 
+std::string cross_validation(const Node& data, std::size_t images, const std::string& train) {
+  const bool has_folds = data.find("folds") != nullptr;
+  const bool is_nnunet = config::own_name(data.get<std::string>("_target_")) == "NnUnetDatamodule";
+  if ((!has_folds && !is_nnunet) || images < 2) return "";
+  const std::size_t folds = std::min<std::size_t>(images, 5);
+  std::string numbers;
+  for (std::size_t fold = 0; fold < folds; ++fold)
+    numbers += fmt::format("{}{}", fold == 0 ? "" : ",", fold);
+  return fmt::format("# Cross-validation:  {} -m{} data.fold={}\n",
+                     train,
+                     has_folds ? fmt::format(" data.folds={}", folds) : "",
+                     numbers);
+}
+
 }  // namespace cytra::app

@@ -22,4 +22,9 @@ ExperimentFile plan_detection(const DataFacts& data,
                               const std::string& memory_why,
                               const std::string& name);
 
+/// The plan's line of cross-validation, of what the data set takes of folds; "" where it has none.
+std::string cross_validation(const config::Node& data,
+                             std::size_t images,
+                             const std::string& train);
+
 }  // namespace cytra::app

@@ -37,7 +37,7 @@ const bool predict_is_added = add_program<PredictConfig>("predict");
 std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     const inference::Predictor& predictor,
                                     Books& books) {
-  std::vector<std::string> keys{predictor.x_key()};
+  std::vector<std::string> keys{source_key(predictor)};
   if (config.data.scores()) {
     keys.push_back(predictor.y_key());
     const config::Node* mask = predictor.model().config.find("task.mask_key");
@@ -50,7 +50,7 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
         books.leave_out(id, error);
         ++books.images;
       },
-      predictor.model().config.get<std::vector<std::string>>("data.source_keys", {}));
+      wants_of(predictor, config.inference_args));
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
@@ -80,7 +80,7 @@ int tell_plan(const inference::Predictor& predictor,
   double bytes = 0, all_seconds = 0;
   for (const data::Sample& input : inputs) {
     try {
-      const Frames frames = frames_of(input, predictor.x_key(), predictor.transforms());
+      const Frames frames = frames_of(input, predictor);
       const std::vector<int64_t> shape =
           predictor.transforms().shape_of(frames[0], predictor.x_key());
       const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
@@ -89,10 +89,8 @@ int tell_plan(const inference::Predictor& predictor,
       for (const int64_t side : shape) loading *= side;
       const auto plan = predictor.plan(size, chosen, loading > inference::by_rows_from());
       const auto count = static_cast<int64_t>(frames.size());
-      log::info("{}: {}{}",
-                input.id,
-                count == 1 ? "" : fmt::format("{} time points of ", count),
-                plan.text);
+      log::info(
+          "{}: {}{}", input.id, count == 1 ? "" : fmt::format("{} images of ", count), plan.text);
       std::vector<int64_t> pass{std::min(chosen.sw_batch_size, plan.windows), shape[0]};
       for (std::size_t d = 0; d < size.size(); ++d)
         pass.push_back(chosen.roi_size[d] > 0 ? chosen.roi_size[d] : size[d]);

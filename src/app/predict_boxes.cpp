@@ -74,8 +74,26 @@ std::vector<BoxJob> box_jobs(const std::vector<data::Sample>& inputs, const std:
   return jobs;
 }
 
+/// Each scene and time point by itself; an input that can't be opened tells it when it is read.
+std::vector<data::Sample> all_parts_of(const std::vector<data::Sample>& inputs,
+                                       const std::string& key) {
+  std::vector<data::Sample> all;
+  for (const data::Sample& input : inputs) {
+    Frames parts;
+    try {
+      parts = frames_of(input, key, PartsToTake());
+    } catch (const Error&) {
+      parts.add(input, 0);
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) all.push_back(parts[i]);
+  }
+  return all;
+}
+
 at::Tensor read_pixels(const data::Source& source, int64_t channels) {
   at::Tensor image = data::to_tensor(io::read_image(source.path, source.selection), 2, source.path);
+  for (const std::string& path : source.more)  // its further channels
+    image = at::cat({image, data::to_tensor(io::read_image(path, source.selection), 2, path)});
   data::check_finite(image, source.path);
   if (image.size(0) == channels) return image;
   throw DataError(
@@ -101,6 +119,8 @@ int predict_boxes(cli::Run run,
   const bool skips = config.data.on_error == "skip";
 
   Books books(run.json);
+  InputWants wants{model.in_channels};
+  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
   std::vector<data::Sample> inputs = list_inputs(
       config.data,
       {x_key},
@@ -108,9 +128,10 @@ int predict_boxes(cli::Run run,
         books.leave_out(id, error);
         ++books.images;
       },
-      model.config.get<std::vector<std::string>>("data.source_keys", {}));
+      wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+  inputs = all_parts_of(inputs, x_key);
   books.images += static_cast<int64_t>(inputs.size());
   perf::apply(config.performance, device);
   const std::string folder = open_run_folder(run, config.predict.resume);

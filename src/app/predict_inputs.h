@@ -8,7 +8,7 @@
 
 #include "config/options.h"
 #include "data/sample.h"
-#include "inference/input.h"
+#include "inference/predictor.h"
 
 namespace cytra::app {
 
@@ -68,33 +68,58 @@ struct InputOptions {
 /// Is told of an input that is left out: its path, and the error.
 using LeaveOut = std::function<void(const std::string& id, const std::exception& error)>;
 
-/// The inputs that data.path names, in their order: one image, the images of a folder, or the rows
-/// of a manifest, which has the columns `keys`, the image's first. `channels`: the columns with the
-/// channels of that image, as data.source_keys of the training; empty: it is one itself. Throws:
-/// ConfigError, DataError; with on_error=skip a row whose images are missing goes to `leave_out`
-/// instead.
+/// What the model takes, where that says how files are put together.
+struct InputWants {
+  int64_t channels = 0;  // 0: not known
+  int64_t spatial_dims = 2;
+  bool time_is_channel = false;               // as in the training's data set
+  std::vector<std::string> keys = {};         // of further columns, where the manifest has them
+  std::vector<std::string> source_keys = {};  // data.source_keys of the training
+};
+
+InputWants wants_of(const inference::Predictor& predictor, const config::Node& inference_args);
+/// The key of the file that the model's image comes from, which may be made of several.
+std::string source_key(const inference::Predictor& predictor);
+
+/// The inputs that data.path names, in their order: one image (a folder with a DICOM series is one
+/// for a model of stacks), the images of a folder (CASE_0000.ext, CASE_0001.ext are channels of
+/// one), the test images of a data set of nnU-Net, the Decathlon or COCO, or the rows of a
+/// manifest, which has the columns `keys`, the image's first. Throws: ConfigError, DataError; with
+/// on_error=skip a row whose images are missing goes to `leave_out` instead.
 std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
                                       const LeaveOut& leave_out,
-                                      const std::vector<std::string>& channels = {});
+                                      const InputWants& wants = {});
 
-/// A sample, or one for each frame of it, made as it is asked for: a file may state any number.
+/// Samples of an image's parts, each made as it is asked for: a file may state any number.
 class Frames {
  public:
-  /// `count` 0: the sample itself.
-  Frames(const data::Sample& sample, int64_t count) : sample_(sample), count_(count) {}
-  std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count_, 1)); }
+  /// Adds `count` time points of `sample`; 0: the sample itself.
+  void add(const data::Sample& sample, int64_t count) { parts_.push_back({sample, count}); }
+  std::size_t size() const;
   data::Sample operator[](std::size_t number) const;
 
  private:
-  data::Sample sample_;
-  int64_t count_;
+  struct Part {
+    data::Sample sample;
+    int64_t count;
+    std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count, 1)); }
+  };
+  std::vector<Part> parts_;
 };
 
-/// The image of a sample: all of it, or one sample for each frame of a time lapse whose time point
-/// nobody chose. Throws: DataError, ConfigError, IoError.
-Frames frames_of(const data::Sample& sample,
-                 const std::string& image,
-                 const inference::InputTransforms& transforms);
+/// What somebody has chosen of files already.
+struct PartsToTake {
+  std::string axes = "";
+  bool is_time_chosen = false, is_scene_chosen = false;
+};
+
+/// A sample for each scene of its image's file, where nobody chose one. Throws: DataError, IoError.
+std::vector<data::Sample> scenes_of(const data::Sample& sample,
+                                    const inference::Predictor& predictor);
+/// The image of a sample: all of it, or one sample for each scene of its file and each frame of a
+/// time lapse, where nobody chose one. Throws: DataError, ConfigError, IoError.
+Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen);
+Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor);
 
 }  // namespace cytra::app

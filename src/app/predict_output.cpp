@@ -42,8 +42,9 @@ constexpr Ending kEndings[] = {  // the longer ones first
     {".jpeg", "png"},          {".jpg", "png"},           {".jp2", "ome_tiff"},
     {".j2k", "ome_tiff"},      {".hdf5", "ome_tiff"},     {".h5", "ome_tiff"},
     {".dcm", "ome_tiff"},      {".mp4", "ome_tiff"},      {".mov", "ome_tiff"},
-    {".bmp", "png"},           {".avi", "ome_tiff"},      {".mkv", "ome_tiff"},
-    {".webm", "ome_tiff"},     {".lsm", "ome_tiff"},      {".stk", "ome_tiff"}};
+    {".bmp", "png"},           {".gif", "png"},           {".avi", "ome_tiff"},
+    {".mkv", "ome_tiff"},      {".webm", "ome_tiff"},     {".lsm", "ome_tiff"},
+    {".stk", "ome_tiff"}};
 
 /// The ending of a file's name, whatever its case; null for none that we know.
 const Ending* ending_of(std::string name) {
@@ -119,6 +120,7 @@ void PredictOptions::check() const {
 
 std::string OutputNames::next(const data::Source& source) {
   std::string stem = stem_of(source.path);
+  if (!source.more.empty() && ends_with(stem, "_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
   return unique(short_name(stem));
@@ -126,6 +128,10 @@ std::string OutputNames::next(const data::Source& source) {
 
 std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {
   return unique(fmt::format("{}_t{}", stem, timepoint));
+}
+
+std::string OutputNames::scene(const std::string& stem, int64_t scene) {
+  return unique(fmt::format("{}_s{}", stem, scene));
 }
 
 std::string OutputNames::unique(const std::string& stem) {

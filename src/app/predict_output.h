@@ -79,8 +79,9 @@ struct PredictOptions {
 class OutputNames {
  public:
   std::string next(const data::Source& source);
-  /// Of a frame of a time lapse whose name is `stem`, once next() was called for all inputs.
+  /// Of a frame, or a scene, of an input whose name is `stem`, once next() was called for all.
   std::string frame(const std::string& stem, int64_t timepoint);
+  std::string scene(const std::string& stem, int64_t scene);
 
  private:
   std::string unique(const std::string& stem);

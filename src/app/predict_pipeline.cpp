@@ -150,28 +150,37 @@ bool PredictPipeline::attempt(const std::string& id, Part part, const std::funct
 }
 
 void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
-  const std::string& key = predictor_.x_key();
+  const std::string key = source_key(predictor_);
+  const auto source_of = [&](const data::Sample& sample) {
+    const auto source = sample.sources.find(key);
+    return source == sample.sources.end() ? data::Source() : source->second;
+  };
   std::vector<std::string> stems;
-  for (const data::Sample& input : inputs) {
-    const auto source = input.sources.find(key);
-    stems.push_back(names_.next(source == input.sources.end() ? data::Source() : source->second));
-  }
+  for (const data::Sample& input : inputs) stems.push_back(names_.next(source_of(input)));
   const training::Place& place = processes_.place();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
-    std::optional<Frames> frames;
-    std::string content;  // of all frames
+    std::vector<data::Sample> scenes;
+    std::string content;  // of all scenes and frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
-          frames = frames_of(inputs[i], key, predictor_.transforms());
-          const auto source = inputs[i].sources.find(key);
-          if (source != inputs[i].sources.end()) content = content_of(source->second);
+          scenes = scenes_of(inputs[i], predictor_);
+          if (inputs[i].sources.count(key) > 0) content = content_of(inputs[i].sources.at(key));
         }))
       continue;
-    {
+    const auto count = [&](std::size_t parts) {
       const std::lock_guard lock(books_.mutex);
-      books_.images += static_cast<int64_t>(frames->size()) - 1;
+      books_.images += static_cast<int64_t>(parts) - 1;
+    };
+    count(scenes.size());
+    for (const data::Sample& scene : scenes) {
+      const std::string stem =
+          scenes.size() == 1 ? stems[i] : names_.scene(stems[i], source_of(scene).selection.scene);
+      Frames frames;
+      if (!attempt(scene.id, Part::reading, [&] { frames = frames_of(scene, predictor_); }))
+        continue;
+      count(frames.size());
+      if (!read_frames(scene, frames, stem, content)) return;
     }
-    if (!read_frames(inputs[i], *frames, stems[i], content)) return;
   }
 }
 
@@ -204,7 +213,7 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
                                                         std::size_t frames,
                                                         const std::string& stem,
                                                         const std::string& content) {
-  const auto source = input.sources.find(predictor_.x_key());
+  const auto source = input.sources.find(source_key(predictor_));
   if (source == input.sources.end()) return nullptr;
   if (config_.predict.frames == "apart") {  // after a run that joined them
     for (const auto& [kind, path] : record_.outdated(stem, {})) {
@@ -264,7 +273,7 @@ bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
   const std::string key = predictor_.x_key();
   if (!attempt(frame.id, Part::reading, [&] {
-        const auto source = frame.sources.find(key);
+        const auto source = frame.sources.find(source_key(predictor_));
         if (source != frame.sources.end()) {  // transforms may drop it
           job->path = source->second.path;
           job->stamp = stamp_of(source->second, job->content, settings_);

@@ -5,9 +5,11 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/launch.h"
 #include "base/error.h"
+#include "data/description.h"
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
@@ -37,6 +39,35 @@ Setup::Settled settled_of(const TrainConfig& config) {
   settled.is_changed =
       tasks::settle_annotations(settled.data, settled.task) || has_further_keys || has_masks;
   return settled;
+}
+
+/// Throws: ConfigError where the classes are others than the data set's own description names.
+std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule> data,
+                                               const Node& task) {
+  const data::DatasetDescription description = data::description_of(*data);
+  const Node* classes = task.find("num_classes");
+  const auto is_set = [&](const char* key) {
+    const Node* node = task.find(key);
+    return node != nullptr && !node->is_null() &&
+           !(node->kind == config::Kind::list && node->list.empty());
+  };
+  if (description.labels.size() < 3 || classes == nullptr ||
+      classes->kind != config::Kind::integer || task.get<bool>("multilabel", false) ||
+      is_set("target_values") || is_set("target_threshold") || is_set("colours"))
+    return data;
+  const int64_t named = description.labels.rbegin()->first + 1;
+  if (classes->integer == named) return data;
+  std::vector<std::string> labels;
+  for (const auto& [value, name] : description.labels)
+    labels.push_back(fmt::format("{} ({})", value, name));
+  throw ConfigError(
+      fmt::format("num_classes={} ({}), but {} names the labels {}, expected num_classes={}; "
+                  "num_classes=1 task.target_threshold=0 learns them as one mask",
+                  classes->integer,
+                  classes->origin.text(),
+                  description.place,
+                  fmt::join(labels, ", "),
+                  named));
 }
 
 /// Random numbers and threads, before a component is made. Returns the seed.
@@ -82,7 +113,7 @@ Setup::Setup(const TrainConfig& config,
       place(place),
       precision(training::precision_of(config.trainer.precision)),
       settled(settled_of(config)),
-      data(make<data::DataModule>(settled.data)),
+      data(described_by(make<data::DataModule>(settled.data), settled.task)),
       task(make<training::Task>(settled.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
       scheduler(make<training::Scheduler>(config.scheduler)),

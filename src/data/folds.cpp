@@ -1,14 +1,49 @@
 #include "data/folds.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <numeric>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/warn_once.h"
+#include "io/image_folder.h"
 
 namespace cytra::data {
+namespace {
+
+/// The source of the image that names the sample; null of one in memory.
+const Source* image_source(const Sample& sample) {
+  const Source* first = nullptr;
+  for (const auto& [key, source] : sample.sources) {
+    if (source.path == sample.id) return &source;
+    if (first == nullptr) first = &source;
+  }
+  return first;
+}
+
+/// A number for each sample: the same for those of one image.
+std::vector<std::size_t> groups_of(const std::vector<Sample>& samples) {
+  std::map<std::string, std::size_t> known;
+  std::vector<std::size_t> groups;
+  for (const Sample& sample : samples)
+    groups.push_back(known.emplace(file_of_image(sample), known.size()).first->second);
+  if (known.size() > 1 || samples.size() < 2) return groups;
+  // All are of one file or series: its time points, or planes, are what can be parted.
+  warn_once(fmt::format(
+      "{}: all {} images are of this file or series: training and validation have other parts of "
+      "it, which are alike",
+      samples[0].id,
+      samples.size()));
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i] = i;
+  return groups;
+}
+
+}  // namespace
 
 void FoldOptions::check() const {
   if (!folds && fold != 0)
@@ -44,7 +79,9 @@ std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::siz
 
 std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector<Sample> all) {
   std::vector<std::string> files;
-  for (const Sample& sample : all) files.push_back(sample.id);
+  std::vector<std::string> names;  // of each sample
+  for (const Sample& sample : all) names.push_back(file_of_image(sample));
+  files = names;
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   const auto folds = static_cast<std::size_t>(options.folds.value());
@@ -54,13 +91,89 @@ std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector
   }
   const std::vector<std::size_t> held_out =
       shuffled_folds(files.size(), folds)[static_cast<std::size_t>(options.fold)];
-  const auto is_left = [&](const Sample& sample) {
-    const auto file = std::lower_bound(files.begin(), files.end(), sample.id) - files.begin();
-    return std::binary_search(held_out.begin(), held_out.end(), static_cast<std::size_t>(file)) ==
-           (split == Split::train);
+  std::vector<Sample> kept;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto file = std::lower_bound(files.begin(), files.end(), names[i]) - files.begin();
+    const bool is_held_out =
+        std::binary_search(held_out.begin(), held_out.end(), static_cast<std::size_t>(file));
+    if (is_held_out != (split == Split::train)) kept.push_back(std::move(all[i]));
+  }
+  return kept;
+}
+
+std::string file_of_image(const Sample& sample) {
+  const Source* source = image_source(sample);
+  if (source == nullptr) return sample.id;
+  const std::string whole = io::whole_of(source->path);
+  std::error_code error;
+  const auto path = std::filesystem::canonical(whole, error);
+  return error ? whole : path.string();
+}
+
+std::vector<Sample> hold_out(std::vector<Sample> all,
+                             double share,
+                             Split split,
+                             const std::string& path) {
+  if (split == Split::predict) return all;
+  if (all.size() == 1 && share > 0 && share < 1) {
+    warn_once(fmt::format(
+        "{}: the only image, so validation has the same: its scores say nothing of other images; "
+        "cut the image in two, or label another",
+        all[0].id));
+    return all;
+  }
+  const std::vector<std::size_t> groups = groups_of(all);
+  const std::size_t count =
+      groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end()) + 1;
+  auto held_out = static_cast<std::size_t>(std::lround(static_cast<double>(count) * share));
+  if (share > 0 && share < 1 && count > 1)
+    held_out = std::clamp<std::size_t>(held_out, 1, count - 1);
+  std::vector<Sample> kept;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_train = groups[i] + held_out < count;
+    if (is_train == (split == Split::train)) kept.push_back(std::move(all[i]));
+  }
+  if (kept.empty()) {
+    throw DataError(fmt::format(
+        "{}: no images are left for {}; change data.valid_fraction{}",
+        path,
+        name_of(split),
+        split == Split::valid ? ", or train without: trainer.limit_val_batches=0" : ""));
+  }
+  return kept;
+}
+
+void expect_parted(const std::vector<Sample>& train,
+                   const std::vector<Sample>& valid,
+                   const std::string& advice) {
+  using Part = std::pair<int64_t, int64_t>;  // scene, time point; -1: any
+  std::map<std::string, std::vector<Part>> trained;
+  const auto part_of = [](const Sample& sample) {
+    const Source* source = image_source(sample);
+    return Part{source->selection.scene, source->selection.timepoint};
   };
-  all.erase(std::remove_if(all.begin(), all.end(), is_left), all.end());
-  return all;
+  for (const Sample& sample : train) {
+    if (!sample.sources.empty()) trained[file_of_image(sample)].push_back(part_of(sample));
+  }
+  std::vector<std::string> shared;
+  for (const Sample& sample : valid) {
+    if (sample.sources.empty()) continue;
+    const auto found = trained.find(file_of_image(sample));
+    if (found == trained.end()) continue;
+    const Part own = part_of(sample);
+    const auto meets = [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; };
+    if (std::any_of(found->second.begin(), found->second.end(), [&](const Part& other) {
+          return meets(own.first, other.first) && meets(own.second, other.second);
+        }))
+      shared.push_back(sample.id);
+  }
+  if (shared.empty()) return;
+  throw DataError(fmt::format(
+      "{}: this image is for training and for validation{}, expected each in one of them, or the "
+      "scores say nothing of other images; leave it out of one{}",
+      shared[0],
+      shared.size() == 1 ? "" : fmt::format(", as {} others", shared.size() - 1),
+      advice));
 }
 
 }  // namespace cytra::data

@@ -1,7 +1,9 @@
 #pragma once
-// Cross-validation: the parts of a data set that take turns as its validation set.
+// The parts of a data set: shares, and cross-validation's, which take turns as its validation set.
+// What is of one image stays together.
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/datamodule.h"
@@ -33,5 +35,30 @@ std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::siz
 /// points, scenes) go together; files count in the order of their names. Throws: DataError with
 /// fewer files than folds.
 std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector<Sample> all);
+
+/// A data module whose training and validation are listed apart, as tables and folders of their
+/// own are.
+struct Parted {
+  virtual ~Parted() = default;
+  /// Throws: DataError for an image that is in both.
+  virtual void expect_parts() const = 0;
+};
+
+/// The file that stands for the image of a sample: links are followed, and of a set of files that
+/// are one image (OME-TIFF in several files, a NIfTI pair, a DICOM series) it is the same for all.
+std::string file_of_image(const Sample& sample);
+
+/// The part of a split where the last `share` of the images is for validation. Samples of one image
+/// stay together; at least one image is on each side, unless `share` is 0 or 1. An only image
+/// trains and validates, with a warning. Throws: DataError where nothing is left.
+std::vector<Sample> hold_out(std::vector<Sample> all,
+                             double share,
+                             Split split,
+                             const std::string& path);
+
+/// Throws: DataError that names an image that is in both, with what else may be done.
+void expect_parted(const std::vector<Sample>& train,
+                   const std::vector<Sample>& valid,
+                   const std::string& advice = "");
 
 }  // namespace cytra::data

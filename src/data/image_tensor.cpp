@@ -37,12 +37,14 @@ at::ScalarType scalar_type(io::Dtype dtype) {
 
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path) {
   if ((spatial_dims == 3) == (planes > 1)) return;
-  if (planes == 1)
+  if (planes == 1) {
     throw DataError(path +
-                    ": a plane, but spatial_dims is 3, expected a stack; set spatial_dims=2");
+                    ": a plane, but spatial_dims is 3, expected a stack; set spatial_dims=2, or "
+                    "LoadImaged's allow_planes=true for stacks of one");
+  }
   throw DataError(fmt::format(
       "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3, or axes=TYX when they "
-      "are time points",
+      "are time points; predict takes it plane by plane with inference_args.spatial_dim=0",
       path,
       planes));
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "data/image_folder_names.h"
 #include "data/layout_names.h"
 #include "data/name_pairs.h"
@@ -71,10 +72,10 @@ struct Base {
 };
 
 bool has_partners(const std::vector<std::string>& images, const std::vector<std::string>& others) {
-  const std::vector<std::string> stems = stems_of(images);
-  const std::set<std::string> names(stems.begin(), stems.end());
+  std::set<std::string> names;
+  for (const std::string& image : images) names.insert(decomposed(stem_of(image)));
   return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
-    return names.count(stem_of(other)) > 0;
+    return names.count(decomposed(stem_of(other))) > 0;
   });
 }
 
@@ -320,6 +321,8 @@ std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish)
     const std::string ending = in_small(place.extension().string());
     if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, wish);
     if (ending != ".json") return {};
+    if (place.filename() == "dataset.json" && fs::exists(place.parent_path() / "imagesTr", ignored))
+      return layout_of(place.parent_path().empty() ? "." : place.parent_path().string(), wish);
     if (is_coco_file(place)) return Layout{"coco", {}, "annotations of COCO"};
     return Layout{"decathlon", {}, "a list of images in JSON"};
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -20,7 +21,9 @@ std::vector<std::string> image_columns(const io::Table& table) {
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     for (const std::vector<std::string>& row : table.rows) {
       if (row[column].empty()) continue;
-      if (io::is_image_path(row[column]) || io::is_annotation_path(row[column]))
+      const std::filesystem::path path =
+          std::filesystem::path(table.path).parent_path() / row[column];
+      if (io::is_image_path(path.string()) || io::is_annotation_path(row[column]))
         names.push_back(table.columns[column]);
       break;
     }

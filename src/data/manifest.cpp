@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "data/datamodule.h"
 #include "io/annotations.h"
 #include "io/reader.h"
@@ -86,7 +87,8 @@ std::size_t Manifest::optional_column(const std::string& name) const {
 }
 
 std::string Manifest::path_of(const std::string& cell) const {
-  return (fs::path(table_.path).parent_path() / cell).string();
+  const std::string path = (fs::path(table_.path).parent_path() / cell).string();
+  return is_there(path) ? path : path_as_stored(path);
 }
 
 bool Manifest::holds_images(std::size_t column, bool when_empty) const {
@@ -222,9 +224,8 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
     sample.columns[table_.columns[column]] = cell(row, column);
   if (weight_ != kNone) {
     const std::string text = trim(cell(row, weight_));
-    char* end = nullptr;
-    sample.weight = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !std::isfinite(sample.weight) || sample.weight < 0) {
+    if (!io::read_number(text, sample.weight) || !std::isfinite(sample.weight) ||
+        sample.weight < 0) {
       throw DataError(
           fmt::format("{} is '{}', expected a weight of at least 0", place(row, weight_), text));
     }

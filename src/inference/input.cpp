@@ -104,10 +104,10 @@ void expect_memory(const std::string& id, const data::Transform& transform, int6
       memory.limit));
 }
 
-/// The list with images that wait until they are asked for.
-Node lazy(Node list) {
+/// The list with an option of LoadImaged set.
+Node with_load_option(Node list, const char* option) {
   for (Node& transform : list.list) {
-    if (is_load_image(transform)) transform.set("lazy", config::parse_yaml("true", "lazy"));
+    if (is_load_image(transform)) transform.set(option, config::parse_yaml("true", option));
   }
   return list;
 }
@@ -238,10 +238,11 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
       if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;
     }
   }
+  if (list != nullptr) *list = with_load_option(*list, "allow_planes");
   const auto lists = config::parse<data::SplitTransforms>(transforms);
   transforms_ = data::make_transforms(lists, split);
   if (transforms_.empty()) data::throw_no_transforms(lists, split);
-  *list = lazy(*list);
+  *list = with_load_option(*list, "lazy");
   lazy_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
 }
 
@@ -314,6 +315,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
       input.loaded_shape = input.reader_->shape();
       continue;
     }
+    if (!is_loaded && !sample.has(image)) continue;  // made of others, later
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
     bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <set>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "io/input_file.h"
 
 namespace cytra::io {
@@ -24,19 +26,16 @@ constexpr std::size_t kMostColumns = 10'000, kMostCells = 20'000'000;
 
 class TableParser {
  public:
-  TableParser(const std::string& path, std::string_view text)
-      : path_(path), text_(text), separator_(ends_with(path, ".tsv") ? '\t' : ',') {
-    if (separator_ == '\t') return;
-    // Excel's first line says it; else, where commas are in numbers, it writes ';'
-    if (starts_with(text_, "sep=;")) {
-      separator_ = ';';
+  TableParser(const std::string& path, std::string_view text) : path_(path), text_(text) {
+    const bool says = starts_with(text_, "sep=") && text_.size() > 4 &&
+                      kSeparators.find(text_[4]) != std::string_view::npos;
+    if (says) {  // Excel's first line
+      separator_ = text_[4];
       at_ = 5;
       end_line();
-      return;
+    } else {
+      find_separator(ends_with(path, ".tsv"));
     }
-    const std::string_view header = text_.substr(0, text_.find_first_of("\r\n"));
-    if (header.find(',') == std::string_view::npos && header.find(';') != std::string_view::npos)
-      separator_ = ';';
   }
 
   /// The next line that is not empty; false at the end. Sets line() to where it began.
@@ -59,6 +58,28 @@ class TableParser {
   }
 
  private:
+  static constexpr std::string_view kSeparators = ",;\t";
+
+  /// The one that parts the first lines alike; of several the most frequent, of none what the name
+  /// says.
+  void find_separator(bool is_tsv) {
+    std::size_t best = 0;
+    for (const char candidate : is_tsv ? std::string("\t;,") : std::string(kSeparators)) {
+      TableParser trial(*this);
+      trial.separator_ = candidate;
+      std::vector<std::string> header, cells;
+      trial.is_lenient_ = true;
+      if (!trial.next_row(header) || header.size() < 2) continue;
+      std::size_t alike = 0, others = 0;
+      while (alike + others < 8 && trial.next_row(cells))
+        ++(cells.size() == header.size() ? alike : others);
+      const std::size_t score = header.size() + (others == 0 ? kMostColumns : 0);
+      if (score > best) separator_ = candidate;
+      best = std::max(best, score);
+    }
+    if (best == 0) separator_ = is_tsv ? '\t' : ',';
+  }
+
   std::string plain_cell() {
     const std::size_t end =
         std::min(text_.find_first_of(std::string{separator_, '\r', '\n'}, at_), text_.size());
@@ -71,6 +92,7 @@ class TableParser {
     std::string cell;
     const int begin = line_;
     for (++at_;; ++at_) {
+      if (at_ >= text_.size() && is_lenient_) return cell;
       if (at_ >= text_.size())
         fail(begin, "a quote that is never closed, expected '\"' at the cell's end");
       if (text_[at_] == '"' && text_.substr(at_ + 1, 1) != "\"") break;
@@ -79,6 +101,7 @@ class TableParser {
       cell += text_[at_];
     }
     ++at_;
+    if (is_lenient_) return cell + plain_cell();
     if (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\r' &&
         text_[at_] != '\n') {
       fail(line_,
@@ -96,7 +119,8 @@ class TableParser {
 
   const std::string& path_;
   std::string_view text_;
-  char separator_;
+  char separator_ = ',';
+  bool is_lenient_ = false;  // while the separator is looked for
   std::size_t at_ = 0;
   int line_ = 1, row_line_ = 1;
 };
@@ -122,15 +146,22 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
                   "the column '" + printable(column) + "' occurs twice, expected every name once");
     }
   }
-  if (columns.size() != 1) return;
-  for (const char separator : {'\t', ',', ';'}) {
-    if (columns[0].find(separator) != std::string::npos) {
-      parser.fail(
-          parser.line(),
-          fmt::format("the cells are separated by '{}', expected ',' or ';' (or tabs in a .tsv)",
-                      separator == '\t' ? "\\t" : std::string(1, separator)));
-    }
+}
+
+/// UTF-16 becomes UTF-8; other bytes stay, as names of files may be any.
+std::string text_of_table(const std::string& path) {
+  std::string text = read_input(path, kMostBytes);
+  if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF")) {
+    text = from_utf16(text);
+  } else if (starts_with(text, "\xEF\xBB\xBF")) {
+    text.erase(0, 3);
   }
+  if (text.find('\0') != std::string::npos) {
+    throw DataError(path +
+                    ": not a text file, expected a CSV table; a spreadsheet program saves one as "
+                    "'CSV UTF-8'");
+  }
+  return text;
 }
 
 }  // namespace
@@ -190,6 +221,16 @@ void write_table(const std::string& path,
   file.commit();
 }
 
+bool read_number(const std::string& cell, double& value) {
+  std::string text = trim(cell);
+  const std::size_t comma = text.find(',');
+  if (comma != std::string::npos && text.find('.') == std::string::npos) text[comma] = '.';
+  if (text.empty() || text.find_first_of("xXpP") != std::string::npos) return false;
+  const auto [end, error] =
+      std::from_chars(text.data() + (text[0] == '+' ? 1 : 0), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 std::size_t Table::column(const std::string& name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
@@ -200,19 +241,14 @@ std::size_t Table::column(const std::string& name) const {
 }
 
 Table read_table(const std::string& path) {
-  const std::string text = read_input(path, kMostBytes);
+  const std::string text = text_of_table(path);
   Table table;
   table.path = path;
-  std::string_view body = text;
-  if (starts_with(body, "\xEF\xBB\xBF")) body.remove_prefix(3);
-  if (body.find('\0') != std::string_view::npos) {
-    throw DataError(path +
-                    ": not a text file in UTF-8, expected a CSV table; a spreadsheet program saves "
-                    "one as 'CSV UTF-8'");
-  }
-  TableParser parser(path, body);
+  TableParser parser(path, text);
   if (!parser.next_row(table.columns))
     throw DataError(path + ": empty, expected a header line with the columns' names");
+  for (std::string& name : table.columns)
+    if (!is_utf8(name)) name = from_windows_1252(name);
   check_header(parser, table.columns);
   std::vector<std::string> cells;
   const auto is_empty = [](const std::string& cell) { return cell.empty(); };

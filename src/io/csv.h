@@ -4,9 +4,9 @@
 
 namespace cytra::io {
 
-/// A table with a header line: RFC 4180 quoting, "," (or tab for .tsv), UTF-8 with or without BOM,
-/// LF or CRLF. Lines without a value are left out, also those of separators alone, as spreadsheets
-/// write.
+/// A table with a header line: RFC 4180 quoting; ",", ";" or tab, whichever parts its lines alike;
+/// UTF-8 with or without BOM, UTF-16 with BOM (columns' names in Windows-1252, too); LF or CRLF.
+/// Lines without a value are left out, also those of separators alone, as spreadsheets write.
 struct Table {
   std::string path;
   std::vector<std::string> columns;
@@ -30,6 +30,8 @@ void write_table(const std::string& path,
 std::string safe_cell(const std::string& text);
 /// The text of a safe_cell().
 std::string text_of_cell(const std::string& cell);
+/// A number of a cell, with "." or ","; false for another text.
+bool read_number(const std::string& cell, double& value);
 /// A cell: the shortest text that gives the same number, with "." whatever the locale; "" for NaN.
 std::string cell_of(double value);
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -31,21 +32,28 @@ std::string ending_in_small(const std::string& path) {
   return ending;
 }
 
-bool is_ome_tiff_name(const std::string& path) {
+bool is_tiff_name(const std::string& path) {
   const std::string ending = ending_in_small(path);
-  return path.find(".ome.") != std::string::npos &&
-         (ending == ".tif" || ending == ".tiff" || ending == ".btf" || ending == ".tf8" ||
-          ending == ".tf2");
+  return ending == ".tif" || ending == ".tiff" || ending == ".btf" || ending == ".tf8" ||
+         ending == ".tf2";
+}
+
+/// `looks`: whatever the name, since few files cost little to open.
+bool may_be_part(const std::string& path, bool looks) {
+  return is_tiff_name(path) && (looks || path.find(".ome.") != std::string::npos);
 }
 
 /// Keeps of each set of files that are one image the file that begins it.
 void leave_out_parts(const std::string& folder, std::vector<std::string>& images) {
-  if (std::count_if(images.begin(), images.end(), is_ome_tiff_name) < 2) return;
+  constexpr std::size_t kFew = 2000;
+  const bool looks = images.size() <= kFew;
+  const auto may_be = [&](const std::string& path) { return may_be_part(path, looks); };
+  if (std::count_if(images.begin(), images.end(), may_be) < 2) return;
   std::string first_part, whole;
   const std::size_t before = images.size();
   const std::vector<std::string> all = images;
   const auto is_part = [&](const std::string& path) {
-    if (!is_ome_tiff_name(path)) return false;
+    if (!may_be(path)) return false;
     const std::string begin = begin_of_ome_set(path);
     if (begin == path || !std::binary_search(all.begin(), all.end(), begin)) return false;
     if (first_part.empty()) {
@@ -120,9 +128,54 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
 bool is_one_image(const std::string& folder) {
   if (is_zarr("", folder)) return true;
   if (!is_dicom("", folder)) return false;
-  const ImageInfo info = open_dicom(folder, {0, 0, 0})->info();
-  return info.scenes == 1 || info.shape[1] * info.timepoints > 1;
+  constexpr int64_t kMostSeries = 8;  // that are looked at
+  int64_t scenes = 1;
+  for (int64_t scene = 0; scene < std::min(scenes, kMostSeries); ++scene) {
+    const ImageInfo info = open_dicom(folder, {scene, 0, 0})->info();
+    scenes = info.scenes;
+    if (scenes == 1 || info.shape[1] * info.timepoints > 1) return true;
+  }
+  return false;
 }
+
+std::string whole_of(const std::string& path) {
+  const std::string ending = ending_in_small(path);
+  std::error_code error;
+  if (is_tiff_name(path)) return begin_of_ome_set(path);
+  if (ending == ".img") {
+    const std::string header = fs::path(path).replace_extension(".hdr").string();
+    return fs::exists(header, error) ? header : path;
+  }
+  if (ending != ".dcm" || fs::is_directory(path, error)) return path;
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;  // folders that are one image
+  const std::lock_guard lock(mutex);
+  const std::string folder = fs::absolute(path, error).parent_path().string();
+  const auto found = known.find(folder);
+  bool is_one = found != known.end() && found->second;
+  try {
+    if (found == known.end()) is_one = is_one_image(folder);
+  } catch (const Error&) {  // told when the file is read
+  }
+  known[folder] = is_one;
+  return is_one ? folder : path;
+}
+
+bool may_hold_images(const std::string& folder) {
+  constexpr int kMost = 2000;
+  std::error_code error;
+  int count = 0;
+  fs::recursive_directory_iterator entries(folder, error);
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    const std::string path = entries->path().string();
+    if (is_hidden(entries->path().filename().string())) continue;
+    if (++count > kMost || is_image_path(path) || !conversion_of(path).empty()) return true;
+  }
+  return false;
+}
+
+const char* const kKindsRead =
+    "TIFF, OME-Zarr, NIfTI, DICOM, PNG, JPEG, JPEG 2000, BMP, GIF, NumPy, HDF5 and videos are read";
 
 std::string conversion_of(const std::string& path) {
   const std::string ending = ending_in_small(path);

@@ -19,8 +19,19 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
 /// files is a plane for itself (X-rays). Throws: as open_image().
 bool is_one_image(const std::string& folder);
 
+/// The file or folder that stands for the image that a file is a part of: of an OME-TIFF set the
+/// file with the first plane, of a NIfTI pair its header, of a DICOM series its folder; else the
+/// path.
+std::string whole_of(const std::string& path);
+
+/// Whether a folder, or one below it, has any file that may be an image. Of a large one: true.
+bool may_hold_images(const std::string& folder);
+
 /// Of a kind of image that is not read, by its ending, the line that converts it; "" for others.
 std::string conversion_of(const std::string& path);
+
+/// "TIFF, OME-Zarr, ...", for messages.
+extern const char* const kKindsRead;
 
 /// The scenes that a file holds itself: all, but of an OME-TIFF in several files those with planes
 /// in this one, and of a slide the slide without its label. Throws: as open_image().

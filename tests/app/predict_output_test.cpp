@@ -106,6 +106,8 @@ TEST(OutputNames, OfFramesDoNotMeetThoseOfOtherImages) {
   }
   EXPECT_EQ(names.frame("a", 0), "a_t0");
   EXPECT_EQ(names.frame("a", 1), "a_t1_2");
+  EXPECT_EQ(names.scene("a", 2), "a_s2");
+  EXPECT_EQ(names.frame("a_s2", 1), "a_s2_t1");
 }
 
 TEST(PredictionFormat, IsThatOfTheImage) {

@@ -32,6 +32,61 @@ TEST(DataframeDatamodule, ReadsTheManifestOfEachSplit) {
             std::string::npos);
 }
 
+// As a spreadsheet of another country, or on another system, writes it.
+TEST(DataframeDatamodule, TablesOfSpreadsheets) {
+  const test::TmpDir dir;
+  touch(dir / "Zellu\u0308.tif");  // as macOS stores it
+  touch(dir / "b.tif");
+  const std::string text = "raw;w\r\nZell\u00fc.tif;0,5\r\nb.tif;1,25\r\n";
+  std::string utf16 = "\xFF\xFE";
+  for (const char letter : std::string("raw\tw\r\nZell")) (utf16 += letter) += '\0';
+  utf16 += std::string("\xFC\0", 2);
+  for (const char letter : std::string(".tif\t0,5\r\nb.tif\t1,25\r\n")) (utf16 += letter) += '\0';
+  for (const std::string& bytes :
+       {text, "\xEF\xBB\xBF" + text, utf16, std::string("raw;w\nZell\xFC.tif;0,5\nb.tif;1,25\n")}) {
+    touch(dir / "m.csv", bytes);
+    const auto items = make("{_target_: DataframeDatamodule, path: '" + (dir / "m.csv") +
+                            "', columns: [raw], weight_column: w, just_inference: true}")
+                           ->items(data::Split::test);
+    ASSERT_EQ(items.size(), 2U);
+    EXPECT_TRUE(fs::exists(items[0].sources.at("raw").path));
+    EXPECT_EQ(items[0].weight, 0.5);
+    EXPECT_EQ(items[1].weight, 1.25);
+  }
+}
+
+TEST(DataframeDatamodule, FoldersWithoutATableSayWhatToDo) {
+  const test::TmpDir dir;
+  const auto message = [&](const std::string& more = "") {
+    return message_of([&] {
+      make("{_target_: DataframeDatamodule, path: '" + dir.path() + "'" + more + "}")
+          ->items(more.empty() ? data::Split::train : data::Split::valid);
+    });
+  };
+  EXPECT_NE(message().find("no images in this folder, nor below it; TIFF, OME-Zarr"),
+            std::string::npos)
+      << message();
+  touch(dir / "notes.txt");
+  fs::create_directories(dir / "empty/below");
+  EXPECT_NE(message().find("no images in this folder"), std::string::npos) << message();
+  touch(dir / "a.tif");
+  touch(dir / "b.tif");
+  touch(dir / "all.csv", "raw\na.tif\n");
+  EXPECT_NE(message().find("no train.csv"), std::string::npos) << message();
+  touch(dir / "train.csv", "raw\na.tif\n");
+  EXPECT_NE(message(", columns: [raw]").find("no valid.csv"), std::string::npos);
+  // Whatever people call it; two of one split are none
+  touch(dir / "val.csv", "raw\nb.tif\n");
+  EXPECT_EQ(make("{_target_: DataframeDatamodule, path: '" + dir.path() + "'}")
+                ->items(data::Split::valid)
+                .size(),
+            1U);
+  touch(dir / "train.tsv", "raw\nb.tif\n");
+  EXPECT_NE(message().find("train.csv and " + (dir / "train.tsv") + ": two tables for train"),
+            std::string::npos)
+      << message();
+}
+
 TEST(DataframeDatamodule, NamesTheRowThatIsWrong) {
   const test::TmpDir dir;
   touch(dir / "a.tif");
@@ -364,6 +419,16 @@ TEST(FolderDatamodule, PairsImagesByNameAndHoldsSomeOut) {
   fs::remove(dir / "seg/b.png");
   EXPECT_NE(message_of([&] { make(text)->items(data::Split::train); }).find("raw/b.ome.tif"),
             std::string::npos);
+}
+
+TEST(FolderDatamodule, NamesPairWhateverFormTheirLettersHave) {
+  const test::TmpDir dir;
+  touch(dir / "raw/Mu\u0308ller.tif");
+  touch(dir / "seg/M\u00fcller.tif");
+  const auto items = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                          "', columns: [raw, seg], valid_fraction: 0}")
+                         ->items(data::Split::train);
+  EXPECT_EQ(items.at(0).sources.at("seg").path, dir / "seg/M\u00fcller.tif");
 }
 
 TEST(FolderDatamodule, TakesSplitFolders) {

@@ -121,6 +121,65 @@ TEST_F(NnUnet, TakesSplitsOfAFile) {
                  items(data::Split::train, ", splits_file: '" + (dir_ / "other.json") + "'"));
 }
 
+TEST_F(NnUnet, FewCasesAreFoldsOfOneEach) {
+  for (int i = 4; i < 7; ++i) {
+    for (int c = 0; c < 2; ++c)
+      fs::remove(dir_ /
+                 ("imagesTr/case_" + std::to_string(i) + "_000" + std::to_string(c) + ".nii.gz"));
+    fs::remove(dir_ / ("labelsTr/case_" + std::to_string(i) + ".nii.gz"));
+  }
+  list("", 4);
+  std::set<std::string> held_out;
+  for (int fold = 0; fold < 4; ++fold) {
+    const std::string option = ", fold: " + std::to_string(fold);
+    const auto valid = items(data::Split::valid, option);
+    ASSERT_EQ(valid.size(), 1U);
+    held_out.insert(valid[0].id);
+    const auto train = items(data::Split::train, option);
+    EXPECT_EQ(train.size(), 3U);
+    for (const data::Sample& sample : train) EXPECT_NE(sample.id, valid[0].id);
+  }
+  EXPECT_EQ(held_out.size(), 4U);
+  EXPECT_MESSAGE("has 4 folds", items(data::Split::train, ", fold: 4"));
+}
+
+TEST_F(NnUnet, WhatItsDescriptionSaysIsTakenOrRefusedByName) {
+  list(R"(, "overwrite_image_reader_writer": "NibabelIO")");
+  EXPECT_EQ(items(data::Split::train).size(), 5U);
+  list(R"(, "overwrite_image_reader_writer": "NibabeIIO")");
+  EXPECT_MESSAGE("Did you mean 'NibabelIO'?", items(data::Split::train));
+  const auto describe = [&](const std::string& labels, const std::string& ending) {
+    touch(dir_ / "dataset.json",
+          R"({"channel_names": {"0": "R", "1": "G"}, "labels": )" + labels +
+              R"(, "file_ending": ")" + ending + R"(", "numTraining": 7})");
+  };
+  describe(R"({"background": 0, "whole": [1, 2], "core": 2})", ".nii.gz");
+  EXPECT_MESSAGE("labels.whole are regions", items(data::Split::train));
+  describe(R"({"background": 0, "tumour": 1})", ".nrrd");
+  EXPECT_MESSAGE("file_ending '.nrrd' is not read", items(data::Split::train));
+  EXPECT_MESSAGE("bfconvert", items(data::Split::train));
+  // NaturalImage2DIO: the colours of a file are the channels
+  describe(R"({"background": 0, "tumour": 1})", ".png");
+  for (int i = 0; i < 7; ++i) {
+    const std::string name = "case_" + std::to_string(i);
+    io::Image image;
+    image.shape = {1, 1, 3, 4};
+    image.pixels.assign(12, 1);
+    io::write_png(dir_ / ("labelsTr/" + name + ".png"), image);
+    image.shape = {3, 1, 3, 4};
+    image.pixels.assign(36, 7);
+    io::write_png(dir_ / ("imagesTr/" + name + "_0000.png"), image);
+  }
+  EXPECT_MESSAGE("case_0_0001.png: no such image", items(data::Split::train));
+  touch(dir_ / "dataset.json",
+        R"({"channel_names": {"0": "R", "1": "G", "2": "B"}, "labels": {"background": 0, "a": 1},
+            "file_ending": ".png", "overwrite_image_reader_writer": "NaturalImage2DIO"})");
+  const auto train = items(data::Split::train);
+  ASSERT_EQ(train.size(), 5U);
+  EXPECT_TRUE(train[0].sources.at("image").more.empty());
+  EXPECT_EQ(load(train[0], "keys: image").tensors.at("image").size(0), 3);
+}
+
 TEST_F(NnUnet, MistakesAreNamed) {
   const auto message = [&] { return message_of([&] { items(data::Split::train); }); };
   list("", 8);

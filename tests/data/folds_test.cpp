@@ -105,5 +105,113 @@ TEST(Folds, RefuseWhatCanNotBe) {
   EXPECT_NE(message("fold: 1").find("folds"), std::string::npos);
 }
 
+namespace fs = std::filesystem;
+using data::Split;
+
+// No image is in training and in validation, whatever it lies in.
+class SharedImages : public ::testing::Test {
+ protected:
+  void copy_set(const std::string& folder) const {
+    fs::create_directories(folder);
+    for (const char* name : {"split_t0_c0", "split_t0_c1", "split_t1_c0", "split_t1_c1"}) {
+      const std::string file = std::string(name) + ".ome.tif";
+      fs::copy(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/ome_set/" + file,
+               folder + "/" + file);
+    }
+  }
+  std::vector<data::Sample> of_tables(Split split, const std::string& more = "") const {
+    const auto module = make("{_target_: DataframeDatamodule, path: '" + dir_.path() +
+                             "', columns: [raw]" + more + "}");
+    dynamic_cast<const data::Parted&>(*module).expect_parts();
+    return module->items(split);
+  }
+  std::string refusal() const {
+    return message_of([&] { of_tables(Split::valid); });
+  }
+  const test::TmpDir dir_;
+};
+
+TEST_F(SharedImages, TablesThatNameAnImageTwiceAreRefused) {
+  for (const char* name : {"a.tif", "b.tif", "c.tif"}) touch(dir_ / name);
+  fs::create_symlink(dir_ / "a.tif", dir_ / "link.tif");
+  touch(dir_ / "train.csv", "raw\na.tif\nb.tif\n");
+  touch(dir_ / "valid.csv", "raw\nc.tif\n");
+  EXPECT_EQ(of_tables(Split::valid).size(), 1U);
+  for (const char* same : {"a.tif", "./x/../a.tif", "link.tif"}) {
+    fs::create_directories(dir_ / "x");
+    touch(dir_ / "valid.csv", std::string("raw\nc.tif\n") + same + "\n");
+    EXPECT_NE(refusal().find("this image is for training and for validation"), std::string::npos)
+        << refusal();
+    EXPECT_EQ(of_tables(Split::valid, ", allow_shared: true").size(), 2U);
+    EXPECT_EQ(of_tables(Split::valid, ", folds: 3").size(), 1U);  // each in one of them
+  }
+  touch(dir_ / "train.csv", "raw,scene,timepoint\na.tif,0,1\na.tif,1,1\n");
+  touch(dir_ / "valid.csv", "raw,scene,timepoint\na.tif,2,1\n");  // another scene
+  EXPECT_EQ(of_tables(Split::valid).size(), 1U);
+  touch(dir_ / "valid.csv", "raw,scene,timepoint\na.tif,1,1\n");
+  EXPECT_NE(refusal().find("a.tif: this image"), std::string::npos);
+  touch(dir_ / "valid.csv", "raw,scene,timepoint\na.tif,,1\n");  // the first of them
+  EXPECT_NE(refusal().find("a.tif: this image"), std::string::npos);
+}
+
+TEST_F(SharedImages, FilesOfASetAreOneImage) {
+  copy_set(dir_ / "set");
+  for (const char* name : {"n.hdr", "n.img", "m.hdr", "m.img"}) touch(dir_ / name);
+  for (const auto& [train, valid] :
+       {std::pair{"set/split_t0_c0.ome.tif", "set/split_t1_c1.ome.tif"},
+        {"set/split_t1_c0.ome.tif", "set/split_t1_c1.ome.tif"},
+        {"n.hdr", "n.img"}}) {
+    touch(dir_ / "train.csv", std::string("raw\n") + train + "\n");
+    touch(dir_ / "valid.csv", std::string("raw\n") + valid + "\n");
+    EXPECT_NE(refusal().find("for training and for validation"), std::string::npos) << refusal();
+  }
+  touch(dir_ / "valid.csv", "raw\nm.img\n");
+  EXPECT_EQ(of_tables(Split::valid).size(), 1U);
+}
+
+TEST_F(SharedImages, FoldsAndSharesKeepASetTogether) {
+  for (const char* set : {"a", "b", "c"}) {
+    copy_set(dir_ / set);
+  }
+  std::string rows = "raw\n";
+  for (const char* set : {"a", "b", "c"})
+    for (const char* part : {"split_t0_c0", "split_t1_c1", "split_t0_c1"})
+      rows += std::string(set) + "/" + part + ".ome.tif\n";
+  touch(dir_ / "train.csv", rows);
+  for (int fold = 0; fold < 3; ++fold) {
+    const std::string more = ", folds: 3, fold: " + std::to_string(fold);
+    std::set<std::string> held_out;
+    for (const data::Sample& sample : of_tables(Split::valid, more))
+      held_out.insert(fs::path(sample.id).parent_path().string());
+    EXPECT_EQ(held_out.size(), 1U);
+    for (const data::Sample& sample : of_tables(Split::train, more))
+      EXPECT_EQ(held_out.count(fs::path(sample.id).parent_path().string()), 0U);
+  }
+  std::vector<data::Sample> all = of_tables(Split::train, ", allow_shared: true");
+  const auto valid = data::hold_out(all, 0.5, Split::valid, "x");
+  const auto train = data::hold_out(all, 0.5, Split::train, "x");
+  EXPECT_EQ(valid.size() + train.size(), 9U);
+  EXPECT_EQ(valid.size() % 3, 0U);
+}
+
+TEST_F(SharedImages, SharesLeaveAnImageOnEachSide) {
+  std::vector<data::Sample> all(2);
+  for (const char* name : {"a.tif", "b.tif"}) touch(dir_ / name);
+  all[0].id = all[0].sources["raw"].path = dir_ / "a.tif";
+  all[1].id = all[1].sources["raw"].path = dir_ / "b.tif";
+  EXPECT_EQ(data::hold_out(all, 0.2, Split::train, "x")[0].id, all[0].id);
+  EXPECT_EQ(data::hold_out(all, 0.2, Split::valid, "x")[0].id, all[1].id);
+  EXPECT_EQ(data::hold_out(all, 0, Split::train, "x").size(), 2U);
+  EXPECT_NE(
+      message_of([&] { data::hold_out(all, 0, Split::valid, "x"); }).find("limit_val_batches=0"),
+      std::string::npos);
+  // An only image is both, and that is said
+  all.pop_back();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(data::hold_out(all, 0.2, Split::train, "x").size(), 1U);
+  EXPECT_EQ(data::hold_out(all, 0.2, Split::valid, "x").size(), 1U);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("the only image"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cytra

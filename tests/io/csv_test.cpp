@@ -1,5 +1,7 @@
 #include "io/csv.h"
 
+#include <fmt/format.h>
+
 #include "tests/io/fixture.h"
 
 namespace cytra::io {
@@ -53,6 +55,59 @@ TEST(Csv, Semicolons) {
   EXPECT_EQ(parse("raw,x;y\n1,2\n").columns, (Row{"raw", "x;y"}));
 }
 
+std::string utf16(const std::string& ascii, bool is_big) {
+  std::string bytes = is_big ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char letter : ascii) {
+    if (is_big) bytes += '\0';
+    bytes += letter;
+    if (!is_big) bytes += '\0';
+  }
+  return bytes;
+}
+
+// Whatever the ending: what parts the lines alike parts the cells.
+TEST(Csv, SeparatorsAndEncodingsOfSpreadsheets) {
+  for (const char* name : {"a.csv", "a.tsv"}) {
+    for (const char separator : {',', ';', '\t'}) {
+      const std::string text =
+          fmt::format("raw{0}seg\r\na.tif{0}b.tif\r\nc.tif{0}d.tif\r\n", separator);
+      for (const std::string& bytes :
+           {text, "\xEF\xBB\xBF" + text, utf16(text, false), utf16(text, true)}) {
+        const Table table = parse(bytes, name);
+        EXPECT_EQ(table.columns, (Row{"raw", "seg"})) << name << separator;
+        ASSERT_EQ(table.rows.size(), 2U);
+        EXPECT_EQ(table.rows[1], (Row{"c.tif", "d.tif"}));
+      }
+    }
+  }
+  EXPECT_EQ(parse("raw;note, long\na.tif;x\n").columns, (Row{"raw", "note, long"}));
+  EXPECT_EQ(parse("sep=\t\nraw\tseg\n1\t2\n").columns, (Row{"raw", "seg"}));
+  EXPECT_EQ(parse("raw;weight\na.tif;0,5\nb.tif;1,5\n").rows[1], (Row{"b.tif", "1,5"}));
+  EXPECT_EQ(parse("\"a;b\";seg\n1;2\n").columns, (Row{"a;b", "seg"}));
+  EXPECT_EQ(parse(std::string("\xFF\xFE\xE4\0\n\0"
+                              "1\0",
+                              8))
+                .columns,
+            Row{"\xC3\xA4"});
+  EXPECT_EQ(parse("\xDC"
+                  "bersicht,b\n\xE4,2\n")
+                .columns[0],
+            "\xC3\x9C"
+            "bersicht");
+  EXPECT_EQ(parse("a,b\n\xE4,2\n").rows[0][0], "\xE4");  // the name of a file may be so
+}
+
+TEST(Csv, Numbers) {
+  double value = 0;
+  for (const auto& [text, expected] :
+       {std::pair{"0,5", 0.5}, {"0.5", 0.5}, {" 3 ", 3.0}, {"+1e-3", 1e-3}, {"-2,25", -2.25}}) {
+    EXPECT_TRUE(read_number(text, value)) << text;
+    EXPECT_EQ(value, expected);
+  }
+  for (const char* text : {"", "a", "1,2,3", "1.000,5", "0x10", "1 2", ","})
+    EXPECT_FALSE(read_number(text, value)) << text;
+}
+
 TEST(Csv, ErrorsNameTheLine) {
   EXPECT_EQ(csv_error("").substr(0, 21), "a.csv: empty, expecte");
   EXPECT_EQ(csv_error("\n\r\n").substr(0, 12), "a.csv: empty");
@@ -64,14 +119,7 @@ TEST(Csv, ErrorsNameTheLine) {
   EXPECT_EQ(csv_error("a,b\n1,\"").substr(0, 15), "a.csv:2: a quot");
   EXPECT_EQ(csv_error("a,b\n\"x\"y,1\n").substr(0, 36), "a.csv:2: text after a closing quote,");
   EXPECT_EQ(csv_error("a,b,a\n").substr(0, 36), "a.csv:1: the column 'a' occurs twice");
-  EXPECT_NE(csv_error("raw;seg\n1;2\n", "a.tsv").find("separated by ';'"), std::string::npos);
-  EXPECT_NE(csv_error("raw\tseg\n1\t2\n").find("'\\t'"), std::string::npos);
-  EXPECT_NE(csv_error("raw,seg\n1,2\n", "a.tsv").find("','"), std::string::npos);
-  EXPECT_NE(csv_error(std::string("\xFF\xFE"
-                                  "a\0,\0",
-                                  6))
-                .find("UTF-8"),
-            std::string::npos);
+  EXPECT_NE(csv_error(std::string("a\0,\0b", 5)).find("UTF-8"), std::string::npos);
   EXPECT_THROW(read_table("/proc/none/a.csv"), ConfigError);
 }
 

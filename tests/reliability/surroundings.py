@@ -25,18 +25,18 @@ def write_tiff(path, values, width, kind="f"):
 
 
 def data_set(folder, image, mask, width=32, kind="f"):
-    """Two good images and one given, under the name bad.tif."""
+    """Two good images and one given, under the name bad.tif; another good one for validation."""
     folder.mkdir(parents=True)
     good = [float((x * 7 + y * 13) % 50) for y in range(32) for x in range(32)]
     good_mask = [int(x > 16) for y in range(32) for x in range(32)]
-    for name in ("a", "b"):
+    for name in ("a", "b", "valid"):
         write_tiff(folder / f"{name}.tif", good, 32)
         write_tiff(folder / f"{name}_mask.tif", good_mask, 32, "B")
     write_tiff(folder / "bad.tif", image, width, kind)
     write_tiff(folder / "bad_mask.tif", mask, width, "B")
     rows = [f"{name}.tif,{name}_mask.tif" for name in ("a", "b", "bad")]
     (folder / "train.csv").write_text("\n".join(["raw,seg"] + rows) + "\n")
-    (folder / "valid.csv").write_text("\n".join(["raw,seg"] + rows[:1]) + "\n")
+    (folder / "valid.csv").write_text("\n".join(["raw,seg", "valid.tif,valid_mask.tif"]) + "\n")
     return folder
 
 

@@ -103,7 +103,7 @@ TEST_F(Geometry, CheckDataAndPlanSeeIt) {
     return shell(
         "cd \"" + (dir_ / "") +
         "\" && $BIN/train experiment=im2im/segmentation_3d data.path=. model.filters=[4,8,8] "
-        "patch_shape=[4,8,8] trainer.accelerator=cpu data.num_workers=0 " +
+        "patch_shape=[4,8,8] trainer.accelerator=cpu data.num_workers=0 data.allow_shared=true " +
         more);
   };
   const Outcome turned = check("seg_flip_z.nii.gz", "--check-data");

@@ -1,12 +1,12 @@
 // CocoDatamodule: one JSON of COCO with the annotations of many images. Source:
 // cocodataset.org/#format-data; torchvision.datasets.CocoDetection (root, annFile).
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/folds.h"
@@ -16,7 +16,7 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-class CocoDatamodule final : public DataModule {
+class CocoDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions {
     std::string path;
@@ -62,18 +62,13 @@ class CocoDatamodule final : public DataModule {
       return list(*options_.valid_path);
     std::vector<Sample> all = list(options_.path);
     if (options_.valid_path || split == Split::predict) return all;
-    const auto held_out = static_cast<std::ptrdiff_t>(
-        std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
-    const auto middle = all.end() - held_out;
-    split == Split::train ? all.erase(middle, all.end()) : all.erase(all.begin(), middle);
-    if (all.empty()) {
-      throw DataError(fmt::format("{}: no images are left for {}; change data.valid_fraction",
-                                  options_.path,
-                                  name_of(split)));
-    }
-    return all;
+    return hold_out(std::move(all), options_.valid_fraction, split, options_.path);
   }
   const LoaderOptions& loader() const override { return options_; }
+  void expect_parts() const override {
+    if (options_.valid_path && !options_.folds)
+      expect_parted(items(Split::train), items(Split::valid));
+  }
 
  private:
   /// Where an image of the JSON may lie, the likeliest first.
@@ -105,7 +100,7 @@ class CocoDatamodule final : public DataModule {
     for (const std::string& name : names) {
       std::string image;
       for (const fs::path& folder : folders) {
-        image = (folder / name).lexically_normal().string();
+        image = path_as_stored((folder / name).lexically_normal().string());
         if (is_there(image)) break;
         image.clear();
       }

@@ -8,12 +8,14 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/folder_hint.h"
 #include "data/folds.h"
 #include "data/manifest.h"
 #include "data/source_keys.h"
+#include "io/image_folder.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -65,7 +67,7 @@ bool split_of(const std::string& name, Split& split) {
   return found != names.end();
 }
 
-class DataframeDatamodule final : public DataModule {
+class DataframeDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
     std::string path;
@@ -73,7 +75,7 @@ class DataframeDatamodule final : public DataModule {
     std::optional<std::string> split_column, weight_column;
     config::Node split_map;
     SubsampleOptions subsample;
-    bool refresh_subsample = false, just_inference = false;
+    bool refresh_subsample = false, just_inference = false, allow_shared = false;
     int64_t seed = 42;
     template <class V>
     void visit(V& v) {
@@ -90,6 +92,10 @@ class DataframeDatamodule final : public DataModule {
       v("subsample", subsample, "part of each split, drawn once by `seed`");
       v("refresh_subsample", refresh_subsample, "of CytoDL; must be false");
       v("just_inference", just_inference, "test with every row, whatever its split");
+      v("allow_shared",
+        allow_shared,
+        "an image may be for training and for validation; false: an error, since its scores say "
+        "nothing of others");
       v("seed", seed, "of subsample", 0, 1e15);
       FoldOptions::visit(v);
       LoaderOptions::visit(v);
@@ -137,6 +143,10 @@ class DataframeDatamodule final : public DataModule {
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
+  void expect_parts() const override {
+    if (options_.allow_shared || options_.folds) return;
+    expect_parted(items(Split::train), items(Split::valid), ", or type data.allow_shared=true");
+  }
 
  private:
   bool is_of_fold(Split split) const {
@@ -156,17 +166,52 @@ class DataframeDatamodule final : public DataModule {
             allow_empty};
   }
 
-  /// The samples of DIR/train.csv and the like; false where there is no such file.
-  bool add(Split split, std::vector<Sample>& samples) const {
-    for (const char* extension : {".csv", ".tsv"}) {
-      const std::string file =
-          (fs::path(options_.path) / (std::string(name_of(split)) + extension)).string();
-      if (!is_there(file)) continue;
-      std::vector<Sample> more = open(file, split).samples();
-      std::move(more.begin(), more.end(), std::back_inserter(samples));
-      return true;
+  /// DIR/train.csv and the like, whatever people call the split; "" where there is none. Throws:
+  /// ConfigError for several.
+  std::string table_of(Split split) const {
+    std::vector<std::string> names = {name_of(split)}, found;
+    if (split == Split::valid) names.insert(names.end(), {"val", "validation"});
+    for (const std::string& name : names) {
+      for (const char* extension : {".csv", ".tsv"}) {
+        const std::string file = (fs::path(options_.path) / (name + extension)).string();
+        if (is_there(file)) found.push_back(file);
+      }
     }
-    return false;
+    if (found.size() > 1) {
+      throw ConfigError(
+          fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
+                      "other, or name a single table of all splits",
+                      found[0],
+                      found[1],
+                      name_of(split)));
+    }
+    return found.empty() ? "" : found[0];
+  }
+  /// The samples of such a table; false where there is none.
+  bool add(Split split, std::vector<Sample>& samples) const {
+    const std::string file = table_of(split);
+    if (file.empty()) return false;
+    std::vector<Sample> more = open(file, split).samples();
+    std::move(more.begin(), more.end(), std::back_inserter(samples));
+    return true;
+  }
+  /// What to type where there is no table of a split.
+  std::string advice(Split split) const {
+    const std::string hint = folder_hint(options_.path, options_.columns.size());
+    if (!hint.empty()) return hint;
+    if (split != Split::train && split != Split::predict && !table_of(Split::train).empty()) {
+      return fmt::format("; data.folds=5 takes a fifth of {} for it",
+                         fs::path(table_of(Split::train)).filename().string());
+    }
+    std::vector<std::string> tables;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.path, error)) {
+      const std::string path = entry.path().string();
+      if (ends_with(path, ".csv") || ends_with(path, ".tsv")) tables.push_back(path);
+    }
+    std::sort(tables.begin(), tables.end());
+    if (tables.empty()) return "";
+    return fmt::format("; a table of all images is named itself: data.path={}", tables[0]);
   }
   bool add(std::initializer_list<Split> splits, std::vector<Sample>& samples) const {
     bool is_found = false;
@@ -184,10 +229,14 @@ class DataframeDatamodule final : public DataModule {
             : add(split, samples) || (split == Split::predict &&
                                       add({Split::train, Split::valid, Split::test}, samples));
     if (!is_found) {
-      throw ConfigError(fmt::format("data.path: {}: no {}.csv in this folder{}",
-                                    options_.path,
-                                    name_of(split),
-                                    folder_hint(options_.path, options_.columns.size())));
+      const std::string hint = advice(split);
+      if (hint.empty() && !io::may_hold_images(options_.path)) {
+        throw ConfigError(fmt::format("data.path: {}: no images in this folder, nor below it; {}",
+                                      options_.path,
+                                      io::kKindsRead));
+      }
+      throw ConfigError(fmt::format(
+          "data.path: {}: no {}.csv in this folder{}", options_.path, name_of(split), hint));
     }
     return samples;
   }
@@ -201,7 +250,8 @@ class DataframeDatamodule final : public DataModule {
     if (!options_.split_column) {
       throw ConfigError(fmt::format(
           "data.path: {} is one file for all splits: set data.split_column to its column that says "
-          "train, valid or test, or data.path to a folder with train.csv and valid.csv",
+          "train, valid or test, or data.path to a folder with train.csv and valid.csv, or type "
+          "data.folds=5: a fifth of the rows is for validation",
           options_.path));
     }
     const std::size_t column = manifest.column(*options_.split_column);

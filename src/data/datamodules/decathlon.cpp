@@ -1,22 +1,25 @@
 // DecathlonDatamodule: the JSON lists of the Medical Segmentation Decathlon and of MONAI. Source:
 // monai.data.load_decathlon_datalist; 4D images are channels, as monai.transforms.LoadImaged has
 // them.
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
+#include "base/unicode.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/json_list.h"
 #include "data/description.h"
+#include "data/folds.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-class DecathlonDatamodule final : public DataModule, public Described {
+class DecathlonDatamodule final : public DataModule, public Described, public Parted {
  public:
   struct Options : LoaderOptions {
     std::string path;
@@ -49,6 +52,7 @@ class DecathlonDatamodule final : public DataModule, public Described {
       throw ConfigError("data.path is not set: name the .json file that lists the images");
     const std::string file = listing();
     const Json json = read_json(file);
+    check(json, file);
     if (split == Split::test || split == Split::predict) {
       if (json.contains("test") && !json["test"].empty()) return read(json, "test", file);
       throw ConfigError(file + ": no images to test: 'test' is missing");
@@ -56,34 +60,75 @@ class DecathlonDatamodule final : public DataModule, public Described {
     if (json.contains("validation") && !options_.fold)
       return read(json, split == Split::train ? "training" : "validation", file);
     std::vector<Sample> all = read(json, "training", file), kept;
-    const auto held_out = static_cast<std::size_t>(
-        std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
+    if (!options_.fold) return hold_out(std::move(all), options_.valid_fraction, split, file);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      bool is_valid = i >= all.size() - held_out;
-      if (options_.fold) {
-        const auto fold = all[i].columns.find("fold");
-        if (fold == all[i].columns.end())
-          throw DataError(
-              fmt::format("{}: training[{}]: no 'fold', which data.fold asks for", file, i));
-        is_valid = fold->second == std::to_string(*options_.fold);
-      }
+      const auto fold = all[i].columns.find("fold");
+      if (fold == all[i].columns.end())
+        throw DataError(
+            fmt::format("{}: training[{}]: no 'fold', which data.fold asks for", file, i));
+      const bool is_valid = fold->second == std::to_string(*options_.fold);
       if (is_valid == (split == Split::valid)) kept.push_back(std::move(all[i]));
     }
     if (kept.empty()) {
-      throw ConfigError(fmt::format("{}: no images are left for {}; change data.{}",
-                                    file,
-                                    name_of(split),
-                                    options_.fold ? "fold" : "valid_fraction"));
+      throw ConfigError(
+          fmt::format("{}: no images are left for {}; change data.fold", file, name_of(split)));
     }
     return kept;
   }
   const LoaderOptions& loader() const override { return options_; }
+  void expect_parts() const override {
+    if (options_.fold || read_json(listing()).contains("validation"))
+      expect_parted(items(Split::train), items(Split::valid));
+  }
   DatasetDescription description() const override { return read_description(listing()); }
 
  private:
   std::string listing() const {
     return fs::is_directory(options_.path) ? (fs::path(options_.path) / "dataset.json").string()
                                            : options_.path;
+  }
+
+  /// What the JSON says of its images. Throws: DataError where that is not known, or not so.
+  void check(const Json& json, const std::string& file) const {
+    if (!json.is_object()) return;
+    const auto size = json.find("tensorImageSize");
+    if (size != json.end() && size->is_string()) {
+      const std::string text = size->get<std::string>();
+      if (text != "2D" && text != "3D" && text != "4D" && text != "") {
+        throw DataError(fmt::format(
+            "{}: tensorImageSize is '{}', expected 2D, 3D or 4D", file, printable(text)));
+      }
+    }
+    for (const auto& [count, list] :
+         {std::pair{"numTraining", "training"}, std::pair{"numTest", "test"}}) {
+      const auto number = json.find(count), entries = json.find(list);
+      if (number == json.end() || !number->is_number_integer() || entries == json.end() ||
+          !entries->is_array() || number->get<int64_t>() == static_cast<int64_t>(entries->size()))
+        continue;
+      throw DataError(fmt::format(
+          "{}: {} is {}, but {} lists {}", file, count, number->dump(), list, entries->size()));
+    }
+  }
+
+  /// As many channels as the JSON names.
+  void expect_channels(const Json& json, const Source& source, const std::string& file) const {
+    const auto modality = json.find("modality");
+    if (modality == json.end() || !modality->is_object() || modality->empty()) return;
+    int64_t channels = 0, timepoints = 0;
+    try {
+      const io::ImageInfo info = io::open_image(source.path, {0, 0, 0})->info();
+      timepoints = info.timepoints;
+      channels = info.shape[0] * info.timepoints * static_cast<int64_t>(1 + source.more.size());
+    } catch (const Error&) {  // told when it is read
+      return;
+    }
+    if (channels == static_cast<int64_t>(modality->size())) return;
+    throw DataError(fmt::format("{}: modality names {} channels, but {} has {}{}",
+                                file,
+                                modality->size(),
+                                source.path,
+                                channels,
+                                timepoints > 1 ? " along its 4th dimension" : ""));
   }
 
   std::vector<Sample> read(const Json& json, const char* key, const std::string& file) const {
@@ -107,6 +152,7 @@ class DecathlonDatamodule final : public DataModule, public Described {
       sample.id = image->second.path;
     }
     if (samples.empty()) throw DataError(fmt::format("{}: {} is empty", file, key));
+    expect_channels(json, samples[0].sources.at(options_.columns[0]), file);
     return samples;
   }
 
@@ -122,7 +168,7 @@ class DecathlonDatamodule final : public DataModule, public Described {
                             : name == "label" ? options_.columns[1]
                                               : name;
     const auto path_of = [&](const Json& text) {
-      return (base / text_of(text, where)).lexically_normal().string();
+      return path_as_stored((base / text_of(text, where)).lexically_normal().string());
     };
     if (!is_image && !(value.is_string() && is_there(path_of(value)))) {
       if (value.is_primitive() && !value.is_null()) sample.columns[key] = text_of(value, where);

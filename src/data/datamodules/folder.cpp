@@ -2,7 +2,6 @@
 // DIR/<column>/NAME.tif with the last `valid_fraction` of the names held out. Source of the
 // filters: cyto_dl.datamodules.folder.make_folder_dataloader.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
@@ -31,7 +31,7 @@ bool is_coco(const std::string& path) {
   return !io::coco_images(path).empty();
 }
 
-class FolderDatamodule final : public DataModule {
+class FolderDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
     std::string path;
@@ -123,20 +123,14 @@ class FolderDatamodule final : public DataModule {
     const bool is_own = is_parted && has_part(part_of(Split::valid));
     if (is_parted && (is_own || split == Split::test || split == Split::predict))
       return pair_up(part_of(split));
-    std::vector<Sample> all = pair_up(is_parted ? "train" : "");
-    const auto held_out = static_cast<std::ptrdiff_t>(
-        std::lround(static_cast<double>(all.size()) * options_.valid_fraction));
-    const auto middle = all.end() - held_out;
-    if (split == Split::train) all.erase(middle, all.end());
-    if (split == Split::valid || split == Split::test) all.erase(all.begin(), middle);
-    if (all.empty()) {
-      throw DataError(fmt::format("{}: no images are left for {}; change data.valid_fraction",
-                                  options_.path,
-                                  name_of(split)));
-    }
-    return all;
+    return hold_out(
+        pair_up(is_parted ? "train" : ""), options_.valid_fraction, split, options_.path);
   }
   const LoaderOptions& loader() const override { return options_; }
+  void expect_parts() const override {
+    if (!options_.folds && has_part("train") && has_part(part_of(Split::valid)))
+      expect_parted(items(Split::train), items(Split::valid));
+  }
 
  private:
   using File = FolderFile;
@@ -229,7 +223,7 @@ class FolderDatamodule final : public DataModule {
     }
     for (const std::string& path : paths) {
       std::string name = fs::path(path).lexically_relative(folder).generic_string();
-      if (takes(column, name)) files.push_back({path, name});
+      if (takes(column, name)) files.push_back({path, decomposed(name)});
     }
     if (files.empty()) throw_nothing(folder);
     return files;

@@ -8,12 +8,15 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/unicode.h"
+#include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/json_list.h"
 #include "data/description.h"
 #include "data/folds.h"
 #include "io/image_folder.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -25,7 +28,7 @@ struct Case {
 };
 using Cases = std::map<std::string, Case>;  // by identifier, sorted as nnU-Net sorts them
 
-class NnUnetDatamodule final : public DataModule, public Described {
+class NnUnetDatamodule final : public DataModule, public Described, public Parted {
  public:
   struct Options : LoaderOptions {
     std::string path;
@@ -39,7 +42,8 @@ class NnUnetDatamodule final : public DataModule, public Described {
       v("fold", fold, "which part is for validation", 0, 1e6);
       v("splits_file",
         splits_file,
-        "nnU-Net's splits_final.json; null: the folder's own, else nnU-Net's 5 folds");
+        "nnU-Net's splits_final.json; null: the folder's own, else nnU-Net's 5 folds (of fewer "
+        "cases as many)");
       LoaderOptions::visit(v);
     }
     void check() const {
@@ -71,6 +75,10 @@ class NnUnetDatamodule final : public DataModule, public Described {
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
+  void expect_parts() const override {
+    if (options_.splits_file || is_there((folder() / "splits_final.json").string()))
+      expect_parted(items(Split::train), items(Split::valid));
+  }
   DatasetDescription description() const override {
     return read_description((folder() / "dataset.json").string());
   }
@@ -92,7 +100,58 @@ class NnUnetDatamodule final : public DataModule, public Described {
     std::size_t channels =
         member(json, is_first_version ? "modality" : "channel_names", place).size();
 
+    /// What of it is read. Throws: DataError by name for the rest.
+    void check() const {
+      const std::string sample = "image" + ending();
+      if (!io::is_image_path(sample)) {
+        throw DataError(fmt::format(
+            "{}: file_ending '{}' is not read; {}",
+            place,
+            ending(),
+            io::conversion_of(sample).empty() ? io::kKindsRead : io::conversion_of(sample)));
+      }
+      const DatasetDescription description = read_description(place);
+      if (!description.regions.empty()) {
+        throw DataError(
+            fmt::format("{}: labels.{} are regions of several values, which are not learned; give "
+                        "each value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
+                        place,
+                        join(description.regions, ", labels.")));
+      }
+      const auto reader = json.find("overwrite_image_reader_writer");
+      if (reader == json.end() || reader->is_null()) return;
+      const std::string name = text_of(*reader, place);
+      const std::vector<std::string> known{"SimpleITKIO",
+                                           "SimpleITKIOWithReorient",
+                                           "NibabelIO",
+                                           "NibabelIOWithReorient",
+                                           "NaturalImage2DIO",
+                                           "Tiff3DIO"};
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        throw DataError(
+            fmt::format("{}: overwrite_image_reader_writer: there is no '{}', expected {}.{}",
+                        place,
+                        printable(name),
+                        join(known, ", "),
+                        suggestion(name, known)));
+      }
+      if (ends_with(name, "WithReorient")) {
+        warn_once(
+            fmt::format("{}: overwrite_image_reader_writer {}: images are learned as their "
+                        "files have them; Orientationd turns them",
+                        place,
+                        name));
+      }
+      if (name == "Tiff3DIO") {
+        warn_once(
+            fmt::format("{}: overwrite_image_reader_writer Tiff3DIO: the spacing of CASE.json "
+                        "is not read, that of the TIFF files is",
+                        place));
+      }
+    }
+
     Cases training() const {
+      check();
       Cases cases = is_first_version           ? listed("training")
                     : json.contains("dataset") ? named()
                                                : found("imagesTr", "labelsTr");
@@ -114,6 +173,7 @@ class NnUnetDatamodule final : public DataModule, public Described {
     }
 
     Cases tests() const {
+      check();
       if (is_first_version) {
         if (json.contains("test") && !json["test"].empty()) return listed("test");
       } else if (fs::is_directory(root / "imagesTs")) {
@@ -161,7 +221,7 @@ class NnUnetDatamodule final : public DataModule, public Described {
       }
       for (auto& [name, one] : cases) {
         one.images = files_of((images / name).string(), end);
-        const std::string label = (root / labels / name).string() + end;
+        const std::string label = path_as_stored((root / labels / name).string() + end);
         if (is_there(label)) one.label = label;
       }
       return cases;
@@ -215,8 +275,9 @@ class NnUnetDatamodule final : public DataModule, public Described {
     std::vector<std::string> files_of(const std::string& start, const std::string& end) const {
       std::vector<std::string> files;
       for (std::size_t channel = 0; channel < channels; ++channel) {
-        files.push_back(fmt::format("{}_{:04}{}", start, channel, end));
+        files.push_back(path_as_stored(fmt::format("{}_{:04}{}", start, channel, end)));
         if (is_there(files.back())) continue;
+        if (channel == 1 && holds_all(files[0])) return {files[0]};
         throw DataError(
             fmt::format("{}: no such image: {} names {} channels", files.back(), place, channels));
       }
@@ -224,8 +285,17 @@ class NnUnetDatamodule final : public DataModule, public Described {
       return files;
     }
 
+    /// All channels in one file, as NaturalImage2DIO has colours.
+    bool holds_all(const std::string& file) const {
+      try {
+        return io::open_image(file, {0, 0, 0})->info().shape[0] == static_cast<int64_t>(channels);
+      } catch (const Error&) {
+        return false;
+      }
+    }
+
     std::string existing(const std::string& file, const std::string& where) const {
-      std::string path = (root / file).lexically_normal().string();
+      std::string path = path_as_stored((root / file).lexically_normal().string());
       if (is_there(path)) return path;
       throw DataError(where + ": no such image: " + path);
     }
@@ -255,14 +325,16 @@ class NnUnetDatamodule final : public DataModule, public Described {
       if (cases.empty()) throw DataError(where + ": no cases");
       return cases;
     }
-    if (all.size() < 5) {
-      throw DataError(fmt::format(
-          "{}: {} cases, expected 5 at least for 5 folds; write splits_final.json beside it",
-          set.place,
-          all.size()));
+    const std::size_t folds = std::min<std::size_t>(all.size(), 5);  // of few cases one each
+    check_fold(folds, set.place);
+    if (folds < 2) {
+      warn_once(fmt::format(
+          "{}: one case, so validation has the same: its scores say nothing of other images",
+          set.place));
+      return all;
     }
-    check_fold(5, set.place);
-    const auto held_out = shuffled_folds(all.size(), 5)[static_cast<std::size_t>(options_.fold)];
+    const auto held_out =
+        shuffled_folds(all.size(), folds)[static_cast<std::size_t>(options_.fold)];
     std::size_t index = 0;
     for (const auto& entry : all) {
       if (std::binary_search(held_out.begin(), held_out.end(), index++) == is_valid)

@@ -42,7 +42,7 @@ struct ReaderOptions {
 struct LoadOptions {
   std::vector<std::string> keys;
   int64_t spatial_dims = 2;
-  bool allow_missing_keys = false, time_as_channels = false, lazy = false;
+  bool allow_missing_keys = false, allow_planes = false, time_as_channels = false, lazy = false;
   std::vector<int64_t> channel;
   std::optional<int64_t> scene, resolution, timepoint;
   std::optional<std::string> axes;
@@ -52,6 +52,7 @@ struct LoadOptions {
     v("keys", keys, "samples' keys to load", config::required);
     v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
     v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
+    v("allow_planes", allow_planes, "a plane is a stack of one where spatial_dims is 3");
     v("channel", channel, "channels to load, from 0; null: all", 0, 1e9);
     v("scene", scene, "image of a file that holds several; null: the first", 0, 1e9);
     v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
@@ -242,10 +243,14 @@ class LoadImaged final : public Transform {
     std::shared_ptr<const io::ImageReader> reader =
         io::open_image(source.path, selection_of(source));
     const auto& shape = reader->info().shape;
-    check_planes(shape[1], options_.spatial_dims, source.path);
+    expect_planes(shape[1], options_.spatial_dims, source.path);
     sample.tensors.erase(key);
     return sample.unread[key] = {
                reader, io::within({}, shape, source.path), options_.spatial_dims, source.path};
+  }
+
+  void expect_planes(int64_t planes, int64_t spatial_dims, const std::string& path) const {
+    if (planes > 1 || !options_.allow_planes) check_planes(planes, spatial_dims, path);
   }
 
   /// What the data set chose, else what the options choose.
@@ -265,7 +270,7 @@ class LoadImaged final : public Transform {
     std::vector<at::Tensor> parts;
     const auto read = [&](const std::string& path) {
       io::Image image = io::read_image(path, selection);
-      check_planes(image.shape[1], options_.spatial_dims, path);
+      expect_planes(image.shape[1], options_.spatial_dims, path);
       const io::Geometry own = image.geometry;
       at::Tensor tensor = to_tensor(std::move(image), options_.spatial_dims, path);
       check_finite(tensor, path);

@@ -1,0 +1,161 @@
+#include "base/unicode.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+#include "base/unicode_table.h"
+
+namespace cytra {
+namespace {
+
+constexpr char32_t kUnknown = 0xFFFD;
+
+void append_utf8(char32_t letter, std::string& out) {
+  if (letter < 0x80) {
+    out += static_cast<char>(letter);
+    return;
+  }
+  const int more = letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
+  constexpr unsigned kFirst[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kFirst[more] | (letter >> (6 * more)));
+  for (int i = more - 1; i >= 0; --i)
+    out += static_cast<char>(0x80U | ((letter >> (6 * i)) & 0x3FU));
+}
+
+/// The next character; false for bytes that are none, of which `at` is left at the first.
+bool next_letter(std::string_view text, std::size_t& at, char32_t& letter) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(at);
+  if (first < 0x80) {
+    letter = first;
+    ++at;
+    return true;
+  }
+  const std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+  if (first < 0xC2 || first > 0xF4 || at + more >= text.size()) return false;
+  letter = first & (0x3FU >> more);
+  for (std::size_t i = 1; i <= more; ++i) {
+    if ((byte(at + i) & 0xC0U) != 0x80) return false;
+    letter = (letter << 6) | (byte(at + i) & 0x3FU);
+  }
+  constexpr char32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+  if (letter < kLeast[more] || letter > 0x10FFFF || (letter >= 0xD800 && letter < 0xE000))
+    return false;
+  at += more + 1;
+  return true;
+}
+
+void append_parts(char32_t letter, std::string& out) {
+  constexpr char32_t kHangul = 0xAC00, kSyllables = 11172;
+  if (letter >= kHangul && letter < kHangul + kSyllables) {  // by rule, not by table
+    const char32_t index = letter - kHangul;
+    append_utf8(0x1100 + index / 588, out);
+    append_utf8(0x1161 + index % 588 / 28, out);
+    if (index % 28 != 0) append_utf8(0x11A7 + index % 28, out);
+    return;
+  }
+  const LetterAndMark* found = std::lower_bound(
+      kLettersAndMarks, kLettersAndMarksEnd, letter, [](const LetterAndMark& one, char32_t wanted) {
+        return one.whole < wanted;
+      });
+  if (found == kLettersAndMarksEnd || found->whole != letter) return append_utf8(letter, out);
+  append_parts(found->letter, out);
+  if (found->mark != 0) append_utf8(found->mark, out);
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(
+      text.begin(), text.end(), [](char one) { return static_cast<unsigned char>(one) < 0x80; });
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  char32_t letter = 0;
+  for (std::size_t at = 0; at < text.size();)
+    if (!next_letter(text, at, letter)) return false;
+  return true;
+}
+
+std::string from_utf16(std::string_view bytes) {
+  const bool is_big = bytes.size() > 1 && static_cast<unsigned char>(bytes[0]) == 0xFE;
+  const auto unit = [&](std::size_t i) -> char32_t {
+    const char32_t first = static_cast<unsigned char>(bytes[i]);
+    const char32_t second = static_cast<unsigned char>(bytes[i + 1]);
+    return is_big ? (first << 8) | second : (second << 8) | first;
+  };
+  std::string text;
+  for (std::size_t i = 2; i + 1 < bytes.size(); i += 2) {
+    char32_t letter = unit(i);
+    if (letter >= 0xD800 && letter < 0xE000) {
+      const char32_t second = letter < 0xDC00 && i + 3 < bytes.size() ? unit(i + 2) : 0;
+      const bool is_pair = second >= 0xDC00 && second < 0xE000;
+      letter = is_pair ? 0x10000 + ((letter - 0xD800) << 10) + (second - 0xDC00) : kUnknown;
+      if (is_pair) i += 2;
+    }
+    append_utf8(letter, text);
+  }
+  if (bytes.size() % 2 != 0) append_utf8(kUnknown, text);
+  return text;
+}
+
+std::string from_windows_1252(std::string_view bytes) {
+  // 0x80 to 0x9F; the rest is Latin-1
+  constexpr char16_t kOwn[] = {0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021,
+                               0x2C6,  0x2030, 0x160,  0x2039, 0x152,  0x8D,   0x17D,  0x8F,
+                               0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                               0x2DC,  0x2122, 0x161,  0x203A, 0x153,  0x9D,   0x17E,  0x178};
+  std::string text;
+  for (const char byte : bytes) {
+    const auto code = static_cast<unsigned char>(byte);
+    append_utf8(code >= 0x80 && code < 0xA0 ? kOwn[code - 0x80] : code, text);
+  }
+  return text;
+}
+
+std::string decomposed(std::string_view text) {
+  if (is_ascii(text)) return std::string(text);
+  std::string parts;
+  for (std::size_t at = 0; at < text.size();) {
+    char32_t letter = 0;
+    if (next_letter(text, at, letter)) {
+      append_parts(letter, parts);
+    } else {
+      parts += text[at++];
+    }
+  }
+  return parts;
+}
+
+std::string path_as_stored(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto exists = [&](const fs::path& one) {
+    return fs::exists(fs::symlink_status(one, error));
+  };
+  if (path.empty() || exists(path)) return path;
+  if (is_ascii(path)) return path;
+  const auto form_of = [](const std::string& name) {
+    return decomposed(is_utf8(name) ? name : from_windows_1252(name));
+  };
+  fs::path found;
+  for (const fs::path& part : fs::path(path)) {
+    if (exists(found / part)) {
+      found /= part;
+      continue;
+    }
+    const std::string wanted = form_of(part.string());
+    fs::path same;
+    fs::directory_iterator entries(found.empty() ? fs::path(".") : found, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      if (form_of(entries->path().filename().string()) == wanted) same = entries->path().filename();
+    }
+    if (same.empty()) return path;
+    found /= same;
+  }
+  return found.string();
+}
+
+}  // namespace cytra
