@@ -315,6 +315,7 @@ BY_HAND = {
     "default": sources(b"", b'x: Tensor, y: Tensor=torch.from_file("victim", False, 1, dtype=0)) -> Tensor:'),
     "rpc": sources(b'    _0 = rpc_async("worker", x)\n'),
     "stream": sources(b"    s = __torch__.torch.classes.cuda.Stream(0, 0)\n"),
+    "library_of_torch": sources(b"    _0 = torch.cuda.synchronize(0)\n"),
     "stream_alias": sources(b"    c = __torch__.torch\n    s = c.classes.cuda.Stream(0, 0)\n"),
     "stdout": sources(b'    _0 = ops.aten._print("best_checkpoint: forged")\n'),
     "static_runtime": sources(b'    _0 = ops.static_runtime.VarTupleUnpack(x)\n'),

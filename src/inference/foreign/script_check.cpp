@@ -67,8 +67,12 @@ class SourceCheck {
       } else if (kind(1) == ':') {
         continue;  // an attribute that a class declares
       } else if (name == "torch") {
-        if (chain().size() < 2) refuse_script(path_, file_, "gives `torch` another name");
-        expect_operator("aten", chain()[1]);
+        const std::vector<std::string> names = chain();
+        if (names.size() < 2) refuse_script(path_, file_, "gives `torch` another name");
+        // torch.autograd.NAME is torch.NAME, which is looked at as an attribute
+        if (names[1] == "autograd" && names.size() == 3) continue;
+        if (names.size() > 2) refuse_call(path_, file_, fmt::format("{}", fmt::join(names, ".")));
+        expect_operator("aten", names[1]);
       } else if (name == "ops") {
         if (chain().size() < 3) refuse_script(path_, file_, "gives `ops` another name");
         expect_operator(chain()[1], chain()[2]);
@@ -104,8 +108,6 @@ class SourceCheck {
   }
 
   void expect_operator(const std::string& library, const std::string& name) const {
-    // torch.autograd.NAME is torch.NAME; NAME is looked at as an attribute
-    if (library == "aten" && name == "autograd") return;
     if (!is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
   }
 
