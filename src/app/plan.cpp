@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/strings.h"
+#include "config/overrides/overrides.h"
 #include "data/survey.h"
 #include "tasks/annotation_targets.h"
 

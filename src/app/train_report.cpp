@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "base/timers.h"
 #include "base/version.h"
+#include "config/overrides/overrides.h"
 #include "config/run_config.h"
 
 namespace cytra::app {
