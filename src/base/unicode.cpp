@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/escape.h"
 #include "base/unicode_table.h"
 
 namespace cytra {
@@ -22,29 +23,6 @@ void append_utf8(char32_t letter, std::string& out) {
   out += static_cast<char>(kFirst[more] | (letter >> (6 * more)));
   for (int i = more - 1; i >= 0; --i)
     out += static_cast<char>(0x80U | ((letter >> (6 * i)) & 0x3FU));
-}
-
-/// The next character; false for bytes that are none, of which `at` is left at the first.
-bool next_letter(std::string_view text, std::size_t& at, char32_t& letter) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80) {
-    letter = first;
-    ++at;
-    return true;
-  }
-  const std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-  if (first < 0xC2 || first > 0xF4 || at + more >= text.size()) return false;
-  letter = first & (0x3FU >> more);
-  for (std::size_t i = 1; i <= more; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80) return false;
-    letter = (letter << 6) | (byte(at + i) & 0x3FU);
-  }
-  constexpr char32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-  if (letter < kLeast[more] || letter > 0x10FFFF || (letter >= 0xD800 && letter < 0xE000))
-    return false;
-  at += more + 1;
-  return true;
 }
 
 void append_parts(char32_t letter, std::string& out) {
@@ -71,13 +49,6 @@ bool is_ascii(std::string_view text) {
 }
 
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  char32_t letter = 0;
-  for (std::size_t at = 0; at < text.size();)
-    if (!next_letter(text, at, letter)) return false;
-  return true;
-}
 
 std::string from_utf16(std::string_view bytes) {
   const bool is_big = bytes.size() > 1 && static_cast<unsigned char>(bytes[0]) == 0xFE;
@@ -118,13 +89,14 @@ std::string from_windows_1252(std::string_view bytes) {
 std::string decomposed(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   std::string parts;
-  for (std::size_t at = 0; at < text.size();) {
-    char32_t letter = 0;
-    if (next_letter(text, at, letter)) {
-      append_parts(letter, parts);
+  while (!text.empty()) {
+    const Utf8Letter letter = utf8_letter(text);
+    if (letter.bytes == 0) {
+      parts += text.front();
     } else {
-      parts += text[at++];
+      append_parts(letter.code, parts);
     }
+    text.remove_prefix(std::max<std::size_t>(letter.bytes, 1));
   }
   return parts;
 }

@@ -6,7 +6,6 @@
 
 namespace cytra {
 
-bool is_utf8(std::string_view text);
 /// Of UTF-16 whose first character says its byte order (U+FEFF, left out of the result); half a
 /// character becomes U+FFFD.
 std::string from_utf16(std::string_view bytes);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/unicode.h"
