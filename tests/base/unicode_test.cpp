@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/escape.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
