@@ -256,8 +256,8 @@ TEST_F(OpenVino, WhatOthersMayHaveWrittenIsNotTaken) {
 TEST_F(OpenVino, OnlyKeptModelsMakeRoomForNewOnes) {
   fs::create_directories(cache_ / "cytra");
   const auto sparse = [&](const std::string& name, const std::string& begin) {
-    std::ofstream(cache_ / "cytra" / name, std::ios::binary) << begin;
-    fs::resize_file(cache_ / "cytra" / name, std::uintmax_t{3} << 30);
+    std::ofstream(cache_ / ("cytra/" + name), std::ios::binary) << begin;
+    fs::resize_file(cache_ / ("cytra/" + name), std::uintmax_t{3} << 30);
   };
   const std::string digits = "0123456789abcdef0123456789abcdef.openvino",
                     old = "f" + digits.substr(1);
@@ -268,9 +268,9 @@ TEST_F(OpenVino, OnlyKeptModelsMakeRoomForNewOnes) {
   inference::EngineModel model = small.engine_model();
   model.fingerprint = "weights 1";
   inference::make_engine(model, test::options_of("openvino"), small.windows(2));
-  EXPECT_TRUE(fs::exists(cache_ / "cytra" / "mine.openvino"));
-  EXPECT_TRUE(fs::exists(cache_ / "cytra" / digits));
-  EXPECT_FALSE(fs::exists(cache_ / "cytra" / old));
+  EXPECT_TRUE(fs::exists(cache_ / "cytra/mine.openvino"));
+  EXPECT_TRUE(fs::exists(cache_ / ("cytra/" + digits)));
+  EXPECT_FALSE(fs::exists(cache_ / ("cytra/" + old)));
 }
 
 TEST_F(OpenVino, ACacheThatCannotBeWrittenCostsNothingElse) {
