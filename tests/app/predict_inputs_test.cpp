@@ -131,11 +131,9 @@ TEST(PredictInputs, WhatWasChosenIsKept) {
   const app::Frames frames = frames_by(sample, "raw", transforms());
   ASSERT_EQ(frames.size(), 1U);
   EXPECT_EQ(frames[0].id, sample.id);
-  EXPECT_EQ(frames_by(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms())
-                .at(0)
-                .sources.at("raw")
-                .selection.timepoint,
-            -1);
+  const app::Frames one =
+      frames_by(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms());
+  EXPECT_EQ(one[0].sources.at("raw").selection.timepoint, -1);
 }
 
 TEST(PredictInputs, AxesMakeAStackATimeLapse) {
