@@ -174,12 +174,16 @@ void expect_objects(const config::Node& predicted, const std::vector<std::string
     ASSERT_EQ(table.columns[1], "class");
     const std::size_t area = names.empty() ? 2 : 3;
     ASSERT_EQ(table.columns[area], "area");
-    if (!names.empty()) ASSERT_EQ(table.columns[2], "class_name");
+    if (!names.empty()) {
+      ASSERT_EQ(table.columns[2], "class_name");
+    }
     std::set<std::string> labels;
     for (const std::vector<std::string>& row : table.rows) {
       labels.insert(row[0]);
       found.emplace(std::stoi(row[1]), std::stoi(row[area]));
-      if (!names.empty()) EXPECT_EQ(row[2], names.at(std::stoul(row[1])));
+      if (!names.empty()) {
+        EXPECT_EQ(row[2], names.at(std::stoul(row[1])));
+      }
     }
     EXPECT_EQ(found, expected) << tables[i];
     EXPECT_EQ(labels.size(), table.rows.size());
@@ -232,7 +236,7 @@ TEST_F(Classes, MasksThatOverlap) {
                 (*dir_ / "html") + "}' 'class_names=[red cell,white]'",
             "masks"));
   const std::vector<std::string> named{"dice_red_cell", "dice_white"};
-  for (const std::string& name : {"val/dice", "val/dice_red_cell", "val/dice_white"})
+  for (const char* name : {"val/dice", "val/dice_red_cell", "val/dice_white"})
     EXPECT_GT(trained.get<double>(name), 0.8) << name;
   const std::string report = read_file(*dir_ / "html/report.html");
   EXPECT_NE(report.find("</i>red cell</span>"), std::string::npos) << "the legend of pictures";
