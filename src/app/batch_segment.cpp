@@ -281,8 +281,8 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
   const auto settings = segment_settings(config, inputs);
   const auto class_names = segment_class_names(config, inputs);
-  const std::string folder = open_run_folder(run, config.segment.resume);
-  if (!config.segment.resume) start_made_folder(folder);
+  const auto open = [&] { return open_run_folder(run, config.segment.resume); };
+  const std::string folder = config.segment.resume ? open() : make_with_start(open);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
   const pipelines::BatchSegmentOptions options = config.segment.of(device);

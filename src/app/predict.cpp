@@ -130,7 +130,8 @@ struct PredictProcess {
 int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Common& common) {
   training::Processes& processes = self.processes;
   if (processes.is_first()) {
-    common.folder = open_run_folder(run, options.resume);
+    const auto open = [&] { return open_run_folder(run, options.resume); };
+    common.folder = options.resume ? open() : make_with_start(open);
   } else {
     const training::Processes::Received received = processes.receive();
     if (received.code != 0) return received.code;
@@ -309,7 +310,7 @@ int predict_with(PredictProcess& self,
   const bool is_first = self.processes.is_first();
   std::optional<RunLock> lock;
   if (is_first) {
-    if (!config.predict.resume) start_made_folder(results_folder.made = folder);
+    if (!config.predict.resume) results_folder.made = folder;
     lock.emplace(folder);
   }
   perf::apply(config.performance, predictor.device());

@@ -134,8 +134,8 @@ int predict_boxes(cli::Run run,
   inputs = all_parts_of(inputs, x_key);
   books.images += static_cast<int64_t>(inputs.size());
   perf::apply(config.performance, device);
-  const std::string folder = open_run_folder(run, config.predict.resume);
-  if (!config.predict.resume) start_made_folder(folder);
+  const auto open = [&] { return open_run_folder(run, config.predict.resume); };
+  const std::string folder = config.predict.resume ? open() : make_with_start(open);
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, books.images, perf::describe(device));
 

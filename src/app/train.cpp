@@ -263,8 +263,8 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
       const std::string asked = config.checkpoint.ckpt_path.value_or("");
       expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
     }
-    lock.emplace(common.folder = open_run_folder(run));
-    start_made_folder(folder);
+    common.folder = make_with_start([&] { return open_run_folder(run); });
+    lock.emplace(folder);
     config = final_config(run, setup, loaders);
     kept_config = config::keep_environment(run.config, run.composed);
     kept_config.set("trained_on", identity);

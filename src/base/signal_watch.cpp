@@ -76,9 +76,9 @@ StartOfWork::~StartOfWork() {
   start_is_over();
 }
 
-void start_made_folder(const std::string& folder) {
+std::string make_with_start(const std::function<std::string()>& make) {
   const std::lock_guard lock(folder_mutex);
-  start_folder = folder;
+  return start_folder = make();
 }
 
 void start_is_over() {
@@ -89,7 +89,8 @@ void start_is_over() {
   if (start_watch != nullptr) start_watch->stop();
   start_watch = nullptr;
   is_starting = false;
-  start_made_folder("");
+  const std::lock_guard folder_lock(folder_mutex);
+  start_folder.clear();
 }
 
 }  // namespace cytra

@@ -49,8 +49,9 @@ class StartOfWork {
  private:
   SignalWatch watch_;
 };
-/// This folder is removed where a signal ends the start.
-void start_made_folder(const std::string& folder);
+/// The folder that `make` makes is removed where a signal ends the start, which waits meanwhile.
+/// Returns its name.
+std::string make_with_start(const std::function<std::string()>& make);
 /// From here on there is something to keep, and the work acts on signals by itself. Does not return
 /// where one came before. A read of memory where it is known: cheap enough for every step.
 void start_is_over();

@@ -112,7 +112,8 @@ Room room_on(c10::Device device) {
   if (!device.is_cpu()) return {perf::free_memory(device), "the device"};
   const AvailableMemory memory = available_memory();
   if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
-  return {std::max<int64_t>(0, memory.bytes - kOfLibraries), memory.limit};
+  const bool is_hard = memory.limit != "the machine";
+  return {std::max<int64_t>(0, memory.bytes - kOfLibraries), memory.limit, is_hard};
 }
 
 double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
@@ -167,15 +168,16 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
               format_bytes(static_cast<double>(room.bytes)),
               room.limit);
   }
+  const double margin = room.is_hard ? kMargin : 1;
   SlidingWindowOptions fewer = base;
-  while (bytes(fewer) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
+  while (bytes(fewer, margin) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
     fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
-  if (bytes(fewer) <= static_cast<double>(room.bytes)) {
+  if (bytes(fewer, margin) <= static_cast<double>(room.bytes)) {
     if (fewer.sw_batch_size < base.sw_batch_size) {
       log::info("{}: {} windows at once would take {} of the {} that are left ({}): {} at once",
                 id,
                 base.sw_batch_size,
-                format_bytes(bytes(base)),
+                format_bytes(bytes(base, margin)),
                 format_bytes(static_cast<double>(room.bytes)),
                 room.limit,
                 fewer.sw_batch_size);
@@ -188,7 +190,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                   id,
                   fmt::join(size, "x"),
                   fmt::join(base.roi_size, "x"),
-                  format_bytes(bytes(fewer)),
+                  format_bytes(bytes(fewer, margin)),
                   format_bytes(static_cast<double>(room.bytes)),
                   room.limit));
 }

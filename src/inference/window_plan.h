@@ -41,6 +41,9 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
 struct Room {
   int64_t bytes;      // INT64_MAX: nothing tells
   std::string limit;  // what ends it, for messages
+  /// Whoever goes beyond it is ended (a container's limit, `ulimit`), so that what libraries copy
+  /// for themselves has to fit as well.
+  bool is_hard = false;
 };
 /// Without what libraries take for themselves.
 Room room_on(c10::Device device);

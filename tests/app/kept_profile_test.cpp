@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "config/composer.h"
 #include "config/run_config.h"
+#include "config/variables.h"
 #include "samples/generate.h"
 #include "tests/support/tmp_dir.h"
 
@@ -43,6 +44,7 @@ class KeptProfile : public ::testing::Test {
         config::Composer(run_.config_folders, "train").load("train", overrides);
     run_.overrides = overrides;
     run_.files = composition.files;
+    run_.variables = config::variables_of(composition.root, composition.own_keys);
     run_.composed = composition.root;
     const std::string log = dir_ / "log.txt";
     write_file(log, "");

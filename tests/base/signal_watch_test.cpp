@@ -88,10 +88,12 @@ TEST(StartOfWork, LeavesNothing) {
   const test::TmpDir dir;
   EXPECT_EQ(exit_code_of([&] {
               const StartOfWork start("the first step");
-              make_folders(dir / "run/logs");
               make_folders(dir / "cache");
-              start_made_folder(dir / "run");
-              write_file(dir / "run/config.yaml", "a: 1\n");
+              const std::string folder = make_with_start([&] {
+                make_folders(dir / "run/logs");
+                return dir / "run";
+              });
+              write_file(folder + "/config.yaml", "a: 1\n");
               const AtomicFile half_written(dir / "cache/image");
               ::raise(SIGTERM);
               work_for_a_minute();
@@ -99,6 +101,22 @@ TEST(StartOfWork, LeavesNothing) {
             143);
   EXPECT_FALSE(fs::exists(dir / "run"));
   EXPECT_TRUE(fs::is_empty(dir / "cache"));
+}
+
+TEST(StartOfWork, AFolderThatIsBeingMadeGoesAsWell) {
+  const test::TmpDir dir;
+  EXPECT_EQ(exit_code_of([&] {
+              const StartOfWork start("the first step");
+              make_with_start([&] {
+                ::raise(SIGINT);
+                pause_ms(200);
+                make_folders(dir / "run");
+                return dir / "run";
+              });
+              work_for_a_minute();
+            }),
+            130);
+  EXPECT_FALSE(fs::exists(dir / "run"));
 }
 
 TEST(StartOfWork, WorkThatSeesTheSignalFirstChangesNothing) {
@@ -117,8 +135,10 @@ TEST(StartOfWork, BehindItTheWorkDecides) {
   const test::TmpDir dir;
   EXPECT_EQ(exit_code_of([&] {
               const StartOfWork start("the first step");
-              make_folders(dir / "run");
-              start_made_folder(dir / "run");
+              make_with_start([&] {
+                make_folders(dir / "run");
+                return dir / "run";
+              });
               start_is_over();
               start_is_over();
               ::raise(SIGINT);

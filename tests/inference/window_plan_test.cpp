@@ -78,6 +78,18 @@ TEST(WindowPlanner, TakesWhatMemoryAllows) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
 }
 
+TEST(WindowPlanner, LeavesRoomForLibrariesWhereALimitEndsTheProgram) {
+  const Sizes size{1000, 1000};
+  const auto within = [&](int64_t bytes, bool is_hard) {
+    return planner().plan("a.tif", size, 0, {bytes, "the container's limit", is_hard});
+  };
+  EXPECT_EQ(within(26'000'000, false).sw_batch_size, 4);
+  EXPECT_EQ(within(26'000'000, true).sw_batch_size, 2);
+  EXPECT_EQ(within(20'000'000, true).sw_batch_size, 1) << "made smaller, not refused";
+  EXPECT_EQ(within(16'100'000, false).sw_batch_size, 1);
+  EXPECT_THROW(within(16'100'000, true), MemoryError);
+}
+
 TEST(WindowPlanner, CountsWhatElseIsHeldAndTheClasses) {
   inference::WindowPlanner given = planner();
   given.cost.out_channels = 10;  // 44 bytes a voxel, and 16 MB of windows
