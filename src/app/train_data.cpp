@@ -7,6 +7,7 @@
 #include "base/control_groups.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "data/folds.h"
 #include "nn/weights.h"
 #include "training/batch_size.h"
 
@@ -85,6 +86,13 @@ config::Node settle(const Setup& setup,
   return settled;
 }
 
+/// Throws: DataError for an image that is for training, too.
+data::DataLoaderSpec valid_spec(const Setup& setup) {
+  const auto* parted = dynamic_cast<const data::Parted*>(setup.data.get());
+  if (parted != nullptr) parted->expect_parts();
+  return loader_spec(setup, Split::valid);
+}
+
 }  // namespace
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
@@ -118,10 +126,8 @@ Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::strin
                         cache)),
       valid(config.trainer.limit_val_batches.is_none()
                 ? data::DataLoader({})
-                : make_loader(loader_spec(setup, Split::valid),
-                              Split::valid,
-                              config.trainer.limit_val_batches,
-                              cache)),
+                : make_loader(
+                      valid_spec(setup), Split::valid, config.trainer.limit_val_batches, cache)),
       test(config.test ? make_loader(loader_spec(setup, Split::test),
                                      Split::test,
                                      config.trainer.limit_test_batches,

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/folds.h"
 #include "data/loader.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
@@ -71,8 +70,6 @@ DataLoaderSpec loader_spec(const DataModule& module, Split split) {
     spec.batch_transforms = make_batch_transforms(spec.options.transforms);
     spec.shuffle = true;
   } else {
-    const auto* parted = dynamic_cast<const Parted*>(&module);
-    if (split == Split::valid && parted != nullptr) parted->expect_parts();
     spec.options.batch_size = 1;
     spec.options.drop_last = false;
   }

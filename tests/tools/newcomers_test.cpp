@@ -52,15 +52,13 @@ class Newcomers : public ::testing::Test {
   Outcome predict(const std::string& words) const {
     return in_folder("predict trainer.accelerator=cpu predict.overlay=false " + words);
   }
-  /// With the identity for a model: what is read is what comes out.
-  Outcome read(const std::string& words, int dims) const {
+  /// With the identity for a model of stacks: what is read is what comes out.
+  Outcome read(const std::string& words) const {
     put("model.yaml",
-        "task:\n  x_key: raw\n  y_key: seg\n  model: {in_channels: 1, spatial_dims: " +
-            std::to_string(dims) +
-            ", divisor: [1, 1, 1]}\n  inference_args: {roi_size: 16, mode: constant, overlap: 0}\n"
-            "data:\n  transforms:\n    predict:\n      - {_target_: LoadImaged, keys: [raw, seg], "
-            "spatial_dims: " +
-            std::to_string(dims) + "}\n");
+        "task:\n  x_key: raw\n  y_key: seg\n  model: {in_channels: 1, spatial_dims: 3, divisor: "
+        "[1, 1, 1]}\n  inference_args: {roi_size: 16, mode: constant, overlap: 0}\n"
+        "data:\n  transforms:\n    predict:\n      - {_target_: LoadImaged, keys: [raw, seg], "
+        "spatial_dims: 3}\n");
     return predict("checkpoint.ckpt_path=" CYTRA_SOURCE_DIR
                    "/tests/golden/models/identity.ts performance.backend=eager "
                    "checkpoint.config=model.yaml predict.save=logits predict.format=npy " +
@@ -153,12 +151,29 @@ TEST_F(Newcomers, TheDecathlonsChannelsTrainAndPredict) {
   }
 }
 
-TEST_F(Newcomers, OneImageTrains) {
+// One image trains; the model of planes takes every image of a file, and says what it needs for a
+// stack.
+TEST_F(Newcomers, OneImageTrainsAndFilesArePredictedWhole) {
   io::write_png(place("one/raw/only.png"), boxes(0, 1, false, 64));
   io::write_png(place("one/seg/only.png"), boxes(0, 1, true, 64));
   const Outcome trained = train("data.path=one patch_shape=[32,32] paths.output_dir=run");
-  EXPECT_EQ(trained.code, 0) << trained.err;
+  ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_SAYS(trained, "the only image, so validation has the same");
+  const std::string begin = "checkpoint.ckpt_path=run data.path=";
+  const Outcome plate = predict(begin + CYTRA_SOURCE_DIR
+                                "/tests/golden/zarr/v3/plate_0.4.zarr paths.output_dir=plate");
+  ASSERT_EQ(plate.code, 0) << plate.err;
+  EXPECT_SAYS(plate, "4 of 4 images predicted");
+  for (const char* scene : {"_s0", "_s1", "_s2", "_s3"})
+    EXPECT_TRUE(fs::exists(dir_ / "plate/plate_0.4" + scene + ".ome.zarr")) << scene << plate.out;
+  EXPECT_EQ(plate.err.find("left out"), std::string::npos) << plate.err;
+  io::write_ome_tiff(place("stack.tif"), boxes(0, 5, false));
+  const Outcome stack = predict(begin + "stack.tif paths.output_dir=stack");
+  EXPECT_EQ(stack.code, 2);
+  EXPECT_SAYS(stack, "inference_args.spatial_dim=0");
+  const Outcome typed =
+      predict(begin + "stack.tif paths.output_dir=typed inference_args.spatial_dim=0");
+  EXPECT_EQ(typed.code, 0) << typed.err;
 }
 
 TEST_F(Newcomers, FoldersWithoutImagesAndTablesOfTwoKindsAreNamed) {
@@ -187,33 +202,14 @@ TEST_F(Newcomers, FoldersWithoutImagesAndTablesOfTwoKindsAreNamed) {
   EXPECT_SAYS(two, "t/train.csv and t/train.tsv: two tables for train");
 }
 
-TEST_F(Newcomers, AFileIsPredictedWhole) {
-  const std::string golden = CYTRA_SOURCE_DIR "/tests/golden/";
-  const Outcome plate =
-      read("'data.path=" + golden + "zarr/v3/plate_0.4.zarr' paths.output_dir=plate", 2);
-  ASSERT_EQ(plate.code, 0) << plate.err;
-  EXPECT_SAYS(plate, "4 of 4 images predicted");
-  for (const char* scene : {"_s0.npy", "_s1.npy", "_s2.npy", "_s3.npy"})
-    EXPECT_TRUE(fs::exists(dir_ / "plate/plate_0.4" + scene)) << scene << plate.out;
-  EXPECT_EQ(plate.err.find("left out"), std::string::npos) << plate.err;
-}
-
 TEST_F(Newcomers, OnePlaneIsAStackOfOne) {
   io::write_ome_tiff(place("p/tiff.ome.tif"), boxes(0, 1, false));
   io::write_nifti(place("p/nifti.nii.gz"), boxes(0, 1, false));
   io::write_png(place("p/png.png"), boxes(0, 1, false));
   io::write_npy(place("p/npy.npy"), boxes(0, 1, false));
-  const Outcome planes = read("data.path=p paths.output_dir=out", 3);
+  const Outcome planes = read("data.path=p paths.output_dir=out");
   EXPECT_EQ(planes.code, 0) << planes.err;
   EXPECT_SAYS(planes, "4 of 4 images predicted");
-  // A stack for a model of planes: the message says what to type, and it works
-  io::write_ome_tiff(place("stack.tif"), boxes(0, 5, false));
-  const Outcome stack = read("data.path=stack.tif paths.output_dir=stack", 2);
-  EXPECT_EQ(stack.code, 2);
-  EXPECT_SAYS(stack, "inference_args.spatial_dim=0");
-  const Outcome typed =
-      read("data.path=stack.tif paths.output_dir=typed inference_args.spatial_dim=0", 2);
-  EXPECT_EQ(typed.code, 0) << typed.err;
 }
 
 }  // namespace
