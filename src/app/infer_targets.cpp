@@ -242,6 +242,7 @@ ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::str
       facts.most_planes = std::max(facts.most_planes, info.shape[1]);
       if (!is_first) continue;
       facts.example = source.path;
+      for (const std::string& more : source.more) facts.example += " with " + more;
       facts.example_planes = info.shape[1];
     } catch (const Error&) {  // the loaders tell it
     }

@@ -2,21 +2,21 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "data/layout_names.h"
 
 namespace cytra::data {
 namespace {
 
-/// Those of the names that every folder has a folder of.
-std::vector<std::string> shared_by_all(const std::vector<ImageFolder>& folders,
-                                       std::vector<std::string> names) {
-  const auto is_missing = [&](const std::string& name) {
-    return !std::all_of(folders.begin(), folders.end(), [&](const ImageFolder& folder) {
-      return std::count(folder.folders.begin(), folder.folders.end(), name) > 0;
-    });
-  };
-  names.erase(std::remove_if(names.begin(), names.end(), is_missing), names.end());
+/// The names of folders that most have: of an image without a target the loaders tell.
+std::vector<std::string> shared_by_most(const std::vector<ImageFolder>& folders) {
+  std::map<std::string, std::size_t> counts;
+  for (const ImageFolder& folder : folders)
+    for (const std::string& name : folder.folders) ++counts[name];
+  std::vector<std::string> names;
+  for (const auto& [name, count] : counts)
+    if (4 * count >= 3 * folders.size()) names.push_back(name);
   return names;
 }
 
@@ -50,7 +50,7 @@ std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>
   if (folders.size() < 2) return {};
   for (const ImageFolder& folder : folders)
     if (!folder.images.empty()) return {};
-  const std::vector<std::string> names = shared_by_all(folders, folders[0].folders);
+  const std::vector<std::string> names = shared_by_most(folders);
   const std::string images = one_of_kind(names, source, names_source);
   const std::string targets = one_of_kind(names, target, names_target);
   if (images.empty() || targets.empty()) return {};

@@ -9,7 +9,7 @@ struct ImageFolder {
   std::vector<std::string> images, folders;  // names of what lies directly in it
 };
 
-/// The folders of the images and of the targets that all of several have, {"images", "masks"};
+/// The folders of the images and of the targets that most of several have, {"images", "masks"};
 /// empty where none or several may be meant.
 std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>& folders,
                                                   const std::string& source,

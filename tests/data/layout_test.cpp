@@ -130,6 +130,21 @@ TEST_F(Layout, AFolderForEachImage) {
   EXPECT_EQ(images->settings[0].second, std::vector<std::string>{"*/images"});
 }
 
+TEST_F(Layout, AFolderForEachImageOfWhichOneHasNoMasks) {
+  for (const char* name : {"1", "2", "3", "4"}) {
+    const std::string folder = name;
+    add({folder + "/images/a.png"});
+    if (folder != "3") add({folder + "/masks/0.png", folder + "/masks/1.png"});
+  }
+  EXPECT_EQ(found(), "folder data.folders=[*/images,*/masks]");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir_.path() +
+                           "', columns: [raw, seg], folders: ['*/images', '*/masks']}");
+  EXPECT_NE(message_of([&] {
+              module->items(data::Split::train);
+            }).find("3/images/a.png: no image named '3' in " + (dir_ / "*/masks")),
+            std::string::npos);
+}
+
 TEST_F(Layout, AnImageAndItsMasksInAFolder) {
   add({"a/1/cell.png", "a/1/Mask_0.png", "a/1/Mask_1.png", "a/2/cell.png", "a/2/Mask_0.png"});
   EXPECT_EQ(found(false, "a"), "folder data.folders=[*,*] data.regex=[(?!.*Mask),.*Mask]");
