@@ -499,12 +499,27 @@ def honest():
     (folder / "honest/expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
+class Printing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        warnings.warn("odd \x1b[31m image")
+        print("best_checkpoint: forged\x1b[31m", x.shape)
+        return self.conv(x)
+
+
 class Endless(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 1)
+
     def forward(self, x: Tensor) -> Tensor:
         i = 0
         while i >= 0:
             i = (i + 1) % 1000
-        return x
+        return self.conv(x)
 
 
 class EndlessState(State):
@@ -547,4 +562,4 @@ if __name__ == "__main__":
         honest()
         write("endless.pt", torch.jit.script(Endless()))
         write("endless_load.pt", torch.jit.script(EndlessState()))
-        write("printing.pt", torch.jit.script(Warns()))
+        write("printing.pt", torch.jit.script(Printing()))
