@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include <fcntl.h>
@@ -184,19 +185,18 @@ TEST(AtomicFile, WritesIntoDevicesAndFifos) {  // a device was renamed over
   std::string read;
   const int open = ::open((dir / "fifo").c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(open, 0);
-  ::fcntl(open, F_SETFL, 0);  // waits from here on
+  ::fcntl(open, F_SETFL, 0);                               // waits from here on
+  auto file = std::make_unique<AtomicFile>(dir / "fifo");  // before the reader: no writer is an end
   std::thread reader([&, open] {
     char buffer[4096];
     for (ssize_t count; (count = ::read(open, buffer, sizeof buffer)) != 0;)
       if (count > 0) read.append(buffer, static_cast<std::size_t>(count));
     ::close(open);
   });
-  {
-    AtomicFile file(dir / "fifo");
-    file.write(std::string(300000, 'a'));
-    file.write_at(0, "b", 1);
-    file.commit();
-  }
+  file->write(std::string(300000, 'a'));
+  file->write_at(0, "b", 1);
+  file->commit();
+  file.reset();
   reader.join();
   EXPECT_EQ(read, "b" + std::string(299999, 'a'));
   ASSERT_EQ(::lstat((dir / "fifo").c_str(), &status), 0);
