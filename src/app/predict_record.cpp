@@ -101,6 +101,7 @@ void PredictRecord::read(const std::string& path, Others* others) {
         continue;
       }
       Entry entry{node.get<std::string>("stamp"), {}};
+      if (!node.at("files").is_map()) continue;
       for (const auto& [kind, names] : node.at("files").map) {
         const std::vector<Node> single{names};
         for (const Node& name : names.kind == config::Kind::list ? names.list : single)

@@ -133,7 +133,7 @@ TEST(PredictRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
                                                         {"text_0.ome.tif", "text.companion.ome"},
                                                         {"slave_1.ome.tif", "master.ome.tif"}}) {
     source.path = dir / ("set/" + first);
-    EXPECT_TRUE(is_changed());
+    is_changed();  // the image of the round before, or another
     EXPECT_FALSE(is_changed());
     change(dir / ("set/" + other));
     EXPECT_TRUE(is_changed()) << first << ": " << other;
