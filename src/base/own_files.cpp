@@ -194,6 +194,13 @@ bool may_replace(const std::string& path) {
 
 namespace {
 
+/// Whether this run, or the one that it goes on with, wrote something of that name.
+bool was_written(const std::string& name) {
+  OwnFiles& files = OwnFiles::instance();
+  const std::lock_guard lock(files.mutex);
+  return files.written.count(escaped(name)) > 0;
+}
+
 /// A file that was written by this run, or the one that it goes on with, is shorter now.
 bool is_shorter(const std::string& path) {
   struct stat status {};
@@ -229,6 +236,7 @@ void expect_replaceable(const std::string& path) {
 void put_in_place(const std::string& temporary, const std::string& path) {
   const bool is_free = may_replace(path) || (is_shorter(path) && begins_with(temporary, path));
   const std::string name = one_name(path);
+  const bool is_of_a_result = was_written(name);
   struct stat status {};
   if (look_at(temporary, status) && is_free) {
     OwnFiles& files = OwnFiles::instance();
@@ -253,7 +261,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   struct stat present {};
   const bool is_there = look_at(name, present), is_folder = S_ISDIR(status.st_mode);
   bool is_done = false;
-  if (is_there && is_free && !is_folder && S_ISDIR(present.st_mode)) ::rmdir(name.c_str());
+  if (is_there && is_of_a_result && !is_folder && S_ISDIR(present.st_mode)) ::rmdir(name.c_str());
   if (is_there && is_free && is_folder) {
     const std::string old = temporary + ".old";
     is_done = renamed(temporary, path, RENAME_EXCHANGE);

@@ -85,6 +85,10 @@ TEST_F(OpenVino, Bfloat16IsNearFloat32) {
 }
 
 TEST_F(OpenVino, Int8IsNearFloat32AndSaysHowNear) {
+#ifdef __x86_64__
+  if (!__builtin_cpu_supports("avx512vnni") && !__builtin_cpu_supports("avxvnni"))
+    GTEST_SKIP() << "sums of two products saturate here, so that models may be refused";
+#endif
   SmallModel small(test::kModels[0]);
   const at::Tensor windows = small.windows(2);
   inference::EngineOptions options = test::options_of("auto");
