@@ -60,11 +60,12 @@ TEST_F(Interrupt, EndsASanityValidationInTheMidstOfAnImage) {
 }
 
 TEST_F(Interrupt, EndsAValidationOfTheFirstEpochAndSavesTheState) {
-  const Outcome outcome = shell(
-      train("trainer.num_sanity_val_steps=0 logger=default") + " & pid=$!; while ! grep -q loss '" +
-      at("run") +
-      "'/csv/*.csv 2>/dev/null && kill -0 $pid; do sleep 0.05; done; sleep 1; kill -TERM $pid; "
-      "wait $pid");
+  // The checkpoint of the first step is there while its epoch is validated.
+  const Outcome outcome =
+      shell(train("trainer.num_sanity_val_steps=0 "
+                  "callbacks.model_checkpoint.every_n_train_steps=1") +
+            " & pid=$!; while ! [ -e '" + at("run/checkpoints/last.ckpt") +
+            "' ] && kill -0 $pid; do sleep 0.05; done; sleep 1; kill -TERM $pid; wait $pid");
   EXPECT_EQ(outcome.code, 143) << outcome.err;
   EXPECT_NE(outcome.err.find("interrupted at step"), std::string::npos) << outcome.err;
   EXPECT_TRUE(fs::exists(at("run/checkpoints/last.ckpt"))) << outcome.err;
@@ -75,13 +76,13 @@ TEST_F(Interrupt, EndsAPredictionAtAnyMomentOfItsStart) {
   const Outcome trained = shell(train("trainer.max_steps=1 trainer.limit_val_batches=0"));
   ASSERT_EQ(trained.code, 0) << trained.err;
   for (const char* after_s : {"0.1", "0.4", "0.8", "1.5"}) {
-    const Outcome outcome =
-        interrupted(after_s,
-                    "\"$BIN/predict\" trainer.accelerator=cpu "
-                    "inference_args.roi_size=[32,32] "
-                    "inference_args.overlap=0.97 'checkpoint.ckpt_path=" +
-                        at("run/checkpoints/last.ckpt") + "' 'data.path=" + at("samples") +
-                        "' 'paths.output_dir=" + at("out") + "'");
+    const Outcome outcome = interrupted(after_s,
+                                        "\"$BIN/predict\" trainer.accelerator=cpu "
+                                        "inference_args.roi_size=[32,32] "
+                                        "inference_args.overlap=0.97 'checkpoint.ckpt_path=" +
+                                            at("run/checkpoints/last.ckpt") +
+                                            "' 'data.path=" + at("samples/valid.csv") +
+                                            "' 'paths.output_dir=" + at("out") + "'");
     EXPECT_EQ(outcome.code, 130) << after_s << ": " << outcome.err;
     if (!fs::exists(at("out"))) continue;
     for (const auto& entry : fs::recursive_directory_iterator(at("out")))
