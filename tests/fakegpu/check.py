@@ -26,15 +26,17 @@ SMALL = ("data.path=samples trainer.accelerator=gpu patch_shape=[32,32] data.bat
 TRAIN = f"train experiment=im2im/segmentation {SMALL} model.filters=[4,8,8] trainer.steps_per_epoch=1000"
 # Every option of these groups of configs/ trains for two steps and is validated. What is changed for one; None: another runs it.
 TWO_STEPS = "trainer.steps_per_epoch=2 trainer.max_steps=2"
-OF_VALUES = "experiment=im2im/labelfree target_col=raw"
+OF_VALUES = "experiment=im2im/labelfree target_col=stain"
 OF_CLASSES = "task.num_classes=3 model.out_channels=3"
 SWEEPS = {
     "experiment": (f"train {SMALL} {TWO_STEPS}", {
-        "im2im/quickstart": "data.path=samples",
+        "fundus/vessels": None,  # needs retinas
+        "im2im/labelfree": "target_col=stain",
+        "im2im/multitask": "target_col=stain",
         "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
-        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "multi_head": None,  # those of experiments
+        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "multi_head": None, "vit": None,  # of experiments
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,
@@ -42,7 +44,7 @@ SWEEPS = {
         "deep_supervision": "model.deep_supervision=true",
         **dict.fromkeys("huber l1 mse smooth_l1 ssim".split(), OF_VALUES),
     }),
-    "metrics": (f"{TRAIN} {TWO_STEPS}", {
+    "metrics": (f"{TRAIN} {TWO_STEPS} best.monitor=val/loss best.mode=min", {
         **dict.fromkeys("average_precision object_f1 panoptic_quality".split(), "experiment=im2im/instance"),
         **dict.fromkeys("mae mse pearson psnr rmse ssim".split(), OF_VALUES),
     }),
