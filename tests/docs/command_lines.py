@@ -111,7 +111,7 @@ def places(best, folder):
         ("data.path=test.csv", "data.path=my_data/test.csv"), ("experiment=...", "experiment=im2im/segmentation data.path=my_data"),
         ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"),
         ("logs/.../detector.ckpt", MODELS / "bright_detector.ts"), ("logs/.../segmenter.ckpt", MODELS / "bright_segmenter.ts"),
-        ("batch_segment folder", "batch_segment my_folders/raw"), ("/tmp/kept", "kept"),
+        ("batch_segment folder", "batch_segment my_folders/raw"), ("/tmp/kept", "kept"), ("=[dapi,gfp]", "=[raw,stain]"),
     ]  # fmt: skip
 
 
