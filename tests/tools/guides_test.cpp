@@ -169,7 +169,8 @@ TEST_F(Guides, TheSummarysLineTrainsOnStacks) {
             "experiment=im2im/segmentation trainer=gpu_optimized performance=gpu_optimized "
             "optimizer=adamw_fused model.channels_last=True model.spatial_dims=3 "
             "model.compile_model=True model.compile_mode=max-autotune data.num_workers=4 "
-            "data.batch_size=16 trainer.accelerator=cpu model.optimizer.lr=0.0001");
+            "data.batch_size=16 trainer.accelerator=cpu model.optimizer.lr=0.0001 "
+            "'patch_shape=[8,16,16]'");  // so that what is tried takes seconds
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("steps: 1\n"), std::string::npos) << outcome.out;
   const Outcome predicted =
