@@ -57,6 +57,18 @@ std::string escaped(std::string_view text) {
   return escape(text, false);
 }
 
+void append_utf8(uint32_t code, std::string& text) {
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+    return;
+  }
+  const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr uint32_t kFirst[] = {0, 0xC0, 0xE0, 0xF0};
+  text += static_cast<char>(kFirst[more] | code >> (6 * more));
+  for (unsigned left = more; left-- > 0;)
+    text += static_cast<char>(0x80U | (code >> (6 * left) & 0x3FU));
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t bytes = utf8_letter(text).bytes;

@@ -21,6 +21,8 @@ struct Utf8Letter {
 /// The first letter of a text that is not empty. RFC 3629: no longer forms than needed, no
 /// surrogates, at most U+10FFFF.
 Utf8Letter utf8_letter(std::string_view text);
+/// `code`, at most U+10FFFF, behind `text`.
+void append_utf8(uint32_t code, std::string& text);
 /// Whether JSON and most readers would take it.
 bool is_utf8(std::string_view text);
 

@@ -13,18 +13,6 @@ namespace {
 
 constexpr char32_t kUnknown = 0xFFFD;
 
-void append_utf8(char32_t letter, std::string& out) {
-  if (letter < 0x80) {
-    out += static_cast<char>(letter);
-    return;
-  }
-  const int more = letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
-  constexpr unsigned kFirst[] = {0, 0xC0, 0xE0, 0xF0};
-  out += static_cast<char>(kFirst[more] | (letter >> (6 * more)));
-  for (int i = more - 1; i >= 0; --i)
-    out += static_cast<char>(0x80U | ((letter >> (6 * i)) & 0x3FU));
-}
-
 void append_parts(char32_t letter, std::string& out) {
   constexpr char32_t kHangul = 0xAC00, kSyllables = 11172;
   if (letter >= kHangul && letter < kHangul + kSyllables) {  // by rule, not by table

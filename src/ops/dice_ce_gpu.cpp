@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "base/shared_library.h"
 #include "ops/cuda/class_sums.h"
+#include "ops/cuda_kernel.h"
 
 namespace cytra::ops::gpu {
 namespace {
@@ -13,12 +13,8 @@ struct ClassPasses {
   CudaClassGradPass backward = nullptr;
 };
 const ClassPasses& class_passes() {
-  static const ClassPasses passes = [] {
-    SharedLibrary library(path_beside(&has_class_kernels, "libcytra_cuda.so"),
-                          SharedLibrary::Symbols::local);
-    return ClassPasses{library.find<CudaClassSumsPass>(kCudaClassSums),
-                       library.find<CudaClassGradPass>(kCudaClassGrad)};
-  }();
+  static const ClassPasses passes = {cuda_kernel<CudaClassSumsPass>(kCudaClassSums),
+                                     cuda_kernel<CudaClassGradPass>(kCudaClassGrad)};
   return passes;
 }
 

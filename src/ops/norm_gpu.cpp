@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
-#include "base/shared_library.h"
 #include "ops/cuda/norm.h"
+#include "ops/cuda_kernel.h"
 
 namespace cytra::ops::gpu {
 namespace {
@@ -15,12 +15,8 @@ struct NormPasses {
   CudaNormGradPass backward = nullptr;
 };
 const NormPasses& norm_passes() {
-  static const NormPasses passes = [] {
-    SharedLibrary library(path_beside(&is_supported, "libcytra_cuda.so"),
-                          SharedLibrary::Symbols::local);
-    return NormPasses{library.find<CudaNormPass>(kCudaNorm),
-                      library.find<CudaNormGradPass>(kCudaNormGrad)};
-  }();
+  static const NormPasses passes = {cuda_kernel<CudaNormPass>(kCudaNorm),
+                                    cuda_kernel<CudaNormGradPass>(kCudaNormGrad)};
   return passes;
 }
 

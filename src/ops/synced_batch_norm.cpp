@@ -19,11 +19,15 @@ std::vector<int64_t> all_but_channels(const at::Tensor& x) {
   return dims;
 }
 
+at::ScalarType type_of_sums(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 /// (C) -> (1,C,1,...)
 at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
   std::vector<int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
   shape[1] = -1;
-  return of_channels.to(at::kFloat).view(shape);
+  return of_channels.to(type_of_sums(x)).view(shape);
 }
 
 /// Of all processes: mean and population variance (C) float64, and the number of values.
@@ -34,7 +38,7 @@ struct BatchMoments {
 BatchMoments batch_moments_of_all(const at::Tensor& x, const SumOverProcesses& sum) {
   const int64_t channels = x.size(1);
   const auto own = static_cast<double>(x.numel() / channels);
-  const auto [variance, mean] = at::var_mean(x.to(at::kFloat), all_but_channels(x), false);
+  const auto [variance, mean] = at::var_mean(x.to(type_of_sums(x)), all_but_channels(x), false);
   const at::Tensor m = mean.to(at::kDouble), v = variance.to(at::kDouble);
   const at::Tensor sums = at::cat({m * own, (v + m * m) * own, at::full({1}, own, m.options())});
   sum(sums);
@@ -54,7 +58,7 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
                             double eps,
                             const SumOverProcesses& sum) {
     const at::Tensor rstd = (moments.variance + eps).rsqrt();
-    at::Tensor y = (x.to(at::kFloat) - beside(moments.mean, x)).mul_(beside(rstd, x));
+    at::Tensor y = (x.to(type_of_sums(x)) - beside(moments.mean, x)).mul_(beside(rstd, x));
     if (weight) y = at::addcmul(beside(*bias, x), y, beside(*weight, x));
     context->save_for_backward({x, weight.value_or(at::Tensor()), moments.mean, rstd});
     context->saved_data["count"] = moments.count;
@@ -69,8 +73,8 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
     const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &rstd = saved[3];
     const auto count = context->saved_data["count"].toDouble();
     const auto held = context->saved_data["sum"].toCapsule();
-    const at::Tensor grad = grads.at(0).to(at::kFloat);
-    const at::Tensor centered = x.to(at::kFloat) - beside(mean, x);
+    const at::Tensor grad = grads.at(0).to(type_of_sums(x));
+    const at::Tensor centered = x.to(type_of_sums(x)) - beside(mean, x);
     const std::vector<int64_t> dims = all_but_channels(x);
     const at::Tensor dbias = grad.sum(dims).to(at::kDouble);
     const at::Tensor dweight = (grad * centered).sum(dims).to(at::kDouble) * rstd;

@@ -4,8 +4,8 @@
 
 #include <ATen/ATen.h>
 
-#include "base/shared_library.h"
 #include "ops/cuda/window_sums.h"
+#include "ops/cuda_kernel.h"
 #include "ops/window_sums_cpu.h"
 
 namespace cytra::ops {
@@ -32,11 +32,8 @@ struct CudaPasses {
   CudaFinishPass finish = nullptr;
 };
 const CudaPasses& cuda_passes() {
-  static const CudaPasses passes = [] {
-    SharedLibrary library(path_beside(&finish, "libcytra_cuda.so"), SharedLibrary::Symbols::local);
-    return CudaPasses{library.find<CudaSumPass>(kCudaSum),
-                      library.find<CudaFinishPass>(kCudaFinish)};
-  }();
+  static const CudaPasses passes = {cuda_kernel<CudaSumPass>(kCudaSum),
+                                    cuda_kernel<CudaFinishPass>(kCudaFinish)};
   return passes;
 }
 

@@ -104,6 +104,20 @@ TEST_F(Ddp, TwoLearnAsOneWithTwiceTheBatch) {
   EXPECT_TRUE(fs::exists(at("two/train.rank1.log")));
 }
 
+TEST_F(Ddp, BatchNormsOfTwoAreThoseOfOneWithTwiceTheBatch) {
+  const std::string norms = " model.norm_name=batch trainer.precision=64-true";
+  const std::string two = "trainer.devices=2 data.batch_size=2" + norms;
+  for (const auto& [name, more] : std::vector<std::pair<std::string, std::string>>{
+           {"synced", two + " trainer.sync_batchnorm=true"},
+           {"apart", two},
+           {"large", "data.batch_size=4" + norms}}) {
+    const Outcome outcome = shell(train(name, more));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  EXPECT_LT(difference(last("synced"), last("large")), 1e-9);
+  EXPECT_GT(difference(last("apart"), last("large")), 1e-6);
+}
+
 TEST_F(Ddp, AKilledProcessIsNamedAndTheRunGoesOn) {
   const Outcome killed = disturbed("killed", "kill -9 $rank1");
   expect_end(killed, 4);

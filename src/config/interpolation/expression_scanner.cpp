@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/strings.h"
 #include "config/text/scalar.h"
 
@@ -16,24 +17,6 @@ bool is_hex(char c) {
 }
 bool is_name_char(char c) {
   return is_digit(c) || is_letter(c) || c == '_';
-}
-
-void append_utf8(uint32_t point, std::string& out) {
-  if (point < 0x80) {
-    out += static_cast<char>(point);
-  } else if (point < 0x800) {
-    out += static_cast<char>(0xC0U | point >> 6U);
-    out += static_cast<char>(0x80U | (point & 0x3FU));
-  } else if (point < 0x10000) {
-    out += static_cast<char>(0xE0U | point >> 12U);
-    out += static_cast<char>(0x80U | (point >> 6U & 0x3FU));
-    out += static_cast<char>(0x80U | (point & 0x3FU));
-  } else {
-    out += static_cast<char>(0xF0U | point >> 18U);
-    out += static_cast<char>(0x80U | (point >> 12U & 0x3FU));
-    out += static_cast<char>(0x80U | (point >> 6U & 0x3FU));
-    out += static_cast<char>(0x80U | (point & 0x3FU));
-  }
 }
 
 }  // namespace

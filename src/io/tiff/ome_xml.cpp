@@ -6,27 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
+
 namespace cytra::io {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-
-void append_utf8(uint32_t code, std::string& text) {
-  const auto put = [&](uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) return put(code);
-  if (code < 0x800) {
-    put(0xC0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      put(0xE0 | code >> 12);
-    } else {
-      put(0xF0 | (code >> 18 & 7));
-      put(0x80 | (code >> 12 & 63));
-    }
-    put(0x80 | (code >> 6 & 63));
-  }
-  put(0x80 | (code & 63));
-}
 
 std::string unescape(std::string_view text) {
   static constexpr std::pair<std::string_view, char> kEntities[] = {
@@ -43,9 +28,10 @@ std::string unescape(std::string_view text) {
     const std::string name(text.substr(i + 1, end - i - 1));
     if (name.size() > 1 && name[0] == '#') {
       const bool is_hex = name[1] == 'x';
-      append_utf8(
-          static_cast<uint32_t>(std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10)),
-          plain);
+      const unsigned long code =
+          std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10);
+      constexpr uint32_t kUnknown = 0xFFFD, kLast = 0x10FFFF;
+      append_utf8(code > kLast ? kUnknown : static_cast<uint32_t>(code), plain);
     }
     for (const auto& [entity, letter] : kEntities) {
       if (name == entity) plain += letter;
