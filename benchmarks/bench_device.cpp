@@ -50,11 +50,16 @@ void row(const std::string& what, const std::string& how, double value, const ch
   std::fflush(stdout);
 }
 
-/// Median milliseconds of a call, the device's work included, after three to warm up.
+/// Median milliseconds of a call, the device's work included, after three to warm up: of three calls
+/// at least, of one where they are long.
 double median_ms(const std::function<void()>& work) {
   std::vector<double> times;
   const auto begin = Clock::now();
-  for (int64_t i = -3; i < 3 || (since(begin) < seconds && i < 1000); ++i) {
+  const auto is_enough = [&](int64_t count) {
+    const double spent = since(begin);
+    return count >= 3 ? spent > seconds || count == 1000 : count >= 1 && spent > 3 * seconds;
+  };
+  for (int64_t i = -3; !is_enough(i); ++i) {
     perf::synchronize(device);
     const auto start = Clock::now();
     work();
@@ -73,18 +78,25 @@ config::Node yaml(const std::string& text) {
   return config::parse_yaml(text, "bench_device");
 }
 
-std::string network(int dims, bool is_compiled) {
+/// What the same work is tried with; the peer's rows (gpu_peer.py) have names of their own.
+struct Way {
+  std::string name;
+  bool channels_last = false, is_compiled = false;
+};
+
+std::string network(int dims, const Way& way) {
   return fmt::format(
-      "{{_target_: DynUNet, spatial_dims: {}, {}, compile_model: {}}}",
+      "{{_target_: DynUNet, spatial_dims: {}, {}, channels_last: {}, compile_model: {}}}",
       dims,
       is_small ? "filters: [4, 8, 8]"
                : "filters: [32, 64, 128, 256], strides: [1, 2, 2, 2], kernel_size: [3, 3, 3, 3], "
                  "upsample_kernel_size: [2, 2, 2]",
-      is_compiled);
+      way.channels_last,
+      way.is_compiled);
 }
 
-std::shared_ptr<nn::Model> unet(int dims) {
-  const auto model = make<nn::Model>(yaml(network(dims, false)));
+std::shared_ptr<nn::Model> unet(int dims, const Way& way = {}) {
+  const auto model = make<nn::Model>(yaml(network(dims, way)));
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
   nn::place(*model, device);
@@ -133,8 +145,10 @@ void transfer() {
 
 data::DataLoader loader_of(const std::map<std::string, std::vector<int64_t>>& shapes,
                            int64_t images,
-                           int64_t batch_size) {
+                           int64_t batch_size,
+                           const Way& way = {}) {
   data::DataLoaderSpec spec;
+  spec.channels_last = way.channels_last;
   spec.options.batch_size = batch_size;
   spec.options.num_workers = 2;
   spec.pin = device.is_cuda();
@@ -187,35 +201,41 @@ void preprocessing() {
 }
 
 void inference_of(const std::string& what, int dims, const std::vector<int64_t>& shape) {
-  const auto model = unet(dims);
   const at::Tensor images = at::randn(shape).to(device);
-  each_precision([&](const std::string& name, const std::string& precision) {
-    const c10::InferenceMode inference_mode;
-    const perf::Autocast autocast(perf::precision_of(precision), device.type());
-    row(what, name, median_ms([&] { (*model)(images); }), "ms");
-  });
-  if (!device.is_cuda()) return;
-  inference::EngineOptions options;
-  options.compile_model = true;
-  options.compile_mode = "reduce-overhead";
-  const inference::EngineModel engine_model{
-      [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }, device};
-  const auto engine = inference::make_engine(engine_model, options, images);
-  row(what, engine->text(), median_ms([&] { engine->run(images); }), "ms");
+  for (const Way& way : {Way{"Cytra"}, Way{"Cytra, channels last", true}}) {
+    const auto model = unet(dims, way);
+    each_precision([&](const std::string& name, const std::string& precision) {
+      {
+        const c10::InferenceMode inference_mode;
+        const perf::Autocast autocast(perf::precision_of(precision), device.type());
+        row(what + ", " + name, way.name, median_ms([&] { (*model)(images); }), "ms");
+      }
+      if (!device.is_cuda()) return;
+      inference::EngineOptions options;
+      options.compile_model = true;
+      options.compile_mode = "reduce-overhead";
+      options.precision = precision;
+      const inference::EngineModel engine_model{
+          [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }, device};
+      const auto engine = inference::make_engine(engine_model, options, images);
+      row(what + ", " + name,
+          way.name + ", CUDA graph",
+          median_ms([&] { engine->run(images); }),
+          "ms");
+    });
+  }
 }
 
 void inference_rows() {
   inference_of(
       fmt::format("segmentation {}x{}", side(512), side(512)), 2, {1, 1, side(512), side(512)});
   inference_of("segmentation 3D", 3, {1, 1, side(128), side(128), side(128)});
-  for (const int64_t count : {1, 2, 4, 8, 16})
-    inference_of(fmt::format("batch of {}, {}x{}", count, side(512), side(512)),
-                 2,
-                 {count, 1, side(512), side(512)});
+  inference_of(fmt::format("batch of 16, {}x{}", side(512), side(512)),
+               2,
+               {16, 1, side(512), side(512)});
 }
 
 void sliding_window(int dims) {
-  const auto model = unet(dims);
   inference::SlidingWindowOptions options;
   const int64_t whole = side(dims == 2 ? 2048 : 512), roi = side(dims == 2 ? 512 : 128);
   options.roi_size = std::vector<int64_t>(static_cast<std::size_t>(dims), roi);
@@ -225,17 +245,20 @@ void sliding_window(int dims) {
   std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, whole);
   shape[0] = shape[1] = 1;
   const at::Tensor image = at::randn(shape).to(device);
-  each_precision([&](const std::string& name, const std::string& precision) {
-    const c10::InferenceMode inference_mode;
-    const auto network = [&](const at::Tensor& windows) {
-      const perf::Autocast autocast(perf::precision_of(precision), device.type());
-      return (*model)(windows);
-    };
-    row(fmt::format("sliding window {}^{}, roi {}", whole, dims, roi),
-        name,
-        median_ms([&] { inference::sliding_window(image, network, options); }),
-        "ms");
-  });
+  for (const Way& way : {Way{"Cytra"}, Way{"Cytra, channels last", true}}) {
+    const auto model = unet(dims, way);
+    each_precision([&](const std::string& name, const std::string& precision) {
+      const c10::InferenceMode inference_mode;
+      const auto network = [&](const at::Tensor& windows) {
+        const perf::Autocast autocast(perf::precision_of(precision), device.type());
+        return (*model)(windows);
+      };
+      row(fmt::format("sliding window {}^{}, roi {}, {}", whole, dims, roi, name),
+          way.name,
+          median_ms([&] { inference::sliding_window(image, network, options); }),
+          "ms");
+    });
+  }
 }
 
 /// Ends a training after `seconds` of steps; those before the tenth warm up.
@@ -257,7 +280,8 @@ struct Clocked final : training::Callback {
 double trained_ms(const std::string& task_text,
                   const std::string& precision,
                   const std::map<std::string, std::vector<int64_t>>& shapes,
-                  int64_t batch_size) {
+                  int64_t batch_size,
+                  const Way& way) {
   at::manual_seed(0);
   const auto task = make<training::Task>(yaml(task_text));
   nn::place(task->model(), device);
@@ -272,17 +296,17 @@ double trained_ms(const std::string& task_text,
                             *optimizer,
                             *scheduler,
                             {clock});
-  data::DataLoader images = loader_of(shapes, 100 * batch_size, batch_size), none({});
+  data::DataLoader images = loader_of(shapes, 100 * batch_size, batch_size, way), none({});
   trainer.fit(images, none);
   perf::synchronize(device);
   return 1e3 * since(clock->begin) / static_cast<double>(std::max<int64_t>(1, clock->steps));
 }
 
-std::string segmentation(int dims, bool is_compiled) {
+std::string segmentation(int dims, const Way& way) {
   return fmt::format(
       "{{_target_: SegmentationTask, model: {}, loss: {{_target_: DiceCELoss, sigmoid: true}}, "
       "inference_args: {{}}}}",
-      network(dims, is_compiled));
+      network(dims, way));
 }
 
 void training_of(const std::string& what,
@@ -290,11 +314,14 @@ void training_of(const std::string& what,
                  const std::map<std::string, std::vector<int64_t>>& shapes,
                  int64_t batch_size) {
   each_precision([&](const std::string& name, const std::string& precision) {
-    for (const bool is_compiled : {false, true}) {
-      if (is_compiled && !device.is_cuda()) continue;
-      row(what,
-          name + (is_compiled ? ", CUDA graph" : ""),
-          trained_ms(segmentation(dims, is_compiled), precision, shapes, batch_size),
+    for (const Way& way : {Way{"Cytra"},
+                           Way{"Cytra, channels last", true},
+                           Way{"Cytra, CUDA graph", false, true},
+                           Way{"Cytra, channels last, CUDA graph", true, true}}) {
+      if (way.is_compiled && !device.is_cuda()) continue;
+      row(what + ", " + name,
+          way.name,
+          trained_ms(segmentation(dims, way), precision, shapes, batch_size, way),
           "ms/step");
     }
   });
@@ -302,8 +329,7 @@ void training_of(const std::string& what,
 
 void training_2d() {
   const std::vector<int64_t> shape{1, side(256), side(256)};
-  for (const int64_t count :
-       is_small ? std::vector<int64_t>{2} : std::vector<int64_t>{4, 1, 2, 8, 16})
+  for (const int64_t count : is_small ? std::vector<int64_t>{2} : std::vector<int64_t>{4, 1, 16})
     training_of(fmt::format("training step {}x1x{}x{}", count, shape[1], shape[2]),
                 2,
                 {{"raw", shape}, {"seg", shape}},

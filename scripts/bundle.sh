@@ -74,7 +74,7 @@ if [[ -n $openvino ]]; then
 fi
 
 find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -type f -print0 | while IFS= read -r -d '' file; do
-  [[ $(head -c 4 -- "$file" | tail -c 3) == ELF ]] || continue
+  [[ $(head -c 4 -- "$file" | tail -c 3 | tr -d '\0') == ELF ]] || continue
   chmod u+w -- "$file"
   strip --strip-unneeded -- "$file"
   # shellcheck disable=SC2016  # $ORIGIN is the loader's

@@ -117,11 +117,11 @@ done <<'SUBJECTS'
 transfer 20 0.5
 loader 20 3
 preprocessing 20 2
-inference 60 0.7
-sliding_window_2d 30 3
-sliding_window_3d 60 8
-training_2d 90 1
-training_3d 60 4
+inference 90 0.5
+sliding_window_2d 40 1
+sliding_window_3d 120 3
+training_2d 120 0.7
+training_3d 90 1.5
 SUBJECTS
 {
   printf '{"gpu": "%s", "date": "%s", "kernels": "%s", "steps": [\n' "$gpu" "$(date -u +%F)" \

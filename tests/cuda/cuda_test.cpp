@@ -16,11 +16,13 @@
 #include "data/sample.h"
 #include "inference/engine.h"
 #include "inference/sliding_window.h"
+#include "nn/loss.h"
 #include "nn/model.h"
 #include "ops/distance.h"
 #include "ops/norm.h"
 #include "perf/device.h"
 #include "perf/device_memory.h"
+#include "tests/inference/window_model.h"
 #include "tests/support/golden.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -182,6 +184,73 @@ TEST_F(Cuda, NormsEqualTheCpus) {
           const double size = results[i].abs().max().item<double>();
           EXPECT_LT(test::max_difference(results[4 + i], results[i]), tolerance * size) << i;
         }
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, LossesEqualMonaiTorchAndNnunet) {
+  for (const char* topic : {"losses", "losses_shape"}) {
+    const test::Golden golden(topic);
+    for (const test::GoldenCase& entry : golden.cases(52)) {
+      const auto name = entry.node.get<std::string>("loss");
+      if (name == "levels") continue;
+      const auto loss = make<nn::Loss>(test::component("monai.losses." + name, entry.options()));
+      const at::Tensor target = entry.tensor("target").to(at::kCUDA);
+      for (const bool channels_last : {false, true}) {
+        SCOPED_TRACE(entry.name + (channels_last ? ", channels last" : ""));
+        at::Tensor logits = entry.tensor("logits").to(at::kCUDA);
+        if (channels_last && (logits.dim() < 4 || logits.dim() > 5)) continue;
+        if (channels_last)
+          logits = logits.contiguous(logits.dim() == 4 ? at::MemoryFormat::ChannelsLast
+                                                       : at::MemoryFormat::ChannelsLast3d);
+        logits.requires_grad_(true);
+        const at::Tensor value = (*loss)(logits, target);
+        value.backward();
+        EXPECT_LT(test::relative_difference(value.reshape({1}).cpu(), entry.tensor("loss")), 1e-4);
+        EXPECT_LT(test::relative_difference(logits.grad().cpu(), entry.tensor("grad")), 1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, ClassLossesTakeHalfPrecision) {
+  at::manual_seed(0);
+  for (const char* text : {"DiceCELoss, softmax: true, to_onehot_y: true",
+                           "TverskyLoss, softmax: true, to_onehot_y: true",
+                           "CrossEntropyLoss"}) {
+    const auto loss = make<nn::Loss>(std::string("{_target_: ") + text + "}");
+    const at::Tensor logits = at::randn({3, 4, 65, 67}), target = at::randint(4, {3, 1, 65, 67});
+    for (const auto& [type, tolerance] :
+         std::map<at::ScalarType, double>{{at::kBFloat16, 2e-2}, {at::kHalf, 2e-3}}) {
+      std::vector<at::Tensor> results;
+      for (const c10::DeviceType device : {at::kCPU, at::kCUDA}) {
+        const at::Tensor x = logits.to(type).to(device).detach().requires_grad_(true);
+        const at::Tensor value = (*loss)(x, target.to(at::kFloat).to(device));
+        value.backward();
+        EXPECT_EQ(value.scalar_type(), at::kFloat);
+        results.push_back(value.detach().cpu().reshape({1}));
+        results.push_back(x.grad().to(at::kCPU, at::kFloat));
+      }
+      EXPECT_LT(test::relative_difference(results[2], results[0]), 1e-4) << text;
+      EXPECT_LT(test::relative_difference(results[3], results[1]), tolerance) << text;
+    }
+  }
+}
+
+TEST_F(Cuda, WindowsEqualMonai) {
+  for (const char* topic : {"windows_2d", "windows_3d", "windows_outputs", "windows_spacing"}) {
+    const test::Golden golden(topic);
+    for (const test::GoldenCase& entry : golden.cases(28)) {
+      if (!entry.has("output_0")) continue;
+      SCOPED_TRACE(std::string(topic) + ", " + entry.name);
+      const std::vector<at::Tensor> outputs =
+          inference::sliding_window(entry.tensor("input").to(at::kCUDA),
+                                    test::window_model(entry),
+                                    test::window_options(entry));
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const at::Tensor expected = entry.tensor("output_" + std::to_string(i));
+        EXPECT_LT(test::relative_difference(outputs[i].cpu(), expected), 5e-6) << i;
       }
     }
   }

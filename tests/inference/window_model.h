@@ -21,7 +21,7 @@ inline inference::Forward window_model(const std::vector<std::string>& outputs) 
       const int64_t size = shape[static_cast<std::size_t>(d)] = weights.size(d);
       weights = weights + (1 + at::arange(size, at::kFloat) / size).reshape(shape);
     }
-    const at::Tensor ramp = x * weights;
+    const at::Tensor ramp = x * weights.to(x.device());
     std::vector<at::Tensor> made;
     for (const std::string& name : outputs) {
       if (name == "full") {
