@@ -1,7 +1,5 @@
 #include "ops/norm_gpu.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 
 #include "ops/cuda/norm.h"
@@ -38,9 +36,7 @@ struct Prepared {
     cells.is_channels_last = !x.is_contiguous();
     cells.eps = form.eps;
     cells.slope = static_cast<float>(form.slope);
-    // About as many values for a thread as it sums in float32, where blocks are enough in number.
-    const int64_t lines = cells.is_channels_last ? 8 : 256;
-    task.sums.splits = std::clamp<int64_t>(cells.voxels / (lines * kTerms), 1, kMostSplits);
+    task.sums.splits = splits_of(cells, x.element_size());
     const int64_t count = cells.count();
     sums = at::empty({task.sums.splits, count, 2}, x.options().dtype(at::kDouble));
     task.device = x.get_device();

@@ -145,9 +145,13 @@ TEST_P(NormKernels, EqualFloat64) {
       {{2, 4, 6, 6}, 4, 0, true, 0, 1, -INFINITY},
       {{2, 4, 6, 6}, 4, 0.01, true, 3.25, 0},  // constant
       {{2, 4, 6, 6}, 4, -0.5},
+      {{2, 16, 12, 16}, 16, 0.01, true, 1, 1, 1, 2},  // whole vectors, of voxels and of channels
+      {{1, 8, 130, 128}, 8, 0.01, true, 1},  // more values of a thread than it sums in float32
   };
   const auto [type, is_channels_last] = GetParam();
   for (const NormCase& of : cases) expect_equal_to_float64(of, type, is_channels_last);
+  if (is_channels_last)  // more vectors of channels than lanes
+    expect_equal_to_float64({{2, 264, 5, 8}, 3, 0.01, true, 1, 1, 1, 3}, type, true);
 }
 INSTANTIATE_TEST_SUITE_P(,
                          NormKernels,
@@ -162,14 +166,28 @@ TEST(NormKernelsOfFloats, KeepTheDigitsOfALargeMean) {
 }
 
 TEST(NormKernelsOfFloats, PlacesBeyond32Bits) {
-  const int64_t channels = 3, voxels = (int64_t{1} << 30) + 1001;  // 3.2e9 values
-  for (const bool is_channels_last : {false, true}) {
-    const Cells cells{1, channels, voxels, channels, is_channels_last, 1e-5, 0.01F};
-    for (const int64_t at :
-         {int64_t{0}, (int64_t{1} << 31) - 1, int64_t{1} << 31, channels * voxels - 1}) {
-      const int64_t cell = is_channels_last ? at % channels : at / voxels;
-      EXPECT_EQ(cells.cell_of(at), cell);
-      EXPECT_EQ(cells.index(cell, is_channels_last ? at / channels : at % voxels), at);
+  const int64_t channels = 8, voxels = (int64_t{1} << 29) + 1000;  // 4.3e9 values
+  for (const int width : {1, 8}) {
+    for (const bool is_channels_last : {false, true}) {
+      const Cells cells{1, channels, voxels, channels, is_channels_last, 1e-5, 0.01F};
+      const int lanes = cells.lanes(width), lines = kThreads / lanes;
+      const auto last_block = static_cast<uint32_t>(cells.blocks(width) - 1);
+      const auto place = [&](uint32_t part, int line, int lane) {
+        return place_of(cells, width, last_block, part, 65535, line, lines, lane);
+      };
+      // The last of all values is in some thread's last vector.
+      int64_t last = 0, count = 0;
+      for (uint32_t part = 65000; part < 65535; ++part) {
+        for (int line = 0; line < lines; ++line) {
+          const Place of = place(part, line, lanes - 1);
+          if (of.count == 0) continue;
+          EXPECT_EQ(of.cell, is_channels_last ? channels - width : channels - 1);
+          last = std::max(last, of.first + (of.count - 1) * of.step + width);
+          count += of.count;
+        }
+      }
+      EXPECT_EQ(last, channels * voxels);
+      EXPECT_GT(count, 0);
     }
   }
 }

@@ -1,5 +1,8 @@
-// Blocks of 32 x 8 threads sum one cell (channels-first), or 32 channels of a sample
-// (channels-last), so that neighbours in a warp read neighbours in memory.
+// Values are read and written 16 bytes at a time, where channels, or voxels of channels-first
+// tensors, divide so. A block's threads are lanes of channels by lines of voxels.
+#include <cstdint>
+#include <initializer_list>
+
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -7,10 +10,159 @@
 #include "ops/cuda/norm.h"
 #include "ops/cuda/norm_passes.h"
 
+#ifdef __CUDACC__
+#define CYTRA_UNROLL _Pragma("unroll")
+#else
+#define CYTRA_UNROLL
+#endif
+
 namespace cytra::ops::gpu {
 namespace {
 
-constexpr int kLanes = 32, kLines = 8;
+constexpr int kLines = 8;  // of kLanes: finish_share's block
+
+template <class T, int kWidth>
+struct alignas(sizeof(T) * kWidth) Vector {
+  T of[kWidth];
+};
+
+/// x and, where it is taken, the gradient beside it.
+template <class T, int kWidth, bool kTakesGrad>
+struct Values {
+  Vector<T, kWidth> x, grad;
+  __device__ __forceinline__ void read(const T* of_x, const T* of_grad) {
+    x = *reinterpret_cast<const Vector<T, kWidth>*>(of_x);
+    if constexpr (kTakesGrad) grad = *reinterpret_cast<const Vector<T, kWidth>*>(of_grad);
+  }
+  __device__ __forceinline__ float at(int i) const { return static_cast<float>(x.of[i]); }
+  __device__ __forceinline__ float grad_at(int i) const {
+    if constexpr (kTakesGrad) return static_cast<float>(grad.of[i]);
+    return 0;
+  }
+};
+
+/// What a launch is compiled for.
+template <class Value, bool kIsLast, int kVector>
+struct Form {
+  using T = Value;
+  static constexpr int kWidth = kVector;                 // values of a vector
+  static constexpr int kCells = kIsLast ? kVector : 1;   // cells of a vector
+};
+
+template <class Form>
+__device__ __forceinline__ Place place_of_thread(const Cells& cells) {
+  return place_of(cells,
+                  Form::kWidth,
+                  blockIdx.x,
+                  blockIdx.y,
+                  gridDim.y,
+                  static_cast<int>(threadIdx.y),
+                  static_cast<int>(blockDim.y),
+                  static_cast<int>(threadIdx.x));
+}
+
+/// Calls use(values) for a thread's next `count` vectors from `at` on; several are on their way.
+template <class Form, class Term, class Use>
+__device__ __forceinline__ void for_vectors(const typename Form::T* x,
+                                            const typename Form::T* grad,
+                                            int64_t at,
+                                            int64_t step,
+                                            int count,
+                                            const Use& use) {
+  constexpr int kAtOnce = 4;
+  Values<typename Form::T, Form::kWidth, Term::kTakesGrad> values[kAtOnce];
+  int i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    CYTRA_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) values[k].read(x + at + k * step, grad + at + k * step);
+    CYTRA_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) use(values[k], at + k * step);
+    at += kAtOnce * step;
+  }
+  for (; i < count; ++i, at += step) {
+    values[0].read(x + at, grad + at);
+    use(values[0], at);
+  }
+}
+
+/// The sums of `term` over a part of the voxels, for the cells of a block.
+template <class Form, class Term>
+__global__ void sum_cells(const Cells cells,
+                          const Term term,
+                          const typename Form::T* x,
+                          const typename Form::T* grad,
+                          Sums* of_splits) {
+  constexpr int kWidth = Form::kWidth, kCells = Form::kCells, kRun = kTerms * kCells / kWidth;
+  const Place place = place_of_thread<Form>(cells);
+  Sums all[kCells];
+  typename Term::Run runs[kCells];
+  CYTRA_UNROLL
+  for (int i = 0; i < kCells; ++i) {
+    all[i] = {0, 0};
+    if (place.count > 0) runs[i] = term.run(place.cell + i);
+  }
+  for (int64_t done = 0; done < place.count; done += kRun) {
+    const int64_t at = place.first + done * place.step;
+    const int count = static_cast<int>(place.count - done < kRun ? place.count - done : kRun);
+    const auto first = *reinterpret_cast<const Vector<typename Form::T, kWidth>*>(x + at);
+    CYTRA_UNROLL
+    for (int i = 0; i < kCells; ++i) term.begin(runs[i], static_cast<float>(first.of[i]));
+    for_vectors<Form, Term>(x, grad, at, place.step, count, [&](const auto& values, int64_t) {
+      CYTRA_UNROLL
+      for (int i = 0; i < kWidth; ++i)
+        term.add(runs[i % kCells], values.at(i), values.grad_at(i));
+    });
+    CYTRA_UNROLL
+    for (int i = 0; i < kCells; ++i) term.end(runs[i], count * (kWidth / kCells), all[i]);
+  }
+  __shared__ Sums sums[kCells][kThreads];
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  CYTRA_UNROLL
+  for (int i = 0; i < kCells; ++i) sums[i][thread] = all[i];
+  for (int half = static_cast<int>(blockDim.y) / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.y) >= half) continue;
+    CYTRA_UNROLL
+    for (int i = 0; i < kCells; ++i) {
+      const Sums& other = sums[i][thread + half * static_cast<int>(blockDim.x)];
+      sums[i][thread].first += other.first;
+      sums[i][thread].second += other.second;
+    }
+  }
+  if (threadIdx.y != 0 || place.cell < 0) return;
+  CYTRA_UNROLL
+  for (int i = 0; i < kCells; ++i)
+    of_splits[blockIdx.y * cells.count() + place.cell + i] = sums[i][thread];
+}
+
+/// y = pass(coefficients of the cell, x, grad)
+template <class Form, class Pass>
+__global__ void run_pass(const Cells cells,
+                         const Pass pass,
+                         const typename Form::T* x,
+                         const typename Form::T* grad,
+                         typename Form::T* y) {
+  constexpr int kWidth = Form::kWidth, kCells = Form::kCells;
+  const Place place = place_of_thread<Form>(cells);
+  if (place.count == 0) return;
+  Coefficients of[kCells];
+  CYTRA_UNROLL
+  for (int i = 0; i < kCells; ++i) of[i] = pass.coefficients[place.cell + i];
+  for_vectors<Form, Pass>(
+      x,
+      grad,
+      place.first,
+      place.step,
+      static_cast<int>(place.count),
+      [&](const auto& values, int64_t at) {
+        Vector<typename Form::T, kWidth> made;
+        CYTRA_UNROLL
+        for (int i = 0; i < kWidth; ++i)
+          made.of[i] = static_cast<typename Form::T>(
+              pass(of[i % kCells], values.at(i), values.grad_at(i)));
+        *reinterpret_cast<Vector<typename Form::T, kWidth>*>(y + at) = made;
+      });
+}
 
 /// The sums of a warp's lanes, in the first of them.
 __device__ __forceinline__ Sums sum_lanes(Sums of) {
@@ -25,39 +177,6 @@ __device__ __forceinline__ Sums sum_lanes(Sums of) {
 __device__ __forceinline__ Sums sum_all_lanes(Sums of) {
   of = sum_lanes(of);
   return {__shfl_sync(~0U, of.first, 0), __shfl_sync(~0U, of.second, 0)};
-}
-
-/// Grid: (cells, splits) channels-first, (samples x tiles of channels, splits) channels-last.
-template <class Term>
-__global__ void sum_cells(const Term term, Sums* of_splits) {
-  const Cells& cells = term.cells;
-  const int64_t tiles = (cells.channels + kLanes - 1) / kLanes;
-  int64_t cell = blockIdx.x, first = threadIdx.y * kLanes + threadIdx.x, step = kLanes * kLines;
-  bool is_inside = true;
-  if (cells.is_channels_last) {
-    const int64_t channel = static_cast<int64_t>(blockIdx.x) % tiles * kLanes + threadIdx.x;
-    is_inside = channel < cells.channels;
-    cell = static_cast<int64_t>(blockIdx.x) / tiles * cells.channels + channel;
-    first = threadIdx.y;
-    step = kLines;
-  }
-  const int64_t part = (cells.voxels + gridDim.y - 1) / gridDim.y, begin = part * blockIdx.y;
-  const int64_t end = begin + part < cells.voxels ? begin + part : cells.voxels;
-  __shared__ Sums sums[kLines][kLanes];
-  sums[threadIdx.y][threadIdx.x] =
-      is_inside ? sums_of(term, cell, begin + first, end, step) : Sums{0, 0};
-  __syncthreads();
-  if (threadIdx.y != 0) return;
-  Sums all{0, 0};
-  for (const auto& line : sums) {
-    all.first += line[threadIdx.x].first;
-    all.second += line[threadIdx.x].second;
-  }
-  if (!cells.is_channels_last) {
-    all = sum_lanes(all);
-    is_inside = threadIdx.x == 0;
-  }
-  if (is_inside) of_splits[blockIdx.y * cells.count() + cell] = all;
 }
 
 /// The steps of `finish` (norm_passes.h). A block has a share, of which each line of lanes sums the
@@ -94,63 +213,103 @@ __global__ void finish_share(const Finish finish, Sums* of_splits, int64_t split
     finish.last_step(cells.cell(share, i), share, all, more);
 }
 
-template <class Pass>
-__global__ void run_each(const Pass pass, int64_t count) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += step)
-    pass(i);
+__global__ void sum_parameters(const ParameterGrad pass) {
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (channel < pass.cells.channels) pass(channel);
 }
 
-/// pass(i) for every i below `count`.
-template <class Pass>
-void launch_each(const Pass& pass, int64_t count) {
-  constexpr int64_t kThreads = 256, kBlocks = 1 << 16;
-  const int64_t blocks = std::min((count + kThreads - 1) / kThreads, kBlocks);
-  launch(run_each<Pass>, static_cast<unsigned>(blocks), kThreads, pass, count);
+template <class Form>
+dim3 block_of(const Cells& cells) {
+  const auto lanes = static_cast<unsigned>(cells.lanes(Form::kWidth));
+  return {lanes, kThreads / lanes};
 }
 
 /// The sums of `term`, and what `finish` makes of them.
-template <class Term, class Finish>
-void launch_sums(const Term& term, const Finish& finish, const CudaSums& sums) {
-  const Cells& cells = term.cells;
-  const int64_t tiles = (cells.channels + kLanes - 1) / kLanes;
-  const int64_t blocks = cells.is_channels_last ? cells.samples * tiles : cells.count();
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(sums.splits));
-  const dim3 block(kLanes, kLines);
-  launch(sum_cells<Term>, grid, block, term, sums.of_splits);
+template <class Form, class Term, class Finish>
+void launch_sums(const CudaNorm& task, const void* grad, const Term& term, const Finish& finish) {
+  using T = typename Form::T;
+  const Cells& cells = task.cells;
+  const auto splits = static_cast<unsigned>(task.sums.splits);
+  launch(sum_cells<Form, Term>,
+         dim3(static_cast<unsigned>(cells.blocks(Form::kWidth)), splits),
+         block_of<Form>(cells),
+         cells,
+         term,
+         static_cast<const T*>(task.x),
+         static_cast<const T*>(grad),
+         task.sums.of_splits);
   launch(finish_share<Finish>,
          static_cast<unsigned>(cells.shares()),
-         block,
+         dim3(kLanes, kLines),
          finish,
-         sums.of_splits,
-         sums.splits);
+         task.sums.of_splits,
+         task.sums.splits);
 }
 
-template <class T>
+/// A thread has some vectors, for which it reads its cells' coefficients once.
+template <class Form, class Pass>
+void launch_pass(const CudaNorm& task, const void* grad, const Pass& pass, void* y) {
+  using T = typename Form::T;
+  constexpr int64_t kVectors = Form::kCells > 1 ? 16 : 4, kMostParts = 65535;
+  const Cells& cells = task.cells;
+  const dim3 block = block_of<Form>(cells);
+  const int64_t of_part = block.y * kVectors;
+  const int64_t parts =
+      std::min((cells.lines(Form::kWidth) + of_part - 1) / of_part, kMostParts);
+  launch(run_pass<Form, Pass>,
+         dim3(static_cast<unsigned>(cells.blocks(Form::kWidth)), static_cast<unsigned>(parts)),
+         block,
+         cells,
+         pass,
+         static_cast<const T*>(task.x),
+         static_cast<const T*>(grad),
+         static_cast<T*>(y));
+}
+
+template <class Form>
 void normalize(const CudaNorm& task) {
   const Cells& cells = task.cells;
-  const MomentTerm<T> term{cells, static_cast<const T*>(task.x)};
-  const FinishMoments<T> finish{
-      term, task.sums.of_splits, task.weight, task.bias, task.statistics, task.coefficients};
-  launch_sums(term, finish, task.sums);
-  launch_each(Normalize<T>{cells, term.x, static_cast<T*>(task.y), task.coefficients},
-              cells.count() * cells.voxels);
+  launch_sums<Form>(
+      task,
+      nullptr,
+      MomentTerm{},
+      FinishMoments{
+          cells, task.sums.of_splits, task.weight, task.bias, task.statistics, task.coefficients});
+  launch_pass<Form>(task, nullptr, Normalize{task.coefficients, cells.slope}, task.y);
 }
 
-template <class T>
+template <class Form>
 void normalize_grad(const CudaNormGrad& task) {
   const CudaNorm& norm = task.norm;
   const Cells& cells = norm.cells;
   Sums* sums = norm.sums.of_splits;
-  const GradTerm<T> term{
-      cells, static_cast<const T*>(norm.x), static_cast<const T*>(task.grad), norm.coefficients};
-  const FinishGrad finish{cells, sums, norm.weight, norm.statistics, norm.coefficients};
-  launch_sums(term, finish, norm.sums);
-  if (task.dweight != nullptr)
-    launch_each(ParameterGrad{cells, sums, task.dweight, task.dbias}, cells.channels);
+  launch_sums<Form>(norm,
+                    task.grad,
+                    GradTerm{norm.coefficients, cells.slope},
+                    FinishGrad{cells, sums, norm.weight, norm.statistics, norm.coefficients});
+  if (task.dweight != nullptr) {
+    launch(sum_parameters,
+           static_cast<unsigned>((cells.channels + kThreads - 1) / kThreads),
+           kThreads,
+           ParameterGrad{cells, sums, task.dweight, task.dbias});
+  }
   if (task.dx != nullptr)
-    launch_each(InputGrad<T>{term, static_cast<T*>(task.dx)}, cells.count() * cells.voxels);
+    launch_pass<Form>(norm, task.grad, InputGrad{norm.coefficients, cells.slope}, task.dx);
+}
+
+/// Calls run(Form()) for the layout, with vectors where all of `pointers` and the sizes fit them.
+template <class T, class Run>
+void with_layout(const Cells& cells, std::initializer_list<const void*> pointers, const Run& run) {
+  constexpr int kVector = 16 / sizeof(T);
+  bool fits = (cells.is_channels_last ? cells.channels : cells.voxels) % kVector == 0;
+  for (const void* pointer : pointers)
+    fits = fits && reinterpret_cast<uintptr_t>(pointer) % (kVector * sizeof(T)) == 0;
+  if (cells.is_channels_last) {
+    if (fits) return run(Form<T, true, kVector>());
+    return run(Form<T, true, 1>());
+  }
+  if (fits) return run(Form<T, false, kVector>());
+  return run(Form<T, false, 1>());
 }
 
 /// Calls run(T()) for the type of the values.
@@ -167,11 +326,18 @@ void with_type(c10::ScalarType type, const Run& run) {
 extern "C" void cytra_cuda_norm(const cytra::ops::gpu::CudaNorm& task) {
   using namespace cytra::ops::gpu;
   const cytra::ops::OnDevice on_device(task.device);
-  with_type(task.type, [&](auto zero) { normalize<decltype(zero)>(task); });
+  with_type(task.type, [&](auto zero) {
+    with_layout<decltype(zero)>(
+        task.cells, {task.x, task.y}, [&](auto form) { normalize<decltype(form)>(task); });
+  });
 }
 
 extern "C" void cytra_cuda_norm_grad(const cytra::ops::gpu::CudaNormGrad& task) {
   using namespace cytra::ops::gpu;
   const cytra::ops::OnDevice on_device(task.norm.device);
-  with_type(task.norm.type, [&](auto zero) { normalize_grad<decltype(zero)>(task); });
+  with_type(task.norm.type, [&](auto zero) {
+    with_layout<decltype(zero)>(task.norm.cells,
+                                {task.norm.x, task.grad, task.dx},
+                                [&](auto form) { normalize_grad<decltype(form)>(task); });
+  });
 }

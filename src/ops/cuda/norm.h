@@ -1,6 +1,8 @@
 #pragma once
 // Instance and group norm of ops/norm.h on a GPU, in libcytra_cuda.so. Every pointer is one of the
 // device.
+#include <algorithm>
+
 #include <c10/core/ScalarType.h>
 
 #include "ops/cuda/norm_cells.h"
@@ -12,7 +14,17 @@ struct CudaSums {
   Sums* of_splits;
   int64_t splits;
 };
-int64_t constexpr kMostSplits = 512;
+/// How many parts a cell's sums have: so that there are blocks enough for a large GPU, and a thread
+/// has some vectors, about as many values as it sums in float32.
+inline int64_t splits_of(const Cells& cells, int64_t bytes_of_value) {
+  constexpr int64_t kMost = 512, kBlocks = 1024, kLeastVectors = 4;
+  const auto width = static_cast<int>(16 / bytes_of_value);
+  const int64_t lines = kThreads / cells.lanes(width), vectors = cells.lines(width) / lines;
+  const int64_t enough = kBlocks / std::max<int64_t>(1, cells.blocks(width));
+  const int64_t least = vectors * (cells.is_channels_last ? 1 : width) / kTerms;
+  const int64_t most = std::clamp<int64_t>(vectors / kLeastVectors, 1, kMost);
+  return std::clamp(std::max(enough, least), int64_t{1}, most);
+}
 
 /// x (N,C,voxels) -> y like it, and `statistics` (shares,2).
 struct CudaNorm {

@@ -14,8 +14,9 @@
 
 namespace cytra::ops::gpu {
 
-constexpr int64_t kTerms = 64;
-constexpr int64_t kPivotTerms = 8;
+constexpr int kTerms = 64;
+constexpr int kThreads = 256;  // of a block
+constexpr int kLanes = 32;
 
 /// Which values are a cell's, and which cells share a mean and a variance.
 struct Cells {
@@ -25,22 +26,73 @@ struct Cells {
   float slope;  // of the leaky ReLU after it; 1: none
 
   CYTRA_CELL int64_t count() const { return samples * channels; }
-  CYTRA_CELL int64_t index(int64_t cell, int64_t voxel) const {
-    return is_channels_last ? (cell / channels * voxels + voxel) * channels + cell % channels
-                            : cell * voxels + voxel;
-  }
-  CYTRA_CELL int64_t cell_of(int64_t index) const {
-    return is_channels_last ? index / (voxels * channels) * channels + index % channels
-                            : index / voxels;
-  }
   CYTRA_CELL int64_t shares() const { return samples * groups; }
   CYTRA_CELL int64_t share_cells() const { return channels / groups; }
   /// The i-th cell of a share.
   CYTRA_CELL int64_t cell(int64_t share, int64_t i) const { return share * share_cells() + i; }
+  CYTRA_CELL int64_t channel(int64_t cell) const {
+    return static_cast<uint32_t>(cell) % static_cast<uint32_t>(channels);  // a grid has fewer
+  }
+  /// Values are read and written in vectors of so many: of a cell's voxels, or, channels-last, of
+  /// a voxel's channels.
+  CYTRA_CELL int64_t vectors(int width) const {
+    return (is_channels_last ? channels : voxels) / width;
+  }
+  /// Channels-last: threads of a block side by side at a voxel. Those that are left are at others.
+  CYTRA_CELL int lanes(int width) const {
+    int lanes = 1;
+    while (is_channels_last && lanes < kLanes && lanes < vectors(width)) lanes *= 2;
+    return lanes;
+  }
+  CYTRA_CELL int64_t tiles(int width) const {
+    return (vectors(width) + lanes(width) - 1) / lanes(width);
+  }
+  /// Blocks that have different cells: a cell each, or a tile of channels of a sample.
+  CYTRA_CELL int64_t blocks(int width) const {
+    return is_channels_last ? samples * tiles(width) : count();
+  }
+  /// Vectors that a block's threads meet one after another.
+  CYTRA_CELL int64_t lines(int width) const {
+    return is_channels_last ? voxels : vectors(width);
+  }
 };
 
+/// The vectors of a thread.
+struct Place {
+  int64_t cell;   // of the first value; -1: the thread has none
+  int64_t first;  // the first value
+  int64_t step;   // from a vector's values to the next one's
+  int64_t count;  // of vectors
+};
+/// Of `part` of `parts` that a cell's vectors are shared out to; `line` of `lines` and `lane` of
+/// Cells::lanes() is a thread in its block.
+CYTRA_CELL Place place_of(const Cells& cells,
+                          int width,
+                          uint32_t block,
+                          uint32_t part,
+                          uint32_t parts,
+                          int line,
+                          int lines,
+                          int lane) {
+  const int64_t all = cells.lines(width), most = (all + parts - 1) / parts;
+  const int64_t begin = most * part + line, end = most * (part + 1) < all ? most * (part + 1) : all;
+  Place place{block, 0, static_cast<int64_t>(lines) * width, 0};
+  place.count = begin < end ? (end - begin + lines - 1) / lines : 0;
+  if (!cells.is_channels_last) {
+    place.first = place.cell * cells.voxels + begin * width;
+    return place;
+  }
+  const auto tiles = static_cast<uint32_t>(cells.tiles(width));
+  const int64_t sample = block / tiles, vector = block % tiles * cells.lanes(width) + lane;
+  if (vector >= cells.vectors(width)) return {-1, 0, 0, 0};
+  place.cell = sample * cells.channels + vector * width;
+  place.first = (sample * cells.voxels + begin) * cells.channels + vector * width;
+  place.step = lines * cells.channels;
+  return place;
+}
+
 /// Of a cell.
-struct Coefficients {
+struct alignas(8) Coefficients {
   float center, scale, shift;       // z = (x - center) scale + shift
   float grad_scale, slant, offset;  // dx = dz grad_scale + (x - center) slant + offset
 };
@@ -49,62 +101,50 @@ struct Sums {
   double first, second;
 };
 
-/// x - pivot and its square: the pivot, some values' mean, keeps the digits of a variance that is
-/// small against the mean.
-template <class T>
+/// The sums of x and of its square. In float32 they are those of x - origin, one of the values:
+/// a variance that is small against the mean keeps its digits.
 struct MomentTerm {
-  Cells cells;
-  const T* x;
-  CYTRA_CELL float pivot(int64_t cell) const {
-    const int64_t count = cells.voxels < kPivotTerms ? cells.voxels : kPivotTerms;
-    float sum = 0;
-    for (int64_t i = 0; i < count; ++i) sum += static_cast<float>(x[cells.index(cell, i)]);
-    return sum / static_cast<float>(count);
+  static constexpr bool kTakesGrad = false;
+  struct Run {
+    float origin, first, second;
+  };
+  CYTRA_CELL Run run(int64_t) const { return {}; }
+  CYTRA_CELL void begin(Run& run, float x) const { run = {x, 0, 0}; }
+  CYTRA_CELL void add(Run& run, float x, float) const {
+    const float value = x - run.origin;
+    run.first += value;
+    run.second += value * value;
   }
-  CYTRA_CELL float origin(int64_t cell) const { return pivot(cell); }
-  CYTRA_CELL void add(
-      int64_t cell, int64_t voxel, float origin, float& first, float& second) const {
-    const float value = static_cast<float>(x[cells.index(cell, voxel)]) - origin;
-    first += value;
-    second += value * value;
-    static_cast<void>(cell);
+  CYTRA_CELL void end(const Run& run, double count, Sums& sums) const {
+    const double origin = run.origin, first = run.first;
+    sums.first += count * origin + first;
+    sums.second += run.second + origin * (2 * first + count * origin);
   }
 };
 
 /// dz and dz (x - center), with dz = grad act'(z).
-template <class T>
 struct GradTerm {
-  Cells cells;
-  const T *x, *grad;
+  static constexpr bool kTakesGrad = true;
   const Coefficients* coefficients;
-  CYTRA_CELL float origin(int64_t) const { return 0; }
-  CYTRA_CELL float dz(int64_t cell, int64_t at) const {
-    const Coefficients& of = coefficients[cell];
-    const float z = (static_cast<float>(x[at]) - of.center) * of.scale + of.shift;
-    return static_cast<float>(grad[at]) * (z > 0 ? 1.F : cells.slope);
+  float slope;
+  struct Run {
+    float center, scale, shift, first, second;
+  };
+  CYTRA_CELL Run run(int64_t cell) const {
+    const Coefficients of = coefficients[cell];
+    return {of.center, of.scale, of.shift, 0, 0};
   }
-  CYTRA_CELL void add(int64_t cell, int64_t voxel, float, float& first, float& second) const {
-    const int64_t at = cells.index(cell, voxel);
-    const float value = dz(cell, at);
-    first += value;
-    second += value * (static_cast<float>(x[at]) - coefficients[cell].center);
+  CYTRA_CELL void begin(Run& run, float) const { run.first = run.second = 0; }
+  CYTRA_CELL void add(Run& run, float x, float grad) const {
+    const float centered = x - run.center;
+    const float dz = centered * run.scale + run.shift > 0 ? grad : grad * slope;
+    run.first += dz;
+    run.second += dz * centered;
+  }
+  CYTRA_CELL void end(const Run& run, double, Sums& sums) const {
+    sums.first += run.first;
+    sums.second += run.second;
   }
 };
-
-/// The sums of a cell's voxels first, first + step ...
-template <class Term>
-CYTRA_CELL Sums sums_of(const Term& term, int64_t cell, int64_t first, int64_t end, int64_t step) {
-  const float origin = term.origin(cell);
-  Sums sums{0, 0};
-  for (int64_t begin = first; begin < end; begin += kTerms * step) {
-    const int64_t stop = begin + kTerms * step < end ? begin + kTerms * step : end;
-    float one = 0, other = 0;
-    for (int64_t voxel = begin; voxel < stop; voxel += step)
-      term.add(cell, voxel, origin, one, other);
-    sums.first += one;
-    sums.second += other;
-  }
-  return sums;
-}
 
 }  // namespace cytra::ops::gpu

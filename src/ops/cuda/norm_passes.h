@@ -7,34 +7,33 @@ namespace cytra::ops::gpu {
 /// From the sums of MomentTerm to a share's mean and population variance, and to its cells'
 /// coefficients. Its steps are taken by lanes that have cells of the share each; what they return
 /// is summed over all cells before the next.
-template <class T>
 struct FinishMoments {
-  MomentTerm<T> term;
+  Cells of_all;
   const Sums* sums;            // of each cell
   const float *weight, *bias;  // of each channel; null: 1 and 0
   double* statistics;          // (shares,2)
   Coefficients* coefficients;
-  CYTRA_CELL const Cells& cells() const { return term.cells; }
+  CYTRA_CELL const Cells& cells() const { return of_all; }
   CYTRA_CELL double mean_of(int64_t cell) const {
-    return term.pivot(cell) + sums[cell].first / static_cast<double>(term.cells.voxels);
+    return sums[cell].first / static_cast<double>(of_all.voxels);
   }
   CYTRA_CELL Sums first_step(int64_t cell, int64_t) const { return {mean_of(cell), 0}; }
   CYTRA_CELL Sums second_step(int64_t cell, const Sums& all) const {
-    const auto voxels = static_cast<double>(term.cells.voxels);
-    const Sums of = sums[cell];
-    const double squares = of.second - of.first * of.first / voxels;
-    const double shift = mean_of(cell) - all.first / static_cast<double>(term.cells.share_cells());
-    return {(squares > 0 ? squares : 0) / voxels + shift * shift, 0};
+    const double mean = mean_of(cell);
+    const double variance =
+        sums[cell].second / static_cast<double>(of_all.voxels) - mean * mean;
+    const double shift = mean - all.first / static_cast<double>(of_all.share_cells());
+    return {(variance < 0 ? 0 : variance) + shift * shift, 0};
   }
   CYTRA_CELL void last_step(int64_t cell, int64_t share, const Sums& all, const Sums& more) const {
-    const auto count = static_cast<double>(term.cells.share_cells());
+    const auto count = static_cast<double>(of_all.share_cells());
     const double mean = all.first / count, variance = more.first / count;
-    if (cell == term.cells.cell(share, 0)) {
+    if (cell == of_all.cell(share, 0)) {
       statistics[2 * share] = mean;
       statistics[2 * share + 1] = variance;
     }
-    const int64_t channel = cell % term.cells.channels;
-    const double rstd = 1 / sqrt(variance + term.cells.eps);
+    const int64_t channel = of_all.channel(cell);
+    const double rstd = 1 / sqrt(variance + of_all.eps);
     const double scale = (weight == nullptr ? 1. : static_cast<double>(weight[channel])) * rstd;
     // What float32 can't hold of the mean goes into the shift.
     const double center = static_cast<float>(mean);
@@ -47,16 +46,13 @@ struct FinishMoments {
 };
 
 /// y = act((x - center) scale + shift)
-template <class T>
 struct Normalize {
-  Cells cells;
-  const T* x;
-  T* y;
+  static constexpr bool kTakesGrad = false;
   const Coefficients* coefficients;
-  CYTRA_CELL void operator()(int64_t at) const {
-    const Coefficients& of = coefficients[cells.cell_of(at)];
-    const float z = (static_cast<float>(x[at]) - of.center) * of.scale + of.shift;
-    y[at] = static_cast<T>(z > 0 ? z : z * cells.slope);
+  float slope;
+  CYTRA_CELL float operator()(const Coefficients& of, float x, float) const {
+    const float z = (x - of.center) * of.scale + of.shift;
+    return z > 0 ? z : z * slope;
   }
 };
 
@@ -93,7 +89,7 @@ struct FinishGrad {
     of.offset = static_cast<float>(-of_rstd * (all.first + rest(share) * all.second) / values);
   }
   CYTRA_CELL double weight_of(int64_t cell) const {
-    return weight == nullptr ? 1. : static_cast<double>(weight[cell % of_all.channels]);
+    return weight == nullptr ? 1. : static_cast<double>(weight[of_all.channel(cell)]);
   }
 };
 
@@ -113,15 +109,15 @@ struct ParameterGrad {
   }
 };
 
-template <class T>
+/// dx = dz grad_scale + (x - center) slant + offset
 struct InputGrad {
-  GradTerm<T> term;
-  T* dx;
-  CYTRA_CELL void operator()(int64_t at) const {
-    const int64_t cell = term.cells.cell_of(at);
-    const Coefficients& of = term.coefficients[cell];
-    const float centered = static_cast<float>(term.x[at]) - of.center;
-    dx[at] = static_cast<T>(term.dz(cell, at) * of.grad_scale + centered * of.slant + of.offset);
+  static constexpr bool kTakesGrad = true;
+  const Coefficients* coefficients;
+  float slope;
+  CYTRA_CELL float operator()(const Coefficients& of, float x, float grad) const {
+    const float centered = x - of.center;
+    const float dz = centered * of.scale + of.shift > 0 ? grad : grad * slope;
+    return dz * of.grad_scale + centered * of.slant + of.offset;
   }
 };
 
