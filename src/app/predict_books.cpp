@@ -32,7 +32,6 @@ std::function<void(int signal)> with_books_closed(Books& books,
 }  // namespace
 
 EndOnSignal::EndOnSignal(Books& books, std::function<void(int signal)> end)
-    : watch_(with_books_closed(books, std::move(end)),
-             [&books] { return books.is_finishing.load(); }) {}
+    : watch_(with_books_closed(books, std::move(end)), [&books] { return books.finishing > 0; }) {}
 
 }  // namespace cytra::app

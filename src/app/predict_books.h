@@ -15,10 +15,10 @@ namespace cytra::app {
 struct Books {
   std::mutex mutex;  // guards all that follows
   cli::Results results;
-  int64_t images = 0, done = 0;           // images: with the frames that are known by now
-  int64_t resumed = 0;                    // of `done`: were there before
-  int code = 0;                           // of the first error
-  std::atomic<bool> is_finishing{false};  // a file is being put in place, to be booked then
+  int64_t images = 0, done = 0;       // images: with the frames that are known by now
+  int64_t resumed = 0;                // of `done`: were there before
+  int code = 0;                       // of the first error
+  std::atomic<int64_t> finishing{0};  // images whose files are put in place, to be booked then
 
   explicit Books(bool json) : results(json) {}
   /// An image that is left out.

@@ -33,7 +33,9 @@ void PredictPipeline::compute_all(Progress& progress) {
     batch.clear();
     progress.update(done);
   };
+  int64_t turn = 0;
   while (std::optional<JobPointer> job = ready_.pop()) {
+    (*job)->turn = turn++;
     const inference::ModelInput& input = *(*job)->input;
     const bool fits =
         !batch.empty() && !input.is_by_rows() && input.shape == batch[0]->input->shape;
@@ -61,7 +63,7 @@ inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
 void PredictPipeline::send(const JobPointer& job, const at::Tensor& values, bool is_kept) {
   if (job->is_abandoned) throw Abandoned();
   const pipelines::StagePause pause(stages_.predict);  // while the writer has no room
-  rows_.push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
+  rows_of(*job).push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
 }
 
 void PredictPipeline::compute_rows(const JobPointer& job,
@@ -116,7 +118,7 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   }
   if (!is_computed) job->is_abandoned = true;
   const pipelines::StagePause pause(stages_.predict);
-  rows_.push({job, {}, false});
+  rows_of(*job).push({job, {}, false});
 }
 
 /// Images of one size.
@@ -160,7 +162,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!are_computed[i]) jobs[i]->is_abandoned = true;
     const pipelines::StagePause pause(stages_.predict);
-    rows_.push({jobs[i], {}, false});
+    rows_of(*jobs[i]).push({jobs[i], {}, false});
   }
 }
 

@@ -23,6 +23,7 @@ struct PredictJob {
   std::unique_ptr<PredictionFiles> files;
   std::shared_ptr<PredictLapse> lapse;  // that it is a frame of; null: its files stay its own
   int64_t timepoint = 0;
+  int64_t turn = 0;  // among those that are computed, whose results are booked in this order
   std::unique_ptr<io::RowJournal> journal;
   std::atomic<bool> is_abandoned{false};
   const std::string& id() const { return sample.id; }

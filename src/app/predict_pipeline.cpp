@@ -1,23 +1,22 @@
 #include "app/predict_pipeline.h"
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <thread>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/own_files.h"
 #include "base/strings.h"
-#include "data/image_tensor.h"
-#include "io/row_journal.h"
 #include "ops/window_sums.h"
 #include "perf/scopes.h"
 
@@ -73,6 +72,11 @@ inference::PostprocessSteps steps_of(const PredictConfig& config,
 
 }  // namespace
 
+int64_t writer_threads() {
+  constexpr int64_t kMost = 4;
+  return std::clamp<int64_t>(at::get_num_threads(), 1, kMost);
+}
+
 PredictPipeline::PredictPipeline(const PredictConfig& config,
                                  const inference::Predictor& predictor,
                                  std::string folder,
@@ -91,12 +95,15 @@ PredictPipeline::PredictPipeline(const PredictConfig& config,
       stages_(stages),
       common_{predictor, config.predict, steps_of(config, predictor), scores != nullptr},
       settings_(settings_of(config, predictor)),
-      ready_(kReadAhead, quarter_of_memory()),
-      rows_(kRowsAhead, quarter_of_memory()) {}
+      ready_(kReadAhead, quarter_of_memory()) {}
 
 void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& progress) {
   shares_rows_ = static_cast<int64_t>(inputs.size()) < processes_.place().size;
+  // Processes that share the rows of an image join them in the images' order.
+  const int64_t count = shares_rows_ ? 1 : writer_threads();
+  for (int64_t i = 0; i < count; ++i) rows_.emplace_back(kRowsAhead, quarter_of_memory() / count);
   std::exception_ptr error;
+  std::mutex of_error;
   std::thread reader([&] {
     const c10::InferenceMode inference_mode;
     try {
@@ -106,27 +113,31 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
       ready_.fail(std::current_exception());
     }
   });
-  std::thread writer([&] {
-    const c10::InferenceMode inference_mode;
-    try {
-      write_all();
-    } catch (...) {
-      error = std::current_exception();
-      rows_.fail(error);
-    }
-  });
+  std::vector<std::thread> writers;
+  for (Queue<Rows>& rows : rows_) {
+    writers.emplace_back([&] {
+      const c10::InferenceMode inference_mode;
+      try {
+        write_all(rows);
+      } catch (...) {
+        const std::lock_guard lock(of_error);
+        if (!error) error = std::current_exception();
+        fail_rows(error);
+      }
+    });
+  }
   std::exception_ptr own;
   try {
     const c10::InferenceMode inference_mode;
     compute_all(progress);
-    rows_.close();
+    for (Queue<Rows>& rows : rows_) rows.close();
   } catch (...) {
     own = std::current_exception();
-    rows_.fail(own);
+    fail_rows(own);
   }
   ready_.close();
   reader.join();
-  writer.join();
+  for (std::thread& writer : writers) writer.join();
   if (own) std::rethrow_exception(own);
   if (error) std::rethrow_exception(error);
 }
@@ -316,77 +327,6 @@ bool PredictPipeline::is_done(const Job& job) {
   }
   if (job.lapse) end_frame(job, &*files);
   return true;
-}
-
-void PredictPipeline::write_all() {
-  while (std::optional<Rows> rows = rows_.pop()) {
-    Job& job = *rows->job;
-    const bool is_last = !rows->values.defined();
-    const perf::Scope scope("write");
-    const pipelines::StageWork work(stages_.write, is_last ? 1 : 0, true);
-    if (is_last && shares_rows_) join_rows(job);
-    if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
-          if (is_last) return conclude(job);
-          if (job.journal && !rows->is_kept) {
-            job.journal->append(
-                data::to_image(rows->values, inference::dtype_of(predictor_.finish()), {}),
-                rows->values.size(1));
-          }
-          if (!shares_rows_ || !job.journal) job.files->take(rows->values);
-        }))
-      job.is_abandoned = true;
-    if (is_last && job.is_abandoned && job.lapse) end_frame(job, nullptr);
-    if (is_last && !job.is_abandoned && job.lapse) end_frame(job, &job.files->files());
-    if (is_last) job.files.reset();
-  }
-}
-
-/// The rows of an image that each process has computed, for the first one to write.
-void PredictPipeline::join_rows(Job& job) {
-  const at::Tensor failed =
-      at::tensor({job.is_abandoned ? 1.0 : 0.0}, at::TensorOptions(at::kDouble));
-  processes_.sum({failed});
-  const training::Place& place = processes_.place();
-  if (failed.item<double>() > 0 || place.rank > 0) {
-    job.is_abandoned = true;
-    return;
-  }
-  if (!job.journal) return;
-  const int64_t rows = job.input->shape[1];
-  for (int64_t rank = 0; rank < place.size; ++rank) {
-    io::RowJournal(job.journal_path(rank), job.rows_stamp, rows * rank / place.size)
-        .replay([&](int64_t, const io::Image& kept) {
-          job.files->take(
-              data::to_tensor(kept, static_cast<int64_t>(job.input->shape.size()) - 1, job.path));
-        });
-  }
-}
-
-void PredictPipeline::conclude(Job& job) {
-  struct Finishing {
-    explicit Finishing(std::atomic<bool>& flag) : flag(flag) { flag = true; }
-    ~Finishing() { flag = false; }
-    std::atomic<bool>& flag;
-  } finishing(books_.is_finishing);
-  job.files->finish();
-  const std::lock_guard lock(books_.mutex);
-  if (scores_ != nullptr)
-    scores_->update(job.files->scored(), job.truth, job.input->sample.geometry());
-  if (!job.lapse)
-    for (const auto& [kind, path] : job.files->files()) books_.results.add(kind, path);
-  for (const auto& [kind, path] : record_.outdated(job.name(), job.files->files())) {
-    std::error_code ignored;
-    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-  }
-  record_.add(job.name(), job.id(), job.stamp, job.files->files());
-  for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? processes_.place().size : 1); ++rank)
-    ::unlink(job.journal_path(rank).c_str());
-  ++books_.done;
-  if (job.files->has_components() && !std::exchange(told_components_, true)) {
-    log::info(
-        "objects are the connected components of the mask, each with its class; to number them in "
-        "the image, too: predict.postprocess=[{{_target_: ConnectedComponents}}]");
-  }
 }
 
 }  // namespace cytra::app

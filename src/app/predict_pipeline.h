@@ -1,8 +1,11 @@
 #pragma once
-// Images through a model: one thread reads, one computes, one writes.
+// Images through a model: one thread reads, one computes, some write an image each.
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,12 +22,15 @@
 
 namespace cytra::app {
 
-/// What the three threads do, over all heads. perf::Scope times the same work.
+/// How many results are written side by side.
+int64_t writer_threads();
+
+/// What the threads do, over all heads. perf::Scope times the same work.
 struct PredictStages {
   pipelines::StageReport report{"predict"};
   pipelines::StageReport::Stage& read = report.add("read");
   pipelines::StageReport::Stage& predict = report.add("predict");
-  pipelines::StageReport::Stage& write = report.add("write");
+  pipelines::StageReport::Stage& write = report.add("write", writer_threads());
 };
 
 class PredictPipeline {
@@ -79,9 +85,13 @@ class PredictPipeline {
                     const inference::WindowProgress& progress);
   inference::SlidingWindowOptions begin(Job& job);
   void send(const JobPointer& job, const at::Tensor& values, bool is_kept = false);
-  void write_all();
+  void write_all(Queue<Rows>& rows);
   void join_rows(Job& job);
-  void conclude(Job& job);
+  /// All rows of an image are there. It is booked in its turn.
+  void finish(const JobPointer& job);
+  void book(Job& job);
+  Queue<Rows>& rows_of(const Job& job);
+  void fail_rows(const std::exception_ptr& error);
   /// False when it failed: the image is left out then. Throws: what is no matter of one image.
   bool attempt(const std::string& id, Part part, const std::function<void()>& work);
   void tell(const Job& job, const inference::SlidingWindowOptions& windows);
@@ -99,8 +109,11 @@ class PredictPipeline {
   const std::string settings_;  // all that results depend on but the images
   OutputNames names_;
   bool told_ = false, told_components_ = false;
-  Queue<JobPointer> ready_;  // read, to be computed
-  Queue<Rows> rows_;         // computed, to be written
+  Queue<JobPointer> ready_;                 // read, to be computed
+  std::deque<Queue<Rows>> rows_;            // computed, to be written, by a thread each
+  std::mutex turns_;                        // guards all that follows
+  int64_t turn_ = 0;                        // that is booked next
+  std::map<int64_t, JobPointer> finished_;  // by their turn
 };
 
 }  // namespace cytra::app

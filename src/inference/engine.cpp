@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
@@ -20,15 +21,16 @@ namespace cytra::inference {
 namespace {
 
 /// How far an engine may be from eager float32: rms of the difference, as a share of the values'.
-double bound_of(const EngineOptions& options) {
+double bound_of(const EngineOptions& options, c10::Device device) {
+  constexpr double kTenBits = 0.01;  // of float16's fraction, and of TF32's
   if (options.quantization != "none") return 0.2;
   switch (precision_of(options).compute) {
     case at::kBFloat16:
       return 0.05;
     case at::kHalf:
-      return 0.01;
+      return kTenBits;
     default:
-      return 5e-4;
+      return device.is_cuda() && at::globalContext().allowTF32CuDNN() ? kTenBits : 5e-4;
   }
 }
 
@@ -91,7 +93,8 @@ Checked make_checked(const EngineEntry& entry,
   const Tensor first = example.narrow(0, 0, 1);
   const std::vector<Tensor> expected = forward_with(model, {}, first);
   const Tensor& windows = checked.engine->count() == 0 ? first : example;
-  checked.report = compare(checked.engine->run(windows), expected, bound_of(options));
+  checked.report =
+      compare(checked.engine->run(windows), expected, bound_of(options, windows.device()));
   checked.engine->accept();
   return checked;
 }

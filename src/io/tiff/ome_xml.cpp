@@ -28,8 +28,7 @@ std::string unescape(std::string_view text) {
     const std::string name(text.substr(i + 1, end - i - 1));
     if (name.size() > 1 && name[0] == '#') {
       const bool is_hex = name[1] == 'x';
-      const unsigned long code =
-          std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10);
+      const unsigned long code = std::strtoul(name.c_str() + 1 + is_hex, nullptr, is_hex ? 16 : 10);
       constexpr uint32_t kUnknown = 0xFFFD, kLast = 0x10FFFF;
       append_utf8(code > kLast ? kUnknown : static_cast<uint32_t>(code), plain);
     }

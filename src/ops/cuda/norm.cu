@@ -2,6 +2,7 @@
 // tensors, divide so. A block's threads are lanes of channels by lines of voxels.
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -45,8 +46,8 @@ struct Values {
 template <class Value, bool kIsLast, int kVector>
 struct Form {
   using T = Value;
-  static constexpr int kWidth = kVector;                 // values of a vector
-  static constexpr int kCells = kIsLast ? kVector : 1;   // cells of a vector
+  static constexpr int kWidth = kVector;                // values of a vector
+  static constexpr int kCells = kIsLast ? kVector : 1;  // cells of a vector
 };
 
 template <class Form>
@@ -109,8 +110,7 @@ __global__ void sum_cells(const Cells cells,
     for (int i = 0; i < kCells; ++i) term.begin(runs[i], static_cast<float>(first.of[i]));
     for_vectors<Form, Term>(x, grad, at, place.step, count, [&](const auto& values, int64_t) {
       CYTRA_UNROLL
-      for (int i = 0; i < kWidth; ++i)
-        term.add(runs[i % kCells], values.at(i), values.grad_at(i));
+      for (int i = 0; i < kWidth; ++i) term.add(runs[i % kCells], values.at(i), values.grad_at(i));
     });
     CYTRA_UNROLL
     for (int i = 0; i < kCells; ++i) term.end(runs[i], count * (kWidth / kCells), all[i]);
@@ -148,20 +148,19 @@ __global__ void run_pass(const Cells cells,
   Coefficients of[kCells];
   CYTRA_UNROLL
   for (int i = 0; i < kCells; ++i) of[i] = pass.coefficients[place.cell + i];
-  for_vectors<Form, Pass>(
-      x,
-      grad,
-      place.first,
-      place.step,
-      static_cast<int>(place.count),
-      [&](const auto& values, int64_t at) {
-        Vector<typename Form::T, kWidth> made;
-        CYTRA_UNROLL
-        for (int i = 0; i < kWidth; ++i)
-          made.of[i] = static_cast<typename Form::T>(
-              pass(of[i % kCells], values.at(i), values.grad_at(i)));
-        *reinterpret_cast<Vector<typename Form::T, kWidth>*>(y + at) = made;
-      });
+  for_vectors<Form, Pass>(x,
+                          grad,
+                          place.first,
+                          place.step,
+                          static_cast<int>(place.count),
+                          [&](const auto& values, int64_t at) {
+                            Vector<typename Form::T, kWidth> made;
+                            CYTRA_UNROLL
+                            for (int i = 0; i < kWidth; ++i)
+                              made.of[i] = static_cast<typename Form::T>(
+                                  pass(of[i % kCells], values.at(i), values.grad_at(i)));
+                            *reinterpret_cast<Vector<typename Form::T, kWidth>*>(y + at) = made;
+                          });
 }
 
 /// The sums of a warp's lanes, in the first of them.
@@ -224,15 +223,21 @@ dim3 block_of(const Cells& cells) {
   return {lanes, kThreads / lanes};
 }
 
+/// Sums of a vector of cells are short of registers: at most kSumWidth of them.
+template <class Of>
+using FormOfSums =
+    std::conditional_t<(Of::kCells > kSumWidth), Form<typename Of::T, true, kSumWidth>, Of>;
+
 /// The sums of `term`, and what `finish` makes of them.
 template <class Form, class Term, class Finish>
 void launch_sums(const CudaNorm& task, const void* grad, const Term& term, const Finish& finish) {
   using T = typename Form::T;
+  using OfSums = FormOfSums<Form>;
   const Cells& cells = task.cells;
   const auto splits = static_cast<unsigned>(task.sums.splits);
-  launch(sum_cells<Form, Term>,
-         dim3(static_cast<unsigned>(cells.blocks(Form::kWidth)), splits),
-         block_of<Form>(cells),
+  launch(sum_cells<OfSums, Term>,
+         dim3(static_cast<unsigned>(cells.blocks(OfSums::kWidth)), splits),
+         block_of<OfSums>(cells),
          cells,
          term,
          static_cast<const T*>(task.x),
@@ -254,8 +259,7 @@ void launch_pass(const CudaNorm& task, const void* grad, const Pass& pass, void*
   const Cells& cells = task.cells;
   const dim3 block = block_of<Form>(cells);
   const int64_t of_part = block.y * kVectors;
-  const int64_t parts =
-      std::min((cells.lines(Form::kWidth) + of_part - 1) / of_part, kMostParts);
+  const int64_t parts = std::min((cells.lines(Form::kWidth) + of_part - 1) / of_part, kMostParts);
   launch(run_pass<Form, Pass>,
          dim3(static_cast<unsigned>(cells.blocks(Form::kWidth)), static_cast<unsigned>(parts)),
          block,
@@ -336,8 +340,8 @@ extern "C" void cytra_cuda_norm_grad(const cytra::ops::gpu::CudaNormGrad& task) 
   using namespace cytra::ops::gpu;
   const cytra::ops::OnDevice on_device(task.norm.device);
   with_type(task.norm.type, [&](auto zero) {
-    with_layout<decltype(zero)>(task.norm.cells,
-                                {task.norm.x, task.grad, task.dx},
-                                [&](auto form) { normalize_grad<decltype(form)>(task); });
+    with_layout<decltype(zero)>(task.norm.cells, {task.norm.x, task.grad, task.dx}, [&](auto form) {
+      normalize_grad<decltype(form)>(task);
+    });
   });
 }

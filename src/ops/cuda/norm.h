@@ -18,7 +18,8 @@ struct CudaSums {
 /// has some vectors, about as many values as it sums in float32.
 inline int64_t splits_of(const Cells& cells, int64_t bytes_of_value) {
   constexpr int64_t kMost = 512, kBlocks = 1024, kLeastVectors = 4;
-  const auto width = static_cast<int>(16 / bytes_of_value);
+  const int vector = static_cast<int>(16 / bytes_of_value);
+  const int width = cells.is_channels_last ? std::min(vector, kSumWidth) : vector;
   const int64_t lines = kThreads / cells.lanes(width), vectors = cells.lines(width) / lines;
   const int64_t enough = kBlocks / std::max<int64_t>(1, cells.blocks(width));
   const int64_t least = vectors * (cells.is_channels_last ? 1 : width) / kTerms;

@@ -17,6 +17,7 @@ namespace cytra::ops::gpu {
 constexpr int kTerms = 64;
 constexpr int kThreads = 256;  // of a block
 constexpr int kLanes = 32;
+constexpr int kSumWidth = 4;  // channels that a thread sums at once
 
 /// Which values are a cell's, and which cells share a mean and a variance.
 struct Cells {
@@ -52,9 +53,7 @@ struct Cells {
     return is_channels_last ? samples * tiles(width) : count();
   }
   /// Vectors that a block's threads meet one after another.
-  CYTRA_CELL int64_t lines(int width) const {
-    return is_channels_last ? voxels : vectors(width);
-  }
+  CYTRA_CELL int64_t lines(int width) const { return is_channels_last ? voxels : vectors(width); }
 };
 
 /// The vectors of a thread.

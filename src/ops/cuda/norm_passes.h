@@ -20,8 +20,7 @@ struct FinishMoments {
   CYTRA_CELL Sums first_step(int64_t cell, int64_t) const { return {mean_of(cell), 0}; }
   CYTRA_CELL Sums second_step(int64_t cell, const Sums& all) const {
     const double mean = mean_of(cell);
-    const double variance =
-        sums[cell].second / static_cast<double>(of_all.voxels) - mean * mean;
+    const double variance = sums[cell].second / static_cast<double>(of_all.voxels) - mean * mean;
     const double shift = mean - all.first / static_cast<double>(of_all.share_cells());
     return {(variance < 0 ? 0 : variance) + shift * shift, 0};
   }
