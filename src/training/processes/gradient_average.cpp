@@ -104,10 +104,20 @@ void GradientAverage::after_backward() {
   }
 }
 
-void sync_batch_norms(Processes& processes, nn::Model& model) {
-  const auto sum = [&processes](const at::Tensor& values) { processes.sum({values}); };
-  if (nn::sync_batch_norms(model, sum) == 0)
-    log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
+SyncedBatchNorms::SyncedBatchNorms(Processes* processes, nn::Model& model) : model_(model) {
+  if (processes == nullptr) return;
+  count_ = nn::sync_batch_norms(
+      model, [processes](const at::Tensor& values) { processes->sum({values}); });
+}
+
+SyncedBatchNorms::~SyncedBatchNorms() {
+  if (count_ > 0) nn::sync_batch_norms(model_, {});
+}
+
+bool has_batch_norms(Processes& processes, nn::Model& model) {
+  if (SyncedBatchNorms(&processes, model).count_ > 0) return true;
+  log::info("trainer.sync_batchnorm: no effect, the model has no batch norm");
+  return false;
 }
 
 }  // namespace cytra::training

@@ -36,9 +36,23 @@ class GradientAverage {
   std::unique_ptr<Shared> shared_;
 };
 
-/// For trainer.sync_batchnorm: batch norms take the mean and variance of the processes' batches, of
-/// which `processes` must outlive the model's training. Says so when there is none. Throws:
-/// ConfigError for a batch norm that is not of Cytra's blocks.
-void sync_batch_norms(Processes& processes, nn::Model& model);
+/// For trainer.sync_batchnorm: while this lives, batch norms take the mean and variance of the
+/// batches of all processes (null: each of its own), which have to run the model side by side: in a
+/// step, but not where a callback of the first one runs it. Throws: ConfigError for a batch norm
+/// that is not of Cytra's blocks.
+class SyncedBatchNorms {
+ public:
+  SyncedBatchNorms(Processes* processes, nn::Model& model);
+  ~SyncedBatchNorms();
+  SyncedBatchNorms(const SyncedBatchNorms&) = delete;
+  SyncedBatchNorms& operator=(const SyncedBatchNorms&) = delete;
+
+ private:
+  friend bool has_batch_norms(Processes& processes, nn::Model& model);
+  nn::Model& model_;
+  int64_t count_ = 0;
+};
+/// Says so when there is none, so that trainer.sync_batchnorm has no effect. Throws: as above.
+bool has_batch_norms(Processes& processes, nn::Model& model);
 
 }  // namespace cytra::training

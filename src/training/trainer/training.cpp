@@ -105,7 +105,7 @@ void Training::run(Feeds& feeds) {
   if (!processes_.is_alone()) {
     const bool finds_unused = options_.strategy == "ddp_find_unused_parameters_true";
     average_ = std::make_unique<GradientAverage>(processes_, task_.model(), finds_unused);
-    if (options_.sync_batchnorm) sync_batch_norms(processes_, task_.model());
+    syncs_norms_ = options_.sync_batchnorm && has_batch_norms(processes_, task_.model());
   }
   stop_.agree();
   if (has_epoch(options_, state_.epoch) && !stop_.is_met(state_)) sanity_check(feeds);
@@ -167,6 +167,7 @@ at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchG
   const bool averages = average_ && group.batches + 1 == group.size;
   if (average_) average_->share_buffers();
   if (averages) average_->before_forward();
+  const SyncedBatchNorms synced(syncs_norms_ ? &processes_ : nullptr, task_.model());
   at::Tensor loss;
   {
     const perf::Scope scope("forward");

@@ -72,6 +72,7 @@ class Training {
   std::unique_ptr<Processes> alone_;
   Processes& processes_;
   std::unique_ptr<GradientAverage> average_;  // null: alone
+  bool syncs_norms_ = false;                  // of all processes
   Task& task_;
   Optimizer& optimizer_;
   Scheduler& scheduler_;
