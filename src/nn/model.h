@@ -20,7 +20,8 @@ struct ModelOptions {
   void visit(V& v) {
     v("channels_last",
       channels_last,
-      "memory format; null: true on a CPU, where it is faster, false on a GPU");
+      "memory format; null: true where it is faster: on a CPU, and on a GPU in half precision and "
+      "TF32");
     v("gradient_checkpointing",
       gradient_checkpointing,
       "compute every block's activations again in the backward pass instead of keeping them: less "
@@ -75,8 +76,9 @@ struct Model : torch::nn::Module {
 
 /// Moves the model to its device, in the memory format that its settings ask for. Where they leave
 /// it open, channels come last on a CPU, where that is up to twice as fast (docs/benchmarks.md),
-/// and not on a GPU.
-void place(Model& model, c10::Device device);
+/// and on a GPU where convolutions run `on_tensor_cores` (perf/device_precision.h); its other
+/// convolutions are faster with channels first.
+void place(Model& model, c10::Device device, bool on_tensor_cores = false);
 
 /// Parameters and buffers of a floating type take this one; indices stay as they are, which
 /// Module::to() would change, too.

@@ -8,6 +8,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/cuda_driver.h"
+#include "perf/device_precision.h"
 
 namespace cytra::app {
 
@@ -64,12 +65,14 @@ Node prepared(const Subject& subject, const Variant& variant) {
   return config;
 }
 
-std::shared_ptr<nn::Model> make_model(const Subject& subject, const Node& node) {
+std::shared_ptr<nn::Model> make_model(const Subject& subject,
+                                      const Node& node,
+                                      const Variant& variant) {
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
   if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
   model->eval();
-  nn::place(*model, subject.device);
+  nn::place(*model, subject.device, perf::uses_tensor_cores(variant.precision, subject.device));
   return model;
 }
 
