@@ -13,8 +13,8 @@ namespace cytra::nn {
 /// Keys that every model takes: its Options are derived from them, and its constructor hands them
 /// to Model.
 struct ModelOptions {
-  std::optional<bool> channels_last;
-  bool gradient_checkpointing = false, compile_model = false;
+  std::optional<bool> channels_last, compile_model;
+  bool gradient_checkpointing = false;
   std::string compile_mode = "default";
   template <class V>
   void visit(V& v) {
@@ -26,7 +26,10 @@ struct ModelOptions {
       gradient_checkpointing,
       "compute every block's activations again in the backward pass instead of keeping them: less "
       "memory, about a third more time");
-    v("compile_model", compile_model, "prepare the training step once for each shape of batches");
+    v("compile_model",
+      compile_model,
+      "record the training step on a GPU once for each shape of batches; null: where launching it "
+      "takes as long as computing it");
     v("compile_mode",
       compile_mode,
       "torch.compile's: how much is tried; the -no-cudagraphs form records no CUDA graph",

@@ -65,7 +65,7 @@ TEST(Model, KeepsItsOptions) {
   const auto model = placed("gradient_checkpointing: true, channels_last: false");
   EXPECT_TRUE(model->settings.gradient_checkpointing);
   EXPECT_EQ(model->settings.channels_last, std::optional(false));
-  EXPECT_FALSE(model->settings.compile_model);
+  EXPECT_EQ(model->settings.compile_model, std::nullopt);
   EXPECT_EQ(placed("compile_mode: max-autotune")->settings.compile_mode, "max-autotune");
   EXPECT_THROW(placed("compile_mode: fastest"), ConfigError);
 }

@@ -53,8 +53,10 @@ Node prepared(const Subject& subject, const Variant& variant) {
   if (variant.channels_last) model.set("channels_last", boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
     model.set("gradient_checkpointing", boolean(*variant.gradient_checkpointing));
-  if (variant.engine == "cudagraph") {
-    model.set("compile_model", boolean(true));
+  // Left open, a launch-bound step would be recorded in rows of another name.
+  const bool is_recorded = variant.engine == "cudagraph";
+  model.set("compile_model", boolean(is_recorded || model.get<bool>("compile_model", false)));
+  if (is_recorded) {
     model.set("compile_mode", Node::make_string(variant.compile_mode));
   }
   if (variant.fused) {
