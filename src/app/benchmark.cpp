@@ -257,7 +257,7 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   }
   perf::apply(performance, subject.device);
   subject.shape =
-      input_shape(*make_model(subject, subject.config.at("task.model")), config.input_shape);
+      input_shape(*make_model(subject, subject.config.at("task.model"), {}), config.input_shape);
   return subject;
 }
 

@@ -306,7 +306,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.threads = at::get_num_threads();
   facts.channels_last = setup.task->model().channels_last;
   facts.precision = config.trainer.precision;
-  facts.compiles = setup.task->model().settings.compile_model;
+  facts.compiles = setup.task->model().settings.compile_model.value_or(true);
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
   facts.free_gb = static_cast<double>(perf::free_memory(at::kCPU)) / 1e9;
   // A batch twice as large takes twice the memory at most; half of what is free is left.

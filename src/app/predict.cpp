@@ -299,7 +299,6 @@ int predict_with(PredictProcess& self,
   const inference::Predictor& predictor = heads.front().predictor;
   std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
   if (config.predict.dry_run) {
-    perf::apply(config.performance, predictor.device());
     if (heads.size() > 1) log::info("of each of {} heads:", heads.size());
     return tell_plan(predictor, inputs, books);
   }
@@ -313,7 +312,6 @@ int predict_with(PredictProcess& self,
     if (!config.predict.resume) results_folder.made = folder;
     lock.emplace(folder);
   }
-  perf::apply(config.performance, predictor.device());
   if (config.predict.timer) timers::enable();
   log::info("{}: {} images on {}",
             predictor.model().path,
@@ -382,6 +380,7 @@ int predict(cli::Run run, const PredictConfig& given) {
     throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
   const std::string trained = models.front().config.get<std::string>("trainer.precision", "32");
   config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
   const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
   for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
   stage.reset();

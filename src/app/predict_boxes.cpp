@@ -114,6 +114,7 @@ int predict_boxes(cli::Run run,
   expect_plain(config);
   const Node& task = model.config.at("task");
   const pipelines::DetectorOptions options = detector_options(config, task);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
   const auto detector = pipelines::load_detector(model.path, device, options);
   const std::string x_key = task.get<std::string>("x_key", "raw");
   const bool skips = config.data.on_error == "skip";
@@ -133,7 +134,6 @@ int predict_boxes(cli::Run run,
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   inputs = all_parts_of(inputs, x_key);
   books.images += static_cast<int64_t>(inputs.size());
-  perf::apply(config.performance, device);
   const auto open = [&] { return open_run_folder(run, config.predict.resume); };
   const std::string folder = config.predict.resume ? open() : make_with_start(open);
   const RunLock lock(folder);

@@ -101,7 +101,7 @@ struct VideoConfig : CommonConfig {
 
 const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
-/// Also sets which precision it has.
+/// Also sets which precision it has, and applies `performance`.
 inference::Predictor video_predictor(VideoConfig& config) {
   std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   for (inference::LoadedModel& model : models) {
@@ -113,10 +113,12 @@ inference::Predictor video_predictor(VideoConfig& config) {
     if (config.model.channels_last && model.network)
       model.network->settings.channels_last = config.model.channels_last;
   }
+  const c10::Device device = perf::choose_device(config.trainer.accelerator);
   config.trainer.precision =
       perf::precision_to_run(config.trainer.precision,
                              models.front().config.get<std::string>("trainer.precision", "32"),
-                             perf::choose_device(config.trainer.accelerator));
+                             device);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
   inference::PredictorOptions options = predictor_options(config);
   options.threshold = config.video.threshold;
   options.tracks_places = true;
@@ -202,7 +204,6 @@ int process_video(cli::Run run, const VideoConfig& given) {
   for (const std::string& note : sink->notes()) log::warn("{}: {}", *options.output, note);
   const inference::Predictor predictor = video_predictor(config);
   options.settings += *config.trainer.precision;
-  perf::apply(config.performance, predictor.device());
   const io::VideoInfo& info = source->info();
   log::info("{}: {}x{}{}, {:.3f} frames per second, {} sound tracks, on {}",
             *options.input,
@@ -294,7 +295,6 @@ int benchmark_video(cli::Run run, const VideoConfig& given) {
   watch_signals();
   perf::prepare(config.performance);
   const inference::Predictor predictor = video_predictor(config);
-  perf::apply(config.performance, predictor.device());
   const auto stop = [] { return signal_received() != 0; };
   cli::Results results(run.json);
   pipelines::VideoOptions options = config.video;

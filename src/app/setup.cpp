@@ -122,7 +122,7 @@ Setup::Setup(const TrainConfig& config,
   if (place.rank == 0) perf::warn_of_slow_precision(config.trainer.precision, device);
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
-  nn::place(model, device);
+  nn::place(model, device, perf::uses_tensor_cores(config.trainer.precision, device));
   if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
   for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
   optimizer->attach(model.named_parameters().pairs());

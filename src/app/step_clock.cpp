@@ -8,6 +8,7 @@ namespace cytra::app {
 namespace {
 
 constexpr int64_t kWarmUp = 2;        // steps: buffers, kernels chosen for the shapes
+constexpr int64_t kToRecord = 12;     // steps after which those of a GPU are recorded, or not
 constexpr int64_t kFewest = 3;        // batches that are timed, however long they take
 constexpr int64_t kRecorded = 8;      // batches
 constexpr std::size_t kLosses = 200;  // kept
@@ -52,7 +53,9 @@ void StepClock::on_batch_start(training::Context& context) {
 void StepClock::on_step_end(training::Context& context) {
   if (losses_.size() < kLosses) losses_.push_back(context.loss);
   ++steps_;
-  if (stage_ == Stage::warming && steps_ >= kWarmUp) return start_timing();
+  const bool may_be_recorded = device_.is_cuda() && steps_ < kToRecord &&
+                               seconds_between(fit_begin_, Clock::now()) < seconds_ / 2;
+  if (stage_ == Stage::warming && steps_ >= kWarmUp && !may_be_recorded) return start_timing();
   if (stage_ == Stage::timing && times_.batches >= kFewest &&
       seconds_between(begin_, Clock::now()) >= seconds_) {
     stop_timing();

@@ -15,6 +15,7 @@
 #include "config/json.h"
 #include "inference/windows.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 
@@ -85,8 +86,10 @@ Question windows_question(const TrainConfig& config, const data::Batch& batch) {
 std::vector<Question> open_questions(const TrainConfig& config, c10::Device device) {
   std::vector<Question> questions;
   const Node* layout = config.task.find("model.channels_last");
+  const bool usual_layout =
+      device.is_cpu() || perf::uses_tensor_cores(config.trainer.precision, device);
   if (layout == nullptr || layout->is_null())
-    questions.push_back({{layout_choice(device.is_cpu()), layout_choice(!device.is_cpu())}});
+    questions.push_back({{layout_choice(usual_layout), layout_choice(!usual_layout)}});
   if (device.is_cuda() && !config.performance.enable_cudnn_benchmark &&
       config.trainer.deterministic_mode == "false") {
     const auto choice = [](bool use) {
@@ -247,6 +250,7 @@ TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
   if (model == nullptr || !model->is_map() || !model->get<bool>("compile_model", false) ||
       model->get<std::string>("compile_mode", "default") != "max-autotune")
     return config;
+  perf::apply(config.performance, device);
   std::vector<Question> questions = open_questions(config, device);
   const bool asks_windows = asks_for_windows(config);
   if ((questions.empty() && !asks_windows) ||

@@ -1,7 +1,6 @@
 #include "inference/predictor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 
 #include <ATen/ATen.h>
@@ -19,6 +18,7 @@
 #include "nn/model.h"
 #include "ops/window_sums.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 
 namespace cytra::inference {
 namespace {
@@ -126,7 +126,7 @@ struct Predictor::State {
     expect_engine(options.engine, device);
     expect_no_turns(options.tta);
     if (options.tracks_places) transforms.track_places();
-    model.place(device);
+    model.place(device, perf::uses_tensor_cores(options.engine.precision, device));
     std::vector<Forward> runs;
     for (const auto& member : members)
       runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });

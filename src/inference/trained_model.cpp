@@ -56,7 +56,9 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   loaded.forward = [network = loaded.network](const at::Tensor& windows) {
     return network->all(windows);
   };
-  loaded.place = [network = loaded.network](c10::Device device) { nn::place(*network, device); };
+  loaded.place = [network = loaded.network](c10::Device device, bool on_tensor_cores) {
+    nn::place(*network, device, on_tensor_cores);
+  };
   return loaded;
 }
 

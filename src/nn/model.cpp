@@ -68,9 +68,9 @@ std::vector<at::Tensor> Model::all(const at::Tensor& image) {
   return outputs;
 }
 
-void place(Model& model, c10::Device device) {
+void place(Model& model, c10::Device device, bool on_tensor_cores) {
   model.to(device);
-  model.channels_last = model.settings.channels_last.value_or(device.is_cpu());
+  model.channels_last = model.settings.channels_last.value_or(device.is_cpu() || on_tensor_cores);
   const auto format =
       model.channels_last ? channels_last_format(model) : at::MemoryFormat::Contiguous;
   for (at::Tensor& parameter : model.parameters()) {

@@ -13,19 +13,23 @@ namespace cytra::nn {
 /// Keys that every model takes: its Options are derived from them, and its constructor hands them
 /// to Model.
 struct ModelOptions {
-  std::optional<bool> channels_last;
-  bool gradient_checkpointing = false, compile_model = false;
+  std::optional<bool> channels_last, compile_model;
+  bool gradient_checkpointing = false;
   std::string compile_mode = "default";
   template <class V>
   void visit(V& v) {
     v("channels_last",
       channels_last,
-      "memory format; null: true on a CPU, where it is faster, false on a GPU");
+      "memory format; null: true where it is faster: on a CPU, and on a GPU in half precision and "
+      "TF32");
     v("gradient_checkpointing",
       gradient_checkpointing,
       "compute every block's activations again in the backward pass instead of keeping them: less "
       "memory, about a third more time");
-    v("compile_model", compile_model, "prepare the training step once for each shape of batches");
+    v("compile_model",
+      compile_model,
+      "record the training step on a GPU once for each shape of batches; null: where launching it "
+      "takes as long as computing it");
     v("compile_mode",
       compile_mode,
       "torch.compile's: how much is tried; the -no-cudagraphs form records no CUDA graph",
@@ -75,8 +79,9 @@ struct Model : torch::nn::Module {
 
 /// Moves the model to its device, in the memory format that its settings ask for. Where they leave
 /// it open, channels come last on a CPU, where that is up to twice as fast (docs/benchmarks.md),
-/// and not on a GPU.
-void place(Model& model, c10::Device device);
+/// and on a GPU where convolutions run `on_tensor_cores` (perf/device_precision.h); its other
+/// convolutions are faster with channels first.
+void place(Model& model, c10::Device device, bool on_tensor_cores = false);
 
 /// Parameters and buffers of a floating type take this one; indices stay as they are, which
 /// Module::to() would change, too.

@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #endif
 
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -12,6 +13,12 @@
 
 namespace cytra::perf {
 namespace {
+
+constexpr int kAmpere = 80;  // the first with bfloat16 and TF32
+
+int capability_of(c10::Device gpu) {
+  return cuda_gpu(gpu.has_index() ? gpu.index() : 0).capability;
+}
 
 /// AVX512_BF16 or AMX-BF16; AMX-FP16.
 bool cpu_has(c10::ScalarType type) {
@@ -35,7 +42,6 @@ std::string slow_precision(const std::string& precision, c10::Device device) {
   if (device.is_cpu())
     return cpu_has(type) ? "" : fmt::format("this CPU has no products in {}", name);
   if (type == c10::kHalf) return "";
-  constexpr int kAmpere = 80;
   const CudaGpu gpu = cuda_gpu(device.has_index() ? device.index() : 0);
   if (gpu.capability == 0 || gpu.capability >= kAmpere) return "";
   return fmt::format("{} (compute capability {}.{}) has no products in bfloat16",
@@ -51,6 +57,14 @@ void warn_of_slow_precision(const std::string& precision, c10::Device device) {
             precision,
             why,
             device.is_cuda() ? "16-mixed" : "32");
+}
+
+bool uses_tensor_cores(const std::string& precision, c10::Device device) {
+  if (!device.is_cuda()) return false;
+  const c10::ScalarType compute = precision_of(precision).compute;
+  if (compute != c10::kFloat) return compute == c10::kHalf || compute == c10::kBFloat16;
+  return at::globalContext().allowTF32CuDNN(at::Float32Op::CONV) &&
+         capability_of(device) >= kAmpere;
 }
 
 std::string precision_to_run(const std::optional<std::string>& asked,

@@ -43,7 +43,9 @@ struct Task {
   /// that is recorded. It must not wait for the device: what it finds may come with a later batch.
   /// Throws: DataError. By default nothing.
   virtual void check_batch(const data::Batch&) {}
-  /// The loss of a batch, a scalar with its graph. The batch is on the model's device.
+  /// The loss of a batch, a scalar with its graph. The batch is on the model's device. On a GPU it
+  /// may be called for the first steps alone, which are recorded (model.compile_model): it depends
+  /// on the batch and the device's tensors, and on no number that the host changes.
   virtual Tensor training_step(const data::Batch& batch) = 0;
   /// Adds a batch of whole images to the metrics. Called without gradients, the model in eval mode.
   /// By default, the loss of training_step().

@@ -75,7 +75,7 @@ TEST_F(TrainedModelTest, SeveralAreAveraged) {
 TEST_F(TrainedModelTest, EnginesRunIt) {
   const auto models =
       load({write_model("a.safetensors", kSmall), write_model("b.safetensors", kSmall)});
-  for (const LoadedModel& model : models) model.place(c10::kCPU);
+  for (const LoadedModel& model : models) model.place(c10::kCPU, false);
   const LoadedModel mean = mean_of(models);
   const at::InferenceMode inference_mode;
   const at::Tensor windows = at::rand({2, 1, 16, 16});

@@ -40,6 +40,19 @@ TEST(Model, PutsChannelsLastOnACpuUnlessToldOtherwise) {
   }
 }
 
+TEST(Model, WeightsOfOneLayoutAreThoseOfTheOther) {
+  const auto last = placed("spatial_dims: 2"),
+             first = placed("spatial_dims: 2, channels_last: false");
+  const at::Tensor image = at::rand({2, 1, 8, 8});
+  for (const auto& [from, to] : {std::pair(last, first), std::pair(first, last)}) {
+    for (at::Tensor& parameter : from->parameters()) parameter.data().normal_();
+    std::map<std::string, at::Tensor> state = state_of(*from);
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : state_of(*to)) at::Tensor(tensor).copy_(state.at(name));
+    EXPECT_TRUE((*to)(image).allclose((*from)(image), 1e-4, 1e-5));
+  }
+}
+
 TEST(Model, MayBePlacedAgain) {
   const auto model = placed("spatial_dims: 2");
   model->settings.channels_last = false;
@@ -52,7 +65,7 @@ TEST(Model, KeepsItsOptions) {
   const auto model = placed("gradient_checkpointing: true, channels_last: false");
   EXPECT_TRUE(model->settings.gradient_checkpointing);
   EXPECT_EQ(model->settings.channels_last, std::optional(false));
-  EXPECT_FALSE(model->settings.compile_model);
+  EXPECT_EQ(model->settings.compile_model, std::nullopt);
   EXPECT_EQ(placed("compile_mode: max-autotune")->settings.compile_mode, "max-autotune");
   EXPECT_THROW(placed("compile_mode: fastest"), ConfigError);
 }

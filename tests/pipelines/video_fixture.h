@@ -101,7 +101,7 @@ inline inference::Predictor bright_predictor(int64_t channels = 1,
       "null, valid: "
       "[{_target_: LoadImaged, keys: [raw, seg]}]}}}",
       "test");
-  model.place = [](c10::Device) {};
+  model.place = [](c10::Device, bool) {};
   model.forward = [spoil](const at::Tensor& windows) {
     const at::Tensor light = windows.mean(1, true) - kBright;
     at::Tensor logits = at::cat({-light, light}, 1);

@@ -70,7 +70,7 @@ Measured measure_inference(const Subject& subject,
                            int64_t batch,
                            const Repeats& repeats) {
   const config::Node config = prepared(subject, variant);
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"));
+  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
   const at::NoGradGuard no_grad;
   at::manual_seed(0);  // what is random in a pass, too
   const at::Tensor input = at::randn(subject.shape_of(batch)).to(subject.device);
@@ -83,7 +83,7 @@ Measured measure_inference(const Subject& subject,
 
 nn::Flops count_inference(const Subject& subject, int64_t batch) {
   const config::Node config = prepared(subject, {});
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"));
+  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), {});
   const at::NoGradGuard no_grad;
   const at::Tensor input = at::zeros(subject.shape_of(batch)).to(subject.device);
   return nn::count_flops([&] { model->all(input); });

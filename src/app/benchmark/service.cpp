@@ -39,7 +39,7 @@ Node service_count(int64_t value) {
 
 BatchingService::Model service_model(const Subject& subject, const Variant& variant) {
   const Node config = prepared(subject, variant);
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"));
+  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
   const perf::Precision precision = perf::precision_of(variant.precision);
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
   return [model, precision, device = subject.device](const at::Tensor& images) {

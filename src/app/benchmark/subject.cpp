@@ -8,6 +8,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/cuda_driver.h"
+#include "perf/device_precision.h"
 
 namespace cytra::app {
 
@@ -52,8 +53,10 @@ Node prepared(const Subject& subject, const Variant& variant) {
   if (variant.channels_last) model.set("channels_last", boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
     model.set("gradient_checkpointing", boolean(*variant.gradient_checkpointing));
-  if (variant.engine == "cudagraph") {
-    model.set("compile_model", boolean(true));
+  // Left open, a launch-bound step would be recorded in rows of another name.
+  const bool is_recorded = variant.engine == "cudagraph";
+  model.set("compile_model", boolean(is_recorded || model.get<bool>("compile_model", false)));
+  if (is_recorded) {
     model.set("compile_mode", Node::make_string(variant.compile_mode));
   }
   if (variant.fused) {
@@ -64,12 +67,14 @@ Node prepared(const Subject& subject, const Variant& variant) {
   return config;
 }
 
-std::shared_ptr<nn::Model> make_model(const Subject& subject, const Node& node) {
+std::shared_ptr<nn::Model> make_model(const Subject& subject,
+                                      const Node& node,
+                                      const Variant& variant) {
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
   if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
   model->eval();
-  nn::place(*model, subject.device);
+  nn::place(*model, subject.device, perf::uses_tensor_cores(variant.precision, subject.device));
   return model;
 }
 

@@ -59,7 +59,10 @@ nn::Flops count_training(const Subject& subject, int64_t batch);
 /// What of the variant concerns the model is set in its configuration, and for the process.
 /// Throws: ConfigError where the device lacks it.
 config::Node prepared(const Subject& subject, const Variant& variant);
-std::shared_ptr<nn::Model> make_model(const Subject& subject, const config::Node& model);
+/// Placed for the variant's precision.
+std::shared_ptr<nn::Model> make_model(const Subject& subject,
+                                      const config::Node& model,
+                                      const Variant& variant);
 
 config::Node real(double value);
 config::Node boolean(bool value);

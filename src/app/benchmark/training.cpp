@@ -11,6 +11,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "perf/scopes.h"
 #include "tasks/class_labels.h"
 #include "training/callback.h"
@@ -125,7 +126,7 @@ class Step {
     nn::Model& model = task_->model();
     if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, model, true);
     if (precision_.parameters != at::kFloat) nn::cast(model, precision_.parameters);
-    nn::place(model, device_);
+    nn::place(model, device_, perf::uses_tensor_cores(variant.precision, device_));
     model.train();
     optimizer_ = make<training::Optimizer>(config_.at("optimizer"));
     optimizer_->attach(model.named_parameters().pairs());

@@ -185,7 +185,9 @@ Program open_aoti(const std::string& path) {
       program.window.push_back(extent->least);
   program.fingerprint = io::fingerprint(file + source);  // its name is a hash of the code
   program.forward = [compiled](const at::Tensor& windows) { return compiled->run(windows); };
-  program.place = [compiled](c10::Device device) { compiled->expect_device(device); };
+  program.place = [compiled](c10::Device device, bool /*on_tensor_cores*/) {
+    compiled->expect_device(device);
+  };
   return program;
 }
 

@@ -192,7 +192,9 @@ void open_network(Program& program, Node definition, const std::string& weights)
   program.fingerprint = fingerprint_of(*network, definition);
   program.divisor = network->divisor();
   std::reverse(program.divisor.begin(), program.divisor.end());
-  program.place = [network](c10::Device device) { nn::place(*network, device); };
+  program.place = [network](c10::Device device, bool on_tensor_cores) {
+    nn::place(*network, device, on_tensor_cores);
+  };
   program.forward = [network](const at::Tensor& windows) { return network->all(windows); };
 }
 

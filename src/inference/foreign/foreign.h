@@ -22,7 +22,7 @@ ModelKind kind_of(const std::string& path);
 struct Program {
   Forward forward;
   std::function<std::string()> torchscript;
-  std::function<void(c10::Device)> place;
+  Place place;
   int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
   std::vector<int64_t> window;                     // the only sides it takes; empty: not known
   std::vector<int64_t> divisor;                    // as LoadedModel's; empty: not known

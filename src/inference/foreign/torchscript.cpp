@@ -181,7 +181,7 @@ Program open_torchscript(const std::string& path) {
     placed->module.save(bytes);
     return bytes.str();
   };
-  program.place = [path, placed](c10::Device device) {
+  program.place = [path, placed](c10::Device device, bool /*on_tensor_cores*/) {
     if (device == placed->device) return;
     std::unordered_map<std::string, std::string> none;
     *placed = {load_torchscript(path, none, device), device};

@@ -13,6 +13,7 @@ class StepGraphs final : public StepRecorder {
  public:
   explicit StepGraphs(c10::Device device) : recorder_(device) {}
 
+  void wait() override { c10::cuda::getCurrentCUDAStream().synchronize(); }
   std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) override {
     std::vector<at::Tensor> outputs;
     said([&] { recorder_.rehearse([&] { outputs = work(); }, may_wait); });

@@ -1,6 +1,7 @@
 #include "training/trainer/compiled_step.h"
 
-#include <cmath>
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -9,6 +10,9 @@
 
 #include "base/log.h"
 #include "nn/model.h"
+#include "perf/device.h"
+#include "perf/device_memory.h"
+#include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -20,6 +24,9 @@ namespace {
 constexpr int64_t kRehearsals = 3;      // as torch.cuda.make_graphed_callables
 constexpr int64_t kChecks = 2;          // a number of the host that is baked in shows in the second
 constexpr std::size_t kMostShapes = 8;  // each keeps its gradients
+// Passes over a shape that are timed, behind those in which libraries set themselves up.
+constexpr int64_t kUntimed = 2, kTimed = 3;
+constexpr double kBusy = 0.9;  // a host that is, for so much of a pass, keeps the device waiting
 // Of the norm of all values: sums in another order differ by less, another random number by more.
 constexpr double kTolerance = 1e-2;
 
@@ -90,14 +97,16 @@ CompiledStep::CompiledStep(std::unique_ptr<StepRecorder> recorder,
                            const TrainerOptions& options,
                            nn::Model& model,
                            Optimizer& optimizer,
-                           GradScaler& scaler)
+                           GradScaler& scaler,
+                           bool in_any_case)
     : recorder_(std::move(recorder)),
       options_(options),
       optimizer_(optimizer),
       scaler_(scaler),
       parameters_(model.parameters()),
       buffers_(model.buffers()),
-      lr_(at::zeros({}, parameters_.front().options().dtype(at::kFloat).requires_grad(false))) {
+      lr_(at::zeros({}, parameters_.front().options().dtype(at::kFloat).requires_grad(false))),
+      is_decided_(in_any_case) {
   for (const at::Tensor& parameter : parameters_) states_.push_back(parameter);
   for (const auto& [name, tensor] : optimizer.state()) states_.push_back(tensor);
   for (const auto& [name, tensor] : scaler.state()) states_.push_back(tensor);
@@ -106,10 +115,10 @@ CompiledStep::CompiledStep(std::unique_ptr<StepRecorder> recorder,
 at::Tensor CompiledStep::gradients(const data::Batch& batch,
                                    const std::function<void()>& seed,
                                    const std::function<at::Tensor(const data::Batch&)>& pass) {
-  now_ = shape_of(batch);
+  now_ = is_decided_ ? shape_of(batch) : nullptr;
   if (now_ == nullptr) {
     seed();
-    return pass(batch);
+    return is_decided_ || nn::watcher != nullptr ? pass(batch) : time(batch, pass);
   }
   Shape& shape = *now_;
   const bool is_new = shape.batch.tensors.empty();
@@ -135,6 +144,7 @@ at::Tensor CompiledStep::gradients(const data::Batch& batch,
 }
 
 PendingStep CompiledStep::update(const Rates& rates, const at::Tensor& loss) {
+  const perf::Scope scope("optimizer");
   if (!optimizer_.can_be_recorded() || rates.momentum)
     return training::update(
         optimizer_, scaler_, options_, rates, loss, /*reads_at_once=*/loss.is_cpu());
@@ -156,9 +166,51 @@ PendingStep CompiledStep::update(const Rates& rates, const at::Tensor& loss) {
   return step;
 }
 
+/// Makes a pass as it is, and decides when enough were timed.
+at::Tensor CompiledStep::time(const data::Batch& batch,
+                              const std::function<at::Tensor(const data::Batch&)>& pass) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  Pace& pace = paces_[key_of(batch, parameters_)];
+  const bool is_timed = ++pace.passes > kUntimed;
+  if (is_timed) recorder_->wait();
+  const auto begin = Clock::now();
+  at::Tensor loss = pass(batch);
+  if (is_timed) {
+    pace.asked_s = std::min(pace.asked_s, since(begin));
+    recorder_->wait();
+    pace.done_s = std::min(pace.done_s, since(begin));
+  }
+  const bool repeats = batch.lists.empty() && paces_.size() <= kMostShapes;
+  if (repeats && pace.passes < kUntimed + kTimed) return loss;
+  if (!repeats || !pays(pace)) recorder_ = nullptr;
+  is_decided_ = true;
+  paces_.clear();
+  return loss;
+}
+
+bool CompiledStep::pays(const Pace& pace) const {
+  const c10::Device device = parameters_.front().device();
+  const bool is_launch_bound = pace.asked_s >= kBusy * pace.done_s;
+  // For a recording's activations, and the copies that it is checked with.
+  const bool has_memory = 2 * perf::peak_memory(device) < perf::free_memory(device);
+  log::debug("model.compile_model: the host asks for a pass in {:.3g} ms, it takes {:.3g} ms{}",
+             1e3 * pace.asked_s,
+             1e3 * pace.done_s,
+             has_memory ? "" : ", and memory to record it is missing");
+  return is_launch_bound && has_memory;
+}
+
 /// Null: this batch's step is made as it is.
 CompiledStep::Shape* CompiledStep::shape_of(const data::Batch& batch) {
   if (recorder_ == nullptr) return nullptr;
+  if (nn::watcher != nullptr) {  // it would see nothing of a recording
+    if (!std::exchange(has_told_of_watcher_, true))
+      log::info("model.compile_model: steps are made as they are while a callback watches layers");
+    return nullptr;
+  }
   if (!batch.lists.empty()) {
     give_up("data.collate=list gives images of any size");
     return nullptr;
@@ -248,7 +300,11 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
                                             bool is_alone) {
   const nn::ModelOptions& asked = model.settings;
   const std::vector<at::Tensor> parameters = model.parameters();
-  if (!asked.compile_model || parameters.empty()) return nullptr;
+  if (asked.compile_model == false || parameters.empty()) return nullptr;
+  const bool is_open = !asked.compile_model;
+  const auto say = [&](const std::string& what) {
+    log::write(is_open ? log::Level::debug : log::Level::info, "model.compile_model: " + what);
+  };
   const auto reason = [&]() -> std::string {
     if (asked.compile_mode == "max-autotune-no-cudagraphs")
       return "model.compile_mode=max-autotune-no-cudagraphs";
@@ -258,18 +314,20 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
     if (options.detect_anomaly) return "trainer.detect_anomaly=true looks at every loss";
     if (asked.gradient_checkpointing)
       return "model.gradient_checkpointing=true sets back the random numbers in the backward pass";
+    if (is_open && !options.profiler.is_null())
+      return "trainer.profiler sees more of steps that are not recorded";
     return "";
   }();
   try {
     if (!reason.empty()) throw NotRecordable(reason);
     auto recorder = make_step_recorder(parameters.front().device());
     if (!optimizer.can_be_recorded())
-      log::info(
-          "model.compile_model: forward and backward pass are recorded, the update of {} is not",
-          optimizer.name());
-    return std::make_unique<CompiledStep>(std::move(recorder), options, model, optimizer, scaler);
+      say(fmt::format("forward and backward pass are recorded, the update of {} is not",
+                      optimizer.name()));
+    return std::make_unique<CompiledStep>(
+        std::move(recorder), options, model, optimizer, scaler, /*in_any_case=*/!is_open);
   } catch (const NotRecordable& error) {
-    log::info("model.compile_model: steps are made as they are, not recorded: {}", error.what());
+    say(fmt::format("steps are made as they are, not recorded: {}", error.what()));
     return nullptr;
   }
 }

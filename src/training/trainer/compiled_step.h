@@ -1,5 +1,6 @@
 #pragma once
 // model.compile_model: steps that are recorded once per shape of batch and then played.
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,14 +21,19 @@ namespace cytra::training {
 /// reads the step before, and its callbacks see the gradients. For each shape of batch the first
 /// steps rehearse, then one records, and the first that are played are compared with the same step
 /// as it is. What can't be recorded, or differs, goes on as it is, after one line that says why.
+/// A step is the same operations on the same numbers either way (the learning rate is on the device
+/// in both), so that a training that is taken up may come to another decision.
 class CompiledStep {
  public:
-  /// Keeps references to all.
+  /// Keeps references to all. Unless steps are to be recorded in any case (model.compile_model:
+  /// null), the first are timed: it pays where the host takes as long to ask for one as the device
+  /// to do it.
   CompiledStep(std::unique_ptr<StepRecorder> recorder,
                const TrainerOptions& options,
                nn::Model& model,
                Optimizer& optimizer,
-               GradScaler& scaler);
+               GradScaler& scaler,
+               bool in_any_case);
 
   /// The loss of the pass over a batch; the gradients are the parameters'. `seed` sets the
   /// generators as the step needs them, before each time that it is made.
@@ -59,6 +65,14 @@ class CompiledStep {
                                 const std::vector<at::Tensor>& changed,
                                 const std::vector<at::Tensor>& before,
                                 const std::function<void()>& seed);
+  /// The shortest that passes over a shape of batch took.
+  struct Pace {
+    int64_t passes = 0;
+    double asked_s = INFINITY, done_s = INFINITY;  // until asked for, until done
+  };
+  at::Tensor time(const data::Batch& batch,
+                  const std::function<at::Tensor(const data::Batch&)>& pass);
+  bool pays(const Pace& pace) const;
   void give_up(const std::string& why);
   void forget_if_given_up();
   Shape* shape_of(const data::Batch& batch);
@@ -68,14 +82,16 @@ class CompiledStep {
   Optimizer& optimizer_;
   GradScaler& scaler_;
   std::vector<at::Tensor> parameters_, buffers_, states_;
-  at::Tensor lr_;  // 0-d float on the device
+  at::Tensor lr_;                      // 0-d float on the device
+  std::map<std::string, Pace> paces_;  // by shape, until it is known whether recording pays
+  bool is_decided_;
   std::map<std::string, Shape> shapes_;
   Shape* now_ = nullptr;  // of the newest gradients; null: made as they are
-  bool has_warned_of_shapes_ = false;
+  bool has_warned_of_shapes_ = false, has_told_of_watcher_ = false;
 };
 
-/// For model.compile_model. Null where steps stay as they are, after a line that says why if they
-/// should be compiled.
+/// For model.compile_model. Null where steps stay as they are, after a line that says why if it is
+/// true.
 std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
                                             nn::Model& model,
                                             Optimizer& optimizer,

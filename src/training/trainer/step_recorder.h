@@ -30,6 +30,8 @@ class StepRecorder {
     std::vector<at::Tensor> outputs;
   };
   virtual ~StepRecorder() = default;
+  /// Waits until the device has done what it was asked for.
+  virtual void wait() = 0;
   /// Does the work as it will be recorded, so that libraries have chosen their algorithms.
   /// Throws, unless it `may_wait` for the device (what is set up once may): NotRecordable when it
   /// does; some of it has been done then.

@@ -153,7 +153,7 @@ TEST(BenchmarkVariants, HaveNamesOfTheirOwn) {
       EXPECT_TRUE(names.insert(variant.name()).second) << variant.name();
     EXPECT_TRUE(variants.front().is_usual());
     for (const char* name :
-         {"tf32", "bf16", "fp16", "channels_last", "channels_first", "bf16+channels_last"})
+         {"tf32", "bf16", "fp16", "channels_last", "channels_first", "bf16+channels_first"})
       EXPECT_EQ(names.count(name), 1U) << name;
   }
   EXPECT_EQ(with_precision("bf16-true").name(), "bf16-true");

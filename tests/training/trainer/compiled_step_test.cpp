@@ -28,6 +28,7 @@ class CompiledStep : public ::testing::Test {
     training::set_step_recorder(at::kCPU,
                                 [](c10::Device) -> training::StepRecorder* { return new Tape; });
     Tape::rehearsals = Tape::recordings = Tape::plays = 0;
+    Tape::behind_s = 0;
     log::set_file(dir_ / "log.txt");
   }
   ~CompiledStep() override {
@@ -39,12 +40,12 @@ class CompiledStep : public ::testing::Test {
   std::string said() const { return read_file(dir_ / "log.txt"); }
 
   /// The weights after a training of 7 images in batches of 2: two shapes.
-  std::vector<double> trained(bool is_compiled,
+  std::vector<double> trained(std::optional<bool> compiles,
                               const std::string& optimizer = "{_target_: AdamW, lr: 0.1}",
                               const std::string& options = kTapeOptions,
                               const std::function<void(Tiny&)>& change = {}) const {
     Tiny tiny(options, "{}", 0.3, optimizer, kSchedule);
-    tiny.task->net->settings.compile_model = is_compiled;
+    tiny.task->net->settings.compile_model = compiles;
     if (change) change(tiny);
     tiny.fit(7, 2);
     return tiny.weights();
@@ -158,6 +159,44 @@ TEST_F(CompiledStep, ATrainingThatIsTakenUpIsTheSame) {
     run(folder, stop, "");
     EXPECT_EQ(run(folder + "b", 0, folder + "/last.ckpt"), whole) << stop;
   }
+}
+
+TEST_F(CompiledStep, LeftOpenStepsAreRecordedWhereTheDeviceWaitsForItsHost) {
+  const std::vector<double> eager = trained(false), recorded = trained(std::nullopt);
+  EXPECT_EQ(Tape::recordings, 4);
+  EXPECT_EQ(Tape::plays, 2 * (15 + 3 - 6))
+      << "five of the one shape and one of the other are timed";
+  expect_near(recorded, eager);
+  Tape::recordings = 0;
+  Tape::behind_s = 0.05;
+  EXPECT_EQ(trained(std::nullopt), recorded) << "to the bit, whatever was decided";
+  EXPECT_EQ(Tape::recordings, 0);
+  EXPECT_EQ(trained(true), recorded);
+}
+
+TEST_F(CompiledStep, LeftOpenWhatCanNotBeRecordedIsMadeAsItIs) {
+  trained(std::nullopt, "{_target_: Lion, lr: 0.01}", "max_epochs: 1, accumulate_grad_batches: 2");
+  trained(std::nullopt, "{_target_: AdamW}", "max_epochs: 6, profiler: simple");
+  EXPECT_EQ(Tape::rehearsals, 0);
+}
+
+TEST_F(CompiledStep, ACallbackThatWatchesLayersSeesThem) {
+  struct Tap final : nn::Watcher {
+    void begin(const torch::nn::Module&, const at::Tensor&) override { ++seen; }
+    void end(const at::Tensor&) override {}
+    int64_t seen = 0;
+  } tap;
+  const std::string adam = "{_target_: AdamW, lr: 0.1}";
+  const auto watch = [&](Tiny& tiny) {
+    tiny.recorder->each_batch = [&](training::Context& context) {
+      nn::watcher = context.state.step >= 20 ? &tap : nullptr;
+    };
+    tiny.recorder->each_step = [](training::Context&) { nn::watcher = nullptr; };
+  };
+  const std::vector<double> watched = trained(true, adam, kTapeOptions, watch);
+  EXPECT_EQ(tap.seen, 4) << "of 24 steps";
+  EXPECT_NE(said().find("while a callback watches layers"), std::string::npos) << said();
+  EXPECT_EQ(watched, trained(true));
 }
 
 TEST_F(CompiledStep, WhatCanNotBeRecordedIsSaid) {

@@ -2,7 +2,9 @@
 // A recorder of steps for a CPU: each of torch's operations goes onto a tape with its arguments,
 // and is played with the same tensors and numbers. As with a CUDA graph, what the host does in
 // between is not on it.
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -39,6 +41,8 @@ class Tape final : public training::StepRecorder {
     std::vector<Entry> entries;
   };
 
+  /// As of a device that is behind its host by so much.
+  void wait() override { std::this_thread::sleep_for(std::chrono::duration<double>(behind_s)); }
   std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) override {
     ++rehearsals;
     return with(may_wait ? Mode::off : Mode::no_reads, work);
@@ -56,6 +60,7 @@ class Tape final : public training::StepRecorder {
   }
 
   static inline int64_t rehearsals = 0, recordings = 0, plays = 0;
+  static inline double behind_s = 0;
 
   static void intercept(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard outside(kKey);
