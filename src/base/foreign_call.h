@@ -4,11 +4,11 @@
 namespace cytra {
 
 /// While one lives, code of others runs, which may never come back: when none of them ends within
-/// five seconds of a signal that watch_signals() notes, the process does, with signal_exit_code().
+/// five seconds of a signal that watch_signals() notes, the process does, as by a SignalWatch.
 /// Thread: safe.
 class ForeignCall {
  public:
-  ForeignCall() noexcept;
+  ForeignCall();
   ~ForeignCall();
   ForeignCall(const ForeignCall&) = delete;
   ForeignCall& operator=(const ForeignCall&) = delete;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/foreign_call.h"
 #include "base/signals.h"
 #include "tests/support/tmp_dir.h"
 
@@ -82,6 +83,30 @@ TEST(SignalWatch, WhatIsBeingFinishedHasAMoment) {
             }),
             130);
   EXPECT_TRUE(fs::exists(dir / "finished"));
+}
+
+TEST(ForeignCall, OneThatHangsEndsAndLeavesNothing) {
+  const test::TmpDir dir;
+  EXPECT_EQ(exit_code_of([&] {
+              const AtomicFile half_written(dir / "video.mp4");
+              const ForeignCall call;
+              ::raise(SIGTERM);
+              work_for_a_minute();
+            }),
+            143);
+  EXPECT_TRUE(fs::is_empty(dir / "."));
+}
+
+TEST(ForeignCall, OnesThatComeBackEndNothing) {
+  EXPECT_EQ(exit_code_of([&] {
+              ::raise(SIGTERM);
+              for (int i = 0; i < 60; ++i) {
+                const ForeignCall call;
+                pause_ms(100);
+              }
+              ::_exit(3);
+            }),
+            3);
 }
 
 TEST(StartOfWork, LeavesNothing) {

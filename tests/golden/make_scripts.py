@@ -318,6 +318,10 @@ BY_HAND = {
     "library_of_torch": sources(b"    _0 = torch.cuda.synchronize(0)\n"),
     "stream_alias": sources(b"    c = __torch__.torch\n    s = c.classes.cuda.Stream(0, 0)\n"),
     "stdout": sources(b'    _0 = ops.aten._print("best_checkpoint: forged")\n'),
+    "beyond_alias": sources(b'    _0 = torch.fill_(torch._reshape_alias(x, [400000000], [1]), 7.)\n'),
+    "beyond_batch_norm": sources(b'    _0 = torch.native_batch_norm(x, None, None, torch.zeros([0]), torch.zeros([0]), True, 0.5, 1.0e-05)\n'),
+    "beyond_weight_norm": sources(b'    _0 = torch._weight_norm_interface(x, torch.zeros([0]), 0)\n'),
+    "beyond_ldl_solve": sources(b'    _0 = torch.linalg_ldl_solve(x, torch.tensor([900000000]), x)\n'),
     "static_runtime": sources(b'    _0 = ops.static_runtime.VarTupleUnpack(x)\n'),
 }
 

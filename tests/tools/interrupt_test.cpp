@@ -92,5 +92,16 @@ TEST_F(Interrupt, EndsAPredictionAtAnyMomentOfItsStart) {
   fs::remove_all(at("run"));
 }
 
+TEST_F(Interrupt, EndsAVideoThatDoesNotComeFromItsPipe) {
+  const Outcome outcome =
+      shell("mkfifo '" + at("pipe.mkv") +
+            "'; timeout --preserve-status -s TERM -k 30 2 \"$BIN/process_video\" '" +
+            at("pipe.mkv") + "' '" + at("out.mp4") +
+            "' trainer.accelerator=cpu 'checkpoint.ckpt_path=" CYTRA_SOURCE_DIR
+            "/tests/golden/checkpoints/format1_2d.ckpt'");
+  EXPECT_EQ(outcome.code, 143) << outcome.err;
+  EXPECT_FALSE(fs::exists(at("out.mp4")));
+}
+
 }  // namespace
 }  // namespace cytra

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "io/format.h"
 #include "io/input_file.h"
 #include "io/video_formats.h"
@@ -110,6 +111,13 @@ int FFmpegSource::is_stopped(void* self) {
   return stop && stop() ? 1 : 0;
 }
 
+/// Throws: Interrupted where what failed was ended by a signal.
+void FFmpegSource::expect_no_signal() {
+  const int signal = signal_received();
+  if (signal != 0 && is_stopped(this) != 0)
+    throw Interrupted(path_ + ": interrupted while it was opened", signal_exit_code(signal));
+}
+
 /// A read() that waits for ever would keep a signal from ending the program.
 int FFmpegSource::read_pipe(void* self, uint8_t* bytes, int count) {
   const int pipe = static_cast<FFmpegSource*>(self)->pipe_;
@@ -159,6 +167,7 @@ void FFmpegSource::open_container() {
   narrow(container_, path_, is_net, !is_net && info_.is_live);
   if (!is_net && info_.is_live) open_pipe();
   const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
+  if (opened < 0) expect_no_signal();
   if (opened < 0 && is_net) {
     throw DataError(fmt::format(
         "{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), "
@@ -184,7 +193,10 @@ void FFmpegSource::open_container() {
                     words_of(opened)));
   }
   const int found = avformat_find_stream_info(container_, nullptr);
-  if (found < 0) throw DataError(fmt::format("{}: {}", path_, words_of(found)));
+  if (found < 0) {
+    expect_no_signal();
+    throw DataError(fmt::format("{}: {}", path_, words_of(found)));
+  }
 }
 
 void FFmpegSource::open_decoder() {

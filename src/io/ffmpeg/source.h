@@ -22,6 +22,7 @@ class FFmpegSource final : public VideoSource {
  private:
   void close();
   void open_container();
+  void expect_no_signal();
   void open_pipe();
   void open_decoder();
   void describe();
