@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 
 #include <sys/mman.h>
@@ -14,6 +15,7 @@ namespace {
 constexpr int kExitCode = 5;
 constexpr std::size_t kMuch = std::size_t{1} << 30;     // at hand: it was something else
 constexpr std::size_t kLittle = std::size_t{64} << 20;  // not at hand: it was this
+constexpr std::size_t kStack = std::size_t{16} << 20;   // not at hand: no thread starts
 constexpr std::uintptr_t kNull = 1 << 16;               // what is not there has small addresses
 
 bool is_at_hand(std::size_t bytes) {
@@ -42,6 +44,17 @@ void on_fault(int signal, siginfo_t* info, void* /*context*/) {
   if (info->si_code <= 0) ::raise(signal);  // it was sent
 }
 
+/// libgomp ends the process itself where it gets no thread.
+void on_exit_of_library(int status, void* /*argument*/) {
+  if (status != 1 || is_at_hand(kStack)) return;
+  constexpr std::string_view kText =
+      "error: out of memory for one more thread; raise the limit of this process (ulimit -d, "
+      "ulimit -v), or lower performance.num_threads\n";
+  if (::write(STDERR_FILENO, kText.data(), kText.size()) < 0) {
+  }  // nobody reads it
+  ::_exit(kExitCode);
+}
+
 bool has_limit(int resource) {
   rlimit limit{};
   return ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 &&
@@ -57,6 +70,7 @@ void explain_memory_faults() {
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSEGV, &action, nullptr);
   ::sigaction(SIGBUS, &action, nullptr);
+  ::on_exit(on_exit_of_library, nullptr);
 }
 
 }  // namespace cytra

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "config/overrides/overrides.h"
 
 namespace cytra::cli {
@@ -34,6 +35,21 @@ constexpr Line lines[] = {
     {"--version", "version"},
     {"-h, --help", "this text"},
 };
+
+/// `data.path` names what there is, where its letters are stored in another of Unicode's forms.
+std::string with_stored_name(const std::string& word) {
+  constexpr const char* kKey = "data.path";
+  if (!starts_with(word, std::string(kKey) + "=")) return word;
+  try {
+    const config::Override typed = config::parse_override(word);
+    if (typed.values.size() != 1 || typed.values[0].kind != config::Kind::string) return word;
+    const std::string& path = typed.values[0].string;
+    const std::string stored = path_as_stored(path);
+    return stored == path ? word : config::override_word(kKey, stored);
+  } catch (const ConfigError&) {  // told by who composes
+    return word;
+  }
+}
 
 /// A path may hold signs of the grammar.
 std::string value_of(const std::string& word) {
@@ -204,6 +220,7 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   for (std::size_t i = 0; i < options.size(); ++i) {
     if (options[i]->count() > 0) add_flag_override(program.flags[i], words[i], arguments.overrides);
   }
+  for (std::string& word : arguments.overrides) word = with_stored_name(word);
   return arguments;
 }
 

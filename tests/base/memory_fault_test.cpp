@@ -1,6 +1,7 @@
 #include "base/memory_fault.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -48,6 +49,14 @@ TEST(MemoryFault, OfALibraryThatGotNoMemoryIsExitCodeFive) {
   EXPECT_EQ(end_within(200, [] { take(400 * kMegabyte); }), 5);
   EXPECT_EQ(end_within(50, [] { write_to(std::uintptr_t{1} << 40); }), 5) << "all is taken";
   EXPECT_EQ(end_within(200, [] { take(100 * kMegabyte); }), 0);
+}
+
+/// As libgomp without memory for a thread.
+TEST(MemoryFault, OfALibraryThatEndsTheProgramIsExitCodeFive) {
+  EXPECT_EQ(end_within(8, [] { std::exit(1); }), 5);
+  EXPECT_EQ(end_within(200, [] { std::exit(1); }), 1) << "there was memory";
+  EXPECT_EQ(end_within(8, [] { std::exit(2); }), 2) << "the program's own end";
+  EXPECT_EQ(end_within(0, [] { std::exit(1); }), 1) << "no limit";
 }
 
 TEST(MemoryFault, AnyOtherEndsTheProgramAsBefore) {

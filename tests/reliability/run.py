@@ -29,49 +29,81 @@ import surroundings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {
-    "R1": (kills.killed, "kill -9 at any moment: the newest checkpoint loads, nothing half written stays, and the finished "
-           "run equals the uninterrupted one in every logged number, weight and byte of state",
-           "a training that saves every step (2 workers, accumulation, EMA, warm-up) killed at random and inside saves, "
-           "taken up by checkpoint.autoresume"),
-    "R2": (kills.failing_calls, "any system call of a save may fail or be the last: the checkpoint before or the new one "
-           "loads; the message names the file, the reason and what to do", "EIO, ENOSPC, EINTR, a short write, and the end "
-           "of the process at every call of a save"),
-    "R3": (kills.power_cuts, "a power cut at any moment: a checkpoint that was reported as saved, or a newer one, loads",
+    "R1": (kills.killed,
+           "After `kill -9` at any moment the newest checkpoint loads and no half-written file is left. The resumed "
+           "run ends with the same logged numbers, weights and state as a run that was never stopped",
+           "a training that saves every step (2 workers, accumulation, EMA, warm-up) killed at random and inside "
+           "saves, taken up by checkpoint.autoresume"),
+    "R2": (kills.failing_calls,
+           "Any system call may fail while a checkpoint is saved, or be the last one. Either the earlier or the new "
+           "checkpoint loads. The message names the file, the reason and what to do",
+           "EIO, ENOSPC, EINTR, a short write, and the end of the process at every call of a save"),
+    "R3": (kills.power_cuts,
+           "After a power cut at any moment, a checkpoint that was reported as saved loads, or a newer one does",
            "what is written while saving, replayed with unflushed data and names dropped"),
-    "R4": (kills.full_disks, "a full disk or a limit of file sizes: the checkpoint before stays; exit 4, or a warning by "
-           "callbacks.model_checkpoint.on_save_error=warn", "a tmpfs with random room; RLIMIT_FSIZE"),
-    "R5": (kills.resumed, "a resumed run is bit-equal to an uninterrupted one", "from the checkpoints of random steps, in 2D and "
-           "3D, with 1 and 2 threads, in float32 and 16-mixed: every logged number, weight and byte of state"),
-    "R6": (kills.signalled, "SIGTERM, SIGINT, SIGUSR1, SIGHUP: the state is saved, the command to go on printed, exit 143, 130, 75, "
-           "129; the finished run is bit-equal; a second Ctrl-C ends at once; no process stays", "random moments of train (half "
-           "of its time is validation) and predict; two ranks, to one or both"),
-    "R7": (ranks.killed, "a training of several processes ends when one is killed, says which, and goes on from its checkpoint",
+    "R4": (kills.full_disks,
+           "On a full disk, or at a limit of file sizes, the earlier checkpoint stays. The program ends with exit "
+           "code 4, or warns with callbacks.model_checkpoint.on_save_error=warn",
+           "a tmpfs with random room; RLIMIT_FSIZE"),
+    "R5": (kills.resumed,
+           "A resumed run gives exactly the numbers of a run that was never stopped",
+           "from the checkpoints of random steps, in 2D and 3D, with 1 and 2 threads, in float32 and 16-mixed: every "
+           "logged number, weight and byte of state"),
+    "R6": (kills.signalled,
+           "On SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP the program saves its state, prints the command that "
+           "continues it, and ends with exit code 143, 130, 75 or 129. The continued run gives exactly the same "
+           "numbers. A second Ctrl-C ends the program at once. No process is left behind",
+           "random moments of train (half of its time is validation) and predict; two ranks, to one or both"),
+    "R7": (ranks.killed,
+           "When one process of a training with several is killed, the others end, say which one it was, and the "
+           "training can continue from its checkpoint",
            "kill -9 of one of 2 or 4 Gloo ranks at any moment, taken up by checkpoint.autoresume"),
-    "R20": (surroundings.numerics, "no NaN in silence", "NaN, infinity, constants, empty masks, fp16 overflow and damaged "
-            "weights in train and predict"),
-    "R22": (surroundings.memory, "without enough memory: exit 5 and a hint, never a crash", "RLIMIT_AS at 20 levels"),
-    "R23": (surroundings.environment, "no home, no terminal, LANG=C, read-only working folder, no root, paths with spaces, many "
-            "starts at once: folders of their own, no colour, no crash", "train and predict in each"),
-    "R24": (surroundings.event_files, "kill -9: all records of the event file are readable", "TensorBoard's own reader"),
-    "R25": (folders.containers, "two containers on one run folder: a living run is not taken up a second time nor disturbed, a "
-            "killed one goes on bit-equal", "processes with a PID namespace each: killed, taken up, and started beside a living one"),
-    "R26": (folders.strangers, "nothing of others is removed or written to", "files, folders and links like our temporaries, in "
-            "the folders of run, checkpoints, logs and cache"),
-    "R27": (folders.names, "a run goes on from a folder of any name", "260 letters, bytes that are no UTF-8, a newline, quotes, commas: "
-            "killed and taken up by checkpoint.autoresume"),
-    "R28": (streams.stopped, "a process that is stopped, or a listener that says nothing, ends the wait of the others in bounded "
-            "time, with its name; signals are heard meanwhile; the training goes on from its checkpoint", "SIGSTOP to one of 2 "
-            "ranks at any moment, with and without SIGTERM to the other; a silent listener at MASTER_PORT"),
-    "R29": (streams.strangers, "strangers neither see the processes of one machine from outside nor end their training", "what "
-            "each process listens at; c10d's own messages and garbage sent there"),
-    "R30": (streams.readers, "a reader of the messages that goes away, and closed or full streams, change nothing but what is "
-            "read", "train with stdin, stdout and stderr closed, into head, to a reader that has ended, to a full device"),
-    "R31": (surroundings.growth, "memory does not grow with the steps of a training nor the images of predict", "resident "
-            "memory at half of a long run and at its end"),
-    "R32": (predictions.killed, "kill -9 at any moment of predict: --resume goes on, all results are those of an undisturbed run, "
-            "none half written, none left over", "a folder of images, one so large that it is read by rows, killed at random"),
-    "R33": (predictions.shared, "predict by several processes gives the results of one", "2 ranks, images each, and rows of one "
-            "image each"),
+    "R20": (surroundings.numerics,
+           "Values that are not numbers (NaN) never go unnoticed",
+           "NaN, infinity, constants, empty masks, fp16 overflow and damaged weights in train and predict"),
+    "R22": (surroundings.memory,
+           "Without enough memory the program ends with exit code 5 and a hint. It never crashes",
+           "RLIMIT_AS at 20 levels"),
+    "R23": (surroundings.environment,
+           "The programs work without a home folder, without a terminal, with LANG=C, in a read-only folder, without "
+           "root, with spaces in paths, and when many start at once. Each run has its own folder",
+           "train and predict in each"),
+    "R24": (surroundings.event_files,
+           "After `kill -9` all records of the TensorBoard event file can be read",
+           "TensorBoard's own reader"),
+    "R25": (folders.containers,
+           "When two containers use one run folder, a run that is alive is neither started a second time nor "
+           "disturbed, and a run that was killed continues with exactly the same numbers",
+           "processes with a PID namespace each: killed, taken up, and started beside a living one"),
+    "R26": (folders.strangers,
+           "The programs neither remove nor write to files of others",
+           "files, folders and links like our temporaries, in the folders of run, checkpoints, logs and cache"),
+    "R27": (folders.names,
+           "A run continues from a folder of any name",
+           "260 letters, bytes that are no UTF-8, a newline, quotes, commas: killed and taken up by "
+           "checkpoint.autoresume"),
+    "R28": (streams.stopped,
+           "When a process is stopped, or a listener never answers, the others wait for a limited time and name it. "
+           "They still react to signals, and the training can continue from its checkpoint",
+           "SIGSTOP to one of 2 ranks at any moment, with and without SIGTERM to the other; a silent listener at "
+           "MASTER_PORT"),
+    "R29": (streams.strangers,
+           "Other machines can neither see the processes of a training on one machine nor end the training",
+           "what each process listens at; c10d's own messages and garbage sent there"),
+    "R30": (streams.readers,
+           "The run stays the same when its messages are no longer read, or when a stream is closed or full",
+           "train with stdin, stdout and stderr closed, into head, to a reader that has ended, to a full device"),
+    "R31": (surroundings.growth,
+           "Memory does not grow with the number of training steps, nor with the number of images that predict works "
+           "on",
+           "resident memory at half of a long run and at its end"),
+    "R32": (predictions.killed,
+           "After `kill -9` of predict at any moment, `--resume` continues. All results equal those of a run that was "
+           "never stopped. No half-written or temporary file is left",
+           "a folder of images, one so large that it is read by rows, killed at random"),
+    "R33": (predictions.shared,
+           "Several processes of predict give the results of one process",
+           "2 ranks, images each, and rows of one image each"),
 }
 
 
