@@ -23,6 +23,7 @@
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "perf/device_precision.h"
 #include "perf/precision.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -81,7 +82,7 @@ config::Node yaml(const std::string& text) {
 /// What the same work is tried with; the peer's rows (gpu_peer.py) have names of their own.
 struct Way {
   std::string name;
-  bool channels_last = false, is_compiled = false;
+  std::string channels_last = "false", compile_model = "false";  // as a configuration says them
 };
 
 std::string network(int dims, const Way& way) {
@@ -92,7 +93,7 @@ std::string network(int dims, const Way& way) {
                : "filters: [32, 64, 128, 256], strides: [1, 2, 2, 2], kernel_size: [3, 3, 3, 3], "
                  "upsample_kernel_size: [2, 2, 2]",
       way.channels_last,
-      way.is_compiled);
+      way.compile_model);
 }
 
 std::shared_ptr<nn::Model> unet(int dims, const Way& way = {}) {
@@ -146,9 +147,9 @@ void transfer() {
 data::DataLoader loader_of(const std::map<std::string, std::vector<int64_t>>& shapes,
                            int64_t images,
                            int64_t batch_size,
-                           const Way& way = {}) {
+                           bool channels_last = false) {
   data::DataLoaderSpec spec;
-  spec.channels_last = way.channels_last;
+  spec.channels_last = channels_last;
   spec.options.batch_size = batch_size;
   spec.options.num_workers = 2;
   spec.pin = device.is_cuda();
@@ -202,7 +203,7 @@ void preprocessing() {
 
 void inference_of(const std::string& what, int dims, const std::vector<int64_t>& shape) {
   const at::Tensor images = at::randn(shape).to(device);
-  for (const Way& way : {Way{"Cytra"}, Way{"Cytra, channels last", true}}) {
+  for (const Way& way : {Way{"Cytra, channels first"}, Way{"Cytra, channels last", "true"}}) {
     const auto model = unet(dims, way);
     each_precision([&](const std::string& name, const std::string& precision) {
       {
@@ -245,7 +246,7 @@ void sliding_window(int dims) {
   std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, whole);
   shape[0] = shape[1] = 1;
   const at::Tensor image = at::randn(shape).to(device);
-  for (const Way& way : {Way{"Cytra"}, Way{"Cytra, channels last", true}}) {
+  for (const Way& way : {Way{"Cytra, channels first"}, Way{"Cytra, channels last", "true"}}) {
     const auto model = unet(dims, way);
     each_precision([&](const std::string& name, const std::string& precision) {
       const c10::InferenceMode inference_mode;
@@ -280,11 +281,12 @@ struct Clocked final : training::Callback {
 double trained_ms(const std::string& task_text,
                   const std::string& precision,
                   const std::map<std::string, std::vector<int64_t>>& shapes,
-                  int64_t batch_size,
-                  const Way& way) {
+                  int64_t batch_size) {
   at::manual_seed(0);
   const auto task = make<training::Task>(yaml(task_text));
-  nn::place(task->model(), device);
+  nn::place(task->model(),
+            device,
+            perf::uses_tensor_cores(precision, device));
   const auto optimizer = make<training::Optimizer>(yaml("{_target_: AdamW}"));
   const auto scheduler = make<training::Scheduler>(yaml("{_target_: ConstantLR, factor: 1}"));
   const auto clock = std::make_shared<Clocked>();
@@ -296,7 +298,8 @@ double trained_ms(const std::string& task_text,
                             *optimizer,
                             *scheduler,
                             {clock});
-  data::DataLoader images = loader_of(shapes, 100 * batch_size, batch_size, way), none({});
+  data::DataLoader images = loader_of(shapes, 100 * batch_size, batch_size, task->model().channels_last),
+      none({});
   trainer.fit(images, none);
   perf::synchronize(device);
   return 1e3 * since(clock->begin) / static_cast<double>(std::max<int64_t>(1, clock->steps));
@@ -314,14 +317,15 @@ void training_of(const std::string& what,
                  const std::map<std::string, std::vector<int64_t>>& shapes,
                  int64_t batch_size) {
   each_precision([&](const std::string& name, const std::string& precision) {
-    for (const Way& way : {Way{"Cytra"},
-                           Way{"Cytra, channels last", true},
-                           Way{"Cytra, CUDA graph", false, true},
-                           Way{"Cytra, channels last, CUDA graph", true, true}}) {
-      if (way.is_compiled && !device.is_cuda()) continue;
+    for (const Way& way : {Way{"Cytra", "null", "null"},
+                           Way{"Cytra, channels first"},
+                           Way{"Cytra, channels last", "true"},
+                           Way{"Cytra, channels first, CUDA graph", "false", "true"},
+                           Way{"Cytra, channels last, CUDA graph", "true", "true"}}) {
+      if (way.compile_model == "true" && !device.is_cuda()) continue;
       row(what + ", " + name,
           way.name,
-          trained_ms(segmentation(dims, way), precision, shapes, batch_size, way),
+          trained_ms(segmentation(dims, way), precision, shapes, batch_size),
           "ms/step");
     }
   });

@@ -48,6 +48,7 @@ if [[ -n $with_tests ]]; then
   cp -t "$tree/tests/golden" "$root"/tests/golden/*.safetensors
   [[ ! -x $build/benchmarks/bench_device ]] || cp -t "$tree/tests" "$build/benchmarks/bench_device"
   cp -t "$tree" "$root/scripts/gpu_check.sh"
+  cp -t "$tree/tests" "$root/benchmarks/gpu_peer.py"
 fi
 
 # ldd lists the whole closure. Left out: the C and C++ run time (the machine's own) and all of torch's, CUDA's too.

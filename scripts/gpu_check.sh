@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# gpu_check.sh [FOLDER] [OUTPUT=gpu.json]: what a machine with an NVIDIA GPU says of Cytra, in at most eight minutes: the
-# tests that need one and benchmarks, each with its own limit, into one JSON file that `benchmarks/run.py gpu --from
-# gpu.json` writes into docs/benchmarks.md. FOLDER: a build (default: build/release), or an unpacked bundle
-# (scripts/bundle.sh --gpu), where this script lies beside `run`.
+# gpu_check.sh [FOLDER] [OUTPUT=gpu.json]: what a machine with an NVIDIA GPU says of Cytra: the tests that need one and
+# benchmarks, each with its own limit, in some four minutes; then, where python3 has them, the same by MONAI and Lightning
+# (five minutes more). One JSON file comes of it, which `benchmarks/run.py gpu --from gpu.json --write` puts into
+# docs/benchmarks.md. FOLDER: a build (default: build/release), or an unpacked bundle (scripts/bundle.sh --gpu), where this
+# script lies beside `run`.
 # Exit code: 0 all passed; 1 a test or benchmark failed; 2 wrong use; 77 no GPU here: checked was what can be without.
 set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -107,6 +108,12 @@ gpu=${gpu%%$'\n'*}
 echo "GPU: $gpu" >&2
 
 if program test_cuda; then step tests 100 env CYTRA_REQUIRE_GPU=1 "${words[@]}"; fi
+programs=$here/../tests/cuda/programs.py
+if [[ -f $programs ]]; then
+  starter=$folder/bin
+  [[ ! -x $folder/run ]] || starter=$folder/run
+  step programs 180 python3 -B "$programs" "$starter"
+fi
 program bench_device || {
   echo "error: no bench_device in $folder: build all targets" >&2
   exit 2
@@ -123,8 +130,23 @@ sliding_window_3d 120 3
 training_2d 120 0.7
 training_3d 90 1.5
 SUBJECTS
+peer=$here/../benchmarks/gpu_peer.py
+[[ -f $peer ]] || peer=$here/tests/gpu_peer.py
+if python3 -c 'import lightning, monai, torch' 2>/dev/null; then
+  while read -r subject limit seconds; do
+    step "$subject, peers" "$limit" python3 "$peer" "$subject" "$seconds"
+  done <<'SUBJECTS'
+training_2d 140 0.6
+training_3d 100 1
+inference 120 0.2
+sliding_window_2d 40 0.7
+sliding_window_3d 100 1
+SUBJECTS
+fi
 {
-  printf '{"gpu": "%s", "date": "%s", "kernels": "%s", "steps": [\n' "$gpu" "$(date -u +%F)" \
+  printf '{"gpu": "%s", "date": "%s", "peers": "%s", "kernels": "%s", "steps": [\n' "$gpu" "$(date -u +%F)" \
+    "$(python3 -c 'import torch, monai, lightning
+print(f"torch {torch.__version__}, monai {monai.__version__}, lightning {lightning.__version__}")' 2>/dev/null)" \
     "$([[ ! -f $folder/lib/libcytra_cuda.so ]] || architectures "$folder/lib/libcytra_cuda.so")"
   paste -sd , "$scratch/steps" | sed 's/},{"name"/},\n{"name"/g'
   printf ']}\n'

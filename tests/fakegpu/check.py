@@ -235,6 +235,16 @@ def check_mistake(stand, name, known, found):
     raise Failure(f"exit code 0, but not said: {said}")
 
 
+def prepare(folder, run):
+    """Images, stacks, a checkpoint and its export, which the commands name; run(command) starts a program in the folder."""
+    run("generate_samples --output samples --train 4 --valid 1 --test 1 --size 64")
+    for table in folder.glob("samples/*.csv"):  # as the experiments call it
+        table.write_text(table.read_text().replace("stain", "target", 1))
+    run("generate_samples --output stacks --train 4 --valid 1 --test 1 --size 32 --spatial-dims 3 --depth 16")
+    run(TRAIN.replace("=gpu", "=cpu") + " trainer.max_steps=1 paths.output_dir=trained")
+    run("export_model checkpoint.ckpt_path=trained/checkpoints/last.ckpt format=torchscript output=script.pt")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin")
@@ -249,12 +259,7 @@ def main():
     found, failed, begin = {}, [], time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         stand = Stand(options.bin, options.stand_ins, folder)
-        stand.run("generate_samples --output samples --train 4 --valid 1 --test 1 --size 64", 0)
-        for table in stand.folder.glob("samples/*.csv"):  # as the experiments call it
-            table.write_text(table.read_text().replace("stain", "target", 1))
-        stand.run("generate_samples --output stacks --train 4 --valid 1 --test 1 --size 32 --spatial-dims 3 --depth 16", 0)
-        stand.run(TRAIN.replace("=gpu", "=cpu") + " trainer.max_steps=1 paths.output_dir=trained", 0)
-        stand.run("export_model checkpoint.ckpt_path=trained/checkpoints/last.ckpt format=torchscript output=script.pt", 0)
+        prepare(stand.folder, lambda command: stand.run(command, 0))
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             running = {pool.submit(check, stand, name, known, found): name for check, name in checks}
             for done in concurrent.futures.as_completed(running):
