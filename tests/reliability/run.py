@@ -19,15 +19,15 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import Failed, Programs, Skipped  # noqa: E402
+from runs import ROOT, Failed, Programs, Skipped  # noqa: E402
 import folders  # noqa: E402
 import kills  # noqa: E402
 import predictions  # noqa: E402
 import ranks  # noqa: E402
+import strangers  # noqa: E402
 import streams  # noqa: E402
 import surroundings  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 CASES = {
     "R1": (kills.killed,
            "After `kill -9` at any moment the newest checkpoint loads and no half-written file is left. The resumed "
@@ -104,6 +104,28 @@ CASES = {
     "R33": (predictions.shared,
            "Several processes of predict give the results of one process",
            "2 ranks, images each, and rows of one image each"),
+    "R34": (strangers.records,
+           "A record of a stranger is only data: `--resume` removes and writes nothing but its own results",
+           "predict --resume in a folder whose books name files elsewhere, or are links, FIFOs and folders"),
+    "R35": (strangers.scripts,
+           "A TorchScript model that works on files, or beyond its tensors, is refused before it runs",
+           "each of tests/golden/scripts/hostile in predict, export_model and batch_segment"),
+    "R36": (strangers.outputs,
+           "An output that is a device, a FIFO or a link is written through or refused. It is never replaced",
+           "export_model in four formats and predict.prometheus, as root"),
+    "R37": (strangers.hangs,
+           "A foreign model that never comes back ends five seconds after the signal, with the signal's exit code. No "
+           "half-written file is left",
+           "SIGTERM and SIGINT to predict, process_video and batch_segment within a window"),
+    "R38": (strangers.secrets,
+           "Nobody's environment variables are read for a stranger's checkpoint",
+           "${oc.env:...} in five places of a checkpoint, in predict and export_model"),
+    "R39": (strangers.playlists,
+           "A video opens no other file",
+           "playlists (HLS, DASH, concat, SDP) under six endings, in process_video and as images"),
+    "R40": (strangers.bombs,
+           "Small files that claim to be huge are refused, or done, within a minute",
+           "OME-Zarr of 10^6 to 2^40 time points, sizes of 2^40 in a checkpoint, damaged TorchScript"),
 }
 
 

@@ -8,6 +8,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 TIMES = {"data_time", "step_time", "epoch", "step"}
 
 
