@@ -296,7 +296,8 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   processes.finish();
   if (is_first) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    report(run, config, state, conclusion.tested, folder, elapsed.count());
+    const auto& images = (loaders.valid.items().empty() ? loaders.train : loaders.valid).items();
+    report(run, config, state, conclusion.tested, images, folder, elapsed.count());
     if (is_resumed && state.step == first_step && conclusion.signal == 0) {
       log::warn(
           "nothing was left to do: {} had all {} steps of this training; a larger "
