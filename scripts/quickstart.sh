@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: sets up, builds, makes sample images, trains, predicts and measures.
-# Everything it writes is below .venv, build, data/samples and logs. About nine minutes the first time on two cores, half a minute after.
+# Everything it writes is below .venv, build, data/samples and logs. 7 to 20 minutes the first time on two cores (nearly all of it is the build), one to five after.
 set -euo pipefail
 here=$PWD
 scripts=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -56,7 +56,7 @@ prediction=$(result prediction)
 overlay=$(result overlay)
 
 step 6 'Measure the model'
-run benchmark_performance "$bin/benchmark_performance" --ckpt "$best" --input-shape 1 1 256 256 --batch-sizes 1 2 4 \
+run benchmark_performance "$bin/benchmark_performance" --ckpt "$best" --input-shape 1 1 256 256 --batch-sizes 1 2 \
   --compare-opts --output "$folder/report.json"
 printf '%s\n' "$results" >&2
 

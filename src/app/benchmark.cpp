@@ -310,16 +310,16 @@ void add_rows(const Subject& subject,
   const auto variants_of = [&](std::vector<Variant> all) {
     return config.compare_opts ? all : std::vector<Variant>{configured(subject)};
   };
-  Costs costs{roofline_of(subject, variants_of(inference_variants())), {}};
+  Costs costs{roofline_of(subject, variants_of(inference_variants())), {}, subject.device.is_cpu()};
   report.set("roofline", node_of(costs.roofline));
   const auto add = [&](const char* section,
                        const std::vector<Variant>& variants,
                        const auto& count,
-                       const auto& measure_one) {
+                       const auto& prepare_one) {
     costs.image = flops_of_image(count, subject, batches.front());
     Node& rows = report.set(section, Node::make_map());
-    const Work work = [&](const Variant& variant, int64_t size, const Repeats& repeats) {
-      return measure_one(subject, variant, size, repeats);
+    const Work work = [&](const Variant& variant, int64_t size) {
+      return prepare_one(subject, variant, size);
     };
     for (const int64_t batch : batches) {
       rows.set(std::to_string(batch),
@@ -327,7 +327,7 @@ void add_rows(const Subject& subject,
     }
   };
   if (config.inference || (!config.train && !config.service))
-    add("inference", variants_of(inference_variants()), count_inference, measure_inference);
+    add("inference", variants_of(inference_variants()), count_inference, prepare_inference);
   if (!subject.forbid_transfers.empty()) {
     if (config.train)
       watch_training(subject, configured(subject), batches.front());
@@ -335,7 +335,7 @@ void add_rows(const Subject& subject,
       log::info("performance.forbid_transfers: of training steps, which --train measures");
   }
   if (config.train)
-    add("training", variants_of(training_variants()), count_training, measure_training);
+    add("training", variants_of(training_variants()), count_training, prepare_training);
   if (config.service) {
     ServiceLoads loads;
     loads.seconds = config.seconds;

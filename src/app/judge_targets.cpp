@@ -57,8 +57,8 @@ Looked look(const Setup& setup,
       pipeline.transform(sample, rng, stage);
       for (std::size_t m = 0; m < meanings.size(); ++m) {
         const TargetMeaning& meaning = meanings[m];
-        const at::Tensor& image = sample.at(meaning.image_key);
-        at::Tensor target = sample.at(meaning.key);
+        const at::Tensor& image = sample.stored(meaning.image_key);
+        at::Tensor target = sample.stored(meaning.key);
         if (meaning.kind == Kind::mask || meaning.kind == Kind::classes)
           target = data::without_equal_channels(target);
         voxels += target.numel();

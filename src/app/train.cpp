@@ -257,8 +257,7 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   Node kept_config = config::keep_environment(run.config, run.composed);
   if (is_first) {
     const Node* const path = config.data.find_direct("path");
-    const Node identity = identity_of(path == nullptr ? "" : path->string,
-                                      data::items_of(*setup.data, data::Split::train));
+    const Node identity = identity_of(path == nullptr ? "" : path->string, loaders.train.items());
     if (is_resumed) {
       const std::string asked = config.checkpoint.ckpt_path.value_or("");
       expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
@@ -297,7 +296,8 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   processes.finish();
   if (is_first) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    report(run, config, state, conclusion.tested, folder, elapsed.count());
+    const auto& images = (loaders.valid.items().empty() ? loaders.train : loaders.valid).items();
+    report(run, config, state, conclusion.tested, images, folder, elapsed.count());
     if (is_resumed && state.step == first_step && conclusion.signal == 0) {
       log::warn(
           "nothing was left to do: {} had all {} steps of this training; a larger "

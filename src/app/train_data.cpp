@@ -87,10 +87,11 @@ config::Node settle(const Setup& setup,
 }
 
 /// Throws: DataError for an image that is for training, too.
-data::DataLoaderSpec valid_spec(const Setup& setup) {
+data::DataLoaderSpec valid_spec(const Setup& setup, const std::vector<data::Sample>& trained) {
+  data::DataLoaderSpec spec = loader_spec(setup, Split::valid);
   const auto* parted = dynamic_cast<const data::Parted*>(setup.data.get());
-  if (parted != nullptr) parted->expect_parts();
-  return loader_spec(setup, Split::valid);
+  if (parted != nullptr) parted->expect_parts(trained, spec.items);
+  return spec;
 }
 
 }  // namespace
@@ -126,8 +127,10 @@ Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::strin
                         cache)),
       valid(config.trainer.limit_val_batches.is_none()
                 ? data::DataLoader({})
-                : make_loader(
-                      valid_spec(setup), Split::valid, config.trainer.limit_val_batches, cache)),
+                : make_loader(valid_spec(setup, train.items()),
+                              Split::valid,
+                              config.trainer.limit_val_batches,
+                              cache)),
       test(config.test ? make_loader(loader_spec(setup, Split::test),
                                      Split::test,
                                      config.trainer.limit_test_batches,

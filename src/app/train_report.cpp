@@ -13,26 +13,59 @@
 #include "base/version.h"
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
+#include "data/datamodule.h"
+#include "io/reader.h"
 
 namespace cytra::app {
 
+namespace fs = std::filesystem;
 using config::Node;
 
 namespace {
 
-/// What uses the trained model.
-std::string next_command(const TrainConfig& config, const std::string& checkpoint) {
+constexpr const char* kAnyImages = "IMAGE_OR_FOLDER_OR_CSV";
+
+/// What `predict` takes of the images that a training has: their table, or their folder, or one of
+/// them where others lie in its folder, too.
+std::string own_images(const Node& data, const std::vector<data::Sample>& samples) {
+  const fs::path path = data.get<std::string>("path", "");
+  if (ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule")) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return path.string();
+    for (const char* split : {"valid", "val", "validation", "train"}) {
+      for (const char* ending : {".csv", ".tsv"}) {
+        const std::string table = (path / (std::string(split) + ending)).string();
+        if (data::is_there(table)) return table;
+      }
+    }
+  }
+  if (samples.empty() || !data.get<std::vector<std::string>>("source_keys", {}).empty())
+    return kAnyImages;
+  const std::string image = samples[0].id;
+  const std::string folder = fs::path(image).parent_path().string();
+  bool is_file = false, is_alone = io::file_of(image) == image && !folder.empty();
+  for (const auto& [key, source] : samples[0].sources) {
+    if (source.path == image) {
+      is_file = true;
+    } else if (fs::path(source.path).parent_path() == folder) {
+      is_alone = is_alone && !io::is_image_path(source.path);
+    }
+  }
+  return !is_file ? kAnyImages : is_alone ? folder : image;
+}
+
+/// What uses the trained model; `images`: own_images().
+std::string next_command(const TrainConfig& config,
+                         const std::string& checkpoint,
+                         const std::string& images) {
   if (config.task.get<std::string>("_target_", "") == "PromptableTask") {
-    return "segment:        " + command("batch_segment",
-                                        {"IMAGE_OR_FOLDER_OR_CSV",
-                                         "--detector",
-                                         "DETECTOR_CKPT",
-                                         "--segmenter",
-                                         checkpoint});
+    return "segment:        " +
+           command("batch_segment",
+                   {kAnyImages, "--detector", "DETECTOR_CKPT", "--segmenter", checkpoint});
   }
   return "predict:        " + command("predict",
                                       {config::override_word("checkpoint.ckpt_path", checkpoint),
-                                       "data.path=IMAGE_OR_FOLDER_OR_CSV"});
+                                       config::override_word("data.path", images)});
 }
 
 std::string best_metric(const training::TrainState& state) {
@@ -79,6 +112,7 @@ void report(const cli::Run& run,
             const TrainConfig& config,
             const training::TrainState& state,
             const training::Metrics& tested,
+            const std::vector<data::Sample>& images,
             const std::string& folder,
             double seconds) {
   const std::string last = folder + "/checkpoints/last.ckpt";
@@ -111,7 +145,7 @@ void report(const cli::Run& run,
               cli::shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
-    log::info("{}", next_command(config, best));
+    log::info("{}", next_command(config, best, own_images(config.data, images)));
   }
   results.print();
 }

@@ -19,11 +19,12 @@ void close_loggers(const Loggers& loggers,
 /// What a training has come to: the newest metrics, and the best of the one that is watched.
 training::Metrics results_of(const training::TrainState& state);
 
-/// Results, and the commands to go on with.
+/// Results, and the commands to go on with; `images`: some that the training has.
 void report(const cli::Run& run,
             const TrainConfig& config,
             const training::TrainState& state,
             const training::Metrics& tested,
+            const std::vector<data::Sample>& images,
             const std::string& folder,
             double seconds);
 

@@ -26,12 +26,19 @@ const Source* image_source(const Sample& sample) {
   return first;
 }
 
+std::vector<std::string> files_of_images(const std::vector<Sample>& samples) {
+  std::vector<std::string> files;
+  for (const Sample& sample : samples)
+    files.push_back(file_of_image(sample, samples.size() <= io::kLookedInto));
+  return files;
+}
+
 /// A number for each sample: the same for those of one image.
 std::vector<std::size_t> groups_of(const std::vector<Sample>& samples) {
   std::map<std::string, std::size_t> known;
   std::vector<std::size_t> groups;
-  for (const Sample& sample : samples)
-    groups.push_back(known.emplace(file_of_image(sample), known.size()).first->second);
+  for (std::string& file : files_of_images(samples))
+    groups.push_back(known.emplace(std::move(file), known.size()).first->second);
   if (known.size() > 1 || samples.size() < 2) return groups;
   // All are of one file or series: its time points, or planes, are what can be parted.
   warn_once(fmt::format(
@@ -78,10 +85,8 @@ std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::siz
 }
 
 std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector<Sample> all) {
-  std::vector<std::string> files;
-  std::vector<std::string> names;  // of each sample
-  for (const Sample& sample : all) names.push_back(file_of_image(sample));
-  files = names;
+  const std::vector<std::string> names = files_of_images(all);
+  std::vector<std::string> files = names;
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   const auto folds = static_cast<std::size_t>(options.folds.value());
@@ -101,10 +106,10 @@ std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector
   return kept;
 }
 
-std::string file_of_image(const Sample& sample) {
+std::string file_of_image(const Sample& sample, bool looks) {
   const Source* source = image_source(sample);
   if (source == nullptr) return sample.id;
-  const std::string whole = io::whole_of(source->path);
+  const std::string whole = io::whole_of(source->path, looks);
   std::error_code error;
   const auto path = std::filesystem::canonical(whole, error);
   return error ? whole : path.string();
@@ -152,13 +157,14 @@ void expect_parted(const std::vector<Sample>& train,
     const Source* source = image_source(sample);
     return Part{source->selection.scene, source->selection.timepoint};
   };
+  const bool looks = train.size() + valid.size() <= io::kLookedInto;
   for (const Sample& sample : train) {
-    if (!sample.sources.empty()) trained[file_of_image(sample)].push_back(part_of(sample));
+    if (!sample.sources.empty()) trained[file_of_image(sample, looks)].push_back(part_of(sample));
   }
   std::vector<std::string> shared;
   for (const Sample& sample : valid) {
     if (sample.sources.empty()) continue;
-    const auto found = trained.find(file_of_image(sample));
+    const auto found = trained.find(file_of_image(sample, looks));
     if (found == trained.end()) continue;
     const Part own = part_of(sample);
     const auto meets = [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; };

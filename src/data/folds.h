@@ -40,13 +40,15 @@ std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector
 /// own are.
 struct Parted {
   virtual ~Parted() = default;
-  /// Throws: DataError for an image that is in both.
-  virtual void expect_parts() const = 0;
+  /// Of what items() lists. Throws: DataError for an image that is in both.
+  virtual void expect_parts(const std::vector<Sample>& train,
+                            const std::vector<Sample>& valid) const = 0;
 };
 
 /// The file that stands for the image of a sample: links are followed, and of a set of files that
 /// are one image (OME-TIFF in several files, a NIfTI pair, a DICOM series) it is the same for all.
-std::string file_of_image(const Sample& sample);
+/// `looks`: as io::whole_of().
+std::string file_of_image(const Sample& sample, bool looks = true);
 
 /// The part of a split where the last `share` of the images is for validation. Samples of one image
 /// stay together; at least one image is on each side, unless `share` is 0 or 1. An only image

@@ -368,6 +368,10 @@ int64_t DataLoader::size() const {
   return shared_->batches;
 }
 
+const std::vector<Sample>& DataLoader::items() const {
+  return shared_->pipeline.items();
+}
+
 void DataLoader::start_epoch(int64_t epoch, int64_t first, bool more) {
   const std::lock_guard lock(shared_->mutex);
   Shared& all = *shared_;

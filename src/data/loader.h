@@ -47,6 +47,7 @@ class DataLoader {
   DataLoader(DataLoader&&) noexcept;
   /// Batches in an epoch.
   int64_t size() const;
+  const std::vector<Sample>& items() const;
   /// Begins an epoch at its batch `first` (a resume). `more`: the next epoch follows, and is loaded
   /// when this one ends. Batches loaded ahead are used when they are of this epoch, else dropped.
   void start_epoch(int64_t epoch, int64_t first = 0, bool more = false);

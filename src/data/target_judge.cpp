@@ -4,68 +4,15 @@
 #include <cmath>
 #include <set>
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include "ops/components.h"
 
 namespace cytra::data {
 namespace {
 
 using Kind = TargetMeaning::Kind;
 
-constexpr std::size_t kMostValues = 4096, kMostLabels = 64, kFewValues = 16, kMostColours = 64;
-
-void count_values(const float* values, int64_t rows, int64_t length, TargetFacts& facts) {
-  const int64_t count = rows * length;
-  const auto [low, high] = std::minmax_element(values, values + count);
-  facts.min = *low;
-  facts.max = *high;
-  const double eighth = (facts.max - facts.min) / 8;
-  std::map<double, int64_t> counts;
-  int64_t at_ends = 0, between = 0, alike = 0, run = 0;
-  bool are_few = true;
-  for (int64_t i = 0; i < count; ++i) {
-    const float value = values[i];
-    const int64_t x = i % length;
-    facts.is_whole = facts.is_whole && value == std::floor(value);
-    at_ends += value - facts.min <= eighth || facts.max - value <= eighth;
-    if (value != facts.min && value != facts.max) {
-      ++between;
-      alike += (x > 0 && values[i - 1] == value) || (x + 1 < length && values[i + 1] == value);
-    }
-    ++run;
-    if (i + 1 < count && values[i + 1] == value) continue;
-    if (are_few) counts[value] += run;
-    are_few = are_few && counts.size() <= kMostValues;
-    run = 0;
-  }
-  if (are_few) facts.counts = std::move(counts);
-  facts.at_ends = static_cast<double>(at_ends) / static_cast<double>(count);
-  if (between > 0) facts.alike = static_cast<double>(alike) / static_cast<double>(between);
-}
-
-/// The same values up to scale and offset.
-bool are_same(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.to(at::kDouble) - a.mean(at::kDouble);
-  const at::Tensor y = b.to(at::kDouble) - b.mean(at::kDouble);
-  const double scale = std::sqrt(x.square().sum().item<double>() * y.square().sum().item<double>());
-  return scale > 0 && std::abs((x * y).sum().item<double>()) / scale > 0.99999;
-}
-
-void count_colours(const at::Tensor& target, TargetFacts& facts) {
-  const at::Tensor rgb = target.slice(0, 0, 3).reshape({3, -1});
-  if (rgb.lt(0).any().item<bool>() || rgb.gt(255).any().item<bool>() || !facts.is_whole) return;
-  const at::Tensor codes = (rgb[0] * 65536 + rgb[1] * 256 + rgb[2]).to(at::kInt).contiguous();
-  const int32_t* code = codes.const_data_ptr<int32_t>();
-  std::map<int32_t, int64_t> counts;
-  for (int64_t i = 0; i < codes.numel(); ++i) {
-    ++counts[code[i]];
-    if (counts.size() > kMostColours) return;
-  }
-  for (const auto& [value, count] : counts) facts.colours[fmt::format("#{:06x}", value)] = count;
-}
+constexpr std::size_t kMostLabels = 64, kMostColours = 64;
 
 /// A value's class: 0 for background; nothing for one that does not count.
 std::optional<double> class_of(const TargetMeaning& meaning, double value) {
@@ -176,7 +123,7 @@ class Judge {
   bool find_noise() {
     if (!meaning_.target_values.empty() || meaning_.threshold) return false;
     const auto is_noisy = [](const TargetFacts& facts) {
-      const bool are_many = facts.counts.empty() || facts.counts.size() > kFewValues;
+      const bool are_many = facts.counts.empty() || facts.counts.size() > kFewTargetValues;
       return facts.channels == 1 && are_many && facts.alike < 0.7;
     };
     if (!all(is_noisy)) return false;
@@ -259,7 +206,7 @@ class Judge {
                       fmt::join(values, ", "),
                       option("object_values"),
                       values.back()));
-    } else if (values.size() <= kFewValues) {
+    } else if (values.size() <= kFewTargetValues) {
       say(
           fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
                       "first",
@@ -360,34 +307,6 @@ class Judge {
 };
 
 }  // namespace
-
-at::Tensor without_equal_channels(const at::Tensor& image) {
-  const int64_t channels = image.size(0);
-  if (channels < 2 || channels > 4 || image.numel() == 0) return image;
-  const int64_t colours = channels == 2 ? 1 : 3;
-  const at::Tensor first = image.slice(0, 0, 1);
-  if (colours == 3 && !image.slice(0, 0, 3).eq(first).all().item<bool>()) return image;
-  if (colours < channels) {
-    const at::Tensor alpha = image[colours].to(at::kFloat);  // of uint16 torch has no min()
-    if (alpha.min().ne(alpha.max()).item<bool>()) return image;
-  }
-  return first;
-}
-
-TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label) {
-  TargetFacts facts;
-  facts.channels = target.size(0);
-  const at::Tensor values = target.to(at::kFloat).contiguous();
-  if (values.numel() == 0) return facts;
-  const int64_t length = values.size(-1);
-  count_values(values.const_data_ptr<float>(), values.numel() / length, length, facts);
-  if (is_label && (facts.channels == 3 || facts.channels == 4)) count_colours(values, facts);
-  if (is_label && facts.channels == 1 && !facts.counts.empty())
-    facts.regions = ops::connected_components(values[0], 0).count;
-  const bool are_many = facts.counts.empty() || facts.counts.size() > kFewValues;
-  if (are_many && image.sizes() == values.sizes()) facts.is_image = are_same(values, image);
-  return facts;
-}
 
 std::vector<std::string> judge_targets(const TargetMeaning& meaning,
                                        const std::string& split,

@@ -24,6 +24,8 @@ struct TargetMeaning {
   std::string head;          // "": the task's only one; options of others have its name
 };
 
+constexpr std::size_t kFewTargetValues = 16;  // labels have as many at most, where all are classes
+
 /// A target as the task gets it, before it makes labels of it.
 struct TargetFacts {
   int64_t channels = 1;
@@ -41,7 +43,8 @@ struct TargetFacts {
 /// saved as a picture. Other images stay. Shape: (C,[D,]H,W).
 at::Tensor without_equal_channels(const at::Tensor& image);
 
-/// Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size. `is_label`: regions are counted.
+/// Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size, both of any real type. `is_label`:
+/// regions are counted. Of large images some rows at a time are float32.
 TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label);
 
 /// What can't be meant in a split ("train", "valid"), with the option that mends it; a line each.

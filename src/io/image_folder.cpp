@@ -1,12 +1,15 @@
 #include "io/image_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -43,10 +46,31 @@ bool may_be_part(const std::string& path, bool looks) {
   return is_tiff_name(path) && (looks || path.find(".ome.") != std::string::npos);
 }
 
+/// begin_of_ome_set() of a TIFF. A data set is listed several times, so a file that is no part of
+/// another is opened once, until it changes.
+std::string begin_of_set(const std::string& path) {
+  static std::mutex mutex;
+  static std::set<std::array<int64_t, 5>> alone;
+  struct stat status {};
+  const bool is_there = ::stat(path.c_str(), &status) == 0;
+  const std::array<int64_t, 5> state{static_cast<int64_t>(status.st_dev),
+                                     static_cast<int64_t>(status.st_ino),
+                                     status.st_size,
+                                     status.st_mtim.tv_sec,
+                                     status.st_mtim.tv_nsec};
+  {
+    const std::lock_guard lock(mutex);
+    if (alone.count(state) > 0) return path;
+  }
+  std::string begin = begin_of_ome_set(path);
+  const std::lock_guard lock(mutex);
+  if (is_there && begin == path) alone.insert(state);
+  return begin;
+}
+
 /// Keeps of each set of files that are one image the file that begins it.
 void leave_out_parts(const std::string& folder, std::vector<std::string>& images) {
-  constexpr std::size_t kFew = 2000;
-  const bool looks = images.size() <= kFew;
+  const bool looks = images.size() <= kLookedInto;
   const auto may_be = [&](const std::string& path) { return may_be_part(path, looks); };
   if (std::count_if(images.begin(), images.end(), may_be) < 2) return;
   std::string first_part, whole;
@@ -54,7 +78,7 @@ void leave_out_parts(const std::string& folder, std::vector<std::string>& images
   const std::vector<std::string> all = images;
   const auto is_part = [&](const std::string& path) {
     if (!may_be(path)) return false;
-    const std::string begin = begin_of_ome_set(path);
+    const std::string begin = begin_of_set(path);
     if (begin == path || !std::binary_search(all.begin(), all.end(), begin)) return false;
     if (first_part.empty()) {
       first_part = path;
@@ -138,10 +162,10 @@ bool is_one_image(const std::string& folder) {
   return false;
 }
 
-std::string whole_of(const std::string& path) {
+std::string whole_of(const std::string& path, bool looks) {
   const std::string ending = ending_in_small(path);
   std::error_code error;
-  if (is_tiff_name(path)) return begin_of_ome_set(path);
+  if (is_tiff_name(path)) return may_be_part(path, looks) ? begin_of_set(path) : path;
   if (ending == ".img") {
     const std::string header = fs::path(path).replace_extension(".hdr").string();
     return fs::exists(header, error) ? header : path;

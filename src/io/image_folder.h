@@ -19,10 +19,14 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
 /// files is a plane for itself (X-rays). Throws: as open_image().
 bool is_one_image(const std::string& folder);
 
+/// Of so many images every TIFF is opened to see whether it is a part of a set; of more those
+/// alone that are named .ome.tif are.
+constexpr std::size_t kLookedInto = 2000;
+
 /// The file or folder that stands for the image that a file is a part of: of an OME-TIFF set the
 /// file with the first plane, of a NIfTI pair its header, of a DICOM series its folder; else the
-/// path.
-std::string whole_of(const std::string& path);
+/// path. `looks`: into a TIFF of any name.
+std::string whole_of(const std::string& path, bool looks = true);
 
 /// Whether a folder, or one below it, has any file that may be an image. Of a large one: true.
 bool may_hold_images(const std::string& folder);

@@ -122,8 +122,10 @@ class SharedImages : public ::testing::Test {
   std::vector<data::Sample> of_tables(Split split, const std::string& more = "") const {
     const auto module = make("{_target_: DataframeDatamodule, path: '" + dir_.path() +
                              "', columns: [raw]" + more + "}");
-    dynamic_cast<const data::Parted&>(*module).expect_parts();
-    return module->items(split);
+    const std::vector<data::Sample> listed = module->items(split);
+    if (split == Split::valid)
+      dynamic_cast<const data::Parted&>(*module).expect_parts(module->items(Split::train), listed);
+    return listed;
   }
   std::string refusal() const {
     return message_of([&] { of_tables(Split::valid); });

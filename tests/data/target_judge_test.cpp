@@ -59,6 +59,24 @@ void expect_told(const std::string& text, const std::vector<std::string>& parts)
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
+// Of a large target some rows at a time are looked at: what goes on across them is one region.
+TEST(TargetJudge, ALargeTargetIsLookedAtByRows) {
+  const at::Tensor target = at::zeros({1, 4400, 4096}, at::kByte);
+  for (int64_t x = 0; x < 4096; x += 64) target.slice(2, x, x + 16).fill_(1 + x / 2048);
+  target.slice(1, 3900, 4000).zero_();  // each bar is two
+  const data::TargetFacts facts = data::look_at_target(target, at::zeros({1}), true);
+  EXPECT_EQ(facts.regions, 2 * 64);
+  EXPECT_EQ(data::look_at_target(target.unsqueeze(1), at::zeros({1}), true).regions, 2 * 64);
+  EXPECT_EQ(facts.counts,
+            (std::map<double, int64_t>{
+                {0, 4400 * 4096 - 2 * 32 * 16 * 4300}, {1, 32 * 16 * 4300}, {2, 32 * 16 * 4300}}));
+  EXPECT_TRUE(facts.is_whole);
+  EXPECT_EQ(facts.alike, 1);
+  const at::Tensor pixels = (at::arange(4400 * 4096).remainder(251) + 1).view({1, 4400, 4096});
+  EXPECT_TRUE(
+      data::look_at_target(pixels.to(at::kByte), pixels.to(at::kFloat) / 3, false).is_image);
+}
+
 TEST(TargetJudge, WhatIsMeantRaisesNoAlarm) {
   const at::Tensor mask = squares(1, 0), objects = squares(1, 1);
   for (const at::Tensor& target : {mask, mask * 255, objects, squares(1, 40)})

@@ -1,5 +1,11 @@
 #include "io/image_folder.h"
 
+#include <functional>
+#include <set>
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include "tests/io/fixture.h"
 
 namespace cytra::io {
@@ -34,6 +40,45 @@ TEST(ImageFolder, ASetOfFilesIsOneImage) {
   for (const char* name : {"split_t1_c0.ome.tif", "split_t1_c1.ome.tif"})
     std::filesystem::copy(folder + "/" + name, alone / name);
   EXPECT_EQ(names_in(alone / "").size(), 2U);
+}
+
+/// Names of files in a folder that `work` opens, as often as it does.
+std::multiset<std::string> opened_in(const std::string& folder, const std::function<void()>& work) {
+  const int watch = ::inotify_init1(IN_NONBLOCK);
+  ::inotify_add_watch(watch, folder.c_str(), IN_OPEN);
+  work();
+  alignas(inotify_event) char events[1 << 16];
+  std::multiset<std::string> names;
+  for (ssize_t bytes; (bytes = ::read(watch, events, sizeof events)) > 0;) {
+    for (ssize_t at = 0; at < bytes;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(events + at);
+      if (event->len > 0) names.insert(event->name);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+  }
+  ::close(watch);
+  return names;
+}
+
+// A training lists its images many times, and opened each TIFF as often.
+TEST(ImageFolder, AFileThatIsNoPartIsOpenedOnce) {
+  const std::string set = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/ome_set/";
+  const Folder folder;
+  for (const char* name : {"a.tif", "b.ome.tif"})
+    std::filesystem::copy(set + "../images/bits_3.tif", folder / name);
+  EXPECT_EQ(opened_in(folder / "", [&] { list_images(folder / ""); }),
+            (std::multiset<std::string>{"a.tif", "b.ome.tif"}));
+  const auto again = [&] {
+    EXPECT_EQ(list_images(folder / "").size(), 2U);
+    EXPECT_EQ(whole_of(folder / "a.tif"), folder / "a.tif");
+  };
+  EXPECT_TRUE(opened_in(folder / "", again).empty());
+  // One that is another file by now is looked at
+  for (const char* name : {"split_t0_c0.ome.tif", "split_t1_c1.ome.tif"})
+    std::filesystem::copy(set + name, folder / name);
+  std::filesystem::rename(folder / "split_t1_c1.ome.tif", folder / "a.tif");
+  EXPECT_EQ(whole_of(folder / "a.tif"), folder / "split_t0_c0.ome.tif");
+  EXPECT_EQ(whole_of(folder / "a.tif", /*looks=*/false), folder / "a.tif") << "of its name";
 }
 
 TEST(ImageFolder, WhatSystemsLeaveIsHiddenAndForeignKindsAreCounted) {

@@ -67,6 +67,55 @@ TEST_F(Folders, WhatKilledOnesLeftIsRemoved) {
   }
 }
 
+/// What follows "predict:" among the last lines of a training.
+std::string next_command(const Outcome& trained) {
+  const std::string name = "\npredict:  ";
+  const std::size_t begin = trained.err.find(name);
+  if (begin == std::string::npos) return "false # " + trained.err;
+  const std::size_t end = trained.err.find('\n', begin + 1);
+  return trained.err.substr(begin + name.size(), end - begin - name.size());
+}
+
+TEST_F(Folders, TheNextCommandCanBePasted) {
+  const auto predicted = [&](const std::string& command) {
+    return shell(command + " trainer.accelerator=cpu 'paths.output_dir=" + dir_ / "p" + "'");
+  };
+  std::string command = next_command(train(""));
+  EXPECT_NE(command.find(dir_.path() + "/samples/valid.csv"), std::string::npos) << command;
+  EXPECT_EQ(predicted(command).code, 0) << command;
+  for (const std::string column : {"raw", "seg"}) {
+    fs::create_directories(dir_ / "my set" + "/" + column);
+    for (const auto& entry : fs::directory_iterator(dir_ / "samples/images")) {
+      const std::string name = entry.path().filename().string();
+      const std::size_t end = name.find("_" + column);
+      if (end != std::string::npos)
+        fs::copy(entry.path(), dir_ / "my set" + "/" + column + "/" + name.substr(0, end) + ".tif");
+    }
+  }
+  command =
+      next_command(train("data=folder 'data.path=" + dir_ / "my set" + "' data.columns=[raw,seg]"));
+  EXPECT_NE(command.find(dir_ / "my set/raw"), std::string::npos) << command;
+  const Outcome folder = predicted(command);
+  EXPECT_EQ(folder.code, 0) << command << folder.err;
+  // Images and masks side by side: one of the images
+  fs::create_directories(dir_ / "mixed");
+  fs::copy(dir_ / "my set/raw/train_0000.tif", dir_ / "mixed/a.tif");
+  fs::copy(dir_ / "my set/seg/train_0000.tif", dir_ / "mixed/a_mask.tif");
+  fs::copy(dir_ / "my set/raw/train_0001.tif", dir_ / "mixed/b.tif");
+  fs::copy(dir_ / "my set/seg/train_0001.tif", dir_ / "mixed/b_mask.tif");
+  command = next_command(train("data=folder 'data.path=" + dir_ / "mixed" +
+                               "' data.columns=[raw,seg] 'data.folders=[\".\",\".\"]' "
+                               "'data.regex=[\"([ab]).tif\",\"([ab])_mask.tif\"]'"));
+  EXPECT_NE(command.find(dir_ / "mixed/b.tif"), std::string::npos) << command;
+  EXPECT_EQ(predicted(command).code, 0) << command;
+}
+
+TEST_F(Folders, TheDataMayBeStoredInAnotherFormOfUnicode) {
+  fs::rename(dir_ / "samples", dir_ / "Mu\u0308ller");  // as macOS writes it
+  const Outcome trained = train("'data.path=" + dir_ / "M\u00fcller" + "'");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
 TEST_F(Folders, AMistakeLeavesNone) {
   for (const char* more : {"trainer.val_check_interval=1000",
                            "trainer.limit_train_batches=1 data.batch_size=9 data.drop_last=true",

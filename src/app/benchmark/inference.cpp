@@ -12,43 +12,6 @@ namespace {
 
 using Outputs = std::vector<at::Tensor>;
 
-/// PyTorch's operations, in any precision.
-struct EagerPass {
-  EagerPass(std::shared_ptr<nn::Model> network, const Variant& variant, c10::Device device)
-      : model(std::move(network)),
-        precision(perf::precision_of(variant.precision)),
-        autocast(precision, device.type()) {
-    if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
-  }
-  Outputs operator()(const at::Tensor& input) const {
-    return model->all(input.to(precision.parameters));
-  }
-  std::shared_ptr<nn::Model> model;
-  perf::Precision precision;
-  // Over all passes, and of weights that require a gradient: so autocast keeps what it casts.
-  perf::Autocast autocast;
-};
-
-struct EnginePass {
-  EnginePass(const std::shared_ptr<nn::Model>& model,
-             const Variant& variant,
-             c10::Device device,
-             const at::Tensor& input) {
-    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-    inference::EngineModel eager;
-    eager.forward = [model](const at::Tensor& windows) { return model->all(windows); };
-    eager.device = device;
-    inference::EngineOptions options;
-    options.backend = variant.engine;
-    options.precision = variant.precision;
-    options.compile_model = true;
-    options.compile_mode = variant.compile_mode;
-    engine = inference::make_engine(eager, options, input);
-  }
-  Outputs operator()(const at::Tensor& input) const { return engine->run(input); }
-  std::unique_ptr<inference::Engine> engine;
-};
-
 template <class Pass>
 Measured measure_pass(const Pass& pass,
                       const at::Tensor& input,
@@ -57,28 +20,65 @@ Measured measure_pass(const Pass& pass,
   Measured measured;
   Outputs outputs;
   perf::reset_peak_memory(device);
-  measured.times = measure([&] { outputs = pass(input); }, repeats, device);
+  const auto run = [&] {
+    at::manual_seed(0);  // what is random in a pass is the same in each
+    outputs = pass(input);
+  };
+  measured.times = measure(run, repeats, device);
   measured.peak_bytes = perf::peak_memory(device);
   for (const at::Tensor& output : outputs) measured.results.push_back(output.to(at::kFloat));
   return measured;
 }
 
+/// PyTorch's operations, in any precision.
+Ready eager_pass(std::shared_ptr<nn::Model> model,
+                 const Variant& variant,
+                 const at::Tensor& input,
+                 c10::Device device) {
+  const perf::Precision precision = perf::precision_of(variant.precision);
+  if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
+  return [=](const Repeats& repeats) {
+    const at::NoGradGuard no_grad;
+    // Over all passes, and of weights that require a gradient: so autocast keeps what it casts.
+    const perf::Autocast autocast(precision, device.type());
+    const auto pass = [&](const at::Tensor& images) {
+      return model->all(images.to(precision.parameters));
+    };
+    return measure_pass(pass, input, repeats, device);
+  };
+}
+
+Ready engine_pass(std::shared_ptr<nn::Model> model,
+                  const Variant& variant,
+                  const at::Tensor& input,
+                  c10::Device device) {
+  for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+  inference::EngineModel eager;
+  eager.forward = [model](const at::Tensor& windows) { return model->all(windows); };
+  eager.device = device;
+  inference::EngineOptions options;
+  options.backend = variant.engine;
+  options.precision = variant.precision;
+  options.compile_model = true;
+  options.compile_mode = variant.compile_mode;
+  const std::shared_ptr<inference::Engine> engine = inference::make_engine(eager, options, input);
+  return [=](const Repeats& repeats) {
+    const at::NoGradGuard no_grad;
+    const auto pass = [&](const at::Tensor& images) { return engine->run(images); };
+    return measure_pass(pass, input, repeats, device);
+  };
+}
+
 }  // namespace
 
-Measured measure_inference(const Subject& subject,
-                           const Variant& variant,
-                           int64_t batch,
-                           const Repeats& repeats) {
+Ready prepare_inference(const Subject& subject, const Variant& variant, int64_t batch) {
   const config::Node config = prepared(subject, variant);
   const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
   const at::NoGradGuard no_grad;
-  at::manual_seed(0);  // what is random in a pass, too
+  at::manual_seed(0);
   const at::Tensor input = at::randn(subject.shape_of(batch)).to(subject.device);
-  if (variant.engine != "eager") {
-    return measure_pass(
-        EnginePass(model, variant, subject.device, input), input, repeats, subject.device);
-  }
-  return measure_pass(EagerPass(model, variant, subject.device), input, repeats, subject.device);
+  return variant.engine == "eager" ? eager_pass(model, variant, input, subject.device)
+                                   : engine_pass(model, variant, input, subject.device);
 }
 
 nn::Flops count_inference(const Subject& subject, int64_t batch) {

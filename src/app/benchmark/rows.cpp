@@ -92,7 +92,7 @@ class Rows {
   /// What the others are compared with, where no row of its own will be measured.
   void expect(const Variant& usual) {
     try {
-      expected_ = work_(usual, batch_, {0, 1}).results;
+      expected_ = work_(usual, batch_)({0, 1}).results;
     } catch (const std::exception& error) {
       if (!is_of_memory(error)) throw;
       log::debug("nothing to compare with: {}", reason_of(error));
@@ -102,12 +102,14 @@ class Rows {
   void add(const Variant& variant) {
     const std::string name = variant.name();
     try {
-      Measured measured = work_(variant, batch_, repeats_);
+      const Ready ready = work_(variant, batch_);
+      Measured measured = run(ready);
       if (variant.is_usual() && expected_.empty()) expected_ = std::move(measured.results);
       Node row = row_of(measured, variant, batch_, costs_, expected_);
       if (variant.is_usual()) row.set("max_difference", real(0));
       if (rows.map.empty()) {
         first_ = variant;
+        if (costs_.keeps_first) kept_ = ready;
         before_ = measured.times;
         row.set("speedup", real(1));
       } else {
@@ -127,6 +129,22 @@ class Rows {
   Node rows = Node::make_map();
 
  private:
+  /// A trial, which warms up as well, tells whether all runs are worth their time.
+  Measured run(const Ready& ready) const {
+    constexpr double kHopeless = 4;
+    const Repeats trial{1, 1}, few{0, 3};
+    const int64_t warm = trial.warmup + trial.timed;
+    if (!before_ || repeats_.warmup < warm || repeats_.timed <= few.timed) return ready(repeats_);
+    const double most_ms = kHopeless * before_->median();
+    int64_t left = repeats_.warmup - warm;
+    if (ready(trial).times.median() > most_ms) {
+      Measured measured = ready(few);
+      if (measured.times.ms.front() > most_ms) return measured;
+      left = 0;  // others took the processor meanwhile
+    }
+    return ready({left, repeats_.timed});
+  }
+
   /// With the first variant, which is measured before and behind it.
   void compare(const Times& times, Node& row) {
     if (!before_) {
@@ -135,7 +153,8 @@ class Rows {
     }
     Times behind = *before_;
     try {
-      behind = work_(first_, batch_, repeats_).times;
+      behind = kept_ ? kept_({std::min<int64_t>(repeats_.warmup, 1), repeats_.timed}).times
+                     : work_(first_, batch_)(repeats_).times;
     } catch (const std::exception& error) {
       if (!is_of_memory(error)) throw;
     }
@@ -160,6 +179,7 @@ class Rows {
   const Work& work_;
   std::vector<at::Tensor> expected_;
   Variant first_;
+  Ready kept_;                   // first_
   std::optional<Times> before_;  // of the first variant, measured last; none: it has no figures
   bool has_warned_ = false;
 };

@@ -14,6 +14,9 @@ namespace cytra::app {
 struct Costs {
   perf::Roofline roofline;
   nn::Flops image;  // no FLOPs: they are not known
+  /// The first variant stays prepared while the others are measured; on a GPU it would take memory
+  /// from them.
+  bool keeps_first = false;
 };
 
 config::Node node_of(const perf::Roofline& roofline);
@@ -24,7 +27,8 @@ config::Node node_of(const perf::MachineLoad& load);
 /// the first usual variant, `speedup` with the range `speedup_low` to `speedup_high`, ... The first
 /// variant is measured again behind each other one, and a speedup is against both its times, so
 /// that a machine that slows down shows in the range; where both times lie apart beyond the noise,
-/// one warning says so. Or `error` (why there are no figures) and
+/// one warning says so. A variant that takes more than four times the first one's time is run three
+/// times only. Or `error` (why there are no figures) and
 /// `is_out_of_memory`. After all of them, with `together`, best_together(). Throws: what `work`
 /// throws, but for memory that ran out, and for an option (not the first) that does not work here.
 config::Node measure_rows(std::vector<Variant> variants,

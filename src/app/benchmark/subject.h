@@ -33,20 +33,17 @@ struct Measured {
   int64_t peak_bytes = 0;
   std::vector<at::Tensor> results;  // float32: what options must not change
 };
-/// Throws: what torch throws; ConfigError for a variant that there is not on this device.
-using Work = std::function<Measured(const Variant&, int64_t batch, const Repeats&)>;
+/// A variant that is prepared: each call measures it.
+using Ready = std::function<Measured(const Repeats&)>;
+/// Prepares a variant. Throws, as what it returns does: what torch throws; ConfigError for a
+/// variant that there is not on this device.
+using Work = std::function<Ready(const Variant&, int64_t batch)>;
 
 /// The model's pass on random images. Results: its outputs.
-Measured measure_inference(const Subject& subject,
-                           const Variant& variant,
-                           int64_t batch,
-                           const Repeats& repeats);
+Ready prepare_inference(const Subject& subject, const Variant& variant, int64_t batch);
 /// Training steps on random images and targets: forward, loss, backward, clipping, update. Results:
 /// the losses of the first steps.
-Measured measure_training(const Subject& subject,
-                          const Variant& variant,
-                          int64_t batch,
-                          const Repeats& repeats);
+Ready prepare_training(const Subject& subject, const Variant& variant, int64_t batch);
 /// Does what performance.forbid_transfers says in steps of their own, so that watching costs the
 /// timed ones nothing. Throws: ConfigError for a step that waits, where it says error.
 void watch_training(const Subject& subject, const Variant& variant, int64_t batch);

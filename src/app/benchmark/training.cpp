@@ -195,22 +195,23 @@ class Step {
 
 }  // namespace
 
-Measured measure_training(const Subject& subject,
-                          const Variant& variant,
-                          int64_t batch,
-                          const Repeats& repeats) {
-  Step step(subject, variant, batch);
-  Measured measured;
-  const auto run = [&] {
-    const at::Tensor loss = step.run();
-    if (measured.results.size() < kComparedSteps)
-      measured.results.push_back(loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
+Ready prepare_training(const Subject& subject, const Variant& variant, int64_t batch) {
+  const auto step = std::make_shared<Step>(subject, variant, batch);
+  const auto losses = std::make_shared<std::vector<at::Tensor>>();  // of the first steps
+  const auto run = [step, losses] {
+    const at::Tensor loss = step->run();
+    if (losses->size() < kComparedSteps)
+      losses->push_back(loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
   };
-  for (int64_t i = 0; step.is_compiled() && i < kStepsToCompile; ++i) run();
-  perf::reset_peak_memory(subject.device);
-  measured.times = measure(run, repeats, subject.device);
-  measured.peak_bytes = perf::peak_memory(subject.device);
-  return measured;
+  for (int64_t i = 0; step->is_compiled() && i < kStepsToCompile; ++i) run();
+  return [run, losses, device = subject.device](const Repeats& repeats) {
+    Measured measured;
+    perf::reset_peak_memory(device);
+    measured.times = measure(run, repeats, device);
+    measured.peak_bytes = perf::peak_memory(device);
+    measured.results = *losses;
+    return measured;
+  };
 }
 
 void watch_training(const Subject& subject, const Variant& variant, int64_t batch) {

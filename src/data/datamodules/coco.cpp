@@ -65,9 +65,9 @@ class CocoDatamodule final : public DataModule, public Parted {
     return hold_out(std::move(all), options_.valid_fraction, split, options_.path);
   }
   const LoaderOptions& loader() const override { return options_; }
-  void expect_parts() const override {
-    if (options_.valid_path && !options_.folds)
-      expect_parted(items(Split::train), items(Split::valid));
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
+    if (options_.valid_path && !options_.folds) expect_parted(train, valid);
   }
 
  private:

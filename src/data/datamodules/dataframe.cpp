@@ -143,9 +143,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
-  void expect_parts() const override {
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
     if (options_.allow_shared || options_.folds) return;
-    expect_parted(items(Split::train), items(Split::valid), ", or type data.allow_shared=true");
+    expect_parted(train, valid, ", or type data.allow_shared=true");
   }
 
  private:

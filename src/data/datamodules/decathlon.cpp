@@ -76,9 +76,9 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     return kept;
   }
   const LoaderOptions& loader() const override { return options_; }
-  void expect_parts() const override {
-    if (options_.fold || read_json(listing()).contains("validation"))
-      expect_parted(items(Split::train), items(Split::valid));
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
+    if (options_.fold || read_json(listing()).contains("validation")) expect_parted(train, valid);
   }
   DatasetDescription description() const override { return read_description(listing()); }
 

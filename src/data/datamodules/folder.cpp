@@ -127,9 +127,10 @@ class FolderDatamodule final : public DataModule, public Parted {
         pair_up(is_parted ? "train" : ""), options_.valid_fraction, split, options_.path);
   }
   const LoaderOptions& loader() const override { return options_; }
-  void expect_parts() const override {
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
     if (!options_.folds && has_part("train") && has_part(part_of(Split::valid)))
-      expect_parted(items(Split::train), items(Split::valid));
+      expect_parted(train, valid);
   }
 
  private:

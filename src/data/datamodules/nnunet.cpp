@@ -75,9 +75,10 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     return samples;
   }
   const LoaderOptions& loader() const override { return options_; }
-  void expect_parts() const override {
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
     if (options_.splits_file || is_there((folder() / "splits_final.json").string()))
-      expect_parted(items(Split::train), items(Split::valid));
+      expect_parted(train, valid);
   }
   DatasetDescription description() const override {
     return read_description((folder() / "dataset.json").string());

@@ -8,7 +8,6 @@
 // each voxel by itself, or by `RowChange by_rows(const Scan& scan) const`.
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -17,6 +16,7 @@
 #include "config/registry.h"
 #include "data/sample.h"
 #include "data/transforms/by_channel.h"
+#include "data/transforms/by_rows.h"
 
 namespace cytra::data {
 
@@ -43,9 +43,10 @@ struct KeyOptions {
   void for_each(Sample& sample, const Change& change) const {
     for (const std::string& key : keys) {
       if (skips(sample, key)) continue;
-      at::Tensor& image = sample.at(key);
+      at::Tensor& stored = sample.stored(key);
       try {
-        image = change(image);
+        at::Tensor made = changed_by_rows(stored, change);
+        stored = made.defined() ? std::move(made) : change(sample.at(key));
       } catch (const DataError& error) {
         throw DataError(sample.id + ": '" + key + "': " + error.what());
       }
@@ -61,15 +62,6 @@ struct RandKeyOptions : KeyOptions {
     v("prob", prob, "probability that it is done", 0, 1);
   }
 };
-
-template <class T, class = void>
-struct IsPointwise : std::false_type {};
-template <class T>
-struct IsPointwise<T, std::enable_if_t<T::kIsPointwise>> : std::true_type {};
-template <class T, class = void>
-struct HasRows : std::false_type {};
-template <class T>
-struct HasRows<T, std::void_t<decltype(&T::by_rows)>> : std::true_type {};
 
 template <class T>
 class PerKey final : public Transform {

@@ -268,6 +268,8 @@ std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Sele
 
 std::string begin_of_ome_set(const std::string& path) {
   try {
+    const std::vector<std::string> named = ome_other_files(path);
+    if (named.empty() || (named.size() == 1 && named[0] == path)) return path;
     const TiffLayout layout = tiff_layout(TiffFile(path), {});
     return layout.files.empty() ? path : layout.files[layout.file_of[0]];
   } catch (const Error&) {

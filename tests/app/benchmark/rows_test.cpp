@@ -29,6 +29,13 @@ Measured measured(double ms, double result) {
   return made;
 }
 
+/// Work with nothing to prepare.
+Work at_once(std::function<Measured(const Variant&, int64_t, const Repeats&)> measure) {
+  return [measure](const Variant& variant, int64_t batch) -> Ready {
+    return [=](const Repeats& repeats) { return measure(variant, batch, repeats); };
+  };
+}
+
 const std::vector<Variant> kThree{{}, with_precision("bf16-mixed"), with_precision("16-mixed")};
 
 TEST(BenchmarkRows, HaveFiguresAgainstTheFirst) {
@@ -36,10 +43,10 @@ TEST(BenchmarkRows, HaveFiguresAgainstTheFirst) {
   costs.image = {400'000'000, 600'000'000, 1'000'000};
   costs.roofline.flops_per_s = {{"fp32", 1e12}, {"bf16", 4e12}};
   const Node rows = measure_rows(
-      kThree, false, 4, {}, costs, [](const Variant& variant, int64_t batch, const Repeats&) {
+      kThree, false, 4, {}, costs, at_once([](const Variant& variant, int64_t batch, auto&) {
         EXPECT_EQ(batch, 4);
         return variant.is_usual() ? measured(20, 1) : measured(10, 1.5);
-      });
+      }));
   ASSERT_EQ(rows.keys(), (std::vector<std::string>{"fp32", "bf16", "fp16"}));
   EXPECT_EQ(rows.get<double>("fp32.images_per_s"), 200);
   EXPECT_EQ(rows.get<double>("fp32.max_difference"), 0);
@@ -60,10 +67,11 @@ TEST(BenchmarkRows, IdenticalWorkOnABusyMachineIsNoSpeedup) {
   write_file(dir / "log", "");
   log::set_file(dir / "log");
   const auto slowing = [&](const Variant&, int64_t, const Repeats&) {
-    const double ms = ++runs < 3 ? 48 : 211;  // others came while the first was measured again
+    const double ms = ++runs < 4 ? 48 : 211;  // others came while the first was measured again
     return measured(ms, 0);
   };
-  const Node rows = measure_rows({{}, with_precision("bf16-mixed")}, true, 1, {}, {}, slowing);
+  const Node rows =
+      measure_rows({{}, with_precision("bf16-mixed")}, true, 1, {}, {}, at_once(slowing));
   log::set_file("");
   EXPECT_EQ(rows.get<double>("bf16.speedup_low"), 1);
   EXPECT_GT(rows.get<double>("bf16.speedup_high"), 4);
@@ -82,7 +90,7 @@ TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {
   };
   std::vector<Variant> variants = kThree;
   variants.emplace_back().channels_last = true;
-  const Node rows = measure_rows(variants, false, 1, {}, {}, work);
+  const Node rows = measure_rows(variants, false, 1, {}, {}, at_once(work));
   EXPECT_EQ(rows.get<std::string>("bf16.error"), "out of memory");
   EXPECT_TRUE(rows.get<bool>("bf16.is_out_of_memory"));
   EXPECT_EQ(rows.get<std::string>("fp16.error"), "no such kernel");
@@ -98,10 +106,10 @@ TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {
 
 TEST(BenchmarkRows, TheFirstMayRunOutOfMemoryButNotFail) {
   const auto first = [](const std::function<void()>& fail) {
-    return [fail](const Variant& variant, int64_t, const Repeats&) {
+    return at_once([fail](const Variant& variant, int64_t, const Repeats&) {
       if (variant.is_usual()) fail();
       return measured(1, 0);
-    };
+    });
   };
   const Node rows = measure_rows(kThree, true, 1, {}, {}, first([] { throw std::bad_alloc(); }));
   EXPECT_TRUE(rows.get<bool>("fp32.is_out_of_memory"));
@@ -118,10 +126,50 @@ TEST(BenchmarkRows, AreComparedWithFloat32ThatIsNoRow) {
     EXPECT_EQ(repeats.timed, variant.is_usual() ? 1 : 10);
     return measured(1, variant.is_usual() ? 1 : 1.25);
   };
-  const Node rows = measure_rows({with_precision("bf16-mixed")}, false, 1, {}, {}, work);
+  const Node rows = measure_rows({with_precision("bf16-mixed")}, false, 1, {}, {}, at_once(work));
   EXPECT_EQ(measured_names, (std::vector<std::string>{"fp32", "bf16"}));
   EXPECT_EQ(rows.keys(), std::vector<std::string>{"bf16"});
   EXPECT_EQ(rows.get<double>("bf16.max_difference"), 0.25);
+}
+
+TEST(BenchmarkRows, TheFirstIsPreparedOnceWhereThereIsRoom) {
+  for (const bool keeps : {true, false}) {
+    int prepared = 0, runs = 0;
+    Costs costs;
+    costs.keeps_first = keeps;
+    measure_rows(kThree, false, 1, {}, costs, [&](const Variant& variant, int64_t) -> Ready {
+      prepared += variant.is_usual();
+      return [&, variant](const Repeats&) {
+        runs += variant.is_usual();
+        return measured(1, 0);
+      };
+    });
+    EXPECT_EQ(prepared, keeps ? 1 : 3);
+    EXPECT_EQ(runs, 3) << "it is measured before and behind each other one";
+  }
+}
+
+TEST(BenchmarkRows, WhatIsHopelesslySlowIsRunAFewTimes) {
+  std::map<std::string, int64_t> runs;
+  const auto work = [&](const Variant& variant, int64_t, const Repeats& repeats) {
+    runs[variant.name()] += repeats.warmup + repeats.timed;
+    return measured(variant.arithmetic() == "fp16" ? 50 : 10, 0);
+  };
+  const Node rows = measure_rows(kThree, false, 1, {3, 10}, {}, at_once(work));
+  EXPECT_EQ(runs.at("bf16"), 13);
+  EXPECT_EQ(runs.at("fp16"), 5);
+  EXPECT_EQ(rows.get<double>("fp16.speedup"), 0.2);
+  // One that was slow once is not
+  int calls = 0;
+  const Node once = measure_rows(
+      kThree, false, 1, {3, 10}, {}, at_once([&](const Variant& variant, int64_t, const Repeats&) {
+        return measured(variant.arithmetic() == "fp16" && ++calls == 1 ? 50 : 10, 0);
+      }));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(once.get<double>("fp16.speedup"), 1);
+  runs.clear();
+  measure_rows(kThree, false, 1, {0, 3}, {}, at_once(work));
+  EXPECT_EQ(runs.at("fp16"), 3) << "there is nothing to save";
 }
 
 TEST(BenchmarkRows, TheFastestOfEachKindComeTogether) {
@@ -141,7 +189,7 @@ TEST(BenchmarkRows, TheFastestOfEachKindComeTogether) {
   const auto work = [&](const Variant& variant, int64_t, const Repeats&) {
     return measured(ms.at(variant.name()), 0);
   };
-  const Node rows = measure_rows(variants, true, 1, {}, {}, work);
+  const Node rows = measure_rows(variants, true, 1, {}, {}, at_once(work));
   EXPECT_EQ(rows.keys().back(), "bf16+channels_last");
   EXPECT_EQ(rows.get<double>("bf16+channels_last.speedup"), 2.5);
 }

@@ -36,7 +36,7 @@ Variant in_precision(const std::string& precision) {
 
 std::vector<double> losses_of(const Subject& subject, const Variant& variant = {}) {
   std::vector<double> losses;
-  for (const at::Tensor& loss : measure_training(subject, variant, 2, {1, 2}).results)
+  for (const at::Tensor& loss : prepare_training(subject, variant, 2)({1, 2}).results)
     losses.push_back(loss.item<double>());
   return losses;
 }
@@ -56,7 +56,7 @@ TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
     const auto handle =
         at::addGlobalCallback(at::RecordFunctionCallback(&see_cast).needsInputs(true).scopes(
             {at::RecordScope::FUNCTION}));
-    measure_inference(small_subject(), in_precision("bf16-mixed"), 1, {0, runs});
+    prepare_inference(small_subject(), in_precision("bf16-mixed"), 1)({0, runs});
     at::removeCallback(handle);
     return casts.load();
   };
@@ -82,7 +82,7 @@ TEST(BenchmarkTraining, ForbidsStepsThatMakeTheHostWait) {
 TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
   const Subject subject = small_subject();
   const auto output = [&](const Variant& variant) {
-    const Measured measured = measure_inference(subject, variant, 2, {0, 1});
+    const Measured measured = prepare_inference(subject, variant, 2)({0, 1});
     EXPECT_EQ(measured.times.ms.size(), 1U);
     EXPECT_GT(measured.peak_bytes, 1e6);
     return measured.results.at(0);
