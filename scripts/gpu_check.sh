@@ -109,7 +109,7 @@ echo "GPU: $gpu" >&2
 
 if program test_cuda; then step tests 100 env CYTRA_REQUIRE_GPU=1 "${words[@]}"; fi
 programs=$here/../tests/cuda/programs.py
-if [[ -f $programs ]]; then
+if [[ -f $programs ]] && program train; then
   starter=$folder/bin
   [[ ! -x $folder/run ]] || starter=$folder/run
   step programs 180 python3 -B "$programs" "$starter"
