@@ -35,8 +35,9 @@ inline std::string wrong_message(const std::string& path, const std::string& mes
   const bool is_line = std::none_of(message.begin(), message.end(), [](char letter) {
     return static_cast<unsigned char>(letter) < ' ' || letter == '\x7f';
   });
-  if (message.rfind(path, 0) == 0 && message.find("expected") != std::string::npos && is_line &&
-      message.size() < path.size() + 1000)
+  const bool says_what = message.find("expected") != std::string::npos ||
+                         message.find("this build has no") != std::string::npos;  // such files
+  if (message.rfind(path, 0) == 0 && says_what && is_line && message.size() < path.size() + 1000)
     return "";
   return "an unclear message: " + message;
 }

@@ -28,7 +28,8 @@ Fields fields_of(const std::string& description) {
 std::string order_of(const Fields& fields) {
   const auto found = fields.find("order");
   const std::string order = found == fields.end() ? "czt" : found->second;
-  return std::is_permutation(order.begin(), order.end(), "czt", "czt" + 3) ? order : "czt";
+  const std::string axes = "czt";
+  return std::is_permutation(order.begin(), order.end(), axes.begin(), axes.end()) ? order : axes;
 }
 
 std::array<double, 3> voxel_size(const TiffPage& page, Fields& fields) {
