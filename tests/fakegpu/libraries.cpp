@@ -227,6 +227,7 @@ int cudnnSetTensorNdDescriptor(void* d, int, int n, const int* a, const int* b) 
   return 0;
 }
 int cudnnSetFilterNdDescriptor(void* d, int type, int fmt, int n, const int* a) {
+  fakegpu_note(fmt == 1 ? "filters, channels last" : "filters, channels first");
   D* q = (D*)d;
   q->n = n;
   q->kind = type;
