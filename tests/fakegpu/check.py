@@ -31,6 +31,8 @@ OF_CLASSES = "task.num_classes=3 model.out_channels=3"
 SWEEPS = {
     "experiment": (f"train {SMALL} {TWO_STEPS}", {
         "fundus/vessels": None,  # needs retinas
+        # cuDNN's older interface refuses maps of one voxel with channels last, which have two layouts at once
+        "detection/cells": "patch_shape=[64,64]",
         "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
