@@ -32,11 +32,8 @@ std::string own_images(const Node& data, const std::vector<data::Sample>& sample
   if (ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule")) {
     std::error_code ignored;
     if (!fs::is_directory(path, ignored)) return path.string();
-    for (const char* split : {"valid", "val", "validation", "train"}) {
-      for (const char* ending : {".csv", ".tsv"}) {
-        const std::string table = (path / (std::string(split) + ending)).string();
-        if (data::is_there(table)) return table;
-      }
+    for (const auto split : {data::Split::valid, data::Split::train}) {
+      if (std::string table = data::table_of(path.string(), split); !table.empty()) return table;
     }
   }
   if (samples.empty() || !data.get<std::vector<std::string>>("source_keys", {}).empty())

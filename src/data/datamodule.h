@@ -35,6 +35,9 @@ BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 /// one by one. Throws: as items() and make_transforms().
 DataLoaderSpec loader_spec(const DataModule& module, Split split);
 
+/// data=dataframe's DIR/train.csv and the like, whatever people call the split; "" where there is
+/// none. Throws: ConfigError for several.
+std::string table_of(const std::string& folder, Split split);
 /// All rows of a manifest, see manifest.h.
 std::vector<Sample> read_manifest(const std::string& path,
                                   const std::vector<std::string>& columns,

@@ -29,7 +29,7 @@ struct ModelOptions {
     v("compile_model",
       compile_model,
       "record the training step on a GPU once for each shape of batches; null: where launching it "
-      "takes as long as computing it");
+      "takes half as long as computing it, or longer");
     v("compile_mode",
       compile_mode,
       "torch.compile's: how much is tried; the -no-cudagraphs form records no CUDA graph",

@@ -173,7 +173,7 @@ TEST(NormKernelsOfFloats, PlacesBeyond32Bits) {
       const int lanes = cells.lanes(width), lines = kThreads / lanes;
       const auto last_block = static_cast<uint32_t>(cells.blocks(width) - 1);
       const auto place = [&](uint32_t part, int line, int lane) {
-        return place_of(cells, width, last_block, part, 65535, line, lines, lane);
+        return place_of(cells, width, last_block, part, 65535, line, lines, lane, lanes);
       };
       // The last of all values is in some thread's last vector.
       int64_t last = 0, count = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -252,6 +253,37 @@ TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
   EXPECT_EQ(failed.code, 2) << failed.err;
   EXPECT_NE(failed.err.find("1_stack.ome.tif"), std::string::npos) << failed.err;
   EXPECT_FALSE(fs::exists(at("odd.out/5_good.ome.tif")));
+}
+
+TEST_F(Predict, ImagesThatAreWrittenSideBySideAreBookedInTheirOrder) {
+  fs::create_directories(at("many"));
+  std::vector<std::string> names;  // the first takes longer to write than all others together
+  for (const int64_t side : {900, 40, 41, 42, 43, 44, 45}) {
+    names.push_back(std::to_string(names.size()) + ".ome.tif");
+    io::write_ome_tiff(at("many/") + names.back(), noise({1, 1, side, side}));
+  }
+  std::map<std::string, std::string> files;
+  for (const char* threads : {"1", "4"}) {
+    const std::string out = at("many") + threads;
+    const Outcome outcome =
+        shell(command(at("many"),
+                      "'paths.output_dir=" + out +
+                          "' performance.backend=eager performance.num_threads=" + threads));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> expected;
+    for (const std::string& name : names) expected.push_back(out + "/" + name);
+    EXPECT_EQ(values_of(outcome.out, "prediction"), expected);
+    std::size_t before = 0;
+    const std::string record = read_file(out + "/predictions.jsonl");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::size_t place = record.find("\"name\":\"" + std::to_string(i) + "\"");
+      ASSERT_NE(place, std::string::npos) << record;
+      EXPECT_GE(place, before) << record;
+      before = place;
+      const std::string& first = files.emplace(names[i], read_file(expected[i])).first->second;
+      EXPECT_TRUE(read_file(expected[i]) == first) << names[i];
+    }
+  }
 }
 
 TEST_F(Predict, WindowsAreTwiceThePatchUnlessToldOtherwise) {

@@ -19,6 +19,26 @@
 
 namespace cytra::data {
 namespace fs = std::filesystem;
+std::string table_of(const std::string& folder, Split split) {
+  std::vector<std::string> names = {name_of(split)}, found;
+  if (split == Split::valid) names.insert(names.end(), {"val", "validation"});
+  for (const std::string& name : names) {
+    for (const char* extension : {".csv", ".tsv"}) {
+      const std::string file = (fs::path(folder) / (name + extension)).string();
+      if (is_there(file)) found.push_back(file);
+    }
+  }
+  if (found.size() > 1) {
+    throw ConfigError(
+        fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
+                    "other, or name a single table of all splits",
+                    found[0],
+                    found[1],
+                    name_of(split)));
+  }
+  return found.empty() ? "" : found[0];
+}
+
 namespace {
 
 /// Images of a split to use: a whole number counts them (-1: all), one with a point is a share.
@@ -167,30 +187,9 @@ class DataframeDatamodule final : public DataModule, public Parted {
             allow_empty};
   }
 
-  /// DIR/train.csv and the like, whatever people call the split; "" where there is none. Throws:
-  /// ConfigError for several.
-  std::string table_of(Split split) const {
-    std::vector<std::string> names = {name_of(split)}, found;
-    if (split == Split::valid) names.insert(names.end(), {"val", "validation"});
-    for (const std::string& name : names) {
-      for (const char* extension : {".csv", ".tsv"}) {
-        const std::string file = (fs::path(options_.path) / (name + extension)).string();
-        if (is_there(file)) found.push_back(file);
-      }
-    }
-    if (found.size() > 1) {
-      throw ConfigError(
-          fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
-                      "other, or name a single table of all splits",
-                      found[0],
-                      found[1],
-                      name_of(split)));
-    }
-    return found.empty() ? "" : found[0];
-  }
   /// The samples of such a table; false where there is none.
   bool add(Split split, std::vector<Sample>& samples) const {
-    const std::string file = table_of(split);
+    const std::string file = table_of(options_.path, split);
     if (file.empty()) return false;
     std::vector<Sample> more = open(file, split).samples();
     std::move(more.begin(), more.end(), std::back_inserter(samples));
@@ -200,9 +199,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
   std::string advice(Split split) const {
     const std::string hint = folder_hint(options_.path, options_.columns.size());
     if (!hint.empty()) return hint;
-    if (split != Split::train && split != Split::predict && !table_of(Split::train).empty()) {
+    if (split != Split::train && split != Split::predict &&
+        !table_of(options_.path, Split::train).empty()) {
       return fmt::format("; data.folds=5 takes a fifth of {} for it",
-                         fs::path(table_of(Split::train)).filename().string());
+                         fs::path(table_of(options_.path, Split::train)).filename().string());
     }
     std::vector<std::string> tables;
     std::error_code error;

@@ -7,7 +7,7 @@
 namespace cytra::data {
 namespace {
 
-constexpr int64_t kLargeImage = int64_t{1} << 26, kRowValues = int64_t{1} << 22;  // values
+constexpr int64_t kLargeImage = int64_t{1} << 26, kRowValues = int64_t{1} << 18;  // values
 
 }  // namespace
 

@@ -59,7 +59,8 @@ __device__ __forceinline__ Place place_of_thread(const Cells& cells) {
                   gridDim.y,
                   static_cast<int>(threadIdx.y),
                   static_cast<int>(blockDim.y),
-                  static_cast<int>(threadIdx.x));
+                  static_cast<int>(threadIdx.x),
+                  static_cast<int>(blockDim.x));
 }
 
 /// Calls use(values) for a thread's next `count` vectors from `at` on; several are on their way.

@@ -15,8 +15,7 @@
 namespace cytra::ops::gpu {
 
 constexpr int kTerms = 64;
-constexpr int kThreads = 256;  // of a block
-constexpr int kLanes = 32;
+constexpr int kLanes = 32, kThreads = 256;  // of a block
 constexpr int kSumWidth = 4;  // channels that a thread sums at once
 
 /// Which values are a cell's, and which cells share a mean and a variance.
@@ -64,7 +63,7 @@ struct Place {
   int64_t count;  // of vectors
 };
 /// Of `part` of `parts` that a cell's vectors are shared out to; `line` of `lines` and `lane` of
-/// Cells::lanes() is a thread in its block.
+/// `lanes` (Cells::lanes()) is a thread in its block.
 CYTRA_CELL Place place_of(const Cells& cells,
                           int width,
                           uint32_t block,
@@ -72,7 +71,8 @@ CYTRA_CELL Place place_of(const Cells& cells,
                           uint32_t parts,
                           int line,
                           int lines,
-                          int lane) {
+                          int lane,
+                          int lanes) {
   const int64_t all = cells.lines(width), most = (all + parts - 1) / parts;
   const int64_t begin = most * part + line, end = most * (part + 1) < all ? most * (part + 1) : all;
   Place place{block, 0, static_cast<int64_t>(lines) * width, 0};
@@ -81,9 +81,10 @@ CYTRA_CELL Place place_of(const Cells& cells,
     place.first = place.cell * cells.voxels + begin * width;
     return place;
   }
-  const auto tiles = static_cast<uint32_t>(cells.tiles(width));
-  const int64_t sample = block / tiles, vector = block % tiles * cells.lanes(width) + lane;
-  if (vector >= cells.vectors(width)) return {-1, 0, 0, 0};
+  const auto vectors = static_cast<uint32_t>(cells.vectors(width));
+  const uint32_t tiles = (vectors + lanes - 1) / lanes, vector = block % tiles * lanes + lane;
+  if (vector >= vectors) return {-1, 0, 0, 0};
+  const int64_t sample = block / tiles;
   place.cell = sample * cells.channels + vector * width;
   place.first = (sample * cells.voxels + begin) * cells.channels + vector * width;
   place.step = lines * cells.channels;

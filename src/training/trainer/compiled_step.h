@@ -26,8 +26,8 @@ namespace cytra::training {
 class CompiledStep {
  public:
   /// Keeps references to all. Unless steps are to be recorded in any case (model.compile_model:
-  /// null), the first are timed: it pays where the host takes as long to ask for one as the device
-  /// to do it.
+  /// null), the first are timed: it pays where the host takes half as long to ask for one as the
+  /// device to do it, or longer.
   CompiledStep(std::unique_ptr<StepRecorder> recorder,
                const TrainerOptions& options,
                nn::Model& model,
