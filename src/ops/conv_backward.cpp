@@ -101,6 +101,15 @@ bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArray
          stride.size() == static_cast<std::size_t>(weight.dim() - 2);
 }
 
+/// Whether a side of the image has fewer pixels than the kernel.
+bool exceeds(const at::Tensor& weight, const at::Tensor& image, at::IntArrayRef dilation) {
+  for (std::size_t d = 0; d < dilation.size(); ++d) {
+    const auto axis = static_cast<int64_t>(d) + 2;
+    if (image.size(axis) <= dilation[d] * (weight.size(axis) - 1)) return true;
+  }
+  return false;
+}
+
 Tensors backward_on_cpu(const at::Tensor& grad,
                         const at::Tensor& input,
                         const at::Tensor& weight,
@@ -138,6 +147,26 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   }
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
+  if ((needs[1] || needs[2]) && at::isReducedFloatingType(weight.scalar_type()) &&
+      exceeds(weight, image, dilation)) {
+    // torch 2.11's oneDNN reads memory that nothing was written to (bfloat16, AVX512_BF16)
+    const auto others = torchs(grad, {needs[0], false, false});
+    const auto own = backward_on_cpu(grad.to(at::kFloat),
+                                     input.to(at::kFloat),
+                                     weight.to(at::kFloat),
+                                     bias_sizes,
+                                     stride,
+                                     padding,
+                                     dilation,
+                                     transposed,
+                                     output_padding,
+                                     groups,
+                                     {false, needs[1], needs[2]});
+    const auto rounded = [&](const at::Tensor& exact) {
+      return exact.defined() ? exact.to(weight.scalar_type()) : exact;
+    };
+    return {std::get<0>(others), rounded(std::get<1>(own)), rounded(std::get<2>(own))};
+  }
   const cpu::ConvForm form{weight.sizes().slice(2), stride, padding};
   const bool has_ours = needs[1] && groups == 1 &&
                         std::all_of(dilation.begin(), dilation.end(), is_one) &&
