@@ -46,7 +46,8 @@ class Ddp : public ::testing::Test {
   /// Starts a training, and does `what` to process $rank1 of $rank0 once it has saved something.
   static Outcome disturbed(const std::string& output, const std::string& what) {
     return shell(train(output, kTwo) + " trainer.max_epochs=4000 & rank0=$!; until [ -e '" +
-                 last(output) + "' ]; do sleep 0.05; done; rank1=$(pgrep -P $rank0); " + what +
+                 last(output) +
+                 "' ] || ! kill -0 $rank0; do sleep 0.05; done; rank1=$(pgrep -P $rank0); " + what +
                  "; begin=$SECONDS; wait $rank0; code=$?; echo \"took: $((SECONDS - begin))\"; "
                  "sleep 0.2; kill -0 $rank0 $rank1 2>/dev/null; echo \"alive: $?\"; exit $code");
   }
