@@ -101,14 +101,40 @@ bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArray
          stride.size() == static_cast<std::size_t>(weight.dim() - 2);
 }
 
-/// Whether a side of the image has fewer pixels than the kernel.
-bool exceeds(const at::Tensor& weight, const at::Tensor& image, at::IntArrayRef dilation) {
-  for (std::size_t d = 0; d < dilation.size(); ++d) {
+/// Whether a side that is padded is short beside the kernel.
+bool is_short(const at::Tensor& image, const at::Tensor& weight, const Form& form) {
+  for (std::size_t d = 0; d < form.padding.size(); ++d) {
     const auto axis = static_cast<int64_t>(d) + 2;
-    if (image.size(axis) <= dilation[d] * (weight.size(axis) - 1)) return true;
+    const int64_t extent = form.dilation[d] * (weight.size(axis) - 1) + 1;
+    if (form.padding[d] > 0 && image.size(axis) < 2 * std::max(extent, form.stride[d])) return true;
   }
   return false;
 }
+
+/// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
+/// pixels (it crashes with those of one channel), and padded sides that are short beside the kernel
+/// (it reads memory that nothing was written to, and writes beyond its tensors).
+struct SafeForm {
+  SafeForm(const at::Tensor& of_image, const at::Tensor& weight, const Form& form)
+      : image(of_image),
+        stride(form.stride.begin(), form.stride.end()),
+        padding(form.padding.begin(), form.padding.end()) {
+    const std::size_t dims = stride.size();
+    if (padding.size() != dims || static_cast<int64_t>(dims) != weight.dim() - 2) return;
+    if (skips_pixels(weight, stride, padding)) {
+      for (std::size_t d = 0; d < dims; ++d)
+        image = image.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
+      stride.assign(dims, 1);
+    } else if (is_short(image, weight, form)) {
+      std::vector<int64_t> around;  // from the last side
+      for (std::size_t d = dims; d-- > 0;) around.insert(around.end(), 2, padding[d]);
+      image = at::constant_pad_nd(image, around);
+      padding.assign(dims, 0);
+    }
+  }
+  at::Tensor image;
+  std::vector<int64_t> stride, padding;
+};
 
 Tensors backward_on_cpu(const at::Tensor& grad,
                         const at::Tensor& input,
@@ -125,65 +151,38 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return cpu::convolution_backward(dy, input, weight, bias_sizes, options, mask);
   };
-  const auto is_one = [](int64_t d) { return d == 1; };
-  if (needs[1] && !transposed && skips_pixels(weight, stride, padding)) {
-    at::Tensor seen = input;  // torch 2.11's oneDNN crashes with the others, of one channel
-    for (std::size_t d = 0; d < stride.size(); ++d)
-      seen = seen.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
-    const std::vector<int64_t> ones(stride.size(), 1);
-    const auto others = torchs(grad, {needs[0], false, needs[2]});
-    const auto own = backward_on_cpu(grad,
-                                     seen.contiguous(input.suggest_memory_format()),
-                                     weight,
-                                     std::nullopt,
-                                     ones,
-                                     padding,
-                                     dilation,
-                                     false,
-                                     output_padding,
-                                     groups,
-                                     {false, true, false});
-    return {std::get<0>(others), std::get<1>(own), std::get<2>(others)};
-  }
+  if (!needs[1]) return torchs(grad, needs);
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
-  if ((needs[1] || needs[2]) && at::isReducedFloatingType(weight.scalar_type()) &&
-      exceeds(weight, image, dilation)) {
-    // torch 2.11's oneDNN reads memory that nothing was written to (bfloat16, AVX512_BF16)
-    const auto others = torchs(grad, {needs[0], false, false});
-    const auto own = backward_on_cpu(grad.to(at::kFloat),
-                                     input.to(at::kFloat),
-                                     weight.to(at::kFloat),
-                                     bias_sizes,
-                                     stride,
-                                     padding,
-                                     dilation,
-                                     transposed,
-                                     output_padding,
-                                     groups,
-                                     {false, needs[1], needs[2]});
-    const auto rounded = [&](const at::Tensor& exact) {
-      return exact.defined() ? exact.to(weight.scalar_type()) : exact;
-    };
-    return {std::get<0>(others), rounded(std::get<1>(own)), rounded(std::get<2>(own))};
-  }
-  const cpu::ConvForm form{weight.sizes().slice(2), stride, padding};
-  const bool has_ours = needs[1] && groups == 1 &&
-                        std::all_of(dilation.begin(), dilation.end(), is_one) &&
-                        cpu::has_conv_weight_grad(image, output, form);
-  const Form plain{stride, padding, dilation, groups};
-  const int64_t parts = needs[1] && !has_ours ? count_parts(output, weight, plain) : 0;
-  if (!has_ours && parts < 2) return torchs(grad, needs);
+  const SafeForm safe(image, weight, {stride, padding, dilation, groups});
+  const cpu::ConvForm form{weight.sizes().slice(2), safe.stride, safe.padding};
+  const Form plain{safe.stride, safe.padding, dilation, groups};
+  const auto is_one = [](int64_t d) { return d == 1; };
+  const at::MemoryFormat format = input.suggest_memory_format();
+  const bool has_ours = groups == 1 && std::all_of(dilation.begin(), dilation.end(), is_one) &&
+                        cpu::has_conv_weight_grad(safe.image, output, form);
+  const int64_t parts = has_ours ? 0 : count_parts(output, weight, plain);
+  if (!has_ours && parts < 2 && safe.image.is_same(image)) return torchs(grad, needs);
 
-  const at::Tensor dy = grad.contiguous(input.suggest_memory_format());
-  const at::Tensor &x = transposed ? dy : input, &y = transposed ? input : dy;
-  at::Tensor of_input, of_bias;
+  const at::Tensor dy = grad.contiguous(format), y = transposed ? input : dy,
+                   x = safe.image.is_same(grad) ? dy : safe.image.contiguous(format);
+  at::Tensor of_input, of_weight, of_bias;
   if (needs[0]) of_input = std::get<0>(torchs(dy, {true, false, false}));
   if (needs[2]) of_bias = at::sum(dy.flatten(2), at::IntArrayRef{0, 2});
-  return {of_input,
-          has_ours ? cpu::conv_weight_grad(x, y, form, weight.suggest_memory_format())
-                   : weight_grad_in_parts(parts, x, y, weight, plain),
-          of_bias};
+  if (has_ours) {
+    of_weight = cpu::conv_weight_grad(x, y, form, weight.suggest_memory_format());
+  } else if (parts >= 2) {
+    of_weight = weight_grad_in_parts(parts, x, y, weight, plain);
+  } else {
+    of_weight = std::get<1>(
+        cpu::convolution_backward(y,
+                                  x,
+                                  weight,
+                                  std::nullopt,
+                                  {safe.stride, safe.padding, dilation, false, {0}, groups},
+                                  {false, true, false}));
+  }
+  return {of_input, of_weight, of_bias};
 }
 
 TORCH_LIBRARY_IMPL(aten, CPU, library) {
