@@ -1,5 +1,7 @@
 #include "ops/conv_onednn.h"
 
+#include <algorithm>
+
 #if defined(__x86_64__)  // the table of kernels is as long as in torch's own library
 #define HAVE_AVX2_CPU_DEFINITION
 #define HAVE_AVX512_CPU_DEFINITION
@@ -40,6 +42,26 @@ bool is_unrolled(const at::Tensor& input, const at::Tensor& weight, const ConvOp
   }
 }
 
+/// Whether torch 2.11's oneDNN computes something else in half precision, reading and writing
+/// beyond its tensors (AVX512_BF16), where it makes `width` columns: of a few at a stride, and of
+/// channels that are several each of one.
+bool is_wrong_in_half(const at::Tensor& input,
+                      const at::Tensor& weight,
+                      int64_t width,
+                      const ConvOptions& options) {
+  if (!at::isReducedFloatingType(input.scalar_type()) || options.stride.empty()) return false;
+  const int64_t stride = options.stride.back();
+  return (stride > 1 && width <= std::max<int64_t>(2, stride / 3)) ||
+         (options.groups > 1 && weight.size(1) == 1 && weight.size(0) > options.groups);
+}
+
+int64_t output_width(const at::Tensor& input,
+                     const at::Tensor& weight,
+                     const ConvOptions& options) {
+  const int64_t reach = options.dilation.back() * (weight.size(-1) - 1);
+  return (input.size(-1) + 2 * options.padding.back() - reach - 1) / options.stride.back() + 1;
+}
+
 at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
   if (!at::native::mkldnn_conv_use_channels_last(input, weight))
     return at::MemoryFormat::Contiguous;
@@ -60,6 +82,23 @@ at::Tensor convolution(const at::Tensor& input,
                        bool cudnn_enabled,
                        bool allow_tf32) {
   const ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
+  if (!transposed && input.dim() > 2 &&
+      is_wrong_in_half(input, weight, output_width(input, weight, options), options)) {
+    return convolution(input.to(at::kFloat),
+                       weight.to(at::kFloat),
+                       bias && bias->defined() ? std::optional(bias->to(at::kFloat)) : std::nullopt,
+                       stride,
+                       padding,
+                       dilation,
+                       transposed,
+                       output_padding,
+                       groups,
+                       benchmark,
+                       deterministic,
+                       cudnn_enabled,
+                       allow_tf32)
+        .to(input.scalar_type());
+  }
   if (!is_unrolled(input, weight, options)) {
     return at::compositeexplicitautograd::_convolution(input,
                                                        weight,
@@ -94,6 +133,23 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const ConvOptions& options,
     std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
+  // torch 2.11 leaves the gradient unwritten where the output has one channel and one plane.
+  if (needs[0] && transposed &&
+      (is_wrong_in_half(input, weight, input.size(-1), options) ||
+       (at::isReducedFloatingType(input.scalar_type()) && grad.size(1) == 1))) {
+    std::tuple<at::Tensor, at::Tensor, at::Tensor> all;
+    if (needs[1] || needs[2])
+      all = convolution_backward(
+          grad, input, weight, bias_sizes, options, {false, needs[1], needs[2]});
+    const auto exact = convolution_backward(grad.to(at::kFloat),
+                                            input.to(at::kFloat),
+                                            weight.to(at::kFloat),
+                                            std::nullopt,
+                                            options,
+                                            {true, false, false});
+    std::get<0>(all) = std::get<0>(exact).to(input.scalar_type());
+    return all;
+  }
   if (!is_unrolled(input, weight, options)) {
     return at::compositeexplicitautograd::convolution_backward(grad,
                                                                input,

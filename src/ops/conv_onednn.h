@@ -1,6 +1,6 @@
 // Convolutions on a CPU by oneDNN where torch unrolls the image for a matrix product: one image of
-// few values, as the deep layers of 3D networks have. torch's convolutions are these from then on;
-// measured: docs/benchmarks.md, "One image".
+// few values, as the deep layers of 3D networks have; in float32 where oneDNN's half precision is
+// wrong. torch's convolutions are these from then on; measured: docs/benchmarks.md, "One image".
 #pragma once
 #include <array>
 #include <tuple>

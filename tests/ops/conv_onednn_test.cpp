@@ -73,5 +73,50 @@ TEST(ConvOneDnn, ServesTorchsConvolution) {
   }
 }
 
+/// torch 2.11 alone writes beyond the output, or not all of it (channels last, processors with
+/// AVX512_BF16).
+TEST(ConvOneDnn, NarrowImagesInHalfPrecisionAreWhatTheyAreInDouble) {
+  struct Narrow {
+    Numbers image, weight, stride, padding;
+    int64_t groups = 1;
+    bool transposed = false;
+  };
+  const std::vector<Narrow> cases{
+      {{2, 16, 5, 4}, {16, 16, 1, 4}, {1, 4}, {0, 0}},
+      {{2, 4, 5, 15}, {4, 4, 3, 7}, {8, 8}, {1, 3}},
+      {{2, 3, 16, 16}, {32, 3, 16, 16}, {16, 16}, {0, 0}},
+      {{2, 16, 3, 208}, {16, 16, 1, 16}, {1, 32}, {0, 8}},
+      {{4, 32, 4, 5}, {64, 1, 3, 3}, {1, 3}, {1, 0}, 32},
+      {{1, 2, 1, 4, 2}, {4, 1, 5, 2, 3}, {2, 2, 2}, {2, 0, 1}, 2},
+      {{2, 32, 1, 6, 8}, {64, 1, 5, 5, 5}, {2, 1, 3}, {2, 2, 2}, 32},
+      {{33, 16, 1, 7, 1}, {16, 1, 3, 3, 3}, {1, 1, 1}, {1, 1, 0}, 1, true},
+      {{4, 8, 1, 15, 1}, {8, 1, 5, 5, 5}, {2, 2, 2}, {2, 2, 2}, 1, true},
+      {{2, 16, 5, 1}, {16, 16, 4, 4}, {4, 4}, {0, 0}, 1, true},
+  };
+  at::manual_seed(9);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Narrow& c = cases[i];
+    const auto last =
+        c.image.size() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    const at::Tensor image = at::randn(c.image).to(at::kBFloat16).contiguous(last),
+                     weight = at::randn(c.weight).to(at::kBFloat16);
+    const auto all = [&](at::ScalarType type) {
+      const Numbers none(c.stride.size(), 0), ones(c.stride.size(), 1);
+      const at::Tensor x = image.detach().to(type).requires_grad_(),
+                       w = weight.detach().to(type).requires_grad_();
+      at::full({1 << 14}, 3e38, at::kBFloat16);  // what memory held earlier
+      const at::Tensor y =
+          at::convolution(x, w, {}, c.stride, c.padding, ones, c.transposed, none, c.groups);
+      y.backward(at::linspace(-1, 1, y.numel(), y.options()).cos().view(y.sizes()));
+      return std::vector<at::Tensor>{y.detach(), x.grad(), w.grad()};
+    };
+    const auto exact = all(at::kDouble), ours = all(at::kBFloat16);
+    for (std::size_t g = 0; g < exact.size(); ++g) {
+      const at::Tensor error = (ours[g].to(at::kDouble) - exact[g]).abs().max();
+      EXPECT_LT(error.item<double>(), 2e-2 * exact[g].abs().max().item<double>()) << i << ' ' << g;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cytra
