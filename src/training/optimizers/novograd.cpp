@@ -1,5 +1,7 @@
 // NovoGrad: gradients divided by the norm of their layer. Source: Ginsburg et al. 2019;
 // monai.optimizers.Novograd.
+#include <map>
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -54,7 +56,7 @@ class Novograd final : public Optimizer {
       at::_foreach_maximum_(lists.slots[2], lists.slots[1]);
       squares = at::stack(lists.slots[2]);
     }
-    lists.gradients = at::_foreach_div(lists.gradients, (squares.sqrt() + options_.eps).unbind());
+    divide(lists.gradients, squares.sqrt() + options_.eps);
     if (update.weight_decay != 0)
       at::_foreach_add_(lists.gradients, lists.parameters, update.weight_decay);
     if (options_.grad_averaging) at::_foreach_mul_(lists.gradients, 1 - beta1);
@@ -63,7 +65,37 @@ class Novograd final : public Optimizer {
     at::_foreach_add_(lists.parameters, means, -update.lr);
   }
 
+  /// Divides each of the gradients by its number of `by`, on a GPU in three kernels for all of
+  /// them: torch starts one for each where the other operand is a number on the device.
+  void divide(std::vector<at::Tensor>& gradients, const at::Tensor& by) {
+    if (by.is_cpu()) {
+      gradients = at::_foreach_div(gradients, by.unbind());
+      return;
+    }
+    std::vector<at::Tensor> flat;  // in the order of memory, which channels last has, too
+    std::vector<int64_t> sizes;
+    for (at::Tensor& gradient : gradients) {
+      if (!gradient.is_non_overlapping_and_dense()) gradient = gradient.contiguous();
+      flat.push_back(gradient.as_strided({gradient.numel()}, {1}));
+      sizes.push_back(gradient.numel());
+    }
+    at::Tensor& owners = owners_[sizes];
+    if (!owners.defined()) {
+      std::vector<at::Tensor> numbers;
+      for (const int64_t size : sizes) {
+        const auto number = static_cast<int64_t>(numbers.size());
+        numbers.push_back(at::full({size}, number, by.options().dtype(at::kInt)));
+      }
+      owners = at::cat(numbers);
+    }
+    const auto divided = at::cat(flat).div_(by.index_select(0, owners)).split_with_sizes(sizes);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      gradients[i] = divided[i].as_strided(gradients[i].sizes(), gradients[i].strides());
+  }
+
   Options options_;
+  /// By the sizes of gradients: the number of the gradient that each of their values belongs to.
+  std::map<std::vector<int64_t>, at::Tensor> owners_;
 };
 CYTRA_REGISTER(Optimizer, Novograd, "Novograd");
 
