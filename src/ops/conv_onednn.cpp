@@ -133,21 +133,25 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const ConvOptions& options,
     std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
-  // torch 2.11 leaves the gradient unwritten where the output has one channel and one plane.
-  if (needs[0] && transposed &&
-      (is_wrong_in_half(input, weight, input.size(-1), options) ||
-       (at::isReducedFloatingType(input.scalar_type()) && grad.size(1) == 1))) {
+  const bool is_wrong = is_wrong_in_half(input, weight, input.size(-1), options);
+  // torch 2.11 takes a gradient of one channel, whose layout is both, for channels last.
+  const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();
+  if (needs[0] && transposed && (is_wrong || is_mistaken)) {
     std::tuple<at::Tensor, at::Tensor, at::Tensor> all;
     if (needs[1] || needs[2])
       all = convolution_backward(
           grad, input, weight, bias_sizes, options, {false, needs[1], needs[2]});
-    const auto exact = convolution_backward(grad.to(at::kFloat),
-                                            input.to(at::kFloat),
-                                            weight.to(at::kFloat),
+    const auto as_meant = [&](const at::Tensor& tensor) {
+      return tensor.to(is_wrong ? at::kFloat : tensor.scalar_type()).contiguous();
+    };
+    const auto exact = convolution_backward(as_meant(grad),
+                                            as_meant(input),
+                                            as_meant(weight),
                                             std::nullopt,
                                             options,
                                             {true, false, false});
-    std::get<0>(all) = std::get<0>(exact).to(input.scalar_type());
+    std::get<0>(all) =
+        std::get<0>(exact).to(input.scalar_type()).contiguous(input.suggest_memory_format());
     return all;
   }
   if (!is_unrolled(input, weight, options)) {
