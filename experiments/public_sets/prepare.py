@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""prepare.py SET SOURCE OUT: what two of the public sets need before `train` (README.md beside this file).
-
-  prepare.py mni152 - OUT            the template in nilearn's wheel (pip downloads it): halves of the head, classes from its tissue maps
-  prepare.py dsb2018 STAGE1_TRAIN OUT   a label image from the PNGs of the single nuclei
-Needs numpy, and nibabel or pillow and tifffile.
+"""prepare.py OUT: what the MNI152 template in nilearn's wheel (pip downloads it) needs before `train` (README.md
+beside this file): halves of the head, and classes from its tissue maps. Needs numpy and nibabel.
 """
 
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +12,7 @@ import zipfile
 import numpy as np
 
 
-def mni152(_, out):
+def mni152(out):
     import nibabel
 
     with tempfile.TemporaryDirectory() as folder:
@@ -36,22 +32,7 @@ def mni152(_, out):
             (out / f"{split}.csv").write_text(f"raw,seg\n{split}_raw.nii.gz,{split}_seg.nii.gz\n")
 
 
-def dsb2018(source, out):
-    import tifffile
-    from PIL import Image
-
-    for name in ("raw", "seg"):
-        (out / name).mkdir()
-    for folder in sorted(pathlib.Path(source).iterdir()):
-        masks = [np.asarray(Image.open(path)) > 0 for path in sorted(folder.glob("masks/*.png"))]
-        labels = np.zeros(masks[0].shape, np.uint16)
-        for number, mask in enumerate(masks, 1):
-            labels[mask] = number
-        tifffile.imwrite(out / f"seg/{folder.name}.tif", labels)
-        shutil.copy(next(folder.glob("images/*.png")), out / f"raw/{folder.name}.png")
-
-
 if __name__ == "__main__":
-    out = pathlib.Path(sys.argv[3])
-    out.mkdir(parents=True)
-    {"mni152": mni152, "dsb2018": dsb2018}[sys.argv[1]](sys.argv[2], out)
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True)
+    mni152(folder)

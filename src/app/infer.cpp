@@ -184,6 +184,11 @@ class Inference {
                 is_deep ? 3 : 2);
     }
     const Node channels = part_of(root(), "raw_im_channels");
+    if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") != "skip") {
+      log::warn("images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
+                "does not name",
+                fmt::join(facts.all_channels, ", "));
+    }
     if (!facts.channels || channels.kind != config::Kind::integer ||
         *facts.channels == channels.integer)
       return;
@@ -203,7 +208,10 @@ class Inference {
     if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
     if (!is_plan && take_description(module, has_experiment)) return;
     const TargetGuess guess = guess_targets(module, items, key, kMostImages);
-    const std::string seen = fmt::format("{} of {} images", guess.looked_at, items.size());
+    const std::string seen =
+        guess.looked_at < items.size()
+            ? fmt::format("; {} of {} images looked at", guess.looked_at, items.size())
+            : fmt::format(", in all {} images", items.size());
     if (is_plan && guess.box_classes.empty()) return;  // the plan reads all of the images
     if (!has_experiment && !is_plan) {
       if (guess.experiments.empty()) return;
@@ -216,12 +224,12 @@ class Inference {
       std::vector<std::string> words = {"experiment=" + experiment_of(guess.experiments[0])};
       if (words[0] == "experiment=detection/cells" || words[0] == "experiment=im2im/labelfree")
         words.push_back("target_col=" + config::override_text(Node::make_string(key)));
-      take(words, guess.why + ", in " + seen);
+      take(words, guess.why + seen);
     }
     const std::vector<std::string>& classes = is_detection() ? guess.box_classes : guess.classes;
     if (!wants_classes()) return;
     if (!classes.empty()) {
-      take(classes, guess.why + ", in " + seen);
+      take(classes, guess.why + seen);
     } else if (!is_detection() && guess.experiments.size() > 1) {
       log::info("{} ({}) is learned as one mask; {} learns more",
                 key,

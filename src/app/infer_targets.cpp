@@ -224,7 +224,6 @@ TargetGuess of_annotations(const std::vector<std::string>& files,
 
 ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::string& key) {
   ImageFacts facts;
-  bool is_alike = true;
   for (const std::size_t i : spread(items.size(), kMostHeaders)) {
     const auto found = items[i].sources.find(key);
     if (found == items[i].sources.end()) continue;
@@ -235,8 +234,7 @@ ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::str
       const io::ImageInfo info = io::open_image(source.path, selection)->info();
       const int64_t channels = (source.time_is_channel ? info.timepoints : info.shape[0]) *
                                static_cast<int64_t>(1 + source.more.size());
-      is_alike = is_alike && facts.channels.value_or(channels) == channels;
-      facts.channels = channels;
+      facts.all_channels.insert(channels);
       const bool is_first = facts.example.empty();
       facts.least_planes = is_first ? info.shape[1] : std::min(facts.least_planes, info.shape[1]);
       facts.most_planes = std::max(facts.most_planes, info.shape[1]);
@@ -247,7 +245,7 @@ ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::str
     } catch (const Error&) {  // the loaders tell it
     }
   }
-  if (!is_alike) facts.channels.reset();
+  if (facts.all_channels.size() == 1) facts.channels = *facts.all_channels.begin();
   return facts;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What images and targets are, from some of them, for a configuration that leaves it open.
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace cytra::app {
 
 struct ImageFacts {
   std::optional<int64_t> channels;  // of all that were looked at
+  std::set<int64_t> all_channels;
   int64_t least_planes = 0, most_planes = 0;
   std::string example;  // a file; "": none could be opened
   int64_t example_planes = 0;

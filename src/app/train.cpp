@@ -296,8 +296,17 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   processes.finish();
   if (is_first) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    const auto& images = (loaders.valid.items().empty() ? loaders.train : loaders.valid).items();
-    report(run, config, state, conclusion.tested, images, folder, elapsed.count());
+    const auto &trained = loaders.train.items(), &valid = loaders.valid.items();
+    const bool are_held_out =
+        !valid.empty() && !trained.empty() && valid.front().id != trained.front().id;
+    report(run,
+           config,
+           state,
+           conclusion.tested,
+           valid.empty() ? trained : valid,
+           are_held_out,
+           folder,
+           elapsed.count());
     if (is_resumed && state.step == first_step && conclusion.signal == 0) {
       log::warn(
           "nothing was left to do: {} had all {} steps of this training; a larger "

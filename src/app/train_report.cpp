@@ -14,6 +14,7 @@
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "data/datamodule.h"
+#include "io/csv.h"
 #include "io/reader.h"
 
 namespace cytra::app {
@@ -65,6 +66,40 @@ std::string next_command(const TrainConfig& config,
                                        config::override_word("data.path", images)});
 }
 
+/// A file that a cell of a table names wholly.
+bool is_plain(const data::Source& source) {
+  const io::Selection& part = source.selection;
+  return !source.path.empty() && source.more.empty() && !source.has_level &&
+         !source.time_is_channel && part.scene < 0 && part.timepoint < 0 &&
+         part.channels.empty() && part.axes.empty();
+}
+
+/// Of folders, the images that took no part in the training, as a table that `predict` scores: its
+/// path, or "" where there are none or a table can't say what they are.
+std::string write_held_out(const TrainConfig& config,
+                           const std::vector<data::Sample>& samples,
+                           const std::string& folder) {
+  const auto task = config.task.get<std::string>("_target_", "");
+  const auto module = config.data.get<std::string>("_target_", "");
+  if (samples.empty() || (task != "SegmentationTask" && task != "InstanceTask") ||
+      ends_with(module, "DataframeDatamodule"))
+    return "";
+  std::vector<std::string> columns;
+  for (const auto& [key, source] : samples[0].sources) columns.push_back(key);
+  std::vector<std::vector<std::string>> rows;
+  for (const data::Sample& sample : samples) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const auto& [key, source] : sample.sources) {
+      if (!is_plain(source)) return "";
+      row.push_back(fs::absolute(source.path).lexically_normal().string());
+    }
+    if (row.size() != columns.size() || row.size() < 2) return "";
+  }
+  std::string path = folder + "/held_out.csv";
+  io::write_table(path, columns, rows);
+  return path;
+}
+
 std::string best_metric(const training::TrainState& state) {
   return state.best_metric.empty() ? "step" : state.best_metric;
 }
@@ -110,6 +145,7 @@ void report(const cli::Run& run,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::vector<data::Sample>& images,
+            bool are_held_out,
             const std::string& folder,
             double seconds) {
   const std::string last = folder + "/checkpoints/last.ckpt";
@@ -143,6 +179,14 @@ void report(const cli::Run& run,
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
     log::info("{}", next_command(config, best, own_images(config.data, images)));
+    const std::string table = are_held_out ? write_held_out(config, images, folder) : "";
+    if (!table.empty()) {
+      log::info("their score:    {}",
+                command("predict",
+                        {config::override_word("checkpoint.ckpt_path", best),
+                         config::override_word("data.path", table),
+                         "data.with_target=true"}));
+    }
   }
   results.print();
 }

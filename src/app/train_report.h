@@ -19,12 +19,14 @@ void close_loggers(const Loggers& loggers,
 /// What a training has come to: the newest metrics, and the best of the one that is watched.
 training::Metrics results_of(const training::TrainState& state);
 
-/// Results, and the commands to go on with; `images`: some that the training has.
+/// Results, and the commands to go on with; `images`: some that the training has, or those that
+/// took no part in it (held_out.csv, to be scored by `predict`).
 void report(const cli::Run& run,
             const TrainConfig& config,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::vector<data::Sample>& images,
+            bool are_held_out,
             const std::string& folder,
             double seconds);
 

@@ -47,7 +47,6 @@ class Trial {
 
   void run(Split split) {
     data::DataLoaderSpec spec = loader_spec(setup_, split);
-    spec.options.on_error = "fail";
     spec.options.batch_size = std::max<int64_t>(spec.options.batch_size, 1);  // AUTO: 1
     spec.shuffle = false;
     spec.options.num_samples.reset();  // of shuffled images
@@ -64,6 +63,11 @@ class Trial {
       if (first.empty()) first = sizes_text(*batch);
       if (computed++ < kComputed) guard(split, sizes_text(*batch), [&] { compute(split, *batch); });
     }
+    for (const auto& [id, why] : loader.stats().broken)
+      survey_.notes.push_back(fmt::format("{}: {}, which data.on_error={} sees to",
+                                          data::name_of(split),
+                                          why,
+                                          setup_.data->loader().on_error));
     if (!first.empty()) {
       survey_.notes.push_back(fmt::format("{}: {} batches were loaded, the first of {}",
                                           data::name_of(split),

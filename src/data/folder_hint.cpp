@@ -43,6 +43,12 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
   std::sort(names.begin(), names.end());
   if (holds_images(parent)) names.insert(names.begin(), ".");
   if (names.empty()) return "";
+  if (columns > 1 && names == std::vector<std::string>{"."}) {
+    return "; images are in the folder itself: train.csv with the columns raw,seg says in each row "
+           "which file is an image and which its target; or put the targets into a folder: "
+           "data=folder 'data.folders=[.,MASKS]'; experiment=im2im/mae learns from images without "
+           "masks";
+  }
   const auto target = std::find_if(names.begin(), names.end(), names_target);
   const auto image = std::find_if_not(names.begin(), names.end(), names_target);
   std::vector<std::string> typed = {image == names.end() ? "IMAGES" : *image};

@@ -289,25 +289,79 @@ void expect_no_parts(const Base& base) {
   }
 }
 
+/// Of the folder itself, or of its train/.
+std::optional<Layout> of_base(const Base& base, const LayoutWish& wish) {
+  if (auto layout = FolderLayout(base, wish).find()) return layout;
+  for (const char* name : {"train", "training", "stage1_train"}) {
+    std::error_code ignored;
+    if (!fs::is_directory(base.place / name, ignored)) continue;
+    const bool is_part = base.prefix.empty() && std::string(name) == "train";
+    const Base below{base.place / name, is_part ? "" : joined(base.prefix, name)};
+    std::optional<Layout> layout = FolderLayout(below, wish).find();
+    if (layout) expect_no_parts(base);
+    if (layout) return layout;
+  }
+  return {};
+}
+
+/// A file in the folder says what its images are: data.path must name that folder itself.
+bool is_described(const fs::path& place) {
+  std::error_code ignored;
+  return fs::exists(place / "train.csv", ignored) || fs::exists(place / "train.tsv", ignored) ||
+         (fs::exists(place / "dataset.json", ignored) && fs::exists(place / "imagesTr", ignored));
+}
+
+/// The data sets in the folders of a repository, or of an archive that has other folders as well.
+struct SetsBelow {
+  std::vector<std::string> words;  // data.path=...
+  std::optional<Layout> layout;    // of the only one
+  std::string error;               // of the only one that nobody can tell
+};
+
+SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
+  SetsBelow sets;
+  if (!wish.has_target) return sets;
+  for (const std::string& name : look_into(base.place, ".").folders) {
+    if (names_split(name)) continue;
+    const Base below{base.place / name, joined(base.prefix, name)};
+    try {
+      std::optional<Layout> layout;
+      if (!is_described(below.place) && !(layout = of_base(below, wish))) continue;
+      sets.layout = std::move(layout);
+    } catch (const ConfigError& several) {
+      sets.error = several.what();
+    }
+    sets.words.push_back("data.path=" + below.place.string());
+  }
+  return sets;
+}
+
+std::optional<Layout> of_sets_below(const Base& base, const LayoutWish& wish) {
+  const SetsBelow sets = sets_below(base, wish);
+  if (sets.words.empty() || (sets.words.size() == 1 && sets.layout)) return sets.layout;
+  if (sets.words.size() == 1 && !sets.error.empty()) throw ConfigError(sets.error);
+  throw ConfigError(fmt::format("data.path: {}: {} in it; type {}",
+                                base.place.string(),
+                                sets.words.size() > 1 ? "several data sets are" : "a data set is",
+                                join(sets.words, ", or ")));
+}
+
 std::optional<Layout> of_folders(const fs::path& path, const LayoutWish& wish) {
   Base base{path, ""};
   constexpr int kMostDepth = 4;  // of folders that are alone, as an archive is unpacked
   for (int depth = 0; depth < kMostDepth; ++depth) {
-    if (auto layout = FolderLayout(base, wish).find()) return layout;
-    for (const char* name : {"train", "training", "stage1_train"}) {
-      std::error_code ignored;
-      if (!fs::is_directory(base.place / name, ignored)) continue;
-      const bool is_part = base.prefix.empty() && std::string(name) == "train";
-      const Base below{base.place / name, is_part ? "" : joined(base.prefix, name)};
-      std::optional<Layout> layout = FolderLayout(below, wish).find();
-      if (layout) expect_no_parts(base);
-      if (layout) return layout;
+    try {
+      if (auto layout = of_base(base, wish)) return layout;
+    } catch (const ConfigError& several) {
+      const std::vector<std::string> words = sets_below(base, wish).words;
+      if (words.empty()) throw;
+      throw ConfigError(fmt::format("{}, or {}", several.what(), join(words, ", or ")));
     }
     const std::vector<std::string> folders = look_into(base.place, ".").folders;
-    if (folders.size() != 1) break;
+    if (folders.size() != 1 || is_described(base.place / folders[0])) break;
     base = {base.place / folders[0], joined(base.prefix, folders[0])};
   }
-  return {};
+  return of_sets_below(base, wish);
 }
 
 }  // namespace

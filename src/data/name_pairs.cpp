@@ -1,6 +1,7 @@
 #include "data/name_pairs.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/strings.h"
@@ -18,30 +19,38 @@ struct Affixes {
   std::string before, behind;
 };
 
-/// What all names begin and end with, cut where words are parted; the empty ones first.
-std::vector<Affixes> affixes_of(const std::vector<std::string>& names) {
-  std::string head = names.front(), tail = names.front();
+/// What names begin and end with where words are parted; the empty ones first. `share`: of the names
+/// that must have it, since a few of many are often misspelt.
+std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double share) {
+  std::map<std::string, std::size_t> heads, tails;
   for (const std::string& name : names) {
-    head.resize(static_cast<std::size_t>(
-        std::mismatch(head.begin(), head.end(), name.begin(), name.end()).first - head.begin()));
-    const auto ends = std::mismatch(tail.rbegin(), tail.rend(), name.rbegin(), name.rend());
-    tail.erase(0, static_cast<std::size_t>(tail.rend() - ends.first));
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      if (!parts_words(name[i])) continue;
+      ++heads[name.substr(0, i + 1)];
+      ++tails[name.substr(i)];
+    }
   }
-  std::vector<std::string> heads = {""}, tails = {""};
-  for (std::size_t i = 0; i < head.size(); ++i)
-    if (parts_words(head[i])) heads.push_back(head.substr(0, i + 1));
-  for (std::size_t i = tail.size(); i-- > 0;)
-    if (parts_words(tail[i])) tails.push_back(tail.substr(i));
+  const auto usual = [&](const std::map<std::string, std::size_t>& counts) {
+    std::vector<std::string> texts = {""};
+    for (const auto& [text, count] : counts)
+      if (static_cast<double>(count) >= share * static_cast<double>(names.size()))
+        texts.push_back(text);
+    std::stable_sort(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) {
+      return a.size() < b.size();
+    });
+    return texts;
+  };
   std::vector<Affixes> all;
-  for (const std::string& before : heads)
-    for (const std::string& behind : tails) all.push_back({before, behind});
+  for (const std::string& before : usual(heads))
+    for (const std::string& behind : usual(tails)) all.push_back({before, behind});
   return all;
 }
 
-/// "" where nothing is left.
+/// "" where nothing is left, or the name has others.
 std::string without_affixes(const std::string& name, const Affixes& affixes) {
   const std::size_t cut = affixes.before.size() + affixes.behind.size();
-  return name.size() <= cut ? "" : name.substr(affixes.before.size(), name.size() - cut);
+  const bool has_them = starts_with(name, affixes.before) && ends_with(name, affixes.behind);
+  return name.size() <= cut || !has_them ? "" : name.substr(affixes.before.size(), name.size() - cut);
 }
 
 std::string escaped_for_regex(const std::string& text) {
@@ -63,15 +72,18 @@ bool pair_names(const std::vector<std::string>& images,
                 Affixes& of_image,
                 Affixes& of_target) {
   if (images.empty() || targets.empty()) return false;
-  for (const Affixes& image : affixes_of(images)) {
-    for (const Affixes& target : affixes_of(targets)) {
-      std::set<std::string> keys;
+  constexpr double kUsualShare = 0.9;
+  for (const Affixes& image : affixes_of(images, 1)) {
+    for (const Affixes& target : affixes_of(targets, kUsualShare)) {
+      std::multiset<std::string> keys;
       for (const std::string& name : targets) keys.insert(without_affixes(name, target));
+      keys.erase("");  // misspelt ones; their images are named as those without a partner
+      const bool are_own = std::adjacent_find(keys.begin(), keys.end()) == keys.end();
       const auto paired = std::count_if(images.begin(), images.end(), [&](const std::string& name) {
         const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
-      if (keys.size() != targets.size() || 10 * paired < 9 * static_cast<int64_t>(images.size()))
+      if (!are_own || 10 * paired < 9 * static_cast<int64_t>(images.size()))
         continue;
       of_image = image;
       of_target = target;

@@ -288,7 +288,7 @@ Survey survey(const DataModule& module,
   }
   if (!trial && module.loader().on_mismatch != "error")
     trial = [](Split, std::size_t) { return std::string(); };
-  judge(result, trial);
+  judge(result, trial, module.loader().on_error);
   return result;
 }
 

@@ -62,12 +62,15 @@ bool is_label(const Survey& survey, const std::string& key) {
   return is_any;
 }
 
-void find_broken(const SplitFacts& split, std::vector<std::string>& problems) {
-  Lines lines(problems);
+void find_broken(const SplitFacts& split,
+                 std::vector<std::string>& problems,
+                 std::vector<std::string>& images) {
   if (!split.error.empty()) {
+    Lines without(problems);
     for (const std::string& line : cytra::split(split.error, '\n'))
-      lines.add(fmt::format("{}: {}", name_of(split.split), line));
+      without.add(fmt::format("{}: {}", name_of(split.split), line));
   }
+  Lines lines(images);
   for (const auto& [key, facts] : split.keys) {
     for (const ImageFacts& image : facts.images) {
       if (image.error.empty()) continue;
@@ -145,14 +148,15 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
   }
 }
 
-/// Images of a key whose `value` is not that of most.
+/// Images of a key whose `value` is not that of most; `advice` ends each line.
 template <class Value, class Text>
 void find_odd(const Survey& survey,
               const std::string& key,
               const Value& value,
               const Text& text,
               const char* what,
-              std::vector<std::string>& into) {
+              std::vector<std::string>& into,
+              const char* advice = "") {
   std::map<std::string, std::size_t> counts;
   for (const SplitFacts& split : survey.splits) {
     const auto facts = split.keys.find(key);
@@ -172,13 +176,14 @@ void find_odd(const Survey& survey,
     if (facts == split.keys.end()) continue;
     for (const ImageFacts& image : facts->second.images) {
       if (!is_read(image) || text(value(image)) == most->first) continue;
-      lines.add(fmt::format("{} {}: {}: {} {}, most others {}",
+      lines.add(fmt::format("{} {}: {}: {} {}, most others {}{}",
                             name_of(split.split),
                             key,
                             image.path,
                             what,
                             text(value(image)),
-                            most->first));
+                            most->first,
+                            advice));
     }
   }
 }
@@ -226,10 +231,11 @@ void find_twins(Survey& survey, const std::string& key) {
 
 }  // namespace
 
-void judge(Survey& survey, const Trial& trial) {
+void judge(Survey& survey, const Trial& trial, const std::string& on_error) {
+  const bool ends = on_error == "fail";
   std::vector<std::string> keys;
   for (const SplitFacts& split : survey.splits) {
-    find_broken(split, survey.problems);
+    find_broken(split, survey.problems, ends ? survey.problems : survey.notes);
     if (!split.keys.empty()) find_misfits(survey, split, trial);
     for (const auto& [key, facts] : split.keys) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
@@ -246,7 +252,8 @@ void judge(Survey& survey, const Trial& trial) {
         },
         [](int64_t channels) { return std::to_string(channels); },
         "channels",
-        survey.problems);
+        ends ? survey.problems : survey.notes,
+        ends ? "; data.on_error=skip leaves out what the model can't take" : "");
     find_odd(
         survey,
         key,

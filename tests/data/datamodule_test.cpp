@@ -455,6 +455,23 @@ TEST(FolderDatamodule, NamesTheFoldersThatHaveImages) {
   }
 }
 
+TEST(DataframeDatamodule, SaysWhatToTypeForImagesAlone) {
+  const test::TmpDir dir;
+  touch(dir / "t1.nii.gz");
+  touch(dir / "gm.nii.gz");
+  const auto said_of = [](const std::string& path) {
+    const auto module =
+        make("{_target_: DataframeDatamodule, path: '" + path + "', columns: [raw, seg]}");
+    return message_of([&] { module->items(data::Split::train); });
+  };
+  EXPECT_NE(said_of(dir.path()).find("train.csv with the columns raw,seg says in each row"),
+            std::string::npos);
+  EXPECT_EQ(said_of(dir / "t1.nii.gz"),
+            "data.path: " + dir / "t1.nii.gz" +
+                ": an image, expected its folder, or a table with the columns raw and seg whose "
+                "rows name images and what belongs to them");
+}
+
 TEST(FolderDatamodule, FiltersAndPairsByNames) {
   const test::TmpDir dir;
   for (const char* name : {"x1_raw.tif",

@@ -209,6 +209,60 @@ TEST(FolderDatamodule, MasksBesideTheImageMustBeAllThatThereIs) {
       std::string::npos);
 }
 
+// A repository, or an archive, whose data set is one folder of several.
+TEST_F(Layout, ADataSetBesideOtherFolders) {
+  add({"one/BCCD/JPEGImages/a.jpg",
+       "one/BCCD/Annotations/a.xml",
+       "one/dataset/im2rec.py",
+       "one/scripts/split.py",
+       "one/example.jpg"});
+  EXPECT_EQ(found(true, "one"), "folder data.folders=[BCCD/JPEGImages,BCCD/Annotations]");
+  add({"two/A/images/a.tif", "two/A/masks/a.tif", "two/B/x/a_raw.tif", "two/B/x/a_seg.tif"});
+  EXPECT_EQ(found(false, "two"), "folder data.folders=[A/images,A/masks]");
+  add({"two/B/b_raw.tif", "two/B/b_seg.tif"});
+  EXPECT_EQ(message_of([&] { found(false, "two"); }),
+            "data.path: " + dir_ / "two" + ": several data sets are in it; type data.path=" +
+                dir_ / "two/A" + ", or data.path=" + dir_ / "two/B");
+  add({"file/Task04/imagesTr/a.nii.gz", "file/Task04/labelsTr/a.nii.gz"});
+  add({"file/Task04/dataset.json"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(message_of([&] { found(false, "file"); }),
+              "data.path: " + dir_ / "file" + ": a data set is in it; type data.path=" +
+                  dir_ / "file/Task04");
+    add({"file/notes/a.txt"});
+  }
+  add({"eyes/DRIVE/training/images/21_training.tif",
+       "eyes/DRIVE/training/1st_manual/21_manual1.gif",
+       "eyes/DRIVE/training/mask/21_training_mask.gif",
+       "eyes/CHASE/Image_01L.jpg"});
+  EXPECT_NE(message_of([&] { found(false, "eyes"); })
+                .find("type data=folder 'data.folders=[DRIVE/training/images,"
+                      "DRIVE/training/1st_manual]'"),
+            std::string::npos);
+  add({"all/batch/a.tif", "all/more/a.tif", "all/sparse_annotation/a.tif"});
+  add({"all/BBBC007/images/a.tif", "all/BBBC007/masks/a.tif"});
+  EXPECT_NE(message_of([&] { found(false, "all"); })
+                .find("[more,sparse_annotation]', or data.path=" + dir_ / "all/BBBC007"),
+            std::string::npos);
+}
+
+// Two of eighty masks of a copy of DRIVE are 34manual1.gif and 51_manual1).gif, which pairs.
+TEST_F(Layout, AFewNamesOfManyAreMisspelt) {
+  for (int i = 20; i < 100; ++i) {
+    const std::string number = std::to_string(i);
+    const char* ending = i == 34 ? "manual1" : i == 51 ? "_manual1)" : "_manual1";
+    add({"images/" + number + "_training.tif", "manual/" + number + ending + ".gif"});
+  }
+  EXPECT_EQ(found(),
+            "folder data.folders=[images,manual] data.regex=[(.*)_training,(.*)_manual1]");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir_.path() +
+                           "', columns: [raw, seg], folders: [images, manual], "
+                           "regex: ['(.*)_training', '(.*)_manual1']}");
+  const std::string why = message_of([&] { module->items(data::Split::train); });
+  EXPECT_NE(why.find("34_training.tif: no image named '34'"), std::string::npos) << why;
+  EXPECT_NE(why.find("of 80 images 1 has no partner"), std::string::npos) << why;
+}
+
 TEST_F(Layout, OnlyImages) {
   add({"a.tif", "b.tif", "README.txt"});
   EXPECT_EQ(found(), "none");

@@ -102,7 +102,9 @@ TEST(Survey, FindsWhatIsWrong) {
   EXPECT_EQ(problems.size(), 3U) << text_of(problems);
   EXPECT_TRUE(has(problems, "train: train[1]: size of 'raw' is 16x16, of 'seg' 16x12"))
       << text_of(problems);
-  EXPECT_TRUE(has(problems, "train raw: train[2]: channels 2, most others 1")) << text_of(problems);
+  EXPECT_TRUE(has(problems,
+                  "train raw: train[2]: channels 2, most others 1; data.on_error=skip leaves out"))
+      << text_of(problems);
   EXPECT_TRUE(has(problems, "train and valid raw: train[0] has the same values as valid[0]"))
       << text_of(problems);
   EXPECT_TRUE(has(survey.notes, "train and train raw: train[1] has the same values as train[4]"));
@@ -145,6 +147,14 @@ TEST(Survey, ReadsFilesAndNamesTheBrokenOnes) {
   EXPECT_TRUE(has(survey.notes, "c.tif: spacing 1 x 0.7 x 0.7 um, most others 1 x 0.5 x 0.5 um"))
       << text_of(survey.notes);
   EXPECT_EQ(survey.splits[0].keys.at("raw").broken(), 2U);
+  // What a training leaves out is no problem of it.
+  const auto skips = make<data::DataModule>(
+      "{_target_: DataframeDatamodule, on_error: skip, path: '" + dir.path() +
+      "', transforms: {train: [{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 2}]}}");
+  const data::Survey left_out = data::survey(*skips, 2, ignore);
+  EXPECT_FALSE(has(left_out.problems, "broken.tif")) << text_of(left_out.problems);
+  EXPECT_TRUE(has(left_out.notes, "train raw: " + (dir / "broken.tif") + ": "))
+      << text_of(left_out.notes);
 }
 
 }  // namespace

@@ -101,6 +101,13 @@ TEST_F(Infer, FoldersAndColours) {
       shell("\"$BIN/predict\" trainer.accelerator=cpu 'checkpoint.ckpt_path=" + run_ +
             "' 'data.path=" + dir_.path() + "/image' 'paths.output_dir=" + run_ + "/masks'");
   EXPECT_EQ(predicted.code, 0) << predicted.err;
+  // The table of what was held out, which no user of folders has
+  const Outcome scored =
+      shell("\"$BIN/predict\" trainer.accelerator=cpu 'checkpoint.ckpt_path=" + run_ +
+            "' 'data.path=" + run_ + "/held_out.csv' 'paths.output_dir=" + run_ +
+            "/scored' data.with_target=true");
+  EXPECT_EQ(scored.code, 0) << scored.err;
+  EXPECT_NE(scored.out.find("dice"), std::string::npos) << scored.out;
 }
 
 TEST_F(Infer, TheExperimentOfAMask) {
@@ -238,6 +245,35 @@ TEST_F(Infer, AMaskThatTheTaskNamesIsLoaded) {
   const Outcome none =
       train(small_ + "experiment=im2im/segmentation data=folder task.mask_key=roi");
   EXPECT_EQ(none.out.find("val/dice: 0."), std::string::npos) << none.out;
+}
+
+// Images of other channels than most, as in Omnipose's test files.
+TEST_F(Infer, ImagesOfOtherChannels) {
+  write("*.png", grey);
+  write("masks/*_cp_masks.png", objects);
+  io::write_png(dir_ / "cell1.png", paint(1, 3, 1, grey));
+  const std::string words = small_ + "data.valid_fraction=0.34 --check-data";
+  const Outcome told = train(words);
+  EXPECT_EQ(told.code, 2) << told.out;
+  EXPECT_NE(told.err.find("images have 1, 3 channels: data.on_error=skip leaves out"),
+            std::string::npos)
+      << told.err;
+  EXPECT_NE(told.out.find("problem: train raw: " + dir_ / "cell1.png" +
+                          ": channels 3, most others 1; data.on_error=skip leaves out"),
+            std::string::npos)
+      << told.out;
+  const Outcome left_out = train(words + " data.on_error=skip");
+  EXPECT_EQ(left_out.code, 0) << left_out.out << left_out.err;
+  EXPECT_NE(left_out.out.find("cell1.png"), std::string::npos) << left_out.out;
+}
+
+// What was looked at is not what there is.
+TEST_F(Infer, SaysHowManyImagesItLookedAt) {
+  write("images/*.png", grey);
+  write("masks/*.png", mask);
+  const Outcome all = train(small_ + "--check");
+  EXPECT_NE(all.err.find("the targets' values are 0, 255, in all 5 images"), std::string::npos)
+      << all.err;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "data/manifest.h"
 #include "data/source_keys.h"
 #include "io/image_folder.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -150,6 +151,13 @@ class DataframeDatamodule final : public DataModule, public Parted {
       throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
     if (!is_there(options_.path))
       throw ConfigError(fmt::format("data.path: {}: no such folder or manifest", options_.path));
+    if (io::is_image_path(options_.path)) {
+      throw ConfigError(fmt::format(
+          "data.path: {}: an image, expected its folder, or a table with the columns {} whose rows "
+          "name images and what belongs to them",
+          options_.path,
+          join(options_.columns, " and ")));
+    }
     if (options_.just_inference && (split == Split::train || split == Split::valid)) {
       throw ConfigError(fmt::format(
           "data.just_inference is true: nothing is left for {}; set it to false to train",
