@@ -132,6 +132,9 @@ def signalled(programs, full, count, random):
             expect(len(run_folders(output)) == known, f"killed after its start: {err}")
             return False
         expect(process.returncode == SIGNALS[number], f"{number} to {target}: exit code {process.returncode}: {err}")
+        if "interrupted before the first step" in err:
+            expect(len(run_folders(output)) == known, f"a folder without a step: {err}")
+            return False
         if "interrupted while waiting for the other processes" in err:
             return False  # nothing was trained yet
         expect("go on with it:" in err and "checkpoint.ckpt_path=" in err, err)
