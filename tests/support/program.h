@@ -20,7 +20,7 @@ inline Outcome shell(const std::string& command) {
   const TmpDir dir;
   const std::string script = "export BIN='" CYTRA_BIN_DIR "'\n{ " + command + "\n} >'" +
                              (dir / "out") + "' 2>'" + (dir / "err") + "'";
-  const int status = std::system(("timeout -k 10 300 bash -c '" +
+  const int status = std::system(("timeout -k 10 600 bash -c '" +
                                   [&] {
                                     std::string quoted;
                                     for (const char c : script)
