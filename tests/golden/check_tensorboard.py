@@ -90,7 +90,7 @@ def check_hparams(folder):
 
 class Page(html.parser.HTMLParser):
     """Every tag that is opened is closed, in order; nothing is loaded."""
-    EMPTY = {"meta", "img", "path", "circle", "polygon"}
+    EMPTY = {"meta", "br", "img", "path", "circle", "polygon"}
 
     def __init__(self):
         super().__init__()
