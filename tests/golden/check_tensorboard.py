@@ -77,7 +77,7 @@ def check_hparams(folder):
     metadata = context.hparams_metadata(request, "")
     experiment = context.experiment_from_metadata(request, "", True, metadata, [])
     names = {info.name for info in experiment.hparam_infos}
-    assert {"model.depth", "model._target_", "data.shape", "experiment_name"} == names, names
+    assert {"model.depth", "model._target_", "task.class_names", "data.shape", "experiment_name"} == names, names
     assert [info.name.tag for info in experiment.metric_infos] == ["hp/val/loss"]
     from tensorboard.plugins.hparams import api_pb2, list_session_groups
     groups = list_session_groups.Handler(request, context, "", api_pb2.ListSessionGroupsRequest(
@@ -90,7 +90,7 @@ def check_hparams(folder):
 
 class Page(html.parser.HTMLParser):
     """Every tag that is opened is closed, in order; nothing is loaded."""
-    EMPTY = {"meta", "img", "path", "circle", "polygon"}
+    EMPTY = {"meta", "br", "img", "path", "circle", "polygon"}
 
     def __init__(self):
         super().__init__()

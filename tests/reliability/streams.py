@@ -91,7 +91,7 @@ def strangers(programs, full, count, random):
                             sent += 1
                     except OSError:
                         pass
-        out, err, _ = ranks.end(process, time.monotonic())
+        out, err, _ = ranks.end(process, time.monotonic(), ranks.WHOLE_S)
         expect(process.returncode == 0, f"exit code {process.returncode}: {err}")
         expect_same([output], runs.whole(2))
     expect(sent > 0, "no stranger met a training at work")
@@ -112,7 +112,7 @@ def stopped(programs, full, count, random):
             pass
         pids = [process.pid] + ranks.children(process)
         if process.poll() is not None or len(pids) < 2:
-            ranks.end(process, time.monotonic())
+            ranks.end(process, time.monotonic(), ranks.WHOLE_S)
             continue
         which = random.randrange(2)
         is_signalled = random.random() < 0.5

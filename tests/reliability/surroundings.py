@@ -195,7 +195,7 @@ def environment(programs, full, count, random):
     locked.mkdir(mode=0o555)
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     surroundings = {"no HOME": {"env": bare}, "LANG=C": {"env": bare | {"LANG": "C", "LC_ALL": "C"}},
-                    "a HOME that is not there": {"env": bare | {"HOME": "/no/such/home"}},
+                    "a HOME that is not there": {"env": bare | {"HOME": "/proc/no/such/home"}},
                     "the name of a colour terminal without one": {"env": bare | {"TERM": "xterm-256color"}},
                     "no stdin": {"env": bare, "stdin": subprocess.DEVNULL}, "a read-only folder": {"cwd": locked}}
     is_root = os.geteuid() == 0 and shutil.which("setpriv") is not None

@@ -15,12 +15,12 @@ struct Outcome {
 };
 
 /// Runs a shell command; `$BIN` is the folder of the programs. One that stands still ends after
-/// five minutes: exit code 124, or 137 where it does not hear SIGTERM.
+/// ten minutes: exit code 124, or 137 where it does not hear SIGTERM.
 inline Outcome shell(const std::string& command) {
   const TmpDir dir;
   const std::string script = "export BIN='" CYTRA_BIN_DIR "'\n{ " + command + "\n} >'" +
                              (dir / "out") + "' 2>'" + (dir / "err") + "'";
-  const int status = std::system(("timeout -k 10 300 bash -c '" +
+  const int status = std::system(("timeout -k 10 600 bash -c '" +
                                   [&] {
                                     std::string quoted;
                                     for (const char c : script)
