@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -95,7 +96,7 @@ std::string open_run_folder(cli::Run& run) {
   std::error_code error;
   config::save_run_config(folder,
                           run.composed,
-                          "cd " + cli::shell_quote(std::filesystem::current_path(error).string()) +
+                          "cd " + shell_quote(std::filesystem::current_path(error).string()) +
                               " && " + run.command_line);
   log::set_file(folder + "/" + run.program + ".log");
   log::debug("{}", run.command_line);
@@ -136,8 +137,8 @@ std::string command(const std::string& program, const std::vector<std::string>& 
   const auto relative = std::filesystem::relative(text, error);
   if (!error && !starts_with(relative.string(), "../..")) text = relative.string();
   if (text.find('/') == std::string::npos) text = "./" + text;
-  text = cli::shell_quote(text);
-  for (const std::string& override_text : overrides) text += " " + cli::shell_quote(override_text);
+  text = shell_quote(text);
+  for (const std::string& override_text : overrides) text += " " + shell_quote(override_text);
   return text;
 }
 

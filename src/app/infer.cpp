@@ -11,6 +11,7 @@
 #include "app/entry.h"
 #include "app/infer_targets.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "cli/infer_request.h"
@@ -105,7 +106,7 @@ class Inference {
     request_.overrides = inferred_;
     request_.overrides.insert(request_.overrides.end(), typed_.begin(), typed_.end());
     std::string line;
-    for (const std::string& word : words) line += " " + cli::shell_quote(word);
+    for (const std::string& word : words) line += " " + shell_quote(word);
     if (std::getenv("LOCAL_RANK") == nullptr || std::string(std::getenv("LOCAL_RANK")) == "0")
       log::info("from the data:{} ({})", line, why);
     compose();
@@ -185,9 +186,10 @@ class Inference {
     }
     const Node channels = part_of(root(), "raw_im_channels");
     if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") != "skip") {
-      log::warn("images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
-                "does not name",
-                fmt::join(facts.all_channels, ", "));
+      log::warn(
+          "images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
+          "does not name",
+          fmt::join(facts.all_channels, ", "));
     }
     if (!facts.channels || channels.kind != config::Kind::integer ||
         *facts.channels == channels.integer)

@@ -13,6 +13,7 @@
 #include "app/plan_tasks.h"
 #include "app/setup.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -361,8 +362,9 @@ int plan_data(cli::Run run, const TrainConfig& config) {
              description.place + " calls this label ignore: it is neither learned nor scored.");
   }
   for (const auto& [key, value] : carried.values) file.set(key, value);
-  const std::string train = fmt::format(
-      "train --config-dir {} experiment={}", cli::shell_quote(target.folder), target.name);
+  const std::string choice = config::override_word("experiment", target.name);
+  const std::string train =
+      fmt::format("train --config-dir {} {}", shell_quote(target.folder), shell_quote(choice));
   std::string text = fmt::format(
       "# @package _global_\n"
       "# {} images with {} channel{}, planned{}:\n#   {}\n"
@@ -382,10 +384,7 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   if (const std::size_t end = target.file.rfind('/'); end != std::string::npos)
     make_folders(target.file.substr(0, end));
   write_file(target.file, text + file.text());
-  log::info(
-      "train with it:  {}",
-      command("train",
-              {"--config-dir", target.folder, config::override_word("experiment", target.name)}));
+  log::info("train with it:  {}", command("train", {"--config-dir", target.folder, choice}));
   cli::Results results(run.json);
   results.add("plan", target.file);
   results.print();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/entry.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/timers.h"
@@ -70,8 +71,8 @@ std::string next_command(const TrainConfig& config,
 bool is_plain(const data::Source& source) {
   const io::Selection& part = source.selection;
   return !source.path.empty() && source.more.empty() && !source.has_level &&
-         !source.time_is_channel && part.scene < 0 && part.timepoint < 0 &&
-         part.channels.empty() && part.axes.empty();
+         !source.time_is_channel && part.scene < 0 && part.timepoint < 0 && part.channels.empty() &&
+         part.axes.empty();
 }
 
 /// Of folders, the images that took no part in the training, as a table that `predict` scores: its
@@ -175,7 +176,7 @@ void report(const cli::Run& run,
   if (has_checkpoint) {
     log::info("go on with it:  {} {}",
               run.command_line,
-              cli::shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
+              shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
     log::info("{}", next_command(config, best, own_images(config.data, images)));

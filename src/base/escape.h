@@ -13,6 +13,8 @@ std::string escaped(std::string_view text);
 std::string escaped_lines(std::string_view text);
 /// `text` between tags or in quotes of HTML and XML.
 std::string escaped_html(std::string_view text);
+/// "train" quoted for a shell where needed.
+std::string shell_quote(const std::string& word);
 
 struct Utf8Letter {
   uint32_t code = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/strings.h"
 #include "base/unicode.h"
 #include "config/overrides/overrides.h"

@@ -84,7 +84,4 @@ class Results {
   std::vector<std::pair<std::string, config::Node>> entries_;
 };
 
-/// "train" quoted for a shell where needed.
-std::string shell_quote(const std::string& word);
-
 }  // namespace cytra::cli

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
 #include "base/strings.h"
+#include "config/overrides/overrides.h"
 #include "data/layout_names.h"
 #include "io/reader.h"
 
@@ -27,6 +28,13 @@ bool holds_images(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string folders_word(const std::vector<std::string>& folders) {
+  config::Node list;
+  list.kind = config::Kind::list;
+  for (const std::string& folder : folders) list.list.push_back(config::Node::make_string(folder));
+  return shell_quote("data.folders=" + config::override_text(list));
+}
 
 std::string folder_hint(const std::string& root, std::size_t columns) {
   std::error_code error;
@@ -53,9 +61,9 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
   const auto image = std::find_if_not(names.begin(), names.end(), names_target);
   std::vector<std::string> typed = {image == names.end() ? "IMAGES" : *image};
   if (columns > 1) typed.push_back(target == names.end() ? "MASKS" : *target);
-  return fmt::format("; images are in {}: data=folder 'data.folders=[{}]'{}",
+  return fmt::format("; images are in {}: data=folder {}{}",
                      join(names, ", "),
-                     join(typed, ","),
+                     folders_word(typed),
                      columns > 1 && target == names.end()
                          ? "; experiment=im2im/mae learns from images without masks"
                          : "");

@@ -2,8 +2,12 @@
 // What to type for images that lie in folders of other names than those that were looked for.
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace cytra::data {
+
+/// 'data.folders=[image,label]', for a shell.
+std::string folders_word(const std::vector<std::string>& folders);
 
 /// "; images are in image, label: data=folder 'data.folders=[image,label]'", for
 /// `columns` images of a sample; "" where no folder below `root` (or below its train/) has any.

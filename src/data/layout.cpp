@@ -8,8 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/strings.h"
 #include "base/unicode.h"
+#include "config/overrides/overrides.h"
+#include "data/folder_hint.h"
 #include "data/image_folder_names.h"
 #include "data/layout_names.h"
 #include "data/name_pairs.h"
@@ -184,7 +187,7 @@ class FolderLayout {
         if (source == target) continue;
         std::vector<std::string> folders = {place_of(source->name)};
         if (wish_.has_target) folders.push_back(place_of(target->name));
-        lines.push_back(fmt::format("data=folder 'data.folders=[{}]'", join(folders, ",")));
+        lines.push_back("data=folder " + folders_word(folders));
       }
     }
     if (lines.size() > 6) lines.resize(6);
@@ -331,7 +334,7 @@ SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
     } catch (const ConfigError& several) {
       sets.error = several.what();
     }
-    sets.words.push_back("data.path=" + below.place.string());
+    sets.words.push_back(shell_quote(config::override_word("data.path", below.place.string())));
   }
   return sets;
 }

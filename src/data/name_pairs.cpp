@@ -19,8 +19,8 @@ struct Affixes {
   std::string before, behind;
 };
 
-/// What names begin and end with where words are parted; the empty ones first. `share`: of the names
-/// that must have it, since a few of many are often misspelt.
+/// What names begin and end with where words are parted; the empty ones first. `share`: of the
+/// names that must have it, since a few of many are often misspelt.
 std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double share) {
   std::map<std::string, std::size_t> heads, tails;
   for (const std::string& name : names) {
@@ -50,7 +50,8 @@ std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double sh
 std::string without_affixes(const std::string& name, const Affixes& affixes) {
   const std::size_t cut = affixes.before.size() + affixes.behind.size();
   const bool has_them = starts_with(name, affixes.before) && ends_with(name, affixes.behind);
-  return name.size() <= cut || !has_them ? "" : name.substr(affixes.before.size(), name.size() - cut);
+  return name.size() <= cut || !has_them ? ""
+                                         : name.substr(affixes.before.size(), name.size() - cut);
 }
 
 std::string escaped_for_regex(const std::string& text) {
@@ -83,8 +84,7 @@ bool pair_names(const std::vector<std::string>& images,
         const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
-      if (!are_own || 10 * paired < 9 * static_cast<int64_t>(images.size()))
-        continue;
+      if (!are_own || 10 * paired < 9 * static_cast<int64_t>(images.size())) continue;
       of_image = image;
       of_target = target;
       return true;

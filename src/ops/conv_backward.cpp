@@ -112,10 +112,14 @@ bool is_short(const at::Tensor& image, const at::Tensor& weight, const Form& for
 }
 
 /// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
-/// pixels (it crashes with those of one channel), and padded sides that are short beside the kernel
-/// (it reads memory that nothing was written to, and writes beyond its tensors).
+/// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
+/// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
+/// tensors).
 struct SafeForm {
-  SafeForm(const at::Tensor& of_image, const at::Tensor& weight, const Form& form)
+  SafeForm(const at::Tensor& of_image,
+           const at::Tensor& output,
+           const at::Tensor& weight,
+           const Form& form)
       : image(of_image),
         stride(form.stride.begin(), form.stride.end()),
         padding(form.padding.begin(), form.padding.end()) {
@@ -130,6 +134,12 @@ struct SafeForm {
       for (std::size_t d = dims; d-- > 0;) around.insert(around.end(), 2, padding[d]);
       image = at::constant_pad_nd(image, around);
       padding.assign(dims, 0);
+    }
+    for (std::size_t d = 0; d < dims; ++d) {
+      const auto axis = static_cast<int64_t>(d) + 2;
+      if (output.size(axis) != 1 || stride[d] == 1 || padding[d] > 0) continue;
+      image = image.narrow(axis, 0, form.dilation[d] * (weight.size(axis) - 1) + 1);
+      stride[d] = 1;
     }
   }
   at::Tensor image;
@@ -154,7 +164,7 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   if (!needs[1]) return torchs(grad, needs);
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
-  const SafeForm safe(image, weight, {stride, padding, dilation, groups});
+  const SafeForm safe(image, output, weight, {stride, padding, dilation, groups});
   const cpu::ConvForm form{weight.sizes().slice(2), safe.stride, safe.padding};
   const Form plain{safe.stride, safe.padding, dilation, groups};
   const auto is_one = [](int64_t d) { return d == 1; };

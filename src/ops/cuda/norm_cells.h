@@ -16,7 +16,7 @@ namespace cytra::ops::gpu {
 
 constexpr int kTerms = 64;
 constexpr int kLanes = 32, kThreads = 256;  // of a block
-constexpr int kSumWidth = 4;  // channels that a thread sums at once
+constexpr int kSumWidth = 4;                // channels that a thread sums at once
 
 /// Which values are a cell's, and which cells share a mean and a variance.
 struct Cells {

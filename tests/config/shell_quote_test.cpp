@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/escape.h"
 #include "base/files.h"
-#include "cli/program.h"
 #include "config/overrides/overrides.h"
 #include "tests/support/tmp_dir.h"
 
-namespace cytra::cli {
+namespace cytra {
 namespace {
 
 /// What bash makes of a word that is pasted.
@@ -54,4 +54,4 @@ TEST(ShellQuote, AnOverrideIsReadBackAsTheSame) {
 }
 
 }  // namespace
-}  // namespace cytra::cli
+}  // namespace cytra
