@@ -131,6 +131,8 @@ std::string shell_quote(const std::string& word) {
   if (escaped(word) != word) return ansi_quote(word);
   if (!word.empty() && word.find_first_of(" \t\n'\"\\$`!*?[]{}()<>|&;#~") == std::string::npos)
     return word;
+  if (word.find('\'') != std::string::npos && word.find_first_of("\"\\$`!") == std::string::npos)
+    return "\"" + word + "\"";
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";

@@ -169,12 +169,12 @@ class Runner {
     report(i);
   }
 
-  /// Handles every signal that came; `wait`: at least one.
+  /// Handles every signal that came; `wait`: for one, but at most a second, since a thread of a
+  /// library may have taken that of a job's end.
   void take_signals(bool wait) {
-    constexpr timespec now{0, 0};
     for (;; wait = false) {
-      const int signal =
-          wait ? ::sigwaitinfo(&waited_, nullptr) : ::sigtimedwait(&waited_, nullptr, &now);
+      const timespec patience{wait ? 1 : 0, 0};
+      const int signal = ::sigtimedwait(&waited_, nullptr, &patience);
       if (signal < 0 && wait && errno == EINTR) continue;
       if (signal < 0) break;
       if (signal != SIGCHLD) interrupt(signal);

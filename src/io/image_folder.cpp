@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
 #include "io/format.h"
@@ -206,11 +207,8 @@ std::string conversion_of(const std::string& path) {
   const auto found = std::find(std::begin(kForeign), std::end(kForeign), ending);
   if (found == std::end(kForeign)) return "";
   const std::string to = path.substr(0, path.size() - ending.size()) + ".ome.tif";
-  const auto quoted = [](const std::string& name) {
-    if (name.find_first_of(" \t'\"$&();<>|*?[]#~`\\!") == std::string::npos) return name;
-    return "'" + join(split(name, '\''), "'\\''") + "'";
-  };
-  return fmt::format("convert it with Bio-Formats: bfconvert {} {}", quoted(path), quoted(to));
+  return fmt::format(
+      "convert it with Bio-Formats: bfconvert {} {}", shell_quote(path), shell_quote(to));
 }
 
 std::vector<int64_t> scenes_of(const std::string& path) {

@@ -26,6 +26,7 @@ std::string pasted(const std::string& word) {
 
 constexpr const char* kPaths[] = {"plain/path.ckpt",
                                   "it's $(touch pwned)`id`;x",
+                                  "it's; it is (so)",
                                   "two\nlines",
                                   "tab\tand \x1b[31m",
                                   "*?[a]{b,c}",

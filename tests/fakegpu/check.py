@@ -71,6 +71,7 @@ STEPS = {
     "32": "",
     "32 without TF32": "performance.enable_tf32=false",
     "16-mixed": "trainer.precision=16-mixed",
+    "bf16-mixed": "trainer.precision=bf16-mixed",
     "16-mixed channels_first": "trainer.precision=16-mixed model.channels_last=false",
     "16-mixed 3D": "trainer.precision=16-mixed model.spatial_dims=3 patch_shape=[8,16,16] data.path=stacks",
     "clipping": "trainer.gradient_clip_val=1",
@@ -183,6 +184,8 @@ def expect_quiet(counts, events):
 
 def expect_layout(counts, name):
     """Convolutions on tensor cores, and no others, have their channels last."""
+    if "bf16" in name:
+        return  # cuDNN's older interface has no bfloat16: torch's own convolutions run
     first = "channels_first" in name or "without TF32" in name
     for layout, is_meant in ("channels first", first), ("channels last", not first):
         if (counts.get(f"filters, {layout}", 0) > 0) != is_meant:

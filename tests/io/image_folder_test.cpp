@@ -106,7 +106,7 @@ TEST(ImageFolder, WhatSystemsLeaveIsHiddenAndForeignKindsAreCounted) {
             std::string::npos)
       << said;
   EXPECT_EQ(conversion_of("a b/it's.lif"),
-            "convert it with Bio-Formats: bfconvert 'a b/it'\\''s.lif' 'a b/it'\\''s.ome.tif'");
+            "convert it with Bio-Formats: bfconvert \"a b/it's.lif\" \"a b/it's.ome.tif\"");
   EXPECT_EQ(conversion_of("a.tif"), "");
   // None but those, and one that is named
   std::filesystem::remove(folder / "a.npy");
