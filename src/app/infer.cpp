@@ -77,6 +77,10 @@ class Inference {
 
  private:
   const Node& root() const { return composition_.root; }
+  static bool is_first_process() {
+    const char* const rank = std::getenv("LOCAL_RANK");
+    return rank == nullptr || std::string(rank) == "0";
+  }
 
   void compose() { composition_ = request_.composer.load(request_.primary, request_.overrides); }
 
@@ -107,8 +111,7 @@ class Inference {
     request_.overrides.insert(request_.overrides.end(), typed_.begin(), typed_.end());
     std::string line;
     for (const std::string& word : words) line += " " + shell_quote(word);
-    if (std::getenv("LOCAL_RANK") == nullptr || std::string(std::getenv("LOCAL_RANK")) == "0")
-      log::info("from the data:{} ({})", line, why);
+    if (is_first_process()) log::info("from the data:{} ({})", line, why);
     compose();
   }
 
@@ -185,7 +188,8 @@ class Inference {
                 is_deep ? 3 : 2);
     }
     const Node channels = part_of(root(), "raw_im_channels");
-    if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") != "skip") {
+    if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") == "fail" &&
+        is_first_process()) {
       log::warn(
           "images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
           "does not name",
@@ -213,7 +217,7 @@ class Inference {
     const std::string seen =
         guess.looked_at < items.size()
             ? fmt::format("; {} of {} images looked at", guess.looked_at, items.size())
-            : fmt::format(", in all {} images", items.size());
+            : fmt::format(", in {} images, all of them", items.size());
     if (is_plan && guess.box_classes.empty()) return;  // the plan reads all of the images
     if (!has_experiment && !is_plan) {
       if (guess.experiments.empty()) return;

@@ -1,7 +1,9 @@
 // The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and
 // results.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -297,8 +299,12 @@ int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
   if (is_first) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     const auto &trained = loaders.train.items(), &valid = loaders.valid.items();
+    std::set<std::string> learned;
+    for (const data::Sample& sample : trained) learned.insert(sample.id);
     const bool are_held_out =
-        !valid.empty() && !trained.empty() && valid.front().id != trained.front().id;
+        std::none_of(valid.begin(), valid.end(), [&](const data::Sample& sample) {
+          return learned.count(sample.id) > 0;
+        });
     report(run,
            config,
            state,

@@ -75,8 +75,8 @@ bool is_plain(const data::Source& source) {
          part.axes.empty();
 }
 
-/// Of folders, the images that took no part in the training, as a table that `predict` scores: its
-/// path, or "" where there are none or a table can't say what they are.
+/// Of folders, the images that nothing was learned from (the best checkpoint was chosen by them),
+/// as a table that `predict` scores: its path, or "" where a table can't say what they are.
 std::string write_held_out(const TrainConfig& config,
                            const std::vector<data::Sample>& samples,
                            const std::string& folder) {
@@ -89,13 +89,15 @@ std::string write_held_out(const TrainConfig& config,
   for (const auto& [key, source] : samples[0].sources) columns.push_back(key);
   std::vector<std::vector<std::string>> rows;
   for (const data::Sample& sample : samples) {
-    std::vector<std::string>& row = rows.emplace_back();
+    std::vector<std::string> row;
     for (const auto& [key, source] : sample.sources) {
+      if (source.path.empty()) break;  // left out by data.on_error
       if (!is_plain(source)) return "";
       row.push_back(fs::absolute(source.path).lexically_normal().string());
     }
-    if (row.size() != columns.size() || row.size() < 2) return "";
+    if (row.size() == columns.size()) rows.push_back(std::move(row));
   }
+  if (columns.size() < 2 || rows.empty()) return "";
   std::string path = folder + "/held_out.csv";
   io::write_table(path, columns, rows);
   return path;
@@ -180,13 +182,16 @@ void report(const cli::Run& run,
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
     log::info("{}", next_command(config, best, own_images(config.data, images)));
-    const std::string table = are_held_out ? write_held_out(config, images, folder) : "";
-    if (!table.empty()) {
-      log::info("their score:    {}",
-                command("predict",
-                        {config::override_word("checkpoint.ckpt_path", best),
-                         config::override_word("data.path", table),
-                         "data.with_target=true"}));
+    try {
+      const std::string table = are_held_out ? write_held_out(config, images, folder) : "";
+      if (!table.empty())
+        log::info("score images:   {}",
+                  command("predict",
+                          {config::override_word("checkpoint.ckpt_path", best),
+                           config::override_word("data.path", table),
+                           "data.with_target=true"}));
+    } catch (const Error& error) {  // the training is whole without
+      log::warn("held_out.csv: {}", error.what());
     }
   }
   results.print();

@@ -20,7 +20,7 @@ void close_loggers(const Loggers& loggers,
 training::Metrics results_of(const training::TrainState& state);
 
 /// Results, and the commands to go on with; `images`: some that the training has, or those that
-/// took no part in it (held_out.csv, to be scored by `predict`).
+/// nothing was learned from (held_out.csv, to be scored by `predict`).
 void report(const cli::Run& run,
             const TrainConfig& config,
             const training::TrainState& state,

@@ -55,19 +55,27 @@ class Trial {
     data::DeviceFeed feed(loader, setup_.device);
     feed.start_epoch(0);
     int64_t computed = 0;
+    std::size_t loaded = 0;
     std::string first;
     for (int64_t i = 0; i < loader.size(); ++i) {
       std::optional<data::Batch> batch;
       guard(split, "", [&] { batch = feed.next(); });
       if (!batch) continue;
+      loaded += batch->ids.size();
       if (first.empty()) first = sizes_text(*batch);
       if (computed++ < kComputed) guard(split, sizes_text(*batch), [&] { compute(split, *batch); });
     }
-    for (const auto& [id, why] : loader.stats().broken)
-      survey_.notes.push_back(fmt::format("{}: {}, which data.on_error={} sees to",
-                                          data::name_of(split),
-                                          why,
-                                          setup_.data->loader().on_error));
+    if (const auto& broken = loader.stats().broken; !broken.empty()) {
+      const std::size_t tried = loaded + broken.size();
+      auto& lines = 2 * broken.size() > tried ? survey_.problems : survey_.notes;
+      lines.push_back(fmt::format("{}: {} of {} images, which data.on_error={} sees to: {}{}",
+                                  data::name_of(split),
+                                  broken.size(),
+                                  tried,
+                                  setup_.data->loader().on_error,
+                                  broken.begin()->second,
+                                  broken.size() > 1 ? " ..." : ""));
+    }
     if (!first.empty()) {
       survey_.notes.push_back(fmt::format("{}: {} batches were loaded, the first of {}",
                                           data::name_of(split),

@@ -36,6 +36,10 @@ std::string folders_word(const std::vector<std::string>& folders) {
   return shell_quote("data.folders=" + config::override_text(list));
 }
 
+std::string path_word(const std::string& path) {
+  return shell_quote(config::override_word("data.path", path));
+}
+
 std::string folder_hint(const std::string& root, std::size_t columns) {
   std::error_code error;
   const fs::path train = fs::path(root) / "train";

@@ -6,8 +6,9 @@
 
 namespace cytra::data {
 
-/// 'data.folders=[image,label]', for a shell.
+/// 'data.folders=[image,label]' and data.path=PATH, for a shell.
 std::string folders_word(const std::vector<std::string>& folders);
+std::string path_word(const std::string& path);
 
 /// "; images are in image, label: data=folder 'data.folders=[image,label]'", for
 /// `columns` images of a sample; "" where no folder below `root` (or below its train/) has any.

@@ -8,10 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/strings.h"
 #include "base/unicode.h"
-#include "config/overrides/overrides.h"
 #include "data/folder_hint.h"
 #include "data/image_folder_names.h"
 #include "data/layout_names.h"
@@ -23,6 +21,11 @@
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
+
+/// The user has to choose.
+struct SeveralMeant : ConfigError {
+  using ConfigError::ConfigError;
+};
 
 /// What lies directly in a folder.
 struct Holding {
@@ -191,9 +194,9 @@ class FolderLayout {
       }
     }
     if (lines.size() > 6) lines.resize(6);
-    throw ConfigError(fmt::format("data.path: {}: several folders may be meant; type {}",
-                                  base_.place.string(),
-                                  join(lines, ", or ")));
+    throw SeveralMeant(fmt::format("data.path: {}: several folders may be meant; type {}",
+                                   base_.place.string(),
+                                   join(lines, ", or ")));
   }
 
   const Holding* find_source() const {
@@ -285,10 +288,9 @@ void expect_no_parts(const Base& base) {
   std::error_code ignored;
   for (const char* name : {"valid", "val", "validation"}) {
     if (base.prefix.empty() || !fs::is_directory(base.place / name, ignored)) continue;
-    throw ConfigError(
-        fmt::format("data.path: train and {} are in a folder below: type data.path={}",
-                    name,
-                    base.place.string()));
+    throw ConfigError(fmt::format("data.path: train and {} are in a folder below: type {}",
+                                  name,
+                                  path_word(base.place.string())));
   }
 }
 
@@ -309,9 +311,9 @@ std::optional<Layout> of_base(const Base& base, const LayoutWish& wish) {
 
 /// A file in the folder says what its images are: data.path must name that folder itself.
 bool is_described(const fs::path& place) {
-  std::error_code ignored;
-  return fs::exists(place / "train.csv", ignored) || fs::exists(place / "train.tsv", ignored) ||
-         (fs::exists(place / "dataset.json", ignored) && fs::exists(place / "imagesTr", ignored));
+  std::error_code none;
+  const auto has = [&](const char* name) { return fs::exists(place / name, none); };
+  return has("train.csv") || has("train.tsv") || (has("dataset.json") && has("imagesTr"));
 }
 
 /// The data sets in the folders of a repository, or of an archive that has other folders as well.
@@ -322,19 +324,23 @@ struct SetsBelow {
 };
 
 SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
+  constexpr std::size_t kMostFolders = 12;  // more are of an image or a patient each
   SetsBelow sets;
-  if (!wish.has_target) return sets;
-  for (const std::string& name : look_into(base.place, ".").folders) {
+  const std::vector<std::string> folders = look_into(base.place, ".").folders;
+  if (!wish.has_target || folders.size() > kMostFolders) return sets;
+  for (const std::string& name : folders) {
     if (names_split(name)) continue;
     const Base below{base.place / name, joined(base.prefix, name)};
     try {
       std::optional<Layout> layout;
       if (!is_described(below.place) && !(layout = of_base(below, wish))) continue;
       sets.layout = std::move(layout);
-    } catch (const ConfigError& several) {
+    } catch (const SeveralMeant& several) {
       sets.error = several.what();
+    } catch (const ConfigError&) {  // of files that are not read
+      continue;
     }
-    sets.words.push_back(shell_quote(config::override_word("data.path", below.place.string())));
+    sets.words.push_back(path_word(below.place.string()));
   }
   return sets;
 }
@@ -355,7 +361,7 @@ std::optional<Layout> of_folders(const fs::path& path, const LayoutWish& wish) {
   for (int depth = 0; depth < kMostDepth; ++depth) {
     try {
       if (auto layout = of_base(base, wish)) return layout;
-    } catch (const ConfigError& several) {
+    } catch (const SeveralMeant& several) {
       const std::vector<std::string> words = sets_below(base, wish).words;
       if (words.empty()) throw;
       throw ConfigError(fmt::format("{}, or {}", several.what(), join(words, ", or ")));

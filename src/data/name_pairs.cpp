@@ -74,8 +74,9 @@ bool pair_names(const std::vector<std::string>& images,
                 Affixes& of_target) {
   if (images.empty() || targets.empty()) return false;
   constexpr double kUsualShare = 0.9;
+  const std::vector<Affixes> of_targets = affixes_of(targets, kUsualShare);
   for (const Affixes& image : affixes_of(images, 1)) {
-    for (const Affixes& target : affixes_of(targets, kUsualShare)) {
+    for (const Affixes& target : of_targets) {
       std::multiset<std::string> keys;
       for (const std::string& name : targets) keys.insert(without_affixes(name, target));
       keys.erase("");  // misspelt ones; their images are named as those without a partner

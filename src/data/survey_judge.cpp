@@ -232,10 +232,10 @@ void find_twins(Survey& survey, const std::string& key) {
 }  // namespace
 
 void judge(Survey& survey, const Trial& trial, const std::string& on_error) {
-  const bool ends = on_error == "fail";
+  const bool ends_training = on_error == "fail";
   std::vector<std::string> keys;
   for (const SplitFacts& split : survey.splits) {
-    find_broken(split, survey.problems, ends ? survey.problems : survey.notes);
+    find_broken(split, survey.problems, ends_training ? survey.problems : survey.notes);
     if (!split.keys.empty()) find_misfits(survey, split, trial);
     for (const auto& [key, facts] : split.keys) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
@@ -252,8 +252,8 @@ void judge(Survey& survey, const Trial& trial, const std::string& on_error) {
         },
         [](int64_t channels) { return std::to_string(channels); },
         "channels",
-        ends ? survey.problems : survey.notes,
-        ends ? "; data.on_error=skip leaves out what the model can't take" : "");
+        ends_training ? survey.problems : survey.notes,
+        ends_training ? "; data.on_error=skip leaves out what the model can't take" : "");
     find_odd(
         survey,
         key,

@@ -78,12 +78,14 @@ at::Tensor weight_grad_in_parts(int64_t parts,
     compute_alone();  // oneDNN plans for the threads that there are: more would never come
     for (int64_t part = first; part < last; ++part) {
       const auto [x, dy] = part_of(part);
+      std::vector<int64_t> stride = form.stride.vec();
+      if (dy.size(2) == 1) stride[0] = 1;  // SafeForm
       sums[static_cast<std::size_t>(part)] = std::get<1>(
           cpu::convolution_backward(dy,
                                     x,
                                     weight,
                                     std::nullopt,
-                                    {form.stride, padding, form.dilation, false, {0}, form.groups},
+                                    {stride, padding, form.dilation, false, {0}, form.groups},
                                     {false, true, false}));
     }
   });
@@ -93,43 +95,42 @@ at::Tensor weight_grad_in_parts(int64_t parts,
   return sum.to(weight.scalar_type());
 }
 
-bool skips_pixels(const at::Tensor& weight, at::IntArrayRef stride, at::IntArrayRef padding) {
-  const auto all = [](at::IntArrayRef values, int64_t value) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
-  };
-  return all(weight.sizes().slice(2), 1) && all(padding, 0) && !all(stride, 1) &&
-         stride.size() == static_cast<std::size_t>(weight.dim() - 2);
+/// One number for each spatial dimension; torch's operations take one for all as well.
+std::vector<int64_t> of_each_side(at::IntArrayRef numbers, const at::Tensor& weight) {
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  return numbers.size() == 1 ? std::vector<int64_t>(dims, numbers[0]) : numbers.vec();
 }
 
-/// Whether a side that is padded is short beside the kernel.
-bool is_short(const at::Tensor& image, const at::Tensor& weight, const Form& form) {
-  for (std::size_t d = 0; d < form.padding.size(); ++d) {
-    const auto axis = static_cast<int64_t>(d) + 2;
-    const int64_t extent = form.dilation[d] * (weight.size(axis) - 1) + 1;
-    if (form.padding[d] > 0 && image.size(axis) < 2 * std::max(extent, form.stride[d])) return true;
-  }
-  return false;
+bool are_all(at::IntArrayRef values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
 }
 
 /// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
 /// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
 /// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
-/// tensors).
+/// tensors). It also does with dilation in half precision, for which there is no other form.
 struct SafeForm {
   SafeForm(const at::Tensor& of_image,
            const at::Tensor& output,
            const at::Tensor& weight,
            const Form& form)
-      : image(of_image),
-        stride(form.stride.begin(), form.stride.end()),
-        padding(form.padding.begin(), form.padding.end()) {
+      : image(of_image), stride(form.stride.vec()), padding(form.padding.vec()) {
     const std::size_t dims = stride.size();
-    if (padding.size() != dims || static_cast<int64_t>(dims) != weight.dim() - 2) return;
-    if (skips_pixels(weight, stride, padding)) {
-      for (std::size_t d = 0; d < dims; ++d)
+    const auto extent = [&](std::size_t d) {
+      return form.dilation[d] * (weight.size(static_cast<int64_t>(d) + 2) - 1) + 1;
+    };
+    if (are_all(weight.sizes().slice(2), 1) && are_all(padding, 0)) {
+      for (std::size_t d = 0; d < dims; ++d) {
+        if (stride[d] == 1) continue;
         image = image.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
-      stride.assign(dims, 1);
-    } else if (is_short(image, weight, form)) {
+        stride[d] = 1;
+      }
+      return;
+    }
+    bool is_short = false;
+    for (std::size_t d = 0; d < dims; ++d)
+      is_short |= padding[d] > 0 && image.size(static_cast<int64_t>(d) + 2) < extent(d) + stride[d];
+    if (is_short) {
       std::vector<int64_t> around;  // from the last side
       for (std::size_t d = dims; d-- > 0;) around.insert(around.end(), 2, padding[d]);
       image = at::constant_pad_nd(image, around);
@@ -138,7 +139,7 @@ struct SafeForm {
     for (std::size_t d = 0; d < dims; ++d) {
       const auto axis = static_cast<int64_t>(d) + 2;
       if (output.size(axis) != 1 || stride[d] == 1 || padding[d] > 0) continue;
-      image = image.narrow(axis, 0, form.dilation[d] * (weight.size(axis) - 1) + 1);
+      image = image.narrow(axis, 0, extent(d));
       stride[d] = 1;
     }
   }
@@ -161,37 +162,53 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return cpu::convolution_backward(dy, input, weight, bias_sizes, options, mask);
   };
-  if (!needs[1]) return torchs(grad, needs);
+  const at::ScalarType type = weight.scalar_type();
+  if (!needs[1] || input.dim() != weight.dim() || input.numel() == 0 ||
+      (type != at::kFloat && !at::isReducedFloatingType(type)))
+    return torchs(grad, needs);
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
-  const SafeForm safe(image, output, weight, {stride, padding, dilation, groups});
-  const cpu::ConvForm form{weight.sizes().slice(2), safe.stride, safe.padding};
-  const Form plain{safe.stride, safe.padding, dilation, groups};
-  const auto is_one = [](int64_t d) { return d == 1; };
+  const std::vector<int64_t> steps = of_each_side(stride, weight),
+                             zeros = of_each_side(padding, weight),
+                             gaps = of_each_side(dilation, weight);
   const at::MemoryFormat format = input.suggest_memory_format();
-  const bool has_ours = groups == 1 && std::all_of(dilation.begin(), dilation.end(), is_one) &&
-                        cpu::has_conv_weight_grad(safe.image, output, form);
-  const int64_t parts = has_ours ? 0 : count_parts(output, weight, plain);
-  if (!has_ours && parts < 2 && safe.image.is_same(image)) return torchs(grad, needs);
-
-  const at::Tensor dy = grad.contiguous(format), y = transposed ? input : dy,
-                   x = safe.image.is_same(grad) ? dy : safe.image.contiguous(format);
-  at::Tensor of_input, of_weight, of_bias;
+  const cpu::ConvForm form{weight.sizes().slice(2), steps, zeros};
+  const bool has_ours =
+      groups == 1 && are_all(gaps, 1) && cpu::has_conv_weight_grad(image, output, form);
+  at::Tensor dy = grad, of_input, of_weight, of_bias;
+  if (has_ours) {
+    const at::MemoryFormat last =
+        input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    dy = grad.contiguous(last);
+    of_weight = cpu::conv_weight_grad(transposed ? dy : input,
+                                      (transposed ? input : dy).contiguous(last),
+                                      form,
+                                      weight.suggest_memory_format());
+  } else {
+    const SafeForm safe(image, output, weight, {steps, zeros, gaps, groups});
+    const Form plain{safe.stride, safe.padding, gaps, groups};
+    const int64_t parts = count_parts(output, weight, plain);
+    const bool is_exact = type == at::kFloat || are_all(gaps, 1);
+    if (parts < 2 && is_exact && safe.image.is_same(image)) return torchs(grad, needs);
+    dy = grad.contiguous(format);
+    const at::ScalarType own = is_exact ? type : at::kFloat;
+    const at::Tensor x = (safe.image.is_same(grad) ? dy : safe.image.contiguous(format)).to(own),
+                     y = (transposed ? input.contiguous(format) : dy).to(own), w = weight.to(own);
+    if (parts >= 2) {
+      of_weight = weight_grad_in_parts(parts, x, y, w, plain).to(type);
+    } else {
+      const auto all =
+          cpu::convolution_backward(y,
+                                    x,
+                                    w,
+                                    std::nullopt,
+                                    {safe.stride, safe.padding, gaps, false, {0}, groups},
+                                    {false, true, false});
+      of_weight = std::get<1>(all).to(type);
+    }
+  }
   if (needs[0]) of_input = std::get<0>(torchs(dy, {true, false, false}));
   if (needs[2]) of_bias = at::sum(dy.flatten(2), at::IntArrayRef{0, 2});
-  if (has_ours) {
-    of_weight = cpu::conv_weight_grad(x, y, form, weight.suggest_memory_format());
-  } else if (parts >= 2) {
-    of_weight = weight_grad_in_parts(parts, x, y, weight, plain);
-  } else {
-    of_weight = std::get<1>(
-        cpu::convolution_backward(y,
-                                  x,
-                                  weight,
-                                  std::nullopt,
-                                  {safe.stride, safe.padding, dilation, false, {0}, groups},
-                                  {false, true, false}));
-  }
   return {of_input, of_weight, of_bias};
 }
 

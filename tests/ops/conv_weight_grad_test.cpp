@@ -223,6 +223,59 @@ TEST(ConvWeightGrad, OfImagesThatAreShortBesideTheKernelIsOfTheirPixelsAlone) {
   }
 }
 
+/// As nn's layers call them, with one number for all sides; gradients in a layout of their own, of
+/// a part of a tensor, of an odd size.
+TEST(ConvWeightGrad, OfEveryWayToCallIsWhatItIsInDouble) {
+  at::manual_seed(10);
+  const auto last = at::MemoryFormat::ChannelsLast;
+  const auto run = [&](at::ScalarType type, int way) {
+    const auto leaf = [&](const Numbers& shape, at::MemoryFormat format) {
+      at::manual_seed(way);
+      return at::randn(shape).to(at::kBFloat16).to(type).contiguous(format).requires_grad_();
+    };
+    const bool is_plain = way % 2 == 0;
+    at::Tensor x, w, y;
+    switch (way) {
+      case 0:
+      case 1:
+        x = leaf({4, 8, 1, 1}, is_plain ? at::MemoryFormat::Contiguous : last);
+        w = leaf({8, 4, 2, 2}, at::MemoryFormat::Contiguous);
+        y = at::conv_transpose2d(x, w, {}, {2}, {0}, {1}, 1);
+        break;
+      case 2:
+      case 3:
+        x = leaf({2, 40, 12, 12}, is_plain ? at::MemoryFormat::Contiguous : last);
+        w = leaf({32, 36, 3, 3}, is_plain ? last : at::MemoryFormat::Contiguous);
+        y = at::conv_transpose2d(x.narrow(1, 4, 32), w, {}, {2}, {1}, {1});
+        break;
+      case 4:
+      case 5:
+        x = leaf({2, 40, 3, 70}, is_plain ? at::MemoryFormat::Contiguous : last);
+        w = leaf({33, 36, 3, 3}, last);
+        y = at::conv2d(x.narrow(1, 2, 36), w, {}, {1}, {2}, {2});
+        break;
+      default:
+        x = leaf({3, 4, 2}, at::MemoryFormat::Contiguous);
+        w = leaf({5, 4, 3}, at::MemoryFormat::Contiguous);
+        y = at::conv1d(x, w, {}, {1}, {1});
+    }
+    const at::Tensor wave = at::linspace(-1, 1, y.numel(), y.options().requires_grad(false)).cos();
+    (y * (is_plain ? wave.view(y.sizes()) : wave.view(y.transpose(1, 2).sizes()).transpose(1, 2)))
+        .sum()
+        .backward();
+    return std::vector<at::Tensor>{x.grad(), w.grad()};
+  };
+  for (int way = 0; way < 7; ++way) {
+    const auto exact = run(at::kDouble, way);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const auto ours = run(type, way);
+      for (std::size_t g = 0; g < exact.size(); ++g)
+        EXPECT_LT(error_of(ours[g], exact[g]), type == at::kFloat ? 1e-5 : 3e-2)
+            << way << ' ' << g << ' ' << type;
+    }
+  }
+}
+
 TEST(ConvWeightGrad, TakesWhatItCanRead) {
   if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
   const auto has = [](const at::Tensor& image, const at::Tensor& grad, const Numbers& kernel) {

@@ -220,7 +220,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     }
     std::sort(tables.begin(), tables.end());
     if (tables.empty()) return "";
-    return fmt::format("; a table of all images is named itself: data.path={}", tables[0]);
+    return "; a table of all images is named itself: " + path_word(tables[0]);
   }
   bool add(std::initializer_list<Split> splits, std::vector<Sample>& samples) const {
     bool is_found = false;

@@ -68,7 +68,7 @@ class Novograd final : public Optimizer {
   /// Divides each of the gradients by its number of `by`, on a GPU in three kernels for all of
   /// them: torch starts one for each where the other operand is a number on the device.
   void divide(std::vector<at::Tensor>& gradients, const at::Tensor& by) {
-    if (by.is_cpu()) {
+    if (by.is_cpu() || gradients.size() == 1) {
       gradients = at::_foreach_div(gradients, by.unbind());
       return;
     }
@@ -79,6 +79,7 @@ class Novograd final : public Optimizer {
       flat.push_back(gradient.as_strided({gradient.numel()}, {1}));
       sizes.push_back(gradient.numel());
     }
+    if (owners_.size() > kMostOwners) owners_.clear();
     at::Tensor& owners = owners_[sizes];
     if (!owners.defined()) {
       std::vector<at::Tensor> numbers;
@@ -94,6 +95,7 @@ class Novograd final : public Optimizer {
   }
 
   Options options_;
+  static constexpr std::size_t kMostOwners = 8;  // groups of parameters
   /// By the sizes of gradients: the number of the gradient that each of their values belongs to.
   std::map<std::vector<int64_t>, at::Tensor> owners_;
 };
