@@ -1,20 +1,40 @@
 #include "base/signals.h"
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 namespace cytra {
 namespace {
 
-volatile std::sig_atomic_t received = 0, is_ending = 0;
+volatile std::sig_atomic_t received = 0;
+std::atomic<int> ending_by{0};
+std::atomic<int64_t> ending_since{0};  // ms
 thread_local bool is_breakable = false;
+
+/// timeout(1) and others send a signal to the process and to its group, which is one wish.
+constexpr int64_t kEchoMs = 100;
+
+int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);  // safe in a handler
+  return int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
+}
 
 void note(int signal) {
   if (received == 0) received = signal;
   // A scheduler's or a shell's SIGTERM follows, while the state is being saved.
   if (signal == SIGUSR1 || signal == SIGHUP) return;
-  if (is_ending != 0) std::_Exit(128 + signal);
-  is_ending = 1;
+  const int64_t now = now_ms();
+  int64_t since = 0;
+  if (ending_since.compare_exchange_strong(since, now)) {
+    ending_by = signal;
+    return;
+  }
+  const int by = ending_by;
+  if ((by != 0 && by != signal) || now - since > kEchoMs) std::_Exit(128 + signal);
 }
 
 }  // namespace

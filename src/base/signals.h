@@ -11,8 +11,8 @@ namespace cytra {
 constexpr std::array<int, 4> kEndSignals{SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
 /// From now on these are only noted; a SIGHUP that is ignored (nohup)
-/// stays so. A second SIGINT or SIGTERM ends the process at once, with 128 + its number; what was
-/// being written is swept at the next start.
+/// stays so. A second SIGINT or SIGTERM ends the process at once, with 128 + its number, unless it
+/// is the same within a tenth of a second; what was being written is swept at the next start.
 void watch_signals();
 /// The first of these signals that came, or 0. A read of memory: cheap enough for every step.
 int signal_received();

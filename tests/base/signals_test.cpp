@@ -10,11 +10,17 @@
 namespace cytra {
 namespace {
 
+constexpr int kPause = -1;
+
 int end_after(std::initializer_list<int> signals) {
   const pid_t child = ::fork();
   if (child == 0) {
     watch_signals();
-    for (const int signal : signals) ::raise(signal);
+    for (const int signal : signals)
+      if (signal == kPause)
+        ::usleep(150'000);
+      else
+        ::raise(signal);
     ::_exit(signal_exit_code(signal_received()));
   }
   int status = 0;
@@ -25,8 +31,9 @@ int end_after(std::initializer_list<int> signals) {
 TEST(Signals, TheSecondThatAsksToEndEndsAtOnce) {
   EXPECT_EQ(end_after({SIGUSR1}), 75);
   EXPECT_EQ(end_after({SIGUSR1, SIGTERM}), 75) << "a scheduler's order: the state is being saved";
-  EXPECT_EQ(end_after({SIGUSR1, SIGTERM, SIGTERM}), 143);
-  EXPECT_EQ(end_after({SIGINT, SIGINT}), 130);
+  EXPECT_EQ(end_after({SIGUSR1, SIGTERM, kPause, SIGTERM}), 143);
+  EXPECT_EQ(end_after({SIGUSR1, SIGTERM, SIGTERM}), 75) << "timeout's: to a process and its group";
+  EXPECT_EQ(end_after({SIGUSR1, SIGINT, kPause, SIGINT}), 130);
   EXPECT_EQ(end_after({SIGINT, SIGTERM}), 143);
   EXPECT_EQ(end_after({SIGTERM, SIGUSR1}), 143);
 }
