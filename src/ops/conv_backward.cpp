@@ -171,6 +171,9 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   const std::vector<int64_t> steps = of_each_side(stride, weight),
                              zeros = of_each_side(padding, weight),
                              gaps = of_each_side(dilation, weight);
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  if (steps.size() != dims || zeros.size() != dims || gaps.size() != dims)
+    return torchs(grad, needs);
   const at::MemoryFormat format = input.suggest_memory_format();
   const cpu::ConvForm form{weight.sizes().slice(2), steps, zeros};
   const bool has_ours =

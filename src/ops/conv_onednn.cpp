@@ -43,23 +43,23 @@ bool is_unrolled(const at::Tensor& input, const at::Tensor& weight, const ConvOp
 }
 
 /// Whether torch 2.11's oneDNN computes something else in half precision, reading and writing
-/// beyond its tensors (AVX512_BF16), where it makes `width` columns: of a few at a stride, and of
-/// channels that are several each of one.
+/// beyond its tensors (AVX512_BF16): where it makes a few columns at a stride (a transposed
+/// convolution does backwards), and of channels that are several each of one. Options that torch
+/// refuses are left to it.
 bool is_wrong_in_half(const at::Tensor& input,
                       const at::Tensor& weight,
-                      int64_t width,
                       const ConvOptions& options) {
-  if (!at::isReducedFloatingType(input.scalar_type()) || options.stride.empty()) return false;
+  if (!at::isReducedFloatingType(input.scalar_type()) || input.dim() < 3 ||
+      weight.dim() != input.dim() || options.stride.empty() || options.padding.empty() ||
+      options.dilation.empty())
+    return false;
+  if (options.groups > 1 && weight.size(1) == 1 && weight.size(0) > options.groups) return true;
   const int64_t stride = options.stride.back();
-  return (stride > 1 && width <= std::max<int64_t>(2, stride / 3)) ||
-         (options.groups > 1 && weight.size(1) == 1 && weight.size(0) > options.groups);
-}
-
-int64_t output_width(const at::Tensor& input,
-                     const at::Tensor& weight,
-                     const ConvOptions& options) {
-  const int64_t reach = options.dilation.back() * (weight.size(-1) - 1);
-  return (input.size(-1) + 2 * options.padding.back() - reach - 1) / options.stride.back() + 1;
+  if (stride < 2) return false;
+  const int64_t reach = options.dilation.back() * (weight.size(-1) - 1),
+                padded = input.size(-1) + 2 * options.padding.back(),
+                width = options.transposed ? input.size(-1) : (padded - reach - 1) / stride + 1;
+  return width <= std::max<int64_t>(2, stride / 3);
 }
 
 at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
@@ -82,27 +82,16 @@ at::Tensor convolution(const at::Tensor& input,
                        bool cudnn_enabled,
                        bool allow_tf32) {
   const ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
-  if (!transposed && input.dim() > 2 &&
-      is_wrong_in_half(input, weight, output_width(input, weight, options), options)) {
-    return convolution(input.to(at::kFloat),
-                       weight.to(at::kFloat),
-                       bias && bias->defined() ? std::optional(bias->to(at::kFloat)) : std::nullopt,
-                       stride,
-                       padding,
-                       dilation,
-                       transposed,
-                       output_padding,
-                       groups,
-                       benchmark,
-                       deterministic,
-                       cudnn_enabled,
-                       allow_tf32)
-        .to(input.scalar_type());
-  }
-  if (!is_unrolled(input, weight, options)) {
-    return at::compositeexplicitautograd::_convolution(input,
-                                                       weight,
-                                                       bias,
+  const at::ScalarType type = input.scalar_type(),
+                       own = !transposed && is_wrong_in_half(input, weight, options) ? at::kFloat
+                                                                                     : type;
+  const at::Tensor x = input.to(own), w = own == type ? weight : weight.to(own);
+  const std::optional<at::Tensor> b =
+      own == type || !bias || !bias->defined() ? bias : std::optional(bias->to(own));
+  if (!is_unrolled(x, w, options)) {
+    return at::compositeexplicitautograd::_convolution(x,
+                                                       w,
+                                                       b,
                                                        stride,
                                                        padding,
                                                        dilation,
@@ -112,11 +101,13 @@ at::Tensor convolution(const at::Tensor& input,
                                                        benchmark,
                                                        deterministic,
                                                        cudnn_enabled,
-                                                       allow_tf32);
+                                                       allow_tf32)
+        .to(type);
   }
-  const at::MemoryFormat format = format_of(input, weight);
+  const at::MemoryFormat format = format_of(x, w);
   return at::mkldnn_convolution(
-      input.contiguous(format), weight.contiguous(format), bias, padding, stride, dilation, groups);
+             x.contiguous(format), w.contiguous(format), b, padding, stride, dilation, groups)
+      .to(type);
 }
 
 TORCH_LIBRARY_IMPL(aten, CPU, library) {
@@ -133,7 +124,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const ConvOptions& options,
     std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
-  const bool is_wrong = is_wrong_in_half(input, weight, input.size(-1), options);
+  const bool is_wrong = is_wrong_in_half(input, weight, options);
   // torch 2.11 takes a gradient of one channel, whose layout is both, for channels last.
   const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();
   if (needs[0] && transposed && (is_wrong || is_mistaken)) {

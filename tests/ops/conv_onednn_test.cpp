@@ -124,5 +124,14 @@ TEST(ConvOneDnn, NarrowImagesAreWhatTheyAreInDouble) {
   }
 }
 
+TEST(ConvOneDnn, OptionsThatTorchRefusesAreItsErrors) {
+  const at::Tensor x = at::ones({1, 2, 4, 4}), w = at::ones({2, 2, 2, 2});
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t stride : {0, -1})
+      EXPECT_THROW(at::conv2d(x.to(type), w.to(type), {}, {stride}), c10::Error) << stride;
+    EXPECT_THROW(at::conv2d(x.to(type), at::ones({2, 3, 2, 2}, type), {}, {2}), c10::Error);
+  }
+}
+
 }  // namespace
 }  // namespace cytra
