@@ -1,5 +1,5 @@
 // bench_losses [REPEATS]: CPU milliseconds of a loss, forward and backward, with the kernel of
-// ops/dice_ce.h (targets of float) and composed of ATen's operations (of bytes); of bfloat16 and
+// ops/dice_ce/dice_ce.h (targets of float) and composed of ATen's operations (of bytes); of bfloat16 and
 // float16 logits, as they are and with a float32 copy of them. One JSON line.
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// bench_norm [ROUNDS]: the norms of src/ops/norm.h beside ATen's with the activation in place,
+// bench_norm [ROUNDS]: the norms of src/ops/norm/norm.h beside ATen's with the activation in place,
 // forward and backward: CPU milliseconds, the least of ROUNDS, as a Markdown table.
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include "inference/measure.h"
 #include "inference/postprocess.h"
 #include "io/reader.h"
-#include "ops/components.h"
-#include "ops/distance.h"
+#include "ops/labels/components.h"
+#include "ops/labels/distance.h"
 
 namespace {
 

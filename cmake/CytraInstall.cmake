@@ -20,9 +20,9 @@ foreach(targets CytraIoTargets CytraTargets)
   export(EXPORT ${targets} NAMESPACE Cytra:: FILE ${CMAKE_BINARY_DIR}/${targets}.cmake)
 endforeach()
 
-# The headers of a layer's own folder; those of the folders in it, and of layers that serve the programs alone, are private.
-file(GLOB_RECURSE headers RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.h)
-list(FILTER headers EXCLUDE REGEX "^(app|ops)/|/.*/")
+# What users' programs include, and what that includes: scripts/lint/layers.py keeps the list whole.
+file(STRINGS ${CMAKE_SOURCE_DIR}/cmake/installed_headers.txt headers)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/installed_headers.txt)
 list(TRANSFORM headers PREPEND ${CMAKE_SOURCE_DIR}/src/ OUTPUT_VARIABLE header_files)
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/include/cytra.stamp
   DEPENDS ${header_files} ${CMAKE_SOURCE_DIR}/cmake/headers.cmake

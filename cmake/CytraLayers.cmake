@@ -33,7 +33,7 @@ function(cytra_layer name)
   list(FILTER sources EXCLUDE REGEX "/cuda/|/io/(dicom|video|hdf5|ffmpeg)/|/inference/openvino/")
   if(CMAKE_BUILD_TYPE STREQUAL Dev)  # loops that nothing can be tried with while they are slow
     set(kernels ${sources})
-    list(FILTER kernels INCLUDE REGEX "_kernels\\.cpp$")
+    list(FILTER kernels INCLUDE REGEX "[/_]kernels\\.cpp$")
     set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
   endif()
   add_library(layer_${name} OBJECT ${sources})

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "app/entry.h"
+#include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -124,7 +124,8 @@ void expect_network_alone(const inference::LoadedModel& model, const std::string
   if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
   throw ConfigError(fmt::format(
       "format={}: {} is a detector: the file would hold its network alone, without boxes; predict, "
-      "batch_segment and pipelines/detector.h take the checkpoint itself, format=safetensors "
+      "batch_segment and pipelines/detection/detector.h take the checkpoint itself, "
+      "format=safetensors "
       "writes its weights",
       format,
       model.path));

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "app/entry.h"
-#include "app/predict_books.h"
-#include "app/predict_inputs.h"
-#include "app/predict_output.h"
+#include "app/predict/inputs.h"
+#include "app/predict/output.h"
+#include "app/run/books.h"
+#include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -22,7 +22,7 @@
 #include "data/cache.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
-#include "pipelines/fundus.h"
+#include "pipelines/fundus/fundus.h"
 
 namespace cytra::app {
 namespace {

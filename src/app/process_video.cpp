@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/predict_config.h"
+#include "app/predict/config.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -21,8 +21,8 @@
 #include "nn/model.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
-#include "pipelines/stage_report.h"
-#include "pipelines/video.h"
+#include "pipelines/job/stage_report.h"
+#include "pipelines/video/video.h"
 #include "samples/movie.h"
 
 namespace cytra::app {

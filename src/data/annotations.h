@@ -1,5 +1,5 @@
 #pragma once
-// Annotations (io/annotations.h) as targets of a data set.
+// Annotations (io/annotations/annotations.h) as targets of a data set.
 #include <map>
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/datamodule.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 
 namespace cytra::data {
 

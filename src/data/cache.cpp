@@ -20,10 +20,10 @@
 #include "base/log.h"
 #include "base/own_files.h"
 #include "base/strings.h"
+#include "io/compression/zstd.h"
 #include "io/fingerprint.h"
 #include "io/reader.h"
 #include "io/safetensors.h"
-#include "io/zstd.h"
 #include "nn/weights.h"
 
 namespace cytra::data {

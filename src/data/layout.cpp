@@ -14,7 +14,7 @@
 #include "data/image_folder_names.h"
 #include "data/layout_names.h"
 #include "data/name_pairs.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "data/layout.h"
 #include "data/layout_names.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/csv.h"
 #include "io/reader.h"
 

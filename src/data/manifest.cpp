@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "base/unicode.h"
 #include "data/datamodule.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/reader.h"
 
 namespace cytra::data {

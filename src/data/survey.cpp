@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
 #include "io/image.h"
 #include "ops/compute_alone.h"

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "data/same_grid.h"
 #include "data/survey.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 
 namespace cytra::data {
 namespace {

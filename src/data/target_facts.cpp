@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "data/target_judge.h"
-#include "ops/components.h"
+#include "ops/labels/components.h"
 
 namespace cytra::data {
 namespace {

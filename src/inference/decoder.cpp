@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::inference {
 

@@ -11,7 +11,7 @@
 #include "io/image.h"
 
 namespace cytra::ops {
-struct Finish;  // ops/window_sums.h
+struct Finish;  // ops/windows/sums.h
 }
 
 namespace cytra::inference {

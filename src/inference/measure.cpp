@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "io/csv.h"
-#include "ops/components.h"
-#include "ops/volume.h"
+#include "ops/labels/components.h"
+#include "ops/labels/volume.h"
 
 namespace cytra::inference {
 namespace {

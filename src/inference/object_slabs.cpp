@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "ops/components.h"
+#include "ops/labels/components.h"
 
 namespace cytra::inference {
 

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "io/palette.h"
+#include "io/objects/palette.h"
 
 namespace cytra::inference {
 namespace {

@@ -16,7 +16,7 @@
 #include "inference/adaptive_batch.h"
 #include "inference/windows.h"
 #include "nn/model.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
 

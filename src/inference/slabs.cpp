@@ -16,7 +16,7 @@
 #include "config/checked.h"
 #include "inference/adaptive_batch.h"
 #include "inference/windows.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::inference {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "inference/windows.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "perf/device_memory.h"
 
 namespace cytra::inference {

@@ -9,7 +9,7 @@
 #include "inference/sliding_window.h"
 
 namespace cytra::ops {
-struct Finish;  // ops/window_sums.h
+struct Finish;  // ops/windows/sums.h
 }
 
 namespace cytra::inference {

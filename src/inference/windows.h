@@ -9,7 +9,7 @@
 #include "inference/sliding_window.h"
 
 namespace cytra::ops {
-struct WindowGrid;  // ops/window_sums.h
+struct WindowGrid;  // ops/windows/sums.h
 }
 
 namespace cytra::inference {

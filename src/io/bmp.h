@@ -1,5 +1,5 @@
 #pragma once
-#include "io/format.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

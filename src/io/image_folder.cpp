@@ -15,8 +15,8 @@
 #include "base/escape.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
-#include "io/format.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

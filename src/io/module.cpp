@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "base/strings.h"
-#include "io/format.h"
 #include "io/input_file.h"
+#include "io/pixels/format.h"
 #include "io/video_stream.h"
 
 namespace cytra::io {

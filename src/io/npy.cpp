@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/format.h"
 #include "io/input_file.h"
-#include "io/plain_writer.h"
+#include "io/pixels/format.h"
+#include "io/pixels/plain_writer.h"
 
 namespace cytra::io {
 namespace {

@@ -11,12 +11,12 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/bmp.h"
-#include "io/format.h"
 #include "io/gif.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
 #include "io/module.h"
-#include "io/nifti.h"
+#include "io/nifti/nifti.h"
+#include "io/pixels/format.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "io/compression/zstd.h"
 #include "io/fingerprint.h"
-#include "io/zstd.h"
 
 namespace cytra::io {
 namespace {

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "nn/detection_model.h"
-#include "ops/nms.h"
+#include "ops/boxes/nms.h"
 
 namespace cytra::nn {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "data/same_grid.h"
 #include "data/target_judge.h"
-#include "ops/components.h"
+#include "ops/labels/components.h"
 #include "tasks/head.h"
 
 namespace cytra::tasks {

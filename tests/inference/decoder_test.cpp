@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "tests/support/message_of.h"
 
 namespace cytra::inference {

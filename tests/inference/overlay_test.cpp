@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "io/palette.h"
+#include "io/objects/palette.h"
 
 namespace cytra::inference {
 namespace {

@@ -13,7 +13,7 @@
 #include "io/reader.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "tests/inference/window_model.h"
 
 namespace cytra {

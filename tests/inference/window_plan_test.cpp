@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "inference/slabs.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/message_of.h"
 

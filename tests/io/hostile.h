@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/csv.h"
 #include "io/reader.h"
 #include "io/safetensors.h"

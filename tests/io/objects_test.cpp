@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/csv.h"
-#include "io/geojson.h"
-#include "io/imagej_roi.h"
+#include "io/objects/geojson.h"
+#include "io/objects/imagej_roi.h"
 #include "tests/io/fixture.h"
 
 namespace cytra::io {

@@ -6,9 +6,9 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/boxes.h"
-#include "ops/components.h"
-#include "pipelines/detector.h"
+#include "ops/boxes/boxes.h"
+#include "ops/labels/components.h"
+#include "pipelines/detection/detector.h"
 
 namespace cytra::pipelines {
 

@@ -3,7 +3,7 @@
 // its box.
 #include <ATen/ATen.h>
 
-#include "pipelines/segmenter.h"
+#include "pipelines/segmenter/segmenter.h"
 
 namespace cytra::test {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "io/crc32c.h"
-#include "io/event_file.h"
+#include "io/compression/crc32c.h"
+#include "io/events/event_file.h"
 
 namespace cytra::test {
 

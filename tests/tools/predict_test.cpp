@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "io/palette.h"
+#include "io/objects/palette.h"
 #include "io/reader.h"
 #include "io/tiff/ome_tiff.h"
 #include "tests/support/program.h"

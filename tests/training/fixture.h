@@ -9,7 +9,7 @@
 #include "data/batch.h"
 #include "data/loader.h"
 #include "data/sample.h"
-#include "io/event_file.h"
+#include "io/events/event_file.h"
 #include "io/image.h"
 #include "nn/call.h"
 #include "nn/model.h"

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "config/registry.h"
-#include "io/event_file.h"
+#include "io/events/event_file.h"
 #include "io/image.h"
 #include "tests/support/events.h"
 #include "tests/support/svg.h"

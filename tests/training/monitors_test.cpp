@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "base/timers.h"
-#include "io/palette.h"
+#include "io/objects/palette.h"
 #include "tests/support/at_least.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"

@@ -16,7 +16,7 @@
 #include "nn/model.h"
 #include "perf/device.h"
 #include "perf/precision.h"
-#include "pipelines/batching_service.h"
+#include "pipelines/batching/batching_service.h"
 
 namespace cytra::app {
 namespace {

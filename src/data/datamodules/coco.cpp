@@ -10,7 +10,7 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/folds.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;

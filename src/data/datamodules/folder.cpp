@@ -20,7 +20,7 @@
 #include "data/folds.h"
 #include "data/layout_names.h"
 #include "data/source_keys.h"
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 #include "io/image_folder.h"
 
 namespace cytra::data {

@@ -23,8 +23,8 @@ std::filesystem::path above_star(const std::filesystem::path& place);
 /// The files of all folders that `place` fits, sorted. A file that is alone in its folder has the
 /// name that `*` stands for, others have their own behind it. Where one of `images` (names of that
 /// kind) has several files, each folder is a target: it has a mask for each object
-/// (io/annotations.h). Throws: DataError where such a folder has files that are left out; as
-/// io::list_images().
+/// (io/annotations/annotations.h). Throws: DataError where such a folder has files that are left
+/// out; as io::list_images().
 std::vector<FolderFile> list_star(const std::filesystem::path& place,
                                   bool is_recursive,
                                   const std::set<std::string>& images,

@@ -1,7 +1,7 @@
 // ClassDecoder: a mask, classes that exclude each other, or masks that may overlap.
 #include "config/registry.h"
 #include "inference/decoder.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::inference {
 namespace {

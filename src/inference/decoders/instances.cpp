@@ -1,10 +1,11 @@
-// InstanceDecoder: flows or stars, and the labels that they become (ops/flows.h, ops/stars.h).
+// InstanceDecoder: flows or stars, and the labels that they become (ops/labels/flows.h,
+// ops/labels/stars.h).
 #include "config/registry.h"
 #include "inference/decoder.h"
 #include "inference/postprocess/step.h"
-#include "ops/flows.h"
-#include "ops/stars.h"
-#include "ops/window_sums.h"
+#include "ops/labels/flows.h"
+#include "ops/labels/stars.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::inference {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "inference/decoder.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,7 +1,7 @@
 // AsDiscrete: classes out of scores, channels out of classes, 0 and 1 by a threshold. Source:
 // monai.transforms.AsDiscrete.
 #include "inference/postprocess/step.h"
-#include "ops/labels.h"
+#include "ops/labels/labels.h"
 
 namespace cytra::inference {
 namespace {

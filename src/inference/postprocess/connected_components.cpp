@@ -1,7 +1,7 @@
 // ConnectedComponents: a number for each object: connected voxels of one value. Source:
 // skimage.measure.label.
 #include "inference/postprocess/step.h"
-#include "ops/components.h"
+#include "ops/labels/components.h"
 
 namespace cytra::inference {
 namespace {

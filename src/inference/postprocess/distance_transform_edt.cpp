@@ -1,7 +1,7 @@
 // DistanceTransformEDT: how far each voxel of the foreground is from the background. Source:
 // monai.transforms.DistanceTransformEDT.
 #include "inference/postprocess/step.h"
-#include "ops/distance.h"
+#include "ops/labels/distance.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,6 +1,6 @@
 // FlowsToLabels: objects out of flows. Source: cellpose/dynamics.py.
 #include "inference/postprocess/step.h"
-#include "ops/flows.h"
+#include "ops/labels/flows.h"
 
 namespace cytra::inference {
 

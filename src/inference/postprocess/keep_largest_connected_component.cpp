@@ -1,5 +1,5 @@
 #include "inference/postprocess/step.h"
-#include "ops/labels.h"
+#include "ops/labels/labels.h"
 
 namespace cytra::inference {
 

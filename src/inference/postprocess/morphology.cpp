@@ -1,11 +1,11 @@
 // Morphology: dilation, erosion, opening and closing of what is not background, with a disc or
 // ball, or a square or cube. Labels stay; what comes in takes the nearest one. Source:
 // scipy.ndimage's binary_dilation and the like.
-#include "ops/morphology.h"
+#include "ops/labels/morphology.h"
 
 #include "inference/postprocess/step.h"
-#include "ops/distance.h"
-#include "ops/watershed.h"
+#include "ops/labels/distance.h"
+#include "ops/labels/watershed.h"
 
 namespace cytra::inference {
 namespace {

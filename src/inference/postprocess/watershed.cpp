@@ -1,11 +1,11 @@
 // Watershed: splits objects that touch, where they are narrow: markers at peaks of the distance to
 // the background, floods from these. Source: scikit-image's recipe, peak_local_max and watershed;
 // unlike it, every object has a marker, however near a larger one it is.
-#include "ops/watershed.h"
+#include "ops/labels/watershed.h"
 
 #include "inference/postprocess/step.h"
-#include "ops/components.h"
-#include "ops/distance.h"
+#include "ops/labels/components.h"
+#include "ops/labels/distance.h"
 
 namespace cytra::inference {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/annotations.h"
+#include "io/annotations/annotations.h"
 
 namespace cytra::io {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io/stored.h"
+#include "io/pixels/stored.h"
 
 class DcmElement;
 class DcmFileFormat;

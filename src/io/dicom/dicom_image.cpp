@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "io/dicom/dicom_series.h"
-#include "io/format.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "io/dicom/dicom_file.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/warn_once.h"
-#include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

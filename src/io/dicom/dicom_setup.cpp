@@ -14,9 +14,9 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/signals.h"
-#include "io/format.h"
 #include "io/input_file.h"
+#include "io/pixels/format.h"
 #include "io/video_formats.h"
 
 extern "C" {

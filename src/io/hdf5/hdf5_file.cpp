@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/format.h"
 #include "io/hdf5/hdf5_text.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

@@ -11,7 +11,7 @@
 #include <hdf5.h>
 
 #include "io/input_file.h"
-#include "io/stored.h"
+#include "io/pixels/stored.h"
 
 namespace cytra::io {
 

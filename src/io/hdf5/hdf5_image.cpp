@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "io/format.h"
 #include "io/hdf5/hdf5_file.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

@@ -7,7 +7,7 @@
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
-#include "io/format.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

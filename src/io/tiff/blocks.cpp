@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/tiff/samples.h"
 
 namespace cytra::io {

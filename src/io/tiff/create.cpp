@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/tiff/ome_tiff.h"
 
 namespace cytra::io {

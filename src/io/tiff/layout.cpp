@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/ome_xml.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

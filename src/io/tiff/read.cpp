@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/tiff/blocks.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/samples.h"

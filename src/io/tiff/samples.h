@@ -2,7 +2,7 @@
 // Which TIFF pages we can read, and the samples of a decoded row; for read.cpp.
 #include <string>
 
-#include "io/stored.h"
+#include "io/pixels/stored.h"
 #include "io/tiff/file.h"
 
 namespace cytra::io {

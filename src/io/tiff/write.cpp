@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "io/format.h"
-#include "io/ordered_jobs.h"
+#include "io/compression/ordered_jobs.h"
+#include "io/pixels/format.h"
 #include "io/tiff/directory.h"
 #include "io/tiff/encode.h"
 #include "io/tiff/ome_tiff.h"

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "io/format.h"
 #include "io/input_file.h"
 #include "io/module.h"
+#include "io/pixels/format.h"
 #include "io/video/edit_list.h"
 #include "io/video_formats.h"
 

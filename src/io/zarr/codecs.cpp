@@ -13,7 +13,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "io/crc32c.h"
+#include "io/compression/crc32c.h"
 
 namespace cytra::io {
 namespace {

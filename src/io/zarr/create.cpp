@@ -1,7 +1,7 @@
 // OME-Zarr by rows: create_image()'s.
 #include <algorithm>
 
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/zarr/write.h"
 
 namespace cytra::io {

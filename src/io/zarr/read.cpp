@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/format.h"
+#include "io/pixels/format.h"
 #include "io/zarr/array.h"
 #include "io/zarr/ome_zarr.h"
 

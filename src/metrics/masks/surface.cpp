@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "metrics/masks/mask_metric.h"
-#include "ops/distance.h"
+#include "ops/labels/distance.h"
 
 namespace cytra::metrics {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "config/node.h"
 #include "nn/blocks/layer.h"
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 
 namespace cytra::nn {
 

@@ -6,7 +6,7 @@
 #include <torch/nn/init.h>
 
 #include "base/error.h"
-#include "ops/tokens.h"
+#include "ops/tokens/tokens.h"
 
 namespace cytra::nn {
 namespace {

@@ -51,7 +51,7 @@ class SamPromptEncoder final : public torch::nn::Module {
   at::Tensor sparse(const Prompts& prompts);
   /// The guess, or that there is none: (B or 1,C,s,s).
   at::Tensor dense(const Prompts& prompts);
-  /// embeddings (B,C,s,s) + dense(prompts) as tokens of ops/tokens.h.
+  /// embeddings (B,C,s,s) + dense(prompts) as tokens of ops/tokens/tokens.h.
   at::Tensor embed(const at::Tensor& embeddings, const Prompts& prompts);
   /// Where each token of an embedding lies: (1,C,s,s).
   at::Tensor grid() const;

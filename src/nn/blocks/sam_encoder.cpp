@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/square_attention.h"
-#include "ops/tokens.h"
+#include "ops/tokens/square_attention.h"
+#include "ops/tokens/tokens.h"
 
 namespace cytra::nn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/tokens.h"
+#include "ops/tokens/tokens.h"
 
 namespace cytra::nn {
 namespace {

@@ -14,7 +14,8 @@ struct SamAttention final : torch::nn::Module {
 };
 
 /// The images of a batch as tokens, and what is done with all of them. Either by tensor operations,
-/// or on a CPU without gradients by kernels that go through them once for each call (ops/tokens.h).
+/// or on a CPU without gradients by kernels that go through them once for each call
+/// (ops/tokens/tokens.h).
 struct ImageTokens {
   virtual ~ImageTokens() = default;
   /// attention(queries, image + places, image)
@@ -47,7 +48,7 @@ class PlainImageTokens final : public ImageTokens {
 /// softmax((W^T q) x).
 class FusedImageTokens final : public ImageTokens {
  public:
-  /// tokens: of ops/tokens.h, written into.
+  /// tokens: of ops/tokens/tokens.h, written into.
   FusedImageTokens(at::Tensor tokens, const at::Tensor& places);
   at::Tensor seen_by(SamAttention& attention, const at::Tensor& queries) override;
   void look_at(SamAttention& attention,

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "ops/dice_ce.h"
+#include "ops/dice_ce/dice_ce.h"
 
 namespace cytra::nn {
 

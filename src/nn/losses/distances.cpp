@@ -5,7 +5,7 @@
 
 #include "config/registry.h"
 #include "nn/losses/channels.h"
-#include "ops/distance.h"
+#include "ops/labels/distance.h"
 
 namespace cytra::nn {
 namespace {

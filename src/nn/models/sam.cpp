@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/blocks/sam_decoder.h"
-#include "ops/tokens.h"
+#include "ops/tokens/tokens.h"
 
 namespace cytra::nn {
 namespace {

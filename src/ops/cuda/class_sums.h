@@ -1,5 +1,6 @@
 #pragma once
-// class_sums() of ops/dice_ce.h on a GPU, in libcytra_cuda.so. Every pointer is one of the device.
+// class_sums() of ops/dice_ce/dice_ce.h on a GPU, in libcytra_cuda.so. Every pointer is one of the
+// device.
 #include <cstdint>
 
 #include <c10/core/ScalarType.h>

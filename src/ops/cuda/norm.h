@@ -1,6 +1,6 @@
 #pragma once
-// Instance and group norm of ops/norm.h on a GPU, in libcytra_cuda.so. Every pointer is one of the
-// device.
+// Instance and group norm of ops/norm/norm.h on a GPU, in libcytra_cuda.so. Every pointer is one of
+// the device.
 #include <algorithm>
 
 #include <c10/core/ScalarType.h>

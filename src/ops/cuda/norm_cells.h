@@ -1,6 +1,6 @@
 #pragma once
-// What instance and group norm of ops/norm.h sum up, for a GPU's threads; on a CPU for tests. A
-// cell is a channel of a sample: number n C + c. Sums are float32 over at most kTerms values and
+// What instance and group norm of ops/norm/norm.h sum up, for a GPU's threads; on a CPU for tests.
+// A cell is a channel of a sample: number n C + c. Sums are float32 over at most kTerms values and
 // float64 from there on.
 
 #include <cmath>

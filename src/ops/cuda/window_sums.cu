@@ -11,7 +11,7 @@
 #define CYTRA_LANES 1
 #define CYTRA_VOXEL __host__ __device__ __forceinline__
 namespace cytra::ops {
-#include "ops/window_rows.inc"
+#include "ops/windows/rows.inc"
 namespace {
 
 template <class Pass>

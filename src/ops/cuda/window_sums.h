@@ -5,7 +5,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::ops {
 

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "nn/square_image.h"
-#include "pipelines/batch_segment.h"
+#include "pipelines/batch_segment/batch_segment.h"
 #include "pipelines/detection/tiles.h"
 
 namespace cytra::pipelines {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/batching.h"
 #include "pipelines/batching/batch_costs.h"
+#include "pipelines/batching/batching.h"
 
 namespace cytra::pipelines {
 

@@ -1,4 +1,4 @@
-#include "pipelines/detector.h"
+#include "pipelines/detection/detector.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

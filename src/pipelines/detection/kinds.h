@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/detector.h"
+#include "pipelines/detection/detector.h"
 
 namespace cytra::nn {
 struct Boxes;

@@ -8,7 +8,7 @@
 #include "base/foreign_call.h"
 #include "inference/torchscript.h"
 #include "nn/detection_model.h"
-#include "ops/nms.h"
+#include "ops/boxes/nms.h"
 #include "perf/device.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"

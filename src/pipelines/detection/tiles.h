@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipelines/detector.h"
+#include "pipelines/detection/detector.h"
 
 namespace cytra::pipelines {
 

@@ -1,11 +1,11 @@
-// Source: torchvision/csrc/ops/nms.cpp for the operator's schema.
+// Source: torchvision/csrc/ops/boxes/nms.cpp for the operator's schema.
 #include <mutex>
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
-#include "ops/nms.h"
+#include "ops/boxes/nms.h"
 #include "pipelines/detection/kinds.h"
 
 namespace cytra::pipelines {

@@ -14,7 +14,7 @@
 #include "base/queue.h"
 #include "data/image_tensor.h"
 #include "io/reader.h"
-#include "pipelines/fundus.h"
+#include "pipelines/fundus/fundus.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Who makes masks: load_segmenter() chooses by the file's content.
-#include "pipelines/segmenter.h"
+#include "pipelines/segmenter/segmenter.h"
 
 namespace cytra::pipelines {
 

@@ -6,8 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "io/video_stream.h"
-#include "pipelines/video.h"
 #include "pipelines/video/frame_kernels.h"
+#include "pipelines/video/video.h"
 
 namespace cytra::pipelines {
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "nn/model.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -8,7 +8,7 @@
 #include "inference/predictor.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::pipelines {
 

@@ -7,8 +7,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/cache.h"
-#include "pipelines/video.h"
 #include "pipelines/video/frame_kernels.h"
+#include "pipelines/video/video.h"
 
 namespace cytra::inference {
 class Predictor;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/palette.h"
+#include "io/objects/palette.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -28,7 +28,8 @@ struct Thumbnail {
 };
 Thumbnail thumbnail_of(const unsigned char* rgb, int64_t frame_width, const FrameBox& box);
 
-/// Outlines and a tint of labels (height, width), 0 for none, in the colours of io/palette.h.
+/// Outlines and a tint of labels (height, width), 0 for none, in the colours of
+/// io/objects/palette.h.
 void draw_labels(const int32_t* labels, int64_t height, int64_t width, unsigned char* rgb);
 /// Grey that stands for the labels alone: 255 * label / highest; with highest = 0, of objects,
 /// 1 + (label - 1) % 255.

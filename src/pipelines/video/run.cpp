@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/window_sums.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -11,11 +11,11 @@
 #include "base/queue.h"
 #include "inference/predictor.h"
 #include "io/video_stream.h"
-#include "pipelines/stage_report.h"
-#include "pipelines/video.h"
+#include "pipelines/job/stage_report.h"
 #include "pipelines/video/attention.h"
 #include "pipelines/video/early_exit.h"
 #include "pipelines/video/frame_cache.h"
+#include "pipelines/video/video.h"
 
 namespace cytra::pipelines {
 

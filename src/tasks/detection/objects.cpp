@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
-#include "io/annotations.h"
-#include "ops/boxes.h"
+#include "io/annotations/annotations.h"
+#include "ops/boxes/boxes.h"
 #include "tasks/instances/labels.h"
 
 namespace cytra::tasks {

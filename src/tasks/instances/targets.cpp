@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
-#include "ops/flows.h"
+#include "ops/labels/flows.h"
 #include "tasks/instances/labels.h"
 
 namespace cytra::tasks {

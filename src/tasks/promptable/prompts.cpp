@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/boxes.h"
+#include "ops/boxes/boxes.h"
 #include "tasks/instances/targets.h"
 
 namespace cytra::tasks {

@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "config/registry.h"
-#include "io/event_file.h"
-#include "io/png.h"
+#include "io/events/event_file.h"
+#include "io/png/png.h"
 #include "training/logger.h"
 
 namespace cytra::training {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/window_sums.h"
-#include "pipelines/stage_report.h"
-#include "pipelines/video.h"
+#include "ops/windows/sums.h"
+#include "pipelines/job/stage_report.h"
+#include "pipelines/video/video.h"
 #include "tests/pipelines/video_fixture.h"
 #include "tests/support/message_of.h"
 

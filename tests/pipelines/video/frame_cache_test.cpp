@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "pipelines/stage_report.h"
+#include "pipelines/job/stage_report.h"
 #include "tests/pipelines/video_fixture.h"
 #include "tests/support/tmp_dir.h"
 

@@ -2,7 +2,7 @@
 // numbers; in this order. Source: monai.transforms.AsDiscreted.
 #include "config/registry.h"
 #include "data/transforms/spatial_options.h"
-#include "ops/labels.h"
+#include "ops/labels/labels.h"
 
 namespace cytra::data::spatial {
 namespace {

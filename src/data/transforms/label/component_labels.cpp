@@ -1,7 +1,7 @@
 // ComponentLabelsd: a number for each piece of a mask. Source: skimage.measure.label with all axes.
 #include "data/target_judge.h"
 #include "data/transforms/per_key.h"
-#include "ops/components.h"
+#include "ops/labels/components.h"
 
 namespace cytra::data {
 namespace {

@@ -1,7 +1,7 @@
 // DistanceTransformEDTd: how far each voxel of the foreground is from the background. Source:
 // monai.transforms.DistanceTransformEDTd.
 #include "data/transforms/per_key.h"
-#include "ops/distance.h"
+#include "ops/labels/distance.h"
 
 namespace cytra::data {
 namespace {

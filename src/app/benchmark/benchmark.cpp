@@ -1,0 +1,397 @@
+// The work of `benchmark_performance`: a model under each option, on this machine.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/benchmark/baseline.h"
+#include "app/benchmark/report.h"
+#include "app/benchmark/rows.h"
+#include "app/benchmark/service.h"
+#include "app/benchmark/subject.h"
+#include "app/run/entry.h"
+#include "app/setup/train_config.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/own_files.h"
+#include "base/strings.h"
+#include "base/version.h"
+#include "config/composer.h"
+#include "config/json.h"
+#include "config/run_config.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "perf/device_precision.h"
+#include "perf/machine_load.h"
+#include "perf/precision.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+constexpr int kSlower = 8;  // exit code
+
+/// All that `benchmark_performance` takes.
+struct BenchmarkConfig : CommonConfig {
+  struct Checkpoint {
+    std::optional<std::string> ckpt_path;
+    template <class V>
+    void visit(V& v) {
+      v("ckpt_path", ckpt_path, "weights to measure, with the configuration that they bring");
+    }
+  };
+  struct Trainer : perf::DeviceOptions {
+    std::string precision = "auto";
+    template <class V>
+    void visit(V& v) {
+      DeviceOptions::visit(v);
+      std::vector<std::string> names = perf::precision_names();
+      names.insert(names.begin(), "auto");
+      v("precision", precision, "of the model; auto: that of its training", names);
+    }
+  };
+  std::optional<std::string> config, baseline;
+  std::vector<std::string> overrides, output;
+  std::optional<double> threshold;
+  Checkpoint checkpoint;
+  std::vector<int64_t> input_shape, batch_sizes;
+  bool compare_opts = false, inference = false, train = false, service = false;
+  double seconds = ServiceLoads().seconds;
+  Repeats repeats;
+  Trainer trainer;
+  TrainPerformanceOptions performance;
+  template <class V>
+  void visit(V& v) {
+    v("config", config, "an experiment, or a run's folder, that describes the model");
+    v("overrides", overrides, "of the experiment");
+    v("checkpoint", checkpoint, "the model to measure");
+    v("input_shape", input_shape, "N C [D] H W; empty: one image of the usual size");
+    v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
+    v("inference", inference, "measure the model's pass; the usual thing without train");
+    v("train", train, "measure training steps: forward, loss, backward, clipping, update");
+    v("service", service, "measure the model behind a BatchingService: latency by load");
+    v("seconds", seconds, "that each load of the service lasts", 0.001, 86400);
+    v("compare_opts", compare_opts, "measure every option, not the experiment's alone");
+    v("warmup", repeats.warmup, "runs before the timed ones", 0, 1e9);
+    v("repeats", repeats.timed, "timed runs per figure", 1, 1e9);
+    v("output", output, "reports to write: NAME.json, NAME.html");
+    v("baseline", baseline, "a JSON report of before, which rows are compared with");
+    v("threshold", threshold, "percent slower than it that fail the run; null: none", 0, 1e9);
+    v("trainer", trainer, "where to compute, and how exactly");
+    v("performance", performance, "switches that hold for the whole process");
+    CommonConfig::visit_names(v);
+  }
+  void check() const {
+    for (const std::string& path : output) {
+      if (!ends_with(path, ".json") && !ends_with(path, ".html"))
+        throw ConfigError(fmt::format("--output {}: expected NAME.json or NAME.html", path));
+    }
+    if (threshold && !baseline) throw ConfigError("--threshold needs --baseline REPORT.json");
+  }
+};
+const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performance");
+
+/// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" for the path of a run.
+std::string experiment_of(std::string name) {
+  if (ends_with(name, ".yaml")) name.erase(name.size() - 5);
+  constexpr std::string_view kGroup = "experiment/";
+  const std::size_t group = ("/" + name).rfind("/" + std::string(kGroup));
+  if (group != std::string::npos) return name.substr(group + kGroup.size());
+  std::error_code error;
+  return std::filesystem::exists(name, error) || std::filesystem::exists(name + ".yaml", error)
+             ? ""
+             : name;
+}
+
+/// `overrides` of an experiment and, where --input-shape has three sides and they leave a 2D model,
+/// those that make it 3D.
+Node compose_experiment(const cli::Run& run,
+                        std::vector<std::string> overrides,
+                        const std::vector<int64_t>& shape) {
+  const config::Composer composer(run.config_folders);
+  const auto is_of_sides = [](const std::string& word) {
+    return word.find("spatial_dims") != std::string::npos || starts_with(word, "patch_shape");
+  };
+  Node tree = composer.compose("train", overrides);
+  if (shape.size() != 5 || tree.get<int64_t>("spatial_dims", 3) == 3 ||
+      std::any_of(overrides.begin(), overrides.end(), is_of_sides))
+    return tree;
+  overrides.emplace_back("spatial_dims=3");
+  overrides.push_back(
+      fmt::format("patch_shape=[{}]", fmt::join(shape.begin() + 2, shape.end(), ",")));
+  log::info("--input-shape has three sides: {} {}", *(overrides.end() - 2), overrides.back());
+  return composer.compose("train", overrides);
+}
+
+/// What the checkpoint was trained with; null: it holds no such thing.
+Node config_of_checkpoint(const std::string& path) {
+  try {
+    return nn::checkpoint_config(path);
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
+  std::vector<std::string> overrides = config.overrides;
+  const std::string name = config.config.value_or("");
+  const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
+  const bool has_experiment = std::any_of(overrides.begin(), overrides.end(), [](const auto& word) {
+    return starts_with(word, "experiment=");
+  });
+  if (name.empty() && !has_experiment) {
+    if (!overrides.empty()) {
+      throw ConfigError(fmt::format(
+          "{}: no key of benchmark_performance; those of an experiment go with --config EXPERIMENT",
+          overrides.front()));
+    }
+    if (!checkpoint.empty()) return nn::checkpoint_config(checkpoint);
+    throw ConfigError("nothing to measure: give --config EXPERIMENT or --ckpt CHECKPOINT");
+  }
+  const std::string experiment = experiment_of(name);
+  if (!name.empty() && experiment.empty()) {
+    if (overrides.empty()) return config::load_run_config(name, true);
+    throw ConfigError(fmt::format(
+        "{}: overrides go with an experiment, and --config {} is a run", overrides.front(), name));
+  }
+  if (!checkpoint.empty() && overrides.empty()) {
+    if (Node own = config_of_checkpoint(checkpoint); !own.is_null()) {
+      log::info("{}: measured with the configuration it brings, not that of {}", checkpoint, name);
+      return own;
+    }
+  }
+  const std::string word = "experiment=" + experiment;
+  if (!name.empty()) overrides.insert(overrides.begin(), word);
+  for (const std::string& own : run.overrides) {  // the program's keys, and the experiment's
+    if (starts_with(own, "performance")) overrides.push_back(own);
+  }
+  try {
+    return compose_experiment(run, std::move(overrides), config.input_shape);
+  } catch (const ConfigError& error) {
+    std::string what = error.what();
+    const std::string typed = "command line '" + word + "'";
+    if (name.empty() || !starts_with(what, typed)) throw;
+    throw ConfigError("--config " + name + what.substr(typed.size()));
+  }
+}
+
+/// What the model takes: `shape`, or one image of usual size. Throws: ConfigError.
+std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> shape) {
+  const int64_t channels = model.in_channels(), dims = model.spatial_dims();
+  if (shape.empty()) {
+    shape = {1, channels};
+    const std::vector<int64_t> fixed = model.fixed_size();
+    shape.insert(shape.end(), fixed.begin(), fixed.end());
+    shape.resize(static_cast<std::size_t>(2 + dims), dims == 2 ? 256 : 64);
+  }
+  const std::string typed = fmt::format("--input-shape {}", fmt::join(shape, " "));
+  if (static_cast<int64_t>(shape.size()) != 2 + dims) {
+    throw ConfigError(fmt::format("{}: the model takes {}D images, expected {}",
+                                  typed,
+                                  dims,
+                                  dims == 2 ? "N C H W" : "N C D H W"));
+  }
+  if (*std::min_element(shape.begin(), shape.end()) < 1)
+    throw ConfigError(typed + ": every size must be at least 1");
+  if (shape[1] != channels) {
+    throw ConfigError(
+        fmt::format("{}: {} channels, the model takes {}", typed, shape[1], channels));
+  }
+  const std::vector<int64_t> divisor = model.divisor();
+  for (std::size_t i = 0; i < divisor.size(); ++i) {
+    if (shape[2 + i] % divisor[i] == 0) continue;
+    throw ConfigError(fmt::format(
+        "{}: the model takes sizes that are multiples of {}", typed, fmt::join(divisor, " ")));
+  }
+  return shape;
+}
+
+Node integers(const std::vector<int64_t>& values) {
+  Node node;
+  node.kind = config::Kind::list;
+  for (const int64_t value : values) node.list.push_back(Node::make_integer(value));
+  return node;
+}
+
+/// The variant that the configuration describes.
+Variant configured(const Subject& subject) {
+  Variant variant;
+  variant.precision = subject.config.get<std::string>("trainer.precision", "32-true");
+  variant.tf32 = subject.device.is_cuda() && at::globalContext().allowTF32CuDNN() &&
+                 variant.arithmetic() == "fp32";
+  return variant;
+}
+
+Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
+  Subject subject;
+  subject.config = training_config(run, config);
+  subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
+  const bool is_experiment = subject.checkpoint.empty() && subject.config.has("performance");
+  const TrainPerformanceOptions performance =
+      is_experiment ? config::parse<TrainPerformanceOptions>(subject.config.at("performance"))
+                    : config.performance;
+  std::string accelerator = config.trainer.accelerator;
+  if (accelerator == "auto" && is_experiment)
+    accelerator = subject.config.get<std::string>("trainer.accelerator", "auto");
+  if (config.trainer.precision != "auto") {
+    subject.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
+  }
+  const bool is_trained = !subject.checkpoint.empty() && !config.train;
+  subject.forbid_transfers = performance.forbid_transfers.value_or("");
+  perf::prepare(performance);
+  subject.device = perf::choose_device(accelerator);
+  if (config.trainer.precision == "auto" && is_trained) {  // as `predict`
+    const auto trained = subject.config.get<std::string>("trainer.precision", "32");
+    subject.config.find("trainer")->set(
+        "precision",
+        Node::make_string(perf::precision_to_run(std::nullopt, trained, subject.device)));
+  }
+  perf::apply(performance, subject.device);
+  subject.shape =
+      input_shape(*make_model(subject, subject.config.at("task.model"), {}), config.input_shape);
+  return subject;
+}
+
+/// FLOPs of an image; none where there is no memory to count them.
+template <class Count>
+nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t batch) {
+  try {
+    nn::Flops flops = count(subject, batch);
+    flops.forward /= batch;
+    flops.backward /= batch;
+    flops.values /= batch;
+    return flops;
+  } catch (const std::exception& error) {
+    if (!perf::is_out_of_memory(error)) throw;
+    return {};
+  }
+}
+
+/// The device's peaks in every arithmetic that the variants take.
+perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    const std::string name = variant.arithmetic();
+    if (name == "tf32" && !subject.device.is_cuda()) continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return perf::measure_roofline(subject.device, names);
+}
+
+/// What a report says of the run, ahead of its rows.
+Node head_of(const Subject& subject, bool has_training) {
+  Node report = Node::make_map();
+  report.set("cytra_version", Node::make_string(version()));
+  report.set("device", Node::make_string(perf::describe(subject.device)));
+  report.set("input_shape", integers(subject.shape));
+  report.set("model", subject.config.at("task.model"));
+  if (!has_training) return report;
+  Node& training = report.set("training_of", Node::make_map());
+  for (const char* part : {"task.loss", "optimizer", "trainer.gradient_clip_val"}) {
+    if (const Node* node = subject.config.find(part); node != nullptr) training.set(part, *node);
+  }
+  return report;
+}
+
+/// Adds the device's peaks, and the rows.
+void add_rows(const Subject& subject,
+              const BenchmarkConfig& config,
+              const std::vector<int64_t>& batches,
+              Node& report) {
+  const auto variants_of = [&](std::vector<Variant> all) {
+    return config.compare_opts ? all : std::vector<Variant>{configured(subject)};
+  };
+  Costs costs{roofline_of(subject, variants_of(inference_variants())), {}, subject.device.is_cpu()};
+  report.set("roofline", node_of(costs.roofline));
+  const auto add = [&](const char* section,
+                       const std::vector<Variant>& variants,
+                       const auto& count,
+                       const auto& prepare_one) {
+    costs.image = flops_of_image(count, subject, batches.front());
+    Node& rows = report.set(section, Node::make_map());
+    const Work work = [&](const Variant& variant, int64_t size) {
+      return prepare_one(subject, variant, size);
+    };
+    for (const int64_t batch : batches) {
+      rows.set(std::to_string(batch),
+               measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
+    }
+  };
+  if (config.inference || (!config.train && !config.service))
+    add("inference", variants_of(inference_variants()), count_inference, prepare_inference);
+  if (!subject.forbid_transfers.empty()) {
+    if (config.train)
+      watch_training(subject, configured(subject), batches.front());
+    else
+      log::info("performance.forbid_transfers: of training steps, which --train measures");
+  }
+  if (config.train)
+    add("training", variants_of(training_variants()), count_training, prepare_training);
+  if (config.service) {
+    ServiceLoads loads;
+    loads.seconds = config.seconds;
+    if (!config.batch_sizes.empty())
+      loads.max_batch_size = *std::max_element(batches.begin(), batches.end());
+    report.set("service", measure_service(subject, configured(subject), loads));
+  }
+}
+
+bool has_any_figures(Node& report) {
+  bool has = false;
+  each_row(report, [&](const auto&, const auto&, const auto&, Node& row) {
+    has = has || row.find_direct("median_ms") != nullptr;
+  });
+  return has;
+}
+
+int benchmark(cli::Run run, const BenchmarkConfig& config) {
+  for (const std::string& path : config.output) expect_replaceable(path);
+  const Subject subject = make_subject(run, config);
+  std::vector<int64_t> batches = config.batch_sizes;
+  if (batches.empty()) batches.push_back(subject.shape[0]);
+  if (*std::min_element(batches.begin(), batches.end()) < 1)
+    throw ConfigError("--batch-sizes: every size must be at least 1");
+  log::info("{} on {}, input ({})",
+            subject.config.get<std::string>("task.model._target_"),
+            perf::describe(subject.device),
+            fmt::join(subject.shape, ","));
+  perf::warn_if_busy("benchmark_performance");
+  const perf::MachineLoad load;
+  Node report = head_of(subject, config.train), baseline;
+  if (config.baseline) baseline = read_baseline(*config.baseline, report);
+  add_rows(subject, config, batches, report);
+  report.set("load", node_of(load));
+  load.tell("benchmark_performance");
+  std::vector<std::string> slower;
+  if (config.baseline) slower = compare(baseline, config.threshold, report);
+  for (const std::string& path : config.output) {
+    const auto parent = std::filesystem::path(path).parent_path();
+    if (!parent.empty()) make_folders(parent.string());
+    write_file(path,
+               ends_with(path, ".html") ? html_of(report) : config::to_plain_json(report) + "\n");
+    log::info("report: {}", path);
+  }
+  std::string text = run.json ? config::to_plain_json(report) + "\n" : table_of(report);
+  if (config.service && !run.json) text += service_table(report.at("service"));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!config.service && !has_any_figures(report))
+    throw MemoryError("out of memory: try smaller --batch-sizes");
+  for (const std::string& row : slower) log::write(log::Level::error, "slower than before: " + row);
+  return slower.empty() ? 0 : kSlower;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_benchmark_performance(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::benchmark);
+}

@@ -1,0 +1,350 @@
+#include "app/optimize/measure_training.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+#include "app/optimize/step_clock.h"
+#include "app/setup/train_data.h"
+#include "app/setup/train_report.h"
+#include "base/control_groups.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "config/composer.h"
+#include "config/overrides/overrides.h"
+#include "config/run_config.h"
+#include "nn/forward_state.h"
+#include "nn/model.h"
+#include "perf/device_memory.h"
+#include "training/trainer.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double thread_cpu_s() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void set_value(Node& root, const std::string& key, const Node& value) {
+  const std::size_t dot = key.rfind('.');
+  Node* parent = dot == std::string::npos ? &root : root.find(key.substr(0, dot));
+  if (parent == nullptr || !parent->is_map())
+    throw std::logic_error("a trial changes " + key + ", which the configuration has not");
+  parent->set(key.substr(dot + 1), value);
+}
+
+/// While it lives, a training says no more than warnings: it is one of many.
+class Quiet {
+ public:
+  Quiet() : was_info_(log::shows(log::Level::info) && !log::shows(log::Level::debug)) {
+    if (was_info_) log::set_level(log::Level::warn);
+  }
+  ~Quiet() {
+    if (was_info_) log::set_level(log::Level::info);
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  bool was_info_;
+};
+
+/// As long as it is let, on one device, with a short validation.
+void make_endless(training::TrainerOptions& options) {
+  constexpr int64_t kValidated = 2;  // batches: enough for their time and memory
+  options.max_epochs = options.min_steps = -1;
+  options.max_steps = 1'000'000'000;
+  options.min_epochs = options.num_sanity_val_steps = options.fast_dev_run = 0;
+  options.max_seconds = -1;
+  options.devices = options.num_nodes = 1;
+  if (!options.limit_val_batches.is_none()) options.limit_val_batches = {kValidated, 0};
+  options.enable_progress_bar = options.enable_model_summary = false;
+  options.profiler = Node();  // it would be a second one
+}
+
+/// Forward and backward pass of `times` a batch on a CPU; the shortest seconds of some.
+double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t times, bool anomaly) {
+  data::Batch larger = batch;
+  for (auto& [key, tensor] : larger.tensors) {
+    std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
+    repeats[0] = times;
+    if (times > 1) tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format());
+  }
+  constexpr double kEnough = 0.2;  // seconds
+  constexpr int kFewest = 3, kMost = 50;
+  const auto first = Clock::now();
+  double best = 0;
+  for (int run = 0; run <= kFewest || (run <= kMost && seconds_since(first) < kEnough); ++run) {
+    const auto begin = Clock::now();
+    at::Tensor loss;
+    {
+      const training::Autocast autocast(setup.precision, setup.device.type());
+      loss = setup.task->training_step(larger);
+    }
+    std::optional<torch::autograd::DetectAnomalyGuard> guard;
+    if (anomaly) guard.emplace();
+    loss.backward();
+    const double seconds = seconds_since(begin);
+    if (run > 0) best = run == 1 ? seconds : std::min(best, seconds);  // the first one warms up
+  }
+  return best;
+}
+
+/// What of forward and backward passes does not depend on the batch's size, from one and one of
+/// `more` times as many images; and what looking for NaNs takes.
+void split_computing(
+    const Setup& setup, const data::Batch& batch, int64_t more, bool anomaly, StepTimes& times) {
+  constexpr double kLong = 0.2;  // seconds of a batch whose fixed part cannot matter
+  if (batch.tensors.empty() || times.compute_s > kLong * static_cast<double>(times.batches)) return;
+  nn::Model& model = setup.task->model();
+  const nn::KeepForwardState untouched(model);
+  model.train();
+  const double once = seconds_of_pass(setup, batch, 1, false);
+  double share = 0;
+  if (more > 1 && once > 0) {
+    const auto n = static_cast<double>(more);
+    const double together = seconds_of_pass(setup, batch, more, false);
+    share = std::clamp((n * once - together) / ((n - 1) * once), 0.0, 1.0);
+  }
+  if (anomaly) {
+    const double searching = seconds_of_pass(setup, batch, 1, true);
+    times.anomaly_s = std::max(0.0, 1 - once / searching) * (times.compute_s - times.fixed_s);
+  }
+  times.fixed_s += share * (times.compute_s - times.fixed_s - times.anomaly_s);
+  model.zero_grad();
+}
+
+/// Of a GPU the scopes are the host's times. What its kernels took, and what it waited for, follow
+/// from the operations that were recorded.
+void split_gpu(const perf::OperatorRows& rows, double recorded, StepTimes& times) {
+  double kernels = 0, copies = 0, reads = 0;
+  for (const auto& [name, row] : rows) {
+    if (name == "aten::_local_scalar_dense") reads += static_cast<double>(row.calls);
+    if (row.is_kernel) (starts_with(name, "Memcpy") ? copies : kernels) += row.self_cuda_us;
+  }
+  if (recorded <= 0) return;
+  const double scale = 1e-6 * static_cast<double>(times.batches) / recorded;
+  times.compute_s = std::min(kernels * scale, times.wall_s);
+  times.fixed_s = 0;  // the GPU idles meanwhile
+  const double idle = std::max(0.0, times.wall_s - times.data_s - times.compute_s);
+  times.transfer_s = std::min(copies * scale, idle);
+  if (reads >= recorded) times.sync_s = idle - times.transfer_s;  // else the host cannot keep up
+}
+
+/// Seconds of each transform of a training image on one thread, from some images.
+std::vector<TransformTime> time_transforms(const data::DataLoaderSpec& spec, double& kept_bytes) {
+  constexpr std::size_t kImages = 3;
+  constexpr double kLongest = 2;  // seconds
+  std::vector<TransformTime> times;
+  bool is_cached = true;
+  for (const auto& transform : spec.transforms) {
+    is_cached = is_cached && !transform->is_random();
+    times.push_back({transform->name, 0, 0, is_cached});
+  }
+  const auto begin = Clock::now();
+  double done = 0;
+  for (std::size_t i = 0; i < std::min(kImages, spec.items.size()); ++i) {
+    if (done > 0 && seconds_since(begin) > kLongest) break;
+    data::Sample sample = spec.items[i];
+    Rng rng(spec.seed, i);
+    double draws = 1;
+    try {
+      for (std::size_t t = 0; t < times.size(); ++t) {
+        const auto before = Clock::now();
+        const double cpu_before = thread_cpu_s();
+        data::apply(*spec.transforms[t], sample, rng);
+        draws *= static_cast<double>(spec.transforms[t]->num_samples());
+        times[t].seconds += seconds_since(before) * draws;
+        times[t].cpu_s += (thread_cpu_s() - cpu_before) * draws;
+        if (!times[t].is_cached) continue;
+        double bytes = 0;
+        for (const auto& [key, tensor] : sample.tensors)
+          bytes += static_cast<double>(tensor.nbytes());
+        if (t + 1 == times.size() || !times[t + 1].is_cached) kept_bytes += bytes;
+      }
+    } catch (const Error&) {  // an image that the training leaves out (data.on_error)
+      continue;
+    }
+    done += 1;
+  }
+  for (TransformTime& one : times) {
+    one.seconds /= std::max(done, 1.0);
+    one.cpu_s /= std::max(done, 1.0);
+  }
+  kept_bytes /= std::max(done, 1.0);
+  return times;
+}
+
+/// "data.transforms.train.0.lazy", where a crop follows right behind a LoadImaged that reads all.
+std::string lazy_key(const Node& config) {
+  const Node* list = config.find("data.transforms.train");
+  if (list == nullptr) return "";
+  for (std::size_t i = 0; i + 1 < list->list.size(); ++i) {
+    const std::string name = config::own_name(list->list[i].get<std::string>("_target_", "")),
+                      next = list->list[i + 1].get<std::string>("_target_", "");
+    if (name == "LoadImaged" && next.find("Crop") != std::string::npos &&
+        !list->list[i].get<bool>("lazy", false))
+      return fmt::format("data.transforms.train.{}.lazy", i);
+  }
+  return "";
+}
+
+/// Keys of each callback that say every how many steps it looks, and what they are now.
+std::map<std::string, std::map<std::string, int64_t>> intervals_of(const TrainConfig& config) {
+  constexpr const char* kKey = "every_n_steps";
+  std::map<std::string, std::map<std::string, int64_t>> intervals;
+  for (const auto& [name, callback] : config.callbacks.map) {
+    for (const auto& [key, value] : callback.map) {
+      const bool is_own = key == kKey;
+      if (key.find(kKey) == std::string::npos) continue;
+      if (value.is_null() && is_own) intervals[name][key] = config.trainer.log_every_n_steps;
+      if (value.kind == config::Kind::integer && value.integer > 0)
+        intervals[name][key] = value.integer;
+    }
+  }
+  return intervals;
+}
+
+}  // namespace
+
+TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& changed) {
+  changed = run;
+  for (const auto& [key, value] : changes) set_value(changed.composed, key, value);
+  changed.config = config::job_config(changed.composed);
+  config::Problems problems;
+  TrainConfig config =
+      config::read_options<TrainConfig>(changed.config, problems, changed.variables);
+  problems.throw_if_any();
+  return config;
+}
+
+Trials::Trials(cli::Run run, const TrainConfig& config)
+    : run_(std::move(run)),
+      folder_(make_run_folder(config::output_dir(run_.composed))),
+      device_(choose_device(config)),
+      watch_([folder = folder_](int) {
+        log::warn("interrupted; nothing is kept");
+        remove_at_the_end(folder);
+      }) {
+  config::move_output(run_.composed, folder_);
+  if (config.performance.forbid_transfers)
+    log::info("performance.forbid_transfers: not watched while times are measured; train does");
+}
+
+Trials::~Trials() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+Node Trials::value(const std::string& key) const {
+  try {
+    return config::evaluate(run_.composed, key);
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
+Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
+  const Quiet quiet;
+  cli::Run run;
+  TrainConfig config = with_changes(run_, changes, run);
+  make_endless(config.trainer);
+  config.test = false;
+  perf::reset_peak_memory(device_);
+  const Setup setup(config, device_);
+  Loaders loaders(config, setup);
+  auto clock = std::make_shared<StepClock>(how.seconds, how.explains, device_);
+  Callbacks callbacks = make_callbacks(config, true);
+  callbacks.push_back(clock);
+  const Loggers loggers = make_loggers(config, true);
+  training::Trainer trainer(config.trainer,
+                            *setup.task,
+                            *setup.optimizer,
+                            *setup.scheduler,
+                            std::move(callbacks),
+                            loggers,
+                            run.config);
+  open_loggers(loggers, run, folder_, 0, perf::describe(device_));
+  trainer.fit(loaders.train, loaders.valid);
+  if (const int signal = trainer.signal(); signal != 0)
+    throw Interrupted("interrupted; nothing is kept", signal_exit_code(signal));
+  close_loggers(loggers, trainer.state(), {}, "measured");
+  Measured measured;
+  measured.times = clock->times();
+  if (measured.times.batches == 0) {
+    throw ConfigError(
+        "the training ended in its first steps, there is nothing to measure; a callback has "
+        "stopped it");
+  }
+  measured.losses = clock->losses();
+  measured.validation_s = clock->validation_s();
+  measured.peak_bytes = perf::peak_memory(device_);
+  Facts& facts = measured.facts;
+  facts.is_on_gpu = device_.is_cuda();
+  facts.batch_size = loaders.options.batch_size;
+  facts.num_workers = loaders.options.num_workers;
+  facts.prefetch_factor = loaders.options.prefetch_factor;
+  facts.cores = std::max<int64_t>(1, available_processors());
+  facts.threads = at::get_num_threads();
+  facts.channels_last = setup.task->model().channels_last;
+  facts.precision = config.trainer.precision;
+  facts.compiles = setup.task->model().settings.compile_model.value_or(true);
+  facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
+  facts.free_gb = static_cast<double>(perf::free_memory(at::kCPU)) / 1e9;
+  // A batch twice as large takes twice the memory at most; half of what is free is left.
+  const auto times = static_cast<int64_t>(
+      std::clamp(static_cast<double>(perf::free_memory(device_)) /
+                     static_cast<double>(2 * std::max<int64_t>(1, measured.peak_bytes)),
+                 1.0,
+                 16.0));
+  facts.most_batch_size =
+      std::max(facts.batch_size, std::min(facts.batch_size * times, facts.images / kFewestBatches));
+  if (!how.explains) return measured;
+  measured.operators = clock->operators();
+  measured.profiled_batches = clock->profiled_batches();
+  if (facts.is_on_gpu) {
+    split_gpu(measured.operators, measured.profiled_batches, measured.times);
+  } else if (clock->batch()) {
+    // so many that torch chooses the kernels of large batches
+    const int64_t more = std::min<int64_t>(8, times);
+    split_computing(setup, *clock->batch(), more, config.trainer.detect_anomaly, measured.times);
+  }
+  const data::DataLoaderSpec spec = loader_spec(setup, data::Split::train);
+  facts.transforms = time_transforms(spec, facts.kept_bytes);
+  const data::CacheManager::Stats cache =
+      loaders.cache ? loaders.cache->stats() : data::CacheManager::Stats{};
+  // What does not fit is missing in every epoch, the rest in the first alone.
+  facts.ram_cache_gb = loaders.options.ram_cache_gb;
+  facts.miss_share = loaders.cache && !cache.is_full ? 0 : 1;
+  if (cache.is_full && facts.kept_bytes > 0) {
+    const double kept = static_cast<double>(cache.ram_bytes) / facts.kept_bytes;
+    facts.miss_share = std::max(0.0, 1 - kept / static_cast<double>(facts.images));
+  }
+  facts.lazy_key = lazy_key(run.config);
+  facts.detects_anomaly = config.trainer.detect_anomaly;
+  facts.log_every_n_steps = loggers.empty() ? INT64_MAX : config.trainer.log_every_n_steps;
+  facts.pins_memory = loaders.options.pin_memory;
+  facts.callback_intervals = intervals_of(config);
+  share_cores(facts, measured.times);
+  return measured;
+}
+
+}  // namespace cytra::app

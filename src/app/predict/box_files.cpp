@@ -1,0 +1,211 @@
+#include "app/predict/box_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/own_files.h"
+#include "config/json.h"
+#include "inference/overlay.h"
+#include "io/csv.h"
+#include "io/png/png.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+using pipelines::Detection;
+
+std::string box_json(const std::string& text) {
+  return config::to_json(config::to_utf8(Node::make_string(text)));
+}
+
+/// Numbers are the shortest that give the same float again.
+std::string box_line(const BoxedImage& image,
+                     const at::Tensor& pixels,
+                     const std::vector<Detection>& found) {
+  std::string boxes;
+  for (const Detection& one : found) {
+    boxes += fmt::format("{}[{},{},{},{},{},{}]",
+                         boxes.empty() ? "" : ",",
+                         one.x0,
+                         one.y0,
+                         one.x1,
+                         one.y1,
+                         one.score,
+                         one.label);
+  }
+  return fmt::format(
+      "{{\"name\":{},\"image\":{},\"stamp\":{},\"height\":{},\"width\":{},\"boxes\":[{}]}}",
+      box_json(image.name),
+      box_json(image.path),
+      box_json(image.stamp),
+      pixels.size(1),
+      pixels.size(2),
+      boxes);
+}
+
+/// Throws: Error for a line that says something else.
+void expect_boxes(const Node& line) {
+  const auto is_side = [&](const char* side) {
+    return line.get<int64_t>(side) >= 1 && line.get<int64_t>(side) <= INT32_MAX;
+  };
+  bool is_right = is_side("height") && is_side("width");
+  const Node& boxes = line.at("boxes");
+  is_right = is_right && boxes.kind == config::Kind::list;
+  for (const Node& box : boxes.list) {
+    is_right = is_right && box.kind == config::Kind::list && box.list.size() == 6 &&
+               box.list[5].as<int64_t>() >= 0;
+    for (const Node& value : box.list)
+      is_right = is_right && std::abs(value.as<double>()) <= INT32_MAX;
+  }
+  if (!is_right) throw DataError("detections.jsonl: a line that is none of predict's");
+}
+
+void draw_boxes(const std::string& path,
+                const at::Tensor& image,
+                const std::vector<Detection>& found) {
+  const int64_t height = image.size(1), width = image.size(2);
+  const at::Tensor labels = at::zeros({height, width}, at::kInt);
+  for (std::size_t i = found.size(); i-- > 0;) {  // the best ones on top
+    const auto side = [](float value, int64_t most) {
+      return std::clamp<int64_t>(std::lround(value), 0, most);
+    };
+    const Detection& one = found[i];
+    labels.slice(0, side(one.y0, height), side(one.y1, height))
+        .slice(1, side(one.x0, width), side(one.x1, width))
+        .fill_(static_cast<int64_t>(i) + 1);
+  }
+  io::write_png(path, inference::draw_overlay(image.to(at::kFloat), labels));
+}
+
+/// The two tables, as they are filled.
+class BoxTables {
+ public:
+  BoxTables(const std::string& csv, const std::string& coco, const std::vector<std::string>& names)
+      : names_(names), csv_(csv), coco_(coco) {
+    csv_.write("image,x0,y0,x1,y1,score,class\n");
+    coco_.write("{\"annotations\":[");
+  }
+  void add(const std::string& path, const Node& image) {
+    expect_boxes(image);
+    images_ += fmt::format("{}\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{}}}",
+                           images_.empty() ? "" : ",",
+                           ++image_count_,
+                           box_json(path),
+                           image.get<int64_t>("width"),
+                           image.get<int64_t>("height"));
+    std::string rows, objects;
+    for (const Node& box : image.at("boxes").list) {
+      std::vector<std::string> row{io::safe_cell(path)};
+      std::vector<float> values;
+      for (const Node& value : box.list) {
+        values.push_back(static_cast<float>(value.as<double>()));
+        row.push_back(fmt::to_string(values.back()));
+      }
+      const auto label = box.list.at(5).as<int64_t>();
+      row.back() = io::safe_cell(name_of(label, std::to_string(label)));
+      io::append_row(row, ',', rows);
+      const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
+      objects += fmt::format(
+          "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"area\":{},"
+          "\"iscrowd\":0,\"score\":{}}}",
+          objects_ == 0 ? "" : ",",
+          objects_ + 1,
+          image_count_,
+          label,
+          values[0],
+          values[1],
+          width,
+          height,
+          width * height,
+          values[4]);
+      ++objects_;
+    }
+    csv_.write(rows);
+    coco_.write(objects);
+  }
+  int64_t finish(int64_t classes) {
+    coco_.write(fmt::format("\n],\"images\":[{}\n],\"categories\":[", images_));
+    for (int64_t k = 0; k < classes; ++k)
+      coco_.write(fmt::format("{}{{\"id\":{},\"name\":{}}}",
+                              k == 0 ? "" : ",",
+                              k,
+                              box_json(name_of(k, fmt::format("class {}", k)))));
+    coco_.write("]}\n");
+    csv_.commit();
+    coco_.commit();
+    return objects_;
+  }
+
+ private:
+  std::string name_of(int64_t k, const std::string& otherwise) const {
+    const auto at = static_cast<std::size_t>(k);
+    return at < names_.size() ? names_[at] : otherwise;
+  }
+  const std::vector<std::string>& names_;
+  AtomicFile csv_, coco_;
+  std::string images_;
+  int64_t image_count_ = 0, objects_ = 0;
+};
+
+}  // namespace
+
+BoxFiles::BoxFiles(std::string folder,
+                   int64_t classes,
+                   std::vector<std::string> class_names,
+                   bool overlay)
+    : folder_(std::move(folder)),
+      classes_(classes),
+      class_names_(std::move(class_names)),
+      overlay_(overlay),
+      record_(folder_ + "/detections.jsonl") {
+  keep_own_files(folder_);
+  remove_stale_temporaries(folder_);
+}
+
+std::string BoxFiles::overlay_path(const BoxedImage& image) const {
+  return folder_ + "/" + image.name + "_overlay.png";
+}
+
+bool BoxFiles::has(const BoxedImage& image) const {
+  if (!record_.has(image.name, image.stamp)) return false;
+  if (overlay_ && !is_as_written(overlay_path(image))) return false;
+  try {
+    expect_boxes(record_.line(image.name, image.stamp, image.path));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void BoxFiles::add(const BoxedImage& image,
+                   const at::Tensor& pixels,
+                   const std::vector<Detection>& found) {
+  std::error_code ignored;
+  if (overlay_) {
+    draw_boxes(overlay_path(image), pixels, found);
+  } else if (is_as_written(overlay_path(image))) {  // of a run with other settings
+    fs::remove(overlay_path(image), ignored);
+  }
+  record_.append(box_line(image, pixels, found));
+}
+
+BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
+  record_.read();
+  Tables tables{folder_ + "/detections.csv", folder_ + "/detections.json"};
+  BoxTables files(tables.csv, tables.coco, class_names_);
+  for (const BoxedImage& image : images)
+    files.add(image.path, record_.line(image.name, image.stamp, image.path));
+  tables.objects = files.finish(classes_);
+  return tables;
+}
+
+}  // namespace cytra::app

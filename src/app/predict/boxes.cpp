@@ -1,0 +1,221 @@
+#include "app/predict/boxes.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "app/predict/box_files.h"
+#include "app/predict/record.h"
+#include "app/run/books.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/run_lock.h"
+#include "data/image_tensor.h"
+#include "io/reader.h"
+#include "pipelines/detection/detector.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+void expect_plain(const PredictConfig& config) {
+  const auto refuse = [](const std::string& option) {
+    throw ConfigError(fmt::format("{}: a detector gives boxes, which have no use for it", option));
+  };
+  if (config.predict.dry_run) refuse("predict.dry_run");
+  if (config.data.scores()) refuse("data.with_target");
+  if (config.checkpoint.ckpt_path.size() > 1) refuse("checkpoint.ckpt_path with several models");
+  if (config.trainer.devices > 1) refuse("trainer.devices");
+  const inference::EngineOptions& engine = config.performance.engine;
+  if (engine.backend != "auto" && engine.backend != "eager") refuse("performance.backend");
+  if (engine.quantization != "none") refuse("performance.quantization");
+  for (const auto& [key, value] : config.inference_args.map) {
+    if (!value.is_null() && key != "roi_size" && key != "overlap" && key != "sw_batch_size")
+      refuse(value.where());
+  }
+}
+
+pipelines::DetectorOptions detector_options(const PredictConfig& config, const Node& task) {
+  pipelines::DetectorOptions options;
+  options.conf_threshold = config.predict.threshold;
+  options.iou_threshold = task.get<double>("nms_thresh", options.iou_threshold);
+  options.max_detections = config.predict.max_detections.value_or(options.max_detections);
+  Node given = Node::make_map();
+  given.set("roi_size", Node::make_integer(0));  // images are whole where nobody asks for windows
+  given.set("sw_batch_size", Node::make_integer(config.data.batch_size));
+  for (const auto& [key, value] : config.inference_args.map)
+    if (!value.is_null() && !inference::WindowChanges::is_auto(value)) given.set(key, value);
+  const auto windows = config::parse<inference::SlidingWindowOptions>(given);
+  options.roi_size = windows.roi_size;
+  options.overlap = windows.overlap;
+  options.batch_size = windows.sw_batch_size;
+  return options;
+}
+
+/// An image on its way.
+struct BoxJob {
+  const data::Sample* input;
+  const data::Source* source;
+  BoxedImage image;
+  bool is_done = false;
+};
+
+/// Names are those of all images, whatever becomes of them: a run that goes on gives the same ones.
+std::vector<BoxJob> box_jobs(const std::vector<data::Sample>& inputs, const std::string& x_key) {
+  std::vector<BoxJob> jobs;
+  OutputNames names;
+  for (const data::Sample& input : inputs) {
+    const data::Source& source = input.sources.at(x_key);
+    jobs.push_back({&input, &source, {names.next(source), source.path, ""}});
+  }
+  return jobs;
+}
+
+/// Each scene and time point by itself; an input that can't be opened tells it when it is read.
+std::vector<data::Sample> all_parts_of(const std::vector<data::Sample>& inputs,
+                                       const std::string& key) {
+  std::vector<data::Sample> all;
+  for (const data::Sample& input : inputs) {
+    Frames parts;
+    try {
+      parts = frames_of(input, key, PartsToTake());
+    } catch (const Error&) {
+      parts.add(input, 0);
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) all.push_back(parts[i]);
+  }
+  return all;
+}
+
+at::Tensor read_pixels(const data::Source& source, int64_t channels) {
+  at::Tensor image = data::to_tensor(io::read_image(source.path, source.selection), 2, source.path);
+  for (const std::string& path : source.more)  // its further channels
+    image = at::cat({image, data::to_tensor(io::read_image(path, source.selection), 2, path)});
+  data::check_finite(image, source.path);
+  if (image.size(0) == channels) return image;
+  throw DataError(
+      fmt::format("{}: {} channels, the model expects {}", source.path, image.size(0), channels));
+}
+
+}  // namespace
+
+bool finds_boxes(const inference::LoadedModel& model) {
+  const config::Node* const task = model.config.find("task._target_");
+  return task != nullptr && task->kind == config::Kind::string && task->string == "DetectionTask";
+}
+
+int predict_boxes(cli::Run run,
+                  const PredictConfig& config,
+                  const inference::LoadedModel& model,
+                  c10::Device device) {
+  expect_plain(config);
+  const Node& task = model.config.at("task");
+  const pipelines::DetectorOptions options = detector_options(config, task);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
+  const auto detector = pipelines::load_detector(model.path, device, options);
+  const std::string x_key = task.get<std::string>("x_key", "raw");
+  const bool skips = config.data.on_error == "skip";
+
+  Books books(run.json);
+  InputWants wants{model.in_channels};
+  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  std::vector<data::Sample> inputs = list_inputs(
+      config.data,
+      {x_key},
+      [&](const std::string& id, const std::exception& error) {
+        books.leave_out(id, error);
+        ++books.images;
+      },
+      wants);
+  inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
+      static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+  inputs = all_parts_of(inputs, x_key);
+  books.images += static_cast<int64_t>(inputs.size());
+  const auto open = [&] { return open_run_folder(run, config.predict.resume); };
+  const std::string folder = config.predict.resume ? open() : make_with_start(open);
+  const RunLock lock(folder);
+  log::info("{}: {} images on {}", model.path, books.images, perf::describe(device));
+
+  const std::string settings =
+      detector->fingerprint() + config::to_json(model.config.at("data.transforms"));
+  BoxFiles files(folder,
+                 model.out_channels - 5,
+                 task.get<std::vector<std::string>>("class_names", {}),
+                 config.predict.overlay);
+  std::vector<BoxJob> jobs = box_jobs(inputs, x_key);
+  const auto tried = [&](const data::Sample& input, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (!skips) throw;
+      books.leave_out(input.id, error);
+    }
+  };
+  const auto count = [&](BoxJob& job, bool was_there) {
+    const std::lock_guard guard(books.mutex);
+    job.is_done = true;
+    ++books.done;
+    if (was_there) ++books.resumed;
+  };
+  const auto conclude = [&](log::Level level, const std::string& before) {
+    books.results.add("output_dir", folder);
+    log::write(
+        level,
+        fmt::format("{}{} of {} images{}",
+                    before,
+                    books.done,
+                    books.images,
+                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    books.results.print();
+  };
+  {
+    const EndOnSignal end_on_signal(books, [&](int) {
+      conclude(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
+    });
+    Progress progress("finding", static_cast<int64_t>(inputs.size()));
+    const auto step = static_cast<std::size_t>(config.data.batch_size);
+    for (std::size_t first = 0; first < jobs.size(); first += step) {
+      std::vector<at::Tensor> images;
+      std::vector<BoxJob*> loaded;
+      const std::size_t end = std::min(first + step, jobs.size());
+      for (std::size_t i = first; i < end; ++i) {
+        BoxJob& job = jobs[i];
+        tried(*job.input, [&] {
+          job.image.stamp = stamp_of(*job.source, content_of(*job.source), settings);
+          if (files.has(job.image)) return count(job, true);
+          images.push_back(read_pixels(*job.source, detector->in_channels()));
+          loaded.push_back(&job);
+        });
+      }
+      const auto found = detector->detect(images);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        tried(*loaded[i]->input, [&] {
+          files.add(loaded[i]->image, images[i], found[i]);
+          count(*loaded[i], false);
+        });
+      }
+      progress.update(static_cast<int64_t>(end));
+    }
+  }
+  if (const int64_t full = detector->full_windows(); full > 0) {
+    log::warn(
+        "{} images or windows have {} objects, as many as predict.max_detections allows: there may "
+        "be more; raise it",
+        full,
+        options.max_detections);
+  }
+  std::vector<BoxedImage> done;
+  for (const BoxJob& job : jobs)
+    if (job.is_done) done.push_back(job.image);
+  const BoxFiles::Tables tables = files.finish(done);
+  books.results.add("table", tables.csv);
+  books.results.add("coco", tables.coco);
+  books.results.add("objects", Node::make_integer(tables.objects));
+  conclude(log::Level::info, "");
+  return books.code;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,331 @@
+#include "app/predict/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/layout.h"
+#include "data/layout_names.h"
+#include "data/manifest.h"
+#include "data/source_keys.h"
+#include "io/annotations/annotations.h"
+#include "io/csv.h"
+#include "io/image_folder.h"
+#include "io/reader.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+/// Rows whose images are missing go to `leave_out`, unless `all` are wanted.
+std::vector<data::Sample> read_rows(const data::Manifest& manifest,
+                                    bool all,
+                                    const std::vector<std::string>& keys,
+                                    const LeaveOut& leave_out) {
+  if (all || manifest.rows() == 0) return manifest.samples();
+  std::vector<data::Sample> samples;
+  for (std::size_t row = 0; row < manifest.rows(); ++row) {
+    try {
+      for (data::Sample& sample : manifest.samples({row})) samples.push_back(std::move(sample));
+    } catch (const DataError& error) {
+      leave_out(manifest.cell(row, manifest.column(keys.front())), error);
+    }
+  }
+  return samples;
+}
+
+/// The LoadImaged of the checkpoint's predict list, or valid list.
+std::vector<Node> loads_of(const inference::Predictor& predictor) {
+  const Node& config = predictor.model().config;
+  const Node* list = config.find("data.transforms.predict");
+  if (list == nullptr || list->is_null()) list = config.find("data.transforms.valid");
+  std::vector<Node> loads;
+  if (list == nullptr) return loads;
+  for (const Node& transform : list->list) {
+    const Node* target = transform.find_direct("_target_");
+    if (target != nullptr && ends_with(target->as<std::string>(), "LoadImaged"))
+      loads.push_back(transform);
+  }
+  return loads;
+}
+
+void add_keys(const Node& transform, std::vector<std::string>& into) {
+  const Node* keys = transform.find("keys");
+  if (keys == nullptr) return;
+  if (keys->kind == config::Kind::string) into.push_back(keys->string);
+  for (const Node& key : keys->list) into.push_back(key.as<std::string>());
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+/// Of a path that names a data set with a list of its own; "" for others.
+std::string module_of(const std::string& path, bool is_folder) {
+  std::error_code ignored;
+  const bool has_list = is_folder ? fs::exists(fs::path(path) / "dataset.json", ignored) &&
+                                        fs::exists(fs::path(path) / "imagesTr", ignored)
+                                  : ends_with(path, ".json") && data::is_there(path);
+  if (!has_list) return "";
+  data::LayoutWish wish;
+  wish.has_target = false;
+  const std::optional<data::Layout> layout = data::layout_of(path, wish);
+  const std::string module = layout ? layout->module : "";
+  for (const auto& [name, target] : {std::pair{"nnunet", "NnUnetDatamodule"},
+                                     std::pair{"decathlon", "DecathlonDatamodule"},
+                                     std::pair{"coco", "CocoDatamodule"}}) {
+    if (module == name) return target;
+  }
+  return "";
+}
+
+/// Its test images; where it has none those of training.
+std::vector<data::Sample> of_data_set(const std::string& module,
+                                      const std::string& path,
+                                      const std::vector<std::string>& keys) {
+  Node config, columns;
+  config.kind = config::Kind::map;
+  columns.kind = config::Kind::list;
+  columns.list = {Node::make_string(keys.front()),
+                  Node::make_string(keys.size() > 1 ? keys[1] : keys.front() + "_target")};
+  config.set("_target_", Node::make_string(module));
+  config.set("path", Node::make_string(path));
+  config.set("columns", columns);
+  const auto data_set = make<data::DataModule>(config);
+  try {
+    return data_set->items(data::Split::predict);
+  } catch (const ConfigError& error) {
+    log::info("{}; the images of training and validation are predicted", error.what());
+  }
+  std::vector<data::Sample> samples = data_set->items(data::Split::train);
+  for (data::Sample& more : data_set->items(data::Split::valid)) samples.push_back(std::move(more));
+  return samples;
+}
+
+/// A folder that is an image itself: an OME-Zarr, or, for a model of stacks, a DICOM series.
+bool is_image_folder(const std::string& path, const InputWants& wants) {
+  std::error_code ignored;
+  if (ends_with(path, ".zarr")) return true;
+  for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"})
+    if (fs::exists(fs::path(path) / name, ignored)) return true;
+  try {
+    return wants.spatial_dims == 3 && io::is_one_image(path);
+  } catch (const Error&) {  // told when it is read
+    return false;
+  }
+}
+
+/// nnU-Net's files: CASE_0000.ext, CASE_0001.ext, ... are the channels of one image, where the
+/// model has so many.
+void put_channels_together(int64_t channels,
+                           const std::string& key,
+                           std::vector<data::Sample>& samples) {
+  if (channels < 2 || samples.size() % static_cast<std::size_t>(channels) != 0) return;
+  std::vector<data::Sample> whole;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::string stem = data::stem_of(fs::path(samples[i].id).filename().string());
+    const auto number = static_cast<int64_t>(i) % channels;
+    if (!ends_with(stem, fmt::format("_{:04}", number))) return;
+    if (number == 0) {
+      whole.push_back(samples[i]);
+    } else {
+      data::Source& first = whole.back().sources[key];
+      const std::string begin = data::stem_of(fs::path(first.path).filename().string());
+      if (begin.compare(0, begin.size() - 4, stem, 0, stem.size() - 4) != 0) return;
+      first.more.push_back(samples[i].id);
+    }
+  }
+  samples = std::move(whole);
+}
+
+/// `keys`, and what else is loaded of a table that has it.
+std::vector<std::string> columns_of(const std::string& path,
+                                    std::vector<std::string> keys,
+                                    const InputWants& wants) {
+  const std::vector<std::string> there = io::read_table(path).columns;
+  for (const std::string& key : wants.keys) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end() &&
+        std::find(there.begin(), there.end(), key) != there.end())
+      keys.push_back(key);
+  }
+  return keys;
+}
+
+bool has_scene(const data::Source& source, int64_t scene) {
+  if (io::is_annotation_path(source.path)) return false;
+  try {
+    const std::vector<int64_t> scenes = io::scenes_of(source.path);
+    return scenes.size() > 1 && std::find(scenes.begin(), scenes.end(), scene) != scenes.end();
+  } catch (const Error&) {  // told when it is read
+    return false;
+  }
+}
+
+/// The time points that a sample stands for; 0: it is one image.
+int64_t timepoints_of(const data::Source& source, const PartsToTake& chosen) {
+  io::Selection selection = source.selection;
+  if (selection.axes.empty()) selection.axes = chosen.axes;
+  if (selection.timepoint >= 0 || source.time_is_channel || chosen.is_time_chosen) return 0;
+  selection.timepoint = 0;
+  const int64_t count = io::open_image(source.path, selection)->info().timepoints;
+  return count == 1 ? 0 : count;
+}
+
+}  // namespace
+
+bool InputOptions::is_manifest() const {
+  return ends_with(path, ".csv") || ends_with(path, ".tsv");
+}
+
+InputWants wants_of(const inference::Predictor& predictor, const Node& inference_args) {
+  const Node& trained = predictor.model().config;
+  InputWants wants{predictor.model().in_channels};
+  wants.source_keys = trained.get<std::vector<std::string>>("data.source_keys", {});
+  wants.time_is_channel =
+      ends_with(trained.get<std::string>("data._target_", ""), "DecathlonDatamodule");
+  for (const Node& load : loads_of(predictor)) {
+    wants.spatial_dims = load.get<int64_t>("spatial_dims", wants.spatial_dims);
+    add_keys(load, wants.keys);
+  }
+  for (const Node* dim :
+       {inference_args.find("spatial_dim"), trained.find("task.inference_args.spatial_dim")})
+    if (dim != nullptr && !dim->is_null()) wants.spatial_dims = 3;  // slice by slice
+  return wants;
+}
+
+std::string source_key(const inference::Predictor& predictor) {
+  std::vector<std::string> keys;
+  for (const Node& load : loads_of(predictor)) add_keys(load, keys);
+  const std::string y_key = predictor.y_key(), x_key = predictor.x_key();
+  if (keys.empty() || std::find(keys.begin(), keys.end(), x_key) != keys.end()) return x_key;
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key != y_key; });
+  return found == keys.end() ? x_key : *found;
+}
+
+std::vector<data::Sample> list_inputs(const InputOptions& options,
+                                      const std::vector<std::string>& keys,
+                                      const LeaveOut& leave_out,
+                                      const InputWants& wants) {
+  const std::string path = without_slashes(options.path);
+  const std::string axes = options.axes.value_or("");
+  const std::string& key = keys.front();
+  std::error_code ignored;  // a name too long
+  const bool is_folder = fs::is_directory(path, ignored);
+  const std::string module = module_of(path, is_folder);
+  std::vector<data::Sample> samples;
+  if (!module.empty()) {
+    samples = of_data_set(module, path, keys);
+  } else if (is_folder && !is_image_folder(path, wants)) {
+    samples = data::list_folder(path, key);
+    put_channels_together(wants.channels, key, samples);
+  } else if (!data::is_there(path)) {
+    throw ConfigError(
+        fmt::format("data.path: {}: no such image, folder or manifest", options.path));
+  } else if (options.is_manifest()) {
+    data::SourceKeyOptions parts{wants.source_keys};
+    const std::vector<std::string> columns = parts.read(columns_of(path, keys, wants));
+    samples =
+        read_rows({path, columns, "", false, axes}, options.on_error == "fail", columns, leave_out);
+    data::join_sources(wants.source_keys, key, keys, samples);
+  } else {
+    samples.resize(1);
+    samples[0].id = path;
+    samples[0].sources[key].path = path;
+  }
+  for (data::Sample& sample : samples) {
+    if (!options.is_manifest()) sample.sources[key].selection.axes = axes;
+    if (wants.time_is_channel) sample.sources[key].time_is_channel = true;
+    sample.on_mismatch = data::mismatch_of(options.on_mismatch);
+  }
+  return samples;
+}
+
+namespace {
+
+std::vector<data::Sample> scenes_of_image(const data::Sample& sample,
+                                          const std::string& image,
+                                          const PartsToTake& chosen) {
+  const auto found = sample.sources.find(image);
+  if (found == sample.sources.end()) return {sample};
+  std::vector<int64_t> scenes;
+  if (found->second.selection.scene < 0 && !chosen.is_scene_chosen)
+    scenes = io::scenes_of(found->second.path);
+  if (scenes.size() < 2) return {sample};
+  std::vector<data::Sample> parts;
+  for (const int64_t scene : scenes) {
+    data::Sample& one = parts.emplace_back(sample);
+    one.id = fmt::format("{} (scene {})", sample.id, scene);
+    for (auto& [key, other] : one.sources) {
+      const bool is_same = key == image || has_scene(other, scene);
+      if (other.selection.scene < 0 && is_same) other.selection.scene = scene;
+    }
+  }
+  return parts;
+}
+
+PartsToTake chosen_by(const inference::Predictor& predictor) {
+  const inference::InputTransforms& transforms = predictor.transforms();
+  const std::vector<Node> loads = loads_of(predictor);
+  const bool is_scene_chosen = std::any_of(loads.begin(), loads.end(), [](const Node& load) {
+    const Node* scene = load.find("scene");
+    return scene != nullptr && !scene->is_null();
+  });
+  return {transforms.axes(), transforms.choose_time(), is_scene_chosen};
+}
+
+}  // namespace
+
+std::vector<data::Sample> scenes_of(const data::Sample& sample,
+                                    const inference::Predictor& predictor) {
+  return scenes_of_image(sample, source_key(predictor), chosen_by(predictor));
+}
+
+std::size_t Frames::size() const {
+  std::size_t count = 0;
+  for (const Part& part : parts_) count += part.size();
+  return count;
+}
+
+data::Sample Frames::operator[](std::size_t number) const {
+  auto part = parts_.begin();
+  for (; number >= part->size(); ++part) number -= part->size();
+  data::Sample frame = part->sample;
+  if (part->count == 0) return frame;
+  frame.id = fmt::format("{} (time point {})", frame.id, number);
+  for (auto& [key, one] : frame.sources) {
+    if (one.selection.timepoint < 0) one.selection.timepoint = static_cast<int64_t>(number);
+  }
+  return frame;
+}
+
+Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen) {
+  Frames frames;
+  const std::vector<data::Sample> scenes = scenes_of_image(sample, image, chosen);
+  for (const data::Sample& one : scenes) {
+    const auto found = one.sources.find(image);
+    try {
+      frames.add(one, found == one.sources.end() ? 0 : timepoints_of(found->second, chosen));
+    } catch (const DataError&) {  // told when it is read: the others are fine
+      if (scenes.size() == 1) throw;
+      frames.add(one, 0);
+    }
+  }
+  return frames;
+}
+
+Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor) {
+  return frames_of(sample, source_key(predictor), chosen_by(predictor));
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,165 @@
+#include "app/predict/lapse.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/own_files.h"
+#include "base/strings.h"
+#include "io/csv.h"
+#include "io/reader.h"
+#include "io/tiff/ome_tiff.h"
+#include "io/zarr/write.h"
+
+namespace cytra::app {
+namespace {
+
+using io::Dtype;
+
+/// The same values, 8 or 16 bits of no sign, in a type with more of them.
+io::Image widened(io::Image image, Dtype dtype) {
+  if (image.dtype == dtype) return image;
+  const std::size_t from = io::size_of(image.dtype), to = io::size_of(dtype);
+  std::vector<unsigned char> wide(static_cast<std::size_t>(image.count()) * to);
+  for (std::size_t i = 0; i * to < wide.size(); ++i) {
+    uint32_t value = 0;
+    std::memcpy(&value, image.pixels.data() + i * from, from);
+    std::memcpy(wide.data() + i * to, &value, to);
+  }
+  image.dtype = dtype;
+  image.pixels = std::move(wide);
+  return image;
+}
+
+bool is_label_type(Dtype dtype) {
+  return dtype == Dtype::u8 || dtype == Dtype::u16 || dtype == Dtype::u32;
+}
+
+/// Copies the frames to what write(region, pixels, timepoint) fills, `rows` of a plane at a time.
+template <class Write>
+void copy_frames(const std::vector<std::unique_ptr<io::ImageReader>>& frames,
+                 const io::ImageInfo& info,
+                 int64_t rows,
+                 const Write& write) {
+  const bool is_stack = info.shape[1] > 1;
+  const std::size_t axis = is_stack ? 0 : 1;
+  const int64_t count = info.shape[axis + 1], step = is_stack ? 1 : rows;
+  for (std::size_t t = 0; t < frames.size(); ++t) {
+    for (int64_t first = 0; first < count; first += step) {
+      io::Region region;
+      region.begin[axis] = first;
+      region.size[axis] = std::min(step, count - first);
+      write(region, widened(frames[t]->read(region), info.dtype), static_cast<int64_t>(t));
+    }
+  }
+}
+
+}  // namespace
+
+void join_timepoints(const std::vector<std::string>& paths,
+                     const std::string& into,
+                     bool is_labels) {
+  std::vector<std::unique_ptr<io::ImageReader>> frames;
+  for (const std::string& path : paths) {
+    frames.push_back(io::open_image(path));
+    const io::ImageInfo &first = frames.front()->info(), &own = frames.back()->info();
+    if (own.shape != first.shape) {
+      throw DataError(fmt::format("{}: {} (C, Z, Y, X), expected {} as the first time point {}",
+                                  path,
+                                  fmt::join(own.shape, " x "),
+                                  fmt::join(first.shape, " x "),
+                                  paths.front()));
+    }
+  }
+  io::ImageInfo info = frames.front()->info();
+  info.timepoints = static_cast<int64_t>(frames.size());
+  info.scenes = info.levels = 1;
+  for (const auto& frame : frames) {
+    const Dtype own = frame->info().dtype;
+    if (own == info.dtype) continue;
+    if (!is_label_type(own) || !is_label_type(info.dtype))
+      throw std::logic_error("time points of types that do not go together");
+    if (io::size_of(own) > io::size_of(info.dtype)) info.dtype = own;
+  }
+  if (ends_with(into, ".zarr")) {
+    io::ZarrOptions options;
+    options.is_labels = is_labels && is_label_type(info.dtype);
+    io::ZarrWriter writer(into, info, options);
+    copy_frames(
+        frames, info, io::usual_chunk(info)[2], [&](auto&&... part) { writer.write(part...); });
+    return writer.finish();
+  }
+  io::WriteOptions options;
+  options.is_labels = is_labels;
+  options.levels = frames.front()->info().levels;
+  io::OmeTiffWriter writer(into, info, options);
+  copy_frames(frames, info, writer.block()[0], [&](auto&&... part) { writer.write(part...); });
+  writer.finish();
+}
+
+PredictLapse::PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames)
+    : image_(std::move(image)), stem_(std::move(stem)), stamp_(std::move(stamp)), frames_(frames) {}
+
+bool PredictLapse::add(int64_t timepoint, const PredictedFiles& files) {
+  const std::lock_guard lock(mutex_);
+  done_[timepoint] = files;
+  return is_last();
+}
+
+bool PredictLapse::leave_out() {
+  const std::lock_guard lock(mutex_);
+  ++failed_;
+  return is_last();
+}
+
+PredictedFiles PredictLapse::files() const {
+  PredictedFiles all;
+  for (const auto& [timepoint, files] : done_) all.insert(all.end(), files.begin(), files.end());
+  return all;
+}
+
+std::vector<std::string> PredictLapse::paths(const std::string& kind) const {
+  std::vector<std::string> found;
+  for (const auto& [own, path] : files())
+    if (own == kind) found.push_back(path);
+  return found;
+}
+
+PredictedFiles PredictLapse::join() const {
+  PredictedFiles joined;
+  const std::vector<std::string> images = paths("prediction"), tables = paths("measurements");
+  const std::string image = stem_ + (ends_with(images.at(0), ".zarr") ? ".ome.zarr" : ".ome.tif");
+  join_timepoints(images, image, is_label_type(io::open_image(images[0])->info().dtype));
+  joined.emplace_back("prediction", image);
+  if (!tables.empty()) {
+    std::vector<std::string> columns;
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      const io::Table table = io::read_table(tables[t]);
+      if (t == 0) columns = table.columns;
+      for (std::vector<std::string> row : table.rows) {
+        row.insert(row.begin(), std::to_string(t));
+        rows.push_back(std::move(row));
+      }
+    }
+    columns.insert(columns.begin(), "timepoint");
+    io::write_table(stem_ + ".csv", columns, rows);
+    joined.emplace_back("measurements", stem_ + ".csv");
+  }
+  for (const auto& [kind, path] : files()) {
+    if (kind != "prediction" && kind != "measurements") {
+      joined.emplace_back(kind, path);
+      continue;
+    }
+    std::error_code ignored;
+    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
+  }
+  return joined;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,53 @@
+#pragma once
+// Time lapses whose results become one file: predict.frames=together.
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/predict/record.h"
+
+namespace cytra::app {
+
+/// What the frames of an input have come to, until the last one is there. Thread-safe.
+class PredictLapse {
+ public:
+  /// `stem`: of its results, with the folder. `stamp`: of all they depend on.
+  PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames);
+  const std::string& image() const { return image_; }
+  const std::string& stem() const { return stem_; }
+  const std::string& stamp() const { return stamp_; }
+  int64_t frames() const { return frames_; }
+  std::string name() const { return stem_.substr(stem_.rfind('/') + 1); }
+
+  /// Both: a frame is done, or left out. Return whether it was the last.
+  bool add(int64_t timepoint, const PredictedFiles& files);
+  bool leave_out();
+  /// Of frames that were left out.
+  int64_t failed() const { return failed_; }
+  /// Of all frames, in their order.
+  PredictedFiles files() const;
+  /// Makes one image with time points of the frames' predictions, and one table, with a column
+  /// `timepoint`, of their measurements; other files stay as they are, and the parts go. Returns
+  /// what is there now. Throws: DataError for frames that differ in shape, IoError.
+  PredictedFiles join() const;
+
+ private:
+  bool is_last() const { return static_cast<int64_t>(done_.size()) + failed_ == frames_; }
+  std::vector<std::string> paths(const std::string& kind) const;
+  const std::string image_, stem_, stamp_;
+  const int64_t frames_;
+  std::mutex mutex_;
+  std::map<int64_t, PredictedFiles> done_;  // by time point
+  int64_t failed_ = 0;
+};
+
+/// One image of several: `paths` have its time points, in order, in a type that holds the values of
+/// all. Formats: OME-TIFF and OME-Zarr, by the ending. Throws: DataError for shapes that differ, as
+/// the writers.
+void join_timepoints(const std::vector<std::string>& paths,
+                     const std::string& into,
+                     bool is_labels);
+
+}  // namespace cytra::app

@@ -1,0 +1,415 @@
+// The work of `predict`: a trained model over images, to files.
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "app/predict/boxes.h"
+#include "app/predict/pipeline.h"
+#include "app/run/launch.h"
+#include "app/run/own_folder.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/open_temporaries.h"
+#include "base/run_lock.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "base/timers.h"
+#include "config/run_config.h"
+#include "inference/trained_head.h"
+#include "nn/model.h"
+#include "ops/windows/sums.h"
+#include "perf/device.h"
+#include "perf/device_precision.h"
+
+namespace cytra::app {
+namespace {
+const bool predict_is_added = add_program<PredictConfig>("predict");
+
+/// The inputs that this run is to predict.
+std::vector<data::Sample> inputs_of(const PredictConfig& config,
+                                    const inference::Predictor& predictor,
+                                    Books& books) {
+  std::vector<std::string> keys{source_key(predictor)};
+  if (config.data.scores()) {
+    keys.push_back(predictor.y_key());
+    const config::Node* mask = predictor.model().config.find("task.mask_key");
+    if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
+  }
+  std::vector<data::Sample> inputs = list_inputs(
+      config.data,
+      keys,
+      [&](const std::string& id, const std::exception& error) {
+        books.leave_out(id, error);
+        ++books.images;
+      },
+      wants_of(predictor, config.inference_args));
+  if (!inputs.empty()) {
+    inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
+        static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+  }
+  books.images += static_cast<int64_t>(inputs.size());
+  return inputs;
+}
+
+/// Of a pass over windows of this shape.
+double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
+  const at::Tensor noise = at::rand(shape).to(predictor.device());
+  predictor.forward(noise);  // makes the engine
+  perf::synchronize(predictor.device());
+  const auto begin = std::chrono::steady_clock::now();
+  predictor.forward(noise);
+  perf::synchronize(predictor.device());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// predict.dry_run: what would be done, and what that takes by a first measurement.
+int tell_plan(const inference::Predictor& predictor,
+              const std::vector<data::Sample>& inputs,
+              Books& books) {
+  std::map<std::vector<int64_t>, double> seconds;  // of a pass, by the windows' shape
+  const c10::InferenceMode inference_mode;
+  int64_t windows = 0;
+  double bytes = 0, all_seconds = 0;
+  for (const data::Sample& input : inputs) {
+    try {
+      const Frames frames = frames_of(input, predictor);
+      const std::vector<int64_t> shape =
+          predictor.transforms().shape_of(frames[0], predictor.x_key());
+      const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
+      const inference::SlidingWindowOptions chosen = predictor.windows(input.id, size);
+      int64_t loading = 8;
+      for (const int64_t side : shape) loading *= side;
+      const auto plan = predictor.plan(size, chosen, loading > inference::by_rows_from());
+      const auto count = static_cast<int64_t>(frames.size());
+      log::info(
+          "{}: {}{}", input.id, count == 1 ? "" : fmt::format("{} images of ", count), plan.text);
+      std::vector<int64_t> pass{std::min(chosen.sw_batch_size, plan.windows), shape[0]};
+      for (std::size_t d = 0; d < size.size(); ++d)
+        pass.push_back(chosen.roi_size[d] > 0 ? chosen.roi_size[d] : size[d]);
+      double& once = seconds[pass];
+      if (once == 0) once = seconds_of(predictor, pass);
+      windows += count * plan.windows;
+      bytes = std::max(bytes, plan.bytes);
+      all_seconds +=
+          once * static_cast<double>(count * plan.windows) / static_cast<double>(pass[0]);
+    } catch (const Error& error) {
+      books.leave_out(input.id, error);
+    }
+  }
+  books.results.add("windows", config::Node::make_integer(windows));
+  books.results.add("memory_mb", std::round(bytes / 1e6));
+  books.results.add("seconds", std::round(all_seconds * 10) / 10);
+  books.results.print();
+  log::info("{} images by {} windows: about {} and {} of memory on {}, {}",
+            inputs.size(),
+            windows,
+            format_seconds(all_seconds),
+            format_bytes(bytes),
+            perf::describe(predictor.device()),
+            predictor.engine());
+  return books.code;
+}
+
+/// What one process of several does, and what they have in common.
+struct PredictProcess {
+  training::Processes& processes;
+  Children& children;
+  OwnLog& own_log;
+};
+
+/// The run's folder, the same for all. Returns an exit code where a signal or an error of another
+/// process has ended the run, else 0.
+int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Common& common) {
+  training::Processes& processes = self.processes;
+  if (processes.is_first()) {
+    const auto open = [&] { return open_run_folder(run, options.resume); };
+    common.folder = options.resume ? open() : make_with_start(open);
+  } else {
+    const training::Processes::Received received = processes.receive();
+    if (received.code != 0) return received.code;
+    common = take_common(received.text, run);
+    self.own_log.open(
+        fmt::format("{}/{}.rank{}.log", common.folder, run.program, processes.place().rank));
+  }
+  processes.send(text_of(common, run));
+  if (processes.is_alone()) return 0;
+  start_is_over();  // from here on they end together
+  if (starts_others(processes.place())) self.children.start(processes.place());
+  return processes.join(c10::kCPU, common.folder + "/" + run.program);
+}
+
+/// Scores, error codes and counts of all processes.
+void gather(training::Processes& processes,
+            const std::optional<tasks::ResultScores>& scores,
+            Books& books) {
+  if (processes.is_alone()) return;
+  const training::Place& place = processes.place();
+  const at::Tensor codes = at::zeros({place.size}, at::kDouble);
+  codes[place.rank] = books.code;
+  const at::Tensor resumed =
+      at::tensor({static_cast<double>(books.resumed)}, at::TensorOptions(at::kDouble));
+  std::vector<at::Tensor> sums{codes, resumed};
+  if (scores) {
+    for (const at::Tensor& own : scores->sums()) sums.push_back(own);
+  }
+  processes.sum(sums);
+  for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
+    books.code = static_cast<int>(codes[rank].item<double>());
+  // Counted once: there may be further heads.
+  books.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
+}
+
+/// What the other processes have written, for the first one to tell.
+void add_others(PredictRecord& record, Books& books) {
+  const PredictRecord::Others others = record.of_others();
+  for (const auto& [kind, path] : others.files) books.results.add(kind, path);
+  for (const auto& [image, code] : others.failed) books.results.add("failed", image);
+  books.done += others.done;
+}
+
+/// What predicts an output of the model.
+struct HeadPredictor {
+  std::string head;  // "": the model's only output
+  inference::Predictor predictor;
+};
+
+/// With the memory format that was asked for.
+std::vector<inference::LoadedModel> models_of(const PredictConfig& config) {
+  const PredictModelOptions& asked = config.model;
+  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  for (const inference::LoadedModel& model : models) {
+    if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
+      throw ConfigError(
+          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                      *asked.spatial_dims,
+                      model.path,
+                      model.spatial_dims));
+    }
+    if (asked.channels_last && model.network)
+      model.network->settings.channels_last = asked.channels_last;
+  }
+  return models;
+}
+
+/// One for each head that is wanted.
+std::vector<HeadPredictor> predictors_of(std::vector<inference::LoadedModel> models,
+                                         const PredictConfig& config) {
+  const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
+  const std::vector<std::string>& wanted =
+      config.predict.heads.empty() ? all : config.predict.heads;
+  std::vector<HeadPredictor> heads;
+  for (const std::string& head : wanted) {
+    std::vector<inference::LoadedModel> parts;
+    for (const inference::LoadedModel& model : models)
+      parts.push_back(inference::head_of(model, head));
+    heads.push_back({head, {std::move(parts), config.predictor()}});
+  }
+  if (heads.empty()) heads.push_back({"", {std::move(models), config.predictor()}});
+  return heads;
+}
+
+/// Throws: ConfigError for a form that is not yet what the targets are.
+void expect_scored_form(const inference::Predictor& predictor) {
+  const std::string usual = predictor.decoder().forms().front();
+  if (predictor.decoder().steps(usual).empty() || !predictor.steps().empty()) return;
+  throw ConfigError(
+      fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
+                  usual,
+                  predictor.form()));
+}
+
+/// The scores, and which of them compares this run with others: the one that the training watched.
+void add_scores(const std::map<std::string, double>& scores,
+                const config::Node& training,
+                const std::string& head,
+                cli::Results& results) {
+  const std::string end = head.empty() ? "" : "/" + head;
+  for (const auto& [name, value] : scores) results.add(name + end, value);
+  const auto watched = training.get<std::string>("callbacks.model_checkpoint.monitor", "");
+  const std::string name = watched.substr(watched.find('/') + 1);  // "val/dice"
+  if (scores.count(name) == 0) return;
+  results.add("monitor", name + end);
+  results.add("mode", training.get<std::string>("callbacks.model_checkpoint.mode", "min"));
+}
+
+/// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
+/// a signal ends the program.
+void predict_head(PredictProcess& self,
+                  const PredictConfig& config,
+                  const HeadPredictor& by,
+                  const std::vector<data::Sample>& inputs,
+                  const std::string& folder,
+                  Books& books,
+                  PredictStages& stages,
+                  const std::function<void(int signal)>& conclude) {
+  const inference::LoadedModel& model = by.predictor.model();
+  std::optional<tasks::ResultScores> scores;
+  if (config.data.scores()) expect_scored_form(by.predictor);
+  if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
+  PredictRecord record(folder, self.processes.place().rank);
+  PredictPipeline pipeline(config,
+                           by.predictor,
+                           folder,
+                           books,
+                           record,
+                           scores ? &*scores : nullptr,
+                           self.processes,
+                           stages);
+  const auto tell = [&] {
+    if (!self.processes.is_first()) return;
+    if (!self.processes.is_alone()) add_others(record, books);
+    if (!scores) return;
+    add_scores(scores->compute(), model.config, by.head, books.results);
+    const std::string missing = scores->what_is_missing();
+    if (!missing.empty()) log::warn("{}", missing);
+  };
+  {
+    const EndOnSignal end_on_signal(books, [&](int signal) {
+      tell();
+      conclude(signal);
+    });
+    Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+    pipeline.run(inputs, progress);
+  }
+  gather(self.processes, scores, books);
+  tell();
+}
+
+/// Also at the begin: a file that can't be written is told then.
+void write_figures(const PredictStages& stages, const std::string& path) {
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) make_folders(parent.string());
+  stages.report.write_prometheus(path);
+}
+
+int predict_with(PredictProcess& self,
+                 cli::Run run,
+                 const PredictConfig& config,
+                 const std::vector<HeadPredictor>& heads) {
+  const auto begin = std::chrono::steady_clock::now();
+  Books books(run.json);
+  const inference::Predictor& predictor = heads.front().predictor;
+  std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
+  if (config.predict.dry_run) {
+    if (heads.size() > 1) log::info("of each of {} heads:", heads.size());
+    return tell_plan(predictor, inputs, books);
+  }
+  Common common;
+  FolderOfResults results_folder(books);
+  if (const int code = meet(self, run, config.predict, common); code != 0) return code;
+  const std::string& folder = common.folder;
+  const bool is_first = self.processes.is_first();
+  std::optional<RunLock> lock;
+  if (is_first) {
+    if (!config.predict.resume) results_folder.made = folder;
+    lock.emplace(folder);
+  }
+  if (config.predict.timer) timers::enable();
+  log::info("{}: {} images on {}",
+            predictor.model().path,
+            books.images,
+            perf::describe(predictor.device()));
+  PredictStages stages;
+  if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
+
+  const auto conclude = [&](int signal) {
+    if (!is_first) return;
+    if (books.done > 0 || signal != 0) books.results.add("output_dir", folder);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    log::write(
+        signal == 0 ? log::Level::info : log::Level::warn,
+        fmt::format("{}{} of {} images predicted in {}{}",
+                    signal == 0 ? "" : "interrupted: ",
+                    books.done,
+                    books.images,
+                    format_seconds(elapsed.count()),
+                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    books.results.print();
+  };
+  for (const HeadPredictor& by : heads) {
+    if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets
+    const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
+    make_folders(own);
+    predict_head(self, config, by, inputs, own, books, stages, conclude);
+  }
+  self.processes.finish();
+  stages.report.finish();
+  if (const std::string text = stages.report.bottleneck(); is_first && !text.empty())
+    log::info("{}", text);
+  if (config.predict.timer)
+    log::info("times of the stages:\n{}\n{}", stages.report.table(), timers::table());
+  if (is_first && config.predict.prometheus) {
+    stages.report.count("images_failed", "Images that were left out.", books.images - books.done);
+    write_figures(stages, *config.predict.prometheus);
+  }
+  conclude(0);
+  return books.code;
+}
+
+void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
+  const double threshold = config.predict.threshold;
+  const bool is_used = predictor.finish().kind == ops::Finish::Kind::threshold;
+  if (is_used || threshold == PredictOptions().threshold) return;
+  log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
+}
+
+int predict(cli::Run run, const PredictConfig& given) {
+  watch_signals();
+  PredictConfig config = given;
+  perf::prepare(config.performance);
+  c10::Device device = perf::choose_device(config.trainer.accelerator);
+  training::TrainerOptions shared;
+  shared.devices = config.trainer.devices;
+  const training::Place place = place_of(shared, device);
+  std::optional<StartOfWork> start;
+  if (place.rank == 0) start.emplace("the first image");
+  std::optional<Stage> stage(std::in_place, "loading the model");
+  device = device_of(place, device);  // of what chooses by the accelerator from here on, too
+  std::vector<inference::LoadedModel> models = models_of(config);
+  if (finds_boxes(models.front()))
+    return predict_boxes(std::move(run), config, models.front(), device);
+  if (config.predict.max_detections)
+    throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
+  const std::string trained = models.front().config.get<std::string>("trainer.precision", "32");
+  config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
+  const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
+  for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
+  stage.reset();
+  OwnLog own_log;
+  Children children;
+  training::Processes processes(
+      place,
+      shared.process_timeout_s,
+      {[&children] { return children.lost(); },
+       [&](const std::string& message, int code) {  // of others, while this one is not to be had
+         if (processes.is_speaker()) own_log.restore();
+         log::write(log::Level::error, message);
+         remove_open_temporaries();
+         std::_Exit(code);
+       }});
+  PredictProcess self{processes, children, own_log};
+  int code = 0;
+  try {
+    processes.guard([&] { code = predict_with(self, std::move(run), config, heads); });
+  } catch (...) {
+    if (processes.is_speaker()) own_log.restore();
+    throw;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_predict(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::predict);
+}

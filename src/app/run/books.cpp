@@ -1,0 +1,37 @@
+#include "app/run/books.h"
+
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/log.h"
+
+namespace cytra::app {
+
+void Books::leave_out(const std::string& id, const std::exception& error) {
+  const std::lock_guard lock(mutex);
+  const std::string what = error.what();
+  const std::string text = what.find(id) == std::string::npos ? id + ": " + what : what;
+  // The configuration has a line for each problem; a name of a file never has one.
+  const bool has_lines = dynamic_cast<const ConfigError*>(&error) != nullptr;
+  log::write(log::Level::error, has_lines ? text : escaped(text));
+  results.add("failed", id);
+  if (code == 0) code = exit_code(error);
+}
+
+namespace {
+
+/// The start is over when this is made.
+std::function<void(int signal)> with_books_closed(Books& books,
+                                                  std::function<void(int signal)> end) {
+  start_is_over();
+  return [&books, end = std::move(end)](int signal) {
+    books.mutex.lock();  // for good: nothing is booked any more
+    end(signal);
+  };
+}
+
+}  // namespace
+
+EndOnSignal::EndOnSignal(Books& books, std::function<void(int signal)> end)
+    : watch_(with_books_closed(books, std::move(end)), [&books] { return books.finishing > 0; }) {}
+
+}  // namespace cytra::app

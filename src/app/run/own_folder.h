@@ -1,0 +1,28 @@
+#pragma once
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "app/run/books.h"
+#include "base/log.h"
+
+namespace cytra::app {
+
+/// The folder that a run has made is removed with this when an error let nothing come of any image.
+/// To be made before what is open in the folder.
+struct FolderOfResults {
+  explicit FolderOfResults(const Books& its_books) : books(its_books) {}
+  ~FolderOfResults() {
+    const bool has_failed = books.code != 0 || std::uncaught_exceptions() > 0;
+    if (made.empty() || books.done > 0 || !has_failed) return;
+    log::set_file("");
+    std::error_code ignored;
+    std::filesystem::remove_all(made, ignored);
+  }
+  FolderOfResults(const FolderOfResults&) = delete;
+  FolderOfResults& operator=(const FolderOfResults&) = delete;
+  const Books& books;
+  std::string made;  // "": the folder was there
+};
+
+}  // namespace cytra::app

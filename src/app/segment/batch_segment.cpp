@@ -1,0 +1,358 @@
+// The work of `batch_segment`: images through a detector and a prompted segmenter, to files.
+#include <chrono>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "app/run/books.h"
+#include "app/segment/config.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/own_files.h"
+#include "base/progress.h"
+#include "base/run_lock.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "config/run_config.h"
+#include "inference/torchscript.h"
+#include "io/csv.h"
+#include "nn/weights.h"
+#include "pipelines/batch_segment/files.h"
+
+namespace cytra::app {
+namespace {
+
+using pipelines::SegmentedImage;
+using pipelines::SegmentInput;
+
+struct SegmentRunOptions {
+  pipelines::BatchSegmentOptions batch;
+  std::string preset = "auto";
+  bool object_masks = false, resume = false;
+  std::optional<std::string> cache_dir, prometheus;
+  SegmentRunOptions() { batch.sam_batch_size = batch.image_batch_size = batch.io_workers = 0; }
+  template <class V>
+  void visit(V& v) {
+    v("mode",
+      batch.mode,
+      "naive: models loaded for each image, each box by itself; optimized: in batches; parallel: "
+      "while other threads read and write",
+      {"naive", "optimized", "parallel"});
+    v("preset",
+      preset,
+      "batch sizes of a device; auto: of the one there is",
+      segment_preset_names());
+    v("sam_batch_size",
+      batch.sam_batch_size,
+      "boxes in one pass of the mask decoder; AUTO: the preset's",
+      config::Keyword{1, 65536, "AUTO", 0});
+    v("image_batch_size",
+      batch.image_batch_size,
+      "images in one pass of detector and encoder; AUTO: the preset's",
+      config::Keyword{1, 4096, "AUTO", 0});
+    v("io_workers",
+      batch.io_workers,
+      "threads that read, and as many that write; AUTO: the preset's",
+      config::Keyword{1, 256, "AUTO", 0});
+    v("tile",
+      batch.tile,
+      "pixels a side of tiles that larger images are searched and encoded by, each of which shares "
+      "a quarter with the next; 0: images as a whole",
+      0,
+      65536);
+    v("object_masks", object_masks, "also write a PNG for each object");
+    v("cache_gb",
+      batch.cache.ram_gb,
+      "GB of memory for images' encodings; those used longest ago go first",
+      0,
+      1e6);
+    v("cache_dir", cache_dir, "folder that keeps encodings, by the files' content");
+    v("cache_dir_gb", batch.cache.disk_gb, "GB of it; those used longest ago go first", 0, 1e6);
+    v("resume", resume, "go on with paths.output_dir: leave out images that are done");
+    v("prometheus", prometheus, "a file of figures for Prometheus, written at the end");
+  }
+  void check() const {
+    if (batch.tile != 0 && batch.tile < 64)
+      throw ConfigError(fmt::format("tile: {}, expected 0 or at least 64", batch.tile));
+  }
+  /// With what is AUTO filled in.
+  pipelines::BatchSegmentOptions of(c10::Device device) const {
+    pipelines::BatchSegmentOptions options = batch;
+    const SegmentPreset chosen = segment_preset(preset, device);
+    if (options.sam_batch_size == 0) options.sam_batch_size = chosen.sam_batch_size;
+    if (options.image_batch_size == 0) options.image_batch_size = chosen.image_batch_size;
+    if (options.io_workers == 0) options.io_workers = chosen.io_workers;
+    options.cache.cache_dir = cache_dir.value_or("");
+    return options;
+  }
+};
+
+struct BatchSegmentConfig : CommonConfig {
+  struct Data {
+    std::string path, on_error = "skip";
+    std::optional<std::string> view;
+    template <class V>
+    void visit(V& v) {
+      v("path",
+        path,
+        "an image, a folder (its sub-folders are views), or a table with a column `image`",
+        config::required);
+      v("view", view, "of images that have views: this one alone");
+      v("on_error",
+        on_error,
+        "an image that can't be read or segmented: is left out, or ends the run",
+        {"skip", "fail"});
+    }
+  };
+  Data data;
+  SegmentDetectorOptions detector;
+  SegmentSegmenterOptions segmenter;
+  SegmentRunOptions segment;
+  perf::DeviceOptions trainer;
+  template <class V>
+  void visit(V& v) {
+    v("data", data, "what to segment");
+    v("detector", detector, "what finds boxes");
+    v("segmenter", segmenter, "what makes a mask of each");
+    v("segment", segment, "how, and what to write");
+    v("trainer", trainer, "where to compute");
+    CommonConfig::visit(v);
+  }
+};
+const bool batch_segment_is_added = add_program<BatchSegmentConfig>("batch_segment");
+
+/// Writes what is segmented, and keeps the books.
+class SegmentBooks final : public pipelines::SegmentSink {
+ public:
+  SegmentBooks(pipelines::SegmentFiles& files, Books& books, int64_t images, bool ends_on_error)
+      : files_(files),
+        books_(books),
+        ends_on_error_(ends_on_error),
+        progress_("segmenting", images) {}
+  bool wants(const SegmentInput& input, const std::string& content) override {
+    if (!files_.has(input, content)) return true;
+    const std::lock_guard lock(books_.mutex);
+    ++books_.resumed;
+    count();
+    return false;
+  }
+  void take(const SegmentedImage& image) override {
+    files_.write(image);
+    const std::lock_guard lock(books_.mutex);
+    boxes_ += static_cast<int64_t>(image.objects.size());
+    count();
+  }
+  void leave_out(const SegmentInput& input, std::exception_ptr error) override {
+    bool is_of_disk =
+        false;  // an IoError that guarded() makes is the device's: no image is at fault
+    try {
+      guarded([&]() -> int {
+        try {
+          std::rethrow_exception(error);
+        } catch (const IoError&) {
+          is_of_disk = true;
+          throw;
+        }
+      });
+    } catch (const std::exception& what) {
+      if (dynamic_cast<const IoError*>(&what) != nullptr && !is_of_disk) throw;
+      if (ends_on_error_) throw;
+      books_.leave_out(input.path, what);
+      const std::lock_guard lock(books_.mutex);
+      errors_.push_back({io::safe_cell(input.path),
+                         io::safe_cell(input.view),
+                         std::to_string(exit_code(what)),
+                         io::safe_cell(what.what())});
+    }
+  }
+  /// errors.csv of a folder: none where nothing failed.
+  void write_errors(const std::string& folder) const {
+    const std::string path = folder + "/errors.csv";
+    std::error_code ignored;
+    if (may_replace(path)) std::filesystem::remove(path, ignored);
+    if (!errors_.empty()) io::write_table(path, {"image", "view", "code", "error"}, errors_);
+  }
+  int64_t failed() const { return static_cast<int64_t>(errors_.size()); }
+
+ private:
+  void count() {
+    ++books_.done;
+    progress_.update(books_.done, fmt::format("{} boxes", boxes_));
+  }
+  pipelines::SegmentFiles& files_;
+  Books& books_;
+  const bool ends_on_error_;
+  Progress progress_;  // guarded by the books' mutex, as all that follows
+  int64_t boxes_ = 0;
+  std::vector<std::vector<std::string>> errors_;
+};
+
+/// By view, all that results depend on but the images. Throws: ConfigError for a model that is not
+/// there: a view's detector is loaded when its images come, which may take hours.
+std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& config,
+                                                    const std::vector<SegmentInput>& inputs) {
+  const auto stamp = [](const char* key, const std::string& file) {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error))
+      throw ConfigError(fmt::format("{}: {}: no such file", key, file));
+    return data::content_stamp(file);
+  };
+  const pipelines::DetectorOptions& found = config.detector.found;
+  const std::string common = fmt::format("{} {} {} {} {}",
+                                         found.conf_threshold,
+                                         found.iou_threshold,
+                                         found.max_detections,
+                                         config.segment.batch.tile,
+                                         stamp("segmenter.path", config.segmenter.path));
+  std::map<std::string, std::string> settings;
+  for (const SegmentInput& input : inputs) {
+    std::string& own = settings[input.view];
+    if (own.empty()) own = common + " " + stamp("detector", config.detector.of(input.view));
+  }
+  return settings;
+}
+
+/// By view, the names of the classes that a checkpoint of ours knows.
+std::map<std::string, std::vector<std::string>> segment_class_names(
+    const BatchSegmentConfig& config, const std::vector<SegmentInput>& inputs) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const SegmentInput& input : inputs) {
+    const std::string& path = config.detector.of(input.view);
+    const auto [own, is_new] = names.try_emplace(input.view);
+    if (!is_new || inference::is_torchscript(path)) continue;
+    own->second = nn::checkpoint_config(path).get<std::vector<std::string>>("task.class_names", {});
+  }
+  return names;
+}
+
+/// What a user would not see in the tables.
+void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
+                 int64_t max_detections,
+                 bool by_tiles) {
+  if (!by_tiles && totals.most >= max_detections) {
+    log::warn(
+        "{}: {} objects, as many as detector.max_detections allows: there may be more, in other "
+        "images, too",
+        totals.most_in,
+        totals.most);
+  }
+  if (totals.empty > 0) {
+    log::warn(
+        "{} of {} objects have an empty mask (area 0 in objects.csv). The segmenter sees an image "
+        "scaled to its square: of objects that are a few pixels there nothing may be left; "
+        "segment.tile cuts large images into parts",
+        totals.empty,
+        totals.objects);
+  }
+}
+
+void tell_figures(const pipelines::StageReport& report,
+                  const pipelines::SegmentCounts& counts,
+                  double seconds,
+                  Books& books) {
+  log::info("{}", report.table());
+  if (const std::string name = report.bottleneck(); !name.empty()) log::info("{}", name);
+  log::info("{:.2f} images/s, {:.1f} boxes/s; {} images encoded, {} encodings were there",
+            static_cast<double>(counts.images) / seconds,
+            static_cast<double>(counts.boxes) / seconds,
+            counts.encoded,
+            counts.cached);
+  books.results.add("images_per_second", static_cast<double>(counts.images) / seconds);
+  books.results.add("boxes_per_second", static_cast<double>(counts.boxes) / seconds);
+}
+
+void count_figures(pipelines::StageReport& report,
+                   const pipelines::SegmentCounts& counts,
+                   int64_t failed) {
+  report.count("images", "Images that were segmented.", counts.images);
+  report.count("boxes", "Boxes of which a mask was made.", counts.boxes);
+  report.count("images_encoded", "Passes of an image through the encoder.", counts.encoded);
+  report.count("encodings_cached", "Encodings that were there already.", counts.cached);
+  report.count("images_failed", "Images that could not be segmented.", failed);
+}
+
+int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
+  watch_signals();
+  const StartOfWork start("the first image");
+  perf::prepare(config.performance);
+  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
+  for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
+  const auto settings = segment_settings(config, inputs);
+  const auto class_names = segment_class_names(config, inputs);
+  const auto open = [&] { return open_run_folder(run, config.segment.resume); };
+  const std::string folder = config.segment.resume ? open() : make_with_start(open);
+  const RunLock lock(folder);
+  perf::apply(config.performance, device);
+  const pipelines::BatchSegmentOptions options = config.segment.of(device);
+  log::info("{} images on {}: {}, {} boxes and {} images a batch, {} I/O workers",
+            inputs.size(),
+            perf::describe(device),
+            options.mode,
+            options.sam_batch_size,
+            options.image_batch_size,
+            options.io_workers);
+  Books books(run.json);
+  books.images = static_cast<int64_t>(inputs.size());
+  pipelines::SegmentFiles files(
+      folder,
+      [&](const std::string& view) { return settings.at(view); },
+      config.segment.object_masks,
+      [&](const std::string& view) { return class_names.at(view); });
+  pipelines::StageReport report("batch_segment");
+  SegmentDetectorOptions detector = config.detector;
+  detector.found.roi_size = {options.tile};
+  pipelines::BatchSegmenter segmenter(
+      segment_models(detector, config.segmenter, options.image_batch_size, device),
+      options,
+      device,
+      report);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto tell = [&](log::Level level, const std::string& before) {
+    log::write(
+        level,
+        fmt::format("{}{} of {} images segmented in {}{}",
+                    before,
+                    books.done,
+                    books.images,
+                    format_seconds(seconds()),
+                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+  };
+  pipelines::SegmentCounts counts;
+  int64_t failed = 0;
+  {
+    SegmentBooks sink(files, books, books.images, config.data.on_error == "fail");
+    const EndOnSignal end_on_signal(books, [&](int) {
+      books.results.add("output_dir", folder);
+      tell(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
+      books.results.print();
+    });
+    counts = segmenter.run(inputs, sink);
+    report.finish();
+    sink.write_errors(folder);
+    failed = sink.failed();
+  }
+  const double elapsed = seconds();
+  const pipelines::SegmentFiles::Totals totals = files.finish(inputs);
+  count_figures(report, counts, failed);
+  if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
+  tell_figures(report, counts, elapsed, books);
+  tell_doubts(totals, config.detector.found.max_detections, options.tile > 0);
+  books.results.add("images", config::Node::make_integer(totals.images));
+  books.results.add("objects", config::Node::make_integer(totals.objects));
+  books.results.add("output_dir", folder);
+  tell(log::Level::info, "");
+  books.results.print();
+  return books.code;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_batch_segment(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::batch_segment);
+}

@@ -1,0 +1,160 @@
+// The work of `gpu_profile_batch`: batch sizes and stages of batch_segment, measured on an image.
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "app/segment/config.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "data/image_tensor.h"
+#include "io/reader.h"
+#include "pipelines/batch_segment/files.h"
+#include "pipelines/batch_segment/profile.h"
+
+namespace cytra::app {
+namespace {
+
+using pipelines::SegmentedImage;
+using pipelines::SegmentInput;
+
+struct ProfileBatchConfig : CommonConfig {
+  std::string test_image;
+  std::optional<std::string> view;
+  bool benchmark_sam = false, profile_pipeline = false;
+  std::vector<int64_t> batch_sizes;
+  double seconds = 1;
+  int64_t images = 8;
+  SegmentDetectorOptions detector;
+  SegmentSegmenterOptions segmenter;
+  perf::DeviceOptions trainer;
+  template <class V>
+  void visit(V& v) {
+    v("test_image", test_image, "an image like those to be segmented", config::required);
+    v("view", view, "which of the detectors by view finds its objects");
+    v("benchmark_sam", benchmark_sam, "boxes per second of each batch size");
+    v("profile_pipeline", profile_pipeline, "where the time goes");
+    v("batch_sizes", batch_sizes, "boxes in one pass of the mask decoder, ascending", 1, 65536);
+    v("seconds", seconds, "for each batch size", 0.001, 3600);
+    v("images", images, "how often the test image goes through all stages", 1, 100000);
+    v("detector", detector, "what finds boxes");
+    v("segmenter", segmenter, "what makes a mask of each");
+    v("trainer", trainer, "where to compute");
+    CommonConfig::visit(v);
+  }
+};
+const bool gpu_profile_batch_is_added = add_program<ProfileBatchConfig>("gpu_profile_batch");
+
+/// A folder that goes with this.
+class ScratchFolder {
+ public:
+  ScratchFolder()
+      : path_(
+            make_run_folder((std::filesystem::temp_directory_path() / "cytra-profile").string())) {}
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+/// Writes as batch_segment does.
+class ProfileSink final : public pipelines::SegmentSink {
+ public:
+  explicit ProfileSink(const std::string& folder)
+      : files_(
+            folder, [](const std::string&) { return ""; }, false) {}
+  bool wants(const SegmentInput&, const std::string&) override { return true; }
+  void take(const SegmentedImage& image) override { files_.write(image); }
+  void leave_out(const SegmentInput&, std::exception_ptr error) override {
+    std::rethrow_exception(error);
+  }
+
+ private:
+  pipelines::SegmentFiles files_;
+};
+
+void benchmark_boxes(const ProfileBatchConfig& config,
+                     const pipelines::SegmentModels& models,
+                     c10::Device device,
+                     cli::Results& results) {
+  const c10::InferenceMode inference_mode;
+  at::Tensor image = data::to_tensor(io::read_image(config.test_image), 2, config.test_image);
+  if (image.scalar_type() != at::kByte) image = image.to(at::kFloat);
+  std::vector<pipelines::Detection> found =
+      models.load_detector(models.detector_of(config.view.value_or("")))->detect({image}).at(0);
+  results.add("detections", config::Node::make_integer(static_cast<int64_t>(found.size())));
+  if (found.empty()) {
+    log::warn("{}: nothing was found, so a box of the whole image is measured", config.test_image);
+    found.push_back({0, 0, float(image.size(2)), float(image.size(1)), 1, 0});
+  }
+  const auto segmenter = models.load_segmenter();
+  const auto batches = pipelines::profile_boxes(
+      *segmenter, image, found, config.batch_sizes, device, config.seconds);
+  log::info("boxes in one pass of the mask decoder, {} detections:\n{}",
+            found.size(),
+            pipelines::format_batches(batches, device));
+  for (const pipelines::BoxBatch& batch : batches)
+    results.add(fmt::format("boxes_per_second/{}", batch.size), batch.boxes_per_s);
+  const int64_t best = pipelines::best_batch(batches);
+  if (best > 0) results.add("sam_batch_size", config::Node::make_integer(best));
+}
+
+void profile_stages(const ProfileBatchConfig& config,
+                    const pipelines::SegmentModels& models,
+                    c10::Device device,
+                    cli::Results& results) {
+  const ScratchFolder folder;
+  ProfileSink sink(folder.path());
+  std::vector<SegmentInput> inputs;
+  for (int64_t i = 0; i < config.images; ++i)
+    inputs.push_back({config.test_image, std::to_string(i), config.view.value_or("")});
+  pipelines::BatchSegmentOptions options;
+  const SegmentPreset preset = segment_preset("auto", device);
+  options.mode = "optimized";  // one stage after the other: their times add up
+  options.sam_batch_size = preset.sam_batch_size;
+  options.image_batch_size = preset.image_batch_size;
+  pipelines::StageReport report("gpu_profile_batch");
+  pipelines::BatchSegmenter segmenter(models, options, device, report);
+  segmenter.run(inputs, sink);
+  report.finish();
+  const pipelines::IoShare share = pipelines::io_share(report);
+  log::info("{} times the image, one stage after the other:\n{}", config.images, report.table());
+  log::info("reading and writing {:.1f} %, computing {:.1f} %: {}",
+            100 * share.io,
+            100 * share.compute,
+            share.verdict);
+  log::info("what helps: {}", share.advice);
+  results.add("io_share", share.io);
+  results.add("compute_share", share.compute);
+  results.add("verdict", share.verdict);
+}
+
+int gpu_profile_batch(cli::Run run, const ProfileBatchConfig& config) {
+  perf::prepare(config.performance);
+  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  perf::apply(config.performance, device);
+  log::info("{} on {}", config.test_image, perf::describe(device));
+  const pipelines::SegmentModels models = segment_models(
+      config.detector, config.segmenter, segment_preset("auto", device).image_batch_size, device);
+  models.detector_of(config.view.value_or(""));  // before any work
+  cli::Results results(run.json);
+  const bool both = !config.benchmark_sam && !config.profile_pipeline;
+  if (both || config.benchmark_sam) benchmark_boxes(config, models, device, results);
+  if (both || config.profile_pipeline) profile_stages(config, models, device, results);
+  results.print();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_gpu_profile_batch(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::gpu_profile_batch);
+}

@@ -1,0 +1,310 @@
+// What a configuration leaves open and the data say: their layout, columns, channels, planes,
+// classes, and which experiment learns their targets. It becomes overrides before those that are
+// typed, so that what is typed wins and the run's configuration has all of it.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/run/entry.h"
+#include "app/setup/infer_targets.h"
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "cli/infer_request.h"
+#include "config/overrides/overrides.h"
+#include "config/registry.h"
+#include "data/description.h"
+#include "data/layout.h"
+
+namespace cytra::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+Node texts_node(const std::vector<std::string>& texts) {
+  Node node;
+  node.kind = config::Kind::list;
+  for (const std::string& text : texts) node.list.push_back(Node::make_string(text));
+  return node;
+}
+
+/// A part of the tree as the program gets it; null where it can't be had, which the program tells.
+Node part_of(const Node& root, const std::string& key) {
+  try {
+    return config::evaluate(root, key);
+  } catch (const ConfigError&) {
+    return {};
+  }
+}
+
+std::string text_value(const Node& root, const std::string& key) {
+  const Node node = part_of(root, key);
+  return node.kind == config::Kind::string ? node.string : "";
+}
+
+class Inference {
+ public:
+  explicit Inference(cli::InferRequest& request)
+      : request_(request), typed_(request.overrides), own_(config_folder()) {
+    for (const std::string& word : typed_)
+      typed_keys_.push_back(config::parse_override(word).full_key());
+    compose();
+  }
+
+  void run() {
+    std::error_code ignored;
+    const std::string path = text_value(root(), "data.path");
+    const Node& origin = root();  // of other programs' trees nothing is inferred
+    if (path.empty() || !fs::exists(path, ignored) || !is_own_file(origin, "train.yaml")) return;
+    take_layout(path);
+    const std::shared_ptr<data::DataModule> module = make_module();
+    if (!module) return;
+    std::vector<data::Sample> items;
+    try {
+      items = data::items_of(*module, data::Split::train);
+    } catch (const Error&) {  // the training tells it
+      return;
+    }
+    if (items.empty()) return;
+    take_image(items);
+    take_target(*module, items);
+  }
+
+ private:
+  const Node& root() const { return composition_.root; }
+  static bool is_first_process() {
+    const char* const rank = std::getenv("LOCAL_RANK");
+    return rank == nullptr || std::string(rank) == "0";
+  }
+
+  void compose() { composition_ = request_.composer.load(request_.primary, request_.overrides); }
+
+  bool is_typed(const std::string& key) const {
+    return std::find(typed_keys_.begin(), typed_keys_.end(), key) != typed_keys_.end();
+  }
+
+  /// Written in our own configs: in `name`, or in any of them.
+  bool is_own_file(const Node& node, const std::string& name = "") const {
+    if (!node.origin.file || node.origin.line == 0) return false;
+    std::error_code ignored;
+    const fs::path file = fs::weakly_canonical(*node.origin.file, ignored);
+    const fs::path own = fs::weakly_canonical(own_, ignored);
+    if (!name.empty()) return file == own / name;
+    const fs::path below = file.lexically_relative(own);
+    return !below.empty() && *below.begin() != "..";
+  }
+  /// A value that nobody has set: it is the primary config's, or one of an experiment of ours.
+  bool is_open(const std::string& key, bool also_in_experiments = false) const {
+    const Node* node = root().find(key);
+    return node != nullptr && is_own_file(*node, also_in_experiments ? "" : "train.yaml");
+  }
+
+  /// Puts it before what is typed, and says so.
+  void take(const std::vector<std::string>& words, const std::string& why) {
+    inferred_.insert(inferred_.end(), words.begin(), words.end());
+    request_.overrides = inferred_;
+    request_.overrides.insert(request_.overrides.end(), typed_.begin(), typed_.end());
+    std::string line;
+    for (const std::string& word : words) line += " " + shell_quote(word);
+    if (is_first_process()) log::info("from the data:{} ({})", line, why);
+    compose();
+  }
+
+  std::string choice_of(const std::string& group) const {
+    for (const auto& [name, option] : composition_.choices)
+      if (name == group) return option == "null" ? "" : option;
+    return "";
+  }
+
+  void take_layout(const std::string& path) {
+    const std::string choice = choice_of("data");
+    const bool is_default = choice == "dataframe" && !is_typed("data");
+    const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
+    if (!is_default && !is_folder && choice != "dataframe") return;
+    const bool is_joined = !part_of(root(), "data.source_keys").list.empty();
+    if (is_joined) return;  // who names the columns of channels names the others
+    data::LayoutWish wish;
+    wish.source_col = text_value(root(), "source_col");
+    wish.target_col = text_value(root(), "target_col");
+    const Node columns = part_of(root(), "data.columns");
+    std::vector<std::string> usual = {wish.source_col, wish.target_col}, names;
+    for (const Node& name : columns.list) names.push_back(name.as<std::string>());
+    wish.has_target = names.size() != 1;
+    if (!wish.has_target) usual.pop_back();
+    if (names != usual) return;
+    wish.prefers_annotations = is_detection();
+    for (const Node& name : part_of(root(), "data.folders").list)
+      wish.folders.push_back(name.as<std::string>());
+    const std::optional<data::Layout> layout = data::layout_of(path, wish);
+    if (!layout) return;
+    const bool is_other = layout->module != (is_default ? "" : choice);
+    if (is_other && !is_default && !(choice == "dataframe" && layout->module.empty())) return;
+    std::vector<std::string> words;
+    if (is_default && !layout->module.empty()) words.push_back("data=" + layout->module);
+    for (const auto& [key, texts] : layout->settings) {
+      const bool is_list = key == "data.folders" || key == "data.regex";
+      if (is_typed(key)) continue;
+      if (!is_list && key != "data.split_column" && !is_open(key, true)) continue;
+      words.push_back(
+          key + "=" +
+          config::override_text(is_list ? texts_node(texts) : Node::make_string(texts[0])));
+    }
+    if (!words.empty()) take(words, layout->text);
+  }
+
+  std::shared_ptr<data::DataModule> make_module() const {
+    try {
+      return make<data::DataModule>(part_of(root(), "data"));
+    } catch (const Error&) {
+      return nullptr;
+    }
+  }
+
+  void take_image(const std::vector<data::Sample>& items) {
+    const ImageFacts facts = look_at_images(items, text_value(root(), "source_col"));
+    const Node* transforms = root().find("data.transforms.valid");
+    const bool are_ours = transforms != nullptr && is_own_file(*transforms);
+    if (facts.example.empty() || !are_ours) return;
+    const bool is_deep = facts.least_planes > 1;
+    const bool is_flat = facts.most_planes == 1;
+    const Node dims = part_of(root(), "spatial_dims");
+    if (is_open("spatial_dims") && is_deep && dims.kind == config::Kind::integer &&
+        dims.integer == 2) {
+      take({"spatial_dims=3"},
+           fmt::format("{} has {} planes; data.axes=TYX where they are time points",
+                       facts.example,
+                       facts.example_planes));
+    } else if ((is_deep && dims.integer == 2) || (is_flat && dims.integer == 3)) {
+      log::warn("spatial_dims={}, but {} has {} plane{}: spatial_dims={} fits the images",
+                dims.integer,
+                facts.example,
+                facts.example_planes,
+                facts.example_planes == 1 ? "" : "s",
+                is_deep ? 3 : 2);
+    }
+    const Node channels = part_of(root(), "raw_im_channels");
+    if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") == "fail" &&
+        is_first_process()) {
+      log::warn(
+          "images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
+          "does not name",
+          fmt::join(facts.all_channels, ", "));
+    }
+    if (!facts.channels || channels.kind != config::Kind::integer ||
+        *facts.channels == channels.integer)
+      return;
+    if (is_open("raw_im_channels")) {
+      take({fmt::format("raw_im_channels={}", *facts.channels)},
+           fmt::format("{} has {} channels", facts.example, *facts.channels));
+    }
+  }
+
+  void take_target(const data::DataModule& module, const std::vector<data::Sample>& items) {
+    const bool has_experiment =
+        !choice_of("experiment").empty() || is_typed("task") || is_typed("experiment");
+    const std::string key = text_value(root(), "target_col");
+    const bool has_target = std::all_of(
+        items.begin(), items.end(), [&](const auto& item) { return item.sources.count(key) > 0; });
+    const bool is_plan = request_.entry == "cytra_plan";
+    if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
+    if (!is_plan && take_description(module, has_experiment)) return;
+    const TargetGuess guess = guess_targets(module, items, key, kMostImages);
+    const std::string seen =
+        guess.looked_at < items.size()
+            ? fmt::format("; {} of {} images looked at", guess.looked_at, items.size())
+            : fmt::format(", in {} images, all of them", items.size());
+    if (is_plan && guess.box_classes.empty()) return;  // the plan reads all of the images
+    if (!has_experiment && !is_plan) {
+      if (guess.experiments.empty()) return;
+      if (guess.experiments.size() > 1) {
+        throw ConfigError(fmt::format("data.path: {} ({}) may be learned in several ways; type {}",
+                                      key,
+                                      guess.why,
+                                      fmt::join(guess.experiments, ", or ")));
+      }
+      std::vector<std::string> words = {"experiment=" + experiment_of(guess.experiments[0])};
+      if (words[0] == "experiment=detection/cells" || words[0] == "experiment=im2im/labelfree")
+        words.push_back("target_col=" + config::override_text(Node::make_string(key)));
+      take(words, guess.why + seen);
+    }
+    const std::vector<std::string>& classes = is_detection() ? guess.box_classes : guess.classes;
+    if (!wants_classes()) return;
+    if (!classes.empty()) {
+      take(classes, guess.why + seen);
+    } else if (!is_detection() && guess.experiments.size() > 1) {
+      log::info("{} ({}) is learned as one mask; {} learns more",
+                key,
+                guess.why,
+                fmt::join(guess.experiments, ", or "));
+    }
+  }
+
+  /// What dataset.json says of the labels comes before what their values look like.
+  bool take_description(const data::DataModule& module, bool has_experiment) {
+    data::DatasetDescription description;
+    try {
+      description = data::description_of(module);
+    } catch (const Error&) {  // the training tells it
+    }
+    if (description.labels.size() < 2 || !description.regions.empty() || is_detection())
+      return false;
+    const std::string why = "labels of " + description.place;
+    if (!has_experiment) take({"experiment=" + experiment_of("=im2im/segmentation")}, why);
+    if (!wants_classes()) return true;
+    std::vector<std::string> words;
+    const int64_t classes = description.labels.rbegin()->first + 1;
+    if (classes > 2) words.push_back(fmt::format("num_classes={}", classes));
+    if (description.ignored) words.push_back(fmt::format("ignore_index={}", *description.ignored));
+    if (!words.empty()) take(words, why);
+    return true;
+  }
+
+  /// Stacks are learned by an experiment of their own.
+  std::string experiment_of(const std::string& words) const {
+    const std::string name = words.substr(words.find('=') + 1);
+    const Node dims = part_of(root(), "spatial_dims");
+    const bool is_3d = dims.kind == config::Kind::integer && dims.integer == 3;
+    return name == "im2im/segmentation" && is_3d ? "im2im/segmentation_3d" : name;
+  }
+
+  bool follows_classes(const char* key) const {
+    const Node* node = root().find(key);
+    return node != nullptr && node->kind == config::Kind::string &&
+           node->string == "${num_classes}";
+  }
+  /// A segmentation, or a detection, that leaves open what its target means.
+  bool wants_classes() const {
+    for (const char* key : {"num_classes", "multilabel", "target_values", "ignore_index"})
+      if (!is_open(key)) return false;
+    if (is_detection())
+      return follows_classes("model.num_classes") && part_of(root(), "task.class_key").is_null();
+    return text_value(root(), "task._target_") == "SegmentationTask" &&
+           follows_classes("model.out_channels") && follows_classes("task.num_classes") &&
+           part_of(root(), "task.target_threshold").is_null() &&
+           part_of(root(), "task.colours").list.empty();
+  }
+  bool is_detection() const { return text_value(root(), "task._target_") == "DetectionTask"; }
+
+  static constexpr int64_t kMostImages = 64;
+
+  cli::InferRequest& request_;
+  const std::vector<std::string> typed_;
+  const std::string own_;
+  std::vector<std::string> typed_keys_, inferred_;
+  config::Composition composition_;
+};
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_infer(cytra::cli::InferRequest& request) {
+  return cytra::app::guarded([&] {
+    cytra::app::Inference(request).run();
+    return 0;
+  });
+}

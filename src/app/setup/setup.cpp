@@ -1,0 +1,152 @@
+#include "app/setup/setup.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/run/launch.h"
+#include "base/error.h"
+#include "data/description.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "perf/device_precision.h"
+#include "tasks/annotation_targets.h"
+#include "tasks/named_keys.h"
+#include "tasks/object_values.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+/// What a task's model takes of its images, where its configuration says so.
+std::map<std::string, int64_t> expected_channels(const Node& task) {
+  const Node* key = task.find("x_key");
+  const Node* channels = task.find("model.in_channels");
+  if (key == nullptr || channels == nullptr || key->kind != config::Kind::string ||
+      channels->kind != config::Kind::integer)
+    return {};
+  return {{key->string, channels->integer}};
+}
+
+Setup::Settled settled_of(const TrainConfig& config) {
+  Setup::Settled settled{config.data, config.task};
+  const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task),
+             has_masks = tasks::number_objects(settled.data, settled.task);
+  settled.is_changed =
+      tasks::settle_annotations(settled.data, settled.task) || has_further_keys || has_masks;
+  return settled;
+}
+
+/// Throws: ConfigError where the classes are others than the data set's own description names.
+std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule> data,
+                                               const Node& task) {
+  const data::DatasetDescription description = data::description_of(*data);
+  const Node* classes = task.find("num_classes");
+  const auto is_set = [&](const char* key) {
+    const Node* node = task.find(key);
+    return node != nullptr && !node->is_null() &&
+           !(node->kind == config::Kind::list && node->list.empty());
+  };
+  if (description.labels.size() < 3 || classes == nullptr ||
+      classes->kind != config::Kind::integer || task.get<bool>("multilabel", false) ||
+      is_set("target_values") || is_set("target_threshold") || is_set("colours"))
+    return data;
+  const int64_t named = description.labels.rbegin()->first + 1;
+  if (classes->integer == named) return data;
+  std::vector<std::string> labels;
+  for (const auto& [value, name] : description.labels)
+    labels.push_back(fmt::format("{} ({})", value, name));
+  throw ConfigError(
+      fmt::format("num_classes={} ({}), but {} names the labels {}, expected num_classes={}; "
+                  "num_classes=1 task.target_threshold=0 learns them as one mask",
+                  classes->integer,
+                  classes->origin.text(),
+                  description.place,
+                  fmt::join(labels, ", "),
+                  named));
+}
+
+/// Random numbers and threads, before a component is made. Returns the seed.
+uint64_t prepare_process(const TrainConfig& config,
+                         c10::Device device,
+                         const training::Place& place) {
+  const auto seed = static_cast<uint64_t>(config.seed.value_or(0));
+  at::manual_seed(seed);
+  perf::apply(config.performance, device);
+  if (config.performance.num_threads == 0 && place.size > 1) at::set_num_threads(threads_of(place));
+  return seed;
+}
+
+}  // namespace
+
+void TrainConfig::check() const {
+  const Node* window = task.find("inference_args.roi_size");
+  const Node* dims = task.find("model.spatial_dims");
+  if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
+      dims->kind != config::Kind::integer || dims->integer < 2 || dims->integer > 3)
+    return;
+  const auto count = static_cast<int64_t>(window->list.size());
+  if (count <= 1 || count == dims->integer) return;
+  throw ConfigError(fmt::format(
+      "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; a "
+      "patch_shape that is left out follows spatial_dims",
+      window->origin.text(),
+      count,
+      dims->integer));
+}
+
+c10::Device choose_device(const TrainConfig& config) {
+  perf::prepare(config.performance, config.trainer.deterministic_mode);
+  return perf::choose_device(config.trainer.accelerator);
+}
+
+Setup::Setup(const TrainConfig& config,
+             c10::Device device,
+             const training::Place& place,
+             const std::string& weights)
+    : seed(prepare_process(config, device, place)),
+      device(device),
+      place(place),
+      precision(training::precision_of(config.trainer.precision)),
+      settled(settled_of(config)),
+      data(described_by(make<data::DataModule>(settled.data), settled.task)),
+      task(make<training::Task>(settled.task)),
+      optimizer(make<training::Optimizer>(config.optimizer)),
+      scheduler(make<training::Scheduler>(config.scheduler)),
+      x_key(config.task.get<std::string>("x_key", "")),
+      channels(expected_channels(config.task)) {
+  if (place.rank == 0) perf::warn_of_slow_precision(config.trainer.precision, device);
+  nn::Model& model = task->model();
+  if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
+  nn::place(model, device, perf::uses_tensor_cores(config.trainer.precision, device));
+  if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
+  for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
+  optimizer->attach(model.named_parameters().pairs());
+}
+
+Callbacks make_callbacks(const TrainConfig& config, bool is_first_process) {
+  Callbacks callbacks;
+  for (const auto& [name, node] : config.callbacks.map) {
+    if (!node.is_map()) continue;  // null: switched off
+    auto callback = make<training::Callback>(node);
+    callback->name = name;
+    if (callback->takes_part(config.trainer, is_first_process))
+      callbacks.push_back(std::move(callback));
+  }
+  return callbacks;
+}
+
+Loggers make_loggers(const TrainConfig& config, bool is_first_process) {
+  Loggers loggers;
+  if (!is_first_process || config.trainer.fast_dev_run > 0) return loggers;
+  for (const auto& [name, node] : config.logger.map) {
+    if (node.is_map()) loggers.push_back(make<training::Logger>(node));
+  }
+  return loggers;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,57 @@
+#pragma once
+// A training put together from its configuration. Programs that train, or try what a training
+// would do, begin here.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "app/setup/train_config.h"
+#include "training/precision.h"
+#include "training/processes/processes.h"
+
+namespace cytra::app {
+
+using Callbacks = std::vector<std::shared_ptr<training::Callback>>;
+using Loggers = std::vector<std::shared_ptr<training::Logger>>;
+
+/// The device that the configuration asks for; first, what must be set before one is chosen.
+c10::Device choose_device(const TrainConfig& config);
+
+/// The parts of a training, fitted to each other; the images' side is Loaders. Everything random is
+/// drawn from the configuration's seed. What the user got wrong shows here, before a file is
+/// written.
+struct Setup {
+  /// `place`: of this process among those that train together. `weights`: a file to take the
+  /// model's weights from; "" for none. Throws: ConfigError, DataError.
+  Setup(const TrainConfig& config,
+        c10::Device device,
+        const training::Place& place = {},
+        const std::string& weights = "");
+
+  uint64_t seed;
+  c10::Device device;
+  training::Place place;
+  training::Precision precision;
+  /// The configuration's sections, with what annotations become, and what loads the keys and the
+  /// masks that the task names; is_changed: anything of that.
+  struct Settled {
+    config::Node data, task;
+    bool is_changed = false;
+  } settled;
+  std::shared_ptr<data::DataModule> data;
+  std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type
+  std::shared_ptr<training::Optimizer> optimizer;  // has the parameters
+  std::shared_ptr<training::Scheduler> scheduler;
+  std::string x_key;                        // of the images, where the task says so
+  std::map<std::string, int64_t> channels;  // DataLoaderSpec's, where the task says so
+};
+
+/// Made afresh: those of the configuration that take part in this process's training.
+Callbacks make_callbacks(const TrainConfig& config, bool is_first_process);
+/// The same; in the first process alone, and none in a trial run (fast_dev_run).
+Loggers make_loggers(const TrainConfig& config, bool is_first_process);
+
+}  // namespace cytra::app

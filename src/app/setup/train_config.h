@@ -1,0 +1,110 @@
+#pragma once
+// All that `train` takes, as one typed value: what every program that trains, or tries what a
+// training would do, is told.
+#include <optional>
+#include <string>
+
+#include "app/run/entry.h"
+#include "app/setup/optimize_options.h"
+#include "app/setup/plan_options.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "metrics/metric.h"
+#include "nn/loss.h"
+#include "nn/model.h"
+#include "training/callback.h"
+#include "training/lr_finder.h"
+#include "training/optimizer.h"
+#include "training/scheduler.h"
+#include "training/trainer_options.h"
+
+namespace cytra::app {
+
+struct CheckpointOptions {
+  std::optional<std::string> ckpt_path;
+  std::optional<bool> weights_only;
+  bool strict = true, autoresume = false;
+  template <class V>
+  void visit(V& v) {
+    v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
+    v("autoresume",
+      autoresume,
+      "go on with the last checkpoint of this run's name, if there is one");
+    v("weights_only",
+      weights_only,
+      "take its weights, start everything else afresh; also of a safetensors or PyTorch file");
+    v("strict", strict, "every weight must fit");
+  }
+};
+
+/// Which weights are the best: for callbacks to refer to.
+struct BestOptions {
+  std::optional<std::string> monitor;
+  std::string mode = "max", filename = "epoch_{epoch:03d}";
+  template <class V>
+  void visit(V& v) {
+    v("monitor", monitor, "metric that decides; null: the newest weights are the best");
+    v("mode", mode, "min: lower is better", {"min", "max"});
+    v("filename", filename, "of checkpoints, without extension");
+  }
+};
+
+/// `performance`, with what holds for a training alone.
+struct TrainPerformanceOptions : perf::PerformanceOptions {
+  std::optional<std::string> forbid_transfers;
+  template <class V>
+  void visit(V& v) {
+    PerformanceOptions::visit(v);
+    v("forbid_transfers",
+      forbid_transfers,
+      "a step that makes the host wait for the device: warn tells where, error ends the run",
+      {"warn", "error"});
+  }
+};
+
+/// Components are checked already, but not made: see Setup.
+struct TrainConfig : CommonConfig {
+  training::TrainerOptions trainer;
+  TrainPerformanceOptions performance;
+  CheckpointOptions checkpoint;
+  BestOptions best;
+  std::optional<int64_t> seed;
+  bool test = false;
+  training::LrFinderOptions lr_find;
+  config::Node data, model, loss, metrics, task, optimizer, scheduler, callbacks, logger;
+  PlanOptions plan;
+  OptimizeOptions optimize;
+  template <class V>
+  void visit(V& v) {
+    v("data", data, "where images come from", config::component<data::DataModule>());
+    v("model", model, "for task.model to refer to", config::optional_component<nn::Model>());
+    v("loss", loss, "for task.loss to refer to", config::optional_component<nn::Loss>());
+    v("metrics", metrics, "for task.metrics to refer to", config::map_of<metrics::Metric>());
+    v("task", task, "what is learned", config::component<training::Task>());
+    v("optimizer", optimizer, "updates the weights", config::component<training::Optimizer>());
+    v("scheduler",
+      scheduler,
+      "learning rate over the training",
+      config::component<training::Scheduler>());
+    v("trainer", trainer, "how long and on what; lightning.Trainer's arguments");
+    v("callbacks", callbacks, "checkpoints, early stopping", config::map_of<training::Callback>());
+    v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
+    v("checkpoint", checkpoint, "what to begin with");
+    v("best", best, "which weights are the best; for callbacks to refer to");
+    v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
+    v("plan", plan, "of --plan");
+    v("optimize", optimize, "of the program optimize");
+    v("seed", seed, "of weights, shuffling and random transforms; null: 0");
+    v("performance", performance, "switches that hold for the whole process");
+    CommonConfig::visit_names(v);
+    using config::Unused;
+    v("train", Unused{{"true"}}, "this program trains");
+    v("test", test, "afterwards, evaluate the best weights on the test set");
+    v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
+    v("persist_cache", Unused{}, "of CytoDL");
+  }
+  /// Throws: ConfigError for windows (as a rule patch_shape) of other dimensions than the model's.
+  void check() const;
+};
+
+}  // namespace cytra::app

@@ -1,0 +1,33 @@
+#pragma once
+// What `train` tells its loggers, and the user at the end.
+#include <string>
+
+#include "app/setup/setup.h"
+#include "cli/program.h"
+
+namespace cytra::app {
+
+void open_loggers(const Loggers& loggers,
+                  const cli::Run& run,
+                  const std::string& folder,
+                  int64_t step,
+                  const std::string& device);
+void close_loggers(const Loggers& loggers,
+                   const training::TrainState& state,
+                   const training::Metrics& results,
+                   const std::string& outcome);
+/// What a training has come to: the newest metrics, and the best of the one that is watched.
+training::Metrics results_of(const training::TrainState& state);
+
+/// Results, and the commands to go on with; `images`: some that the training has, or those that
+/// nothing was learned from (held_out.csv, to be scored by `predict`).
+void report(const cli::Run& run,
+            const TrainConfig& config,
+            const training::TrainState& state,
+            const training::Metrics& tested,
+            const std::vector<data::Sample>& images,
+            bool are_held_out,
+            const std::string& folder,
+            double seconds);
+
+}  // namespace cytra::app

@@ -1,0 +1,100 @@
+#include "app/train/judge_targets.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+
+#include "app/setup/train_data.h"
+#include "base/error.h"
+#include "data/pipeline.h"
+#include "data/target_judge.h"
+#include "training/task.h"
+
+namespace cytra::app {
+namespace {
+
+using data::Split;
+using data::TargetMeaning;
+using Kind = TargetMeaning::Kind;
+
+constexpr int64_t kMostVoxels = int64_t{1} << 26;  // of a split
+
+bool is_same_file(const data::Sample& sample, const std::string& a, const std::string& b) {
+  const auto one = sample.sources.find(a), two = sample.sources.find(b);
+  if (one == sample.sources.end() || two == sample.sources.end()) return false;
+  const io::Selection &first = one->second.selection, &second = two->second.selection;
+  std::error_code error;
+  return first.channels == second.channels && first.scene == second.scene &&
+         first.timepoint == second.timepoint &&
+         std::filesystem::equivalent(one->second.path, two->second.path, error);
+}
+
+struct Looked {
+  std::vector<std::vector<data::TargetFacts>> facts;  // by meaning
+  bool are_all = false;
+};
+
+Looked look(const Setup& setup,
+            Split split,
+            const std::vector<TargetMeaning>& meanings,
+            int64_t most) {
+  Looked looked;
+  looked.facts.resize(meanings.size());
+  const data::Pipeline pipeline(
+      data::items_of(*setup.data, split),
+      data::make_transforms(setup.data->loader().transforms, Split::valid),
+      nullptr,
+      false);
+  const auto count = static_cast<int64_t>(pipeline.items().size());
+  const int64_t chosen = std::min(count, most);
+  int64_t voxels = 0, done = 0;
+  for (int64_t k = 0; k < chosen && voxels < kMostVoxels; ++k) {
+    try {
+      data::Stage stage{nullptr};
+      data::Sample sample = pipeline.load(static_cast<std::size_t>(k * count / chosen), stage);
+      Rng rng(0);
+      pipeline.transform(sample, rng, stage);
+      for (std::size_t m = 0; m < meanings.size(); ++m) {
+        const TargetMeaning& meaning = meanings[m];
+        const at::Tensor& image = sample.stored(meaning.image_key);
+        at::Tensor target = sample.stored(meaning.key);
+        if (meaning.kind == Kind::mask || meaning.kind == Kind::classes)
+          target = data::without_equal_channels(target);
+        voxels += target.numel();
+        looked.facts[m].push_back(
+            data::look_at_target(target, image, meaning.kind != Kind::values));
+        if (is_same_file(sample, meaning.key, meaning.image_key))
+          looked.facts[m].back().is_image = true;
+      }
+      ++done;
+    } catch (const std::exception&) {  // the loaders tell it, with what to do
+    }
+  }
+  looked.are_all = done == count;
+  return looked;
+}
+
+}  // namespace
+
+std::vector<std::string> judge_targets(const Setup& setup, int64_t images) {
+  std::vector<std::string> problems;
+  const std::vector<TargetMeaning> meanings = setup.task->target_meanings();
+  if (meanings.empty()) return problems;
+  for (const Split split : {Split::train, Split::valid}) {
+    Looked looked;
+    try {
+      looked = look(setup, split, meanings, images);
+    } catch (const std::exception&) {  // no such split, which the survey and the loaders tell
+      continue;
+    }
+    for (std::size_t m = 0; m < meanings.size(); ++m) {
+      const std::vector<std::string> lines =
+          data::judge_targets(meanings[m], data::name_of(split), looked.facts[m], looked.are_all);
+      problems.insert(problems.end(), lines.begin(), lines.end());
+    }
+  }
+  return problems;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,359 @@
+// The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and
+// results.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "app/optimize/kept_profile.h"
+#include "app/run/launch.h"
+#include "app/setup/data_identity.h"
+#include "app/setup/train_data.h"
+#include "app/setup/train_report.h"
+#include "app/train/judge_targets.h"
+#include "app/train/resume.h"
+#include "app/train/tune.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/own_files.h"
+#include "base/progress.h"
+#include "base/run_lock.h"
+#include "base/signal_watch.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "base/version.h"
+#include "config/run_config.h"
+#include "nn/weights.h"
+#include "perf/device.h"
+#include "training/profiler.h"
+#include "training/trainer.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+const bool train_is_added = add_program<TrainConfig>("train");
+
+/// This process of a training, and what it works with.
+struct ThisProcess {
+  c10::Device device;
+  training::Processes& processes;
+  Children& children;
+  OwnLog& own_log;
+};
+
+/// The user's mistake leaves no folder behind.
+void discard(const std::string& folder) {
+  log::set_file("");
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
+TrainConfig read_config(const cli::Run& run) {
+  config::Problems problems;
+  TrainConfig config = config::read_options<TrainConfig>(run.config, problems, run.variables);
+  problems.throw_if_any();
+  return config;
+}
+
+/// What the first process has decided on, for another one. Returns an exit code where the training
+/// has ended already, else 0.
+int take_over(ThisProcess& self, cli::Run& run, TrainConfig& config, Common& common) {
+  const training::Processes::Received received = self.processes.receive();
+  if (received.code != 0) return received.code;
+  common = take_common(received.text, run);
+  config = read_config(run);
+  make_folders(common.folder);
+  self.own_log.open(
+      fmt::format("{}/{}.rank{}.log", common.folder, run.program, self.processes.place().rank));
+  return 0;
+}
+
+/// Sets what `changes` has in a map, and in the maps below.
+void merge_settled(Node& into, const Node& changes) {
+  for (const auto& [key, value] : changes.map) {
+    Node* own = into.find_direct(key);
+    if (own != nullptr && own->is_map() && value.is_map()) {
+      merge_settled(*own, value);
+    } else {
+      into.set(key, value);
+    }
+  }
+}
+
+/// What the task had settled for the training that goes on: decoders that are open now.
+void keep_settled(Node& task, const Node& before) {
+  const Node *own = task.find_direct("decoder"), *was = before.find_direct("decoder");
+  if (was != nullptr && (own == nullptr || own->is_null())) task.set("decoder", *was);
+  Node* heads = task.find_direct("heads");
+  if (heads == nullptr) return;
+  for (auto& [name, head] : heads->map) {
+    const Node* head_before = before.find("heads." + name);
+    if (head.is_map() && head_before != nullptr) keep_settled(head, *head_before);
+  }
+}
+
+/// Throws: ConfigError where a training of another task would go on.
+void expect_same_task(const Node& before, const Node& now, const std::string& checkpoint) {
+  const std::string was = config::own_name(before.get<std::string>("_target_", "")),
+                    is = config::own_name(now.get<std::string>("_target_", ""));
+  if (was == is) return;
+  throw ConfigError(
+      fmt::format("{}: a training of {}, expected one of {}; "
+                  "checkpoint.weights_only=true begins a new one with its weights",
+                  checkpoint,
+                  was,
+                  is));
+}
+
+/// The configuration that is kept, once the run has its folder: it names that one, and says which
+/// batch size was chosen, and what the task has settled.
+TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
+  if (setup.settled.is_changed) {
+    *run.config.find("task") = setup.settled.task;
+    *run.config.find("data.transforms") = setup.settled.data.at("transforms");
+    if (const Node* columns = setup.settled.data.find_direct("columns"))
+      run.config.find("data")->set("columns", *columns);
+  }
+  if (setup.data->loader().batch_size == 0)  // AUTO
+    run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));
+  merge_settled(*run.config.find("task"), loaders.settled);
+  return read_config(run);
+}
+
+Callbacks callbacks_of(const TrainConfig& config,
+                       const training::Place& place,
+                       const std::string& folder) {
+  Callbacks callbacks = make_callbacks(config, place.rank == 0);
+  const std::string own = place.rank == 0 ? "" : fmt::format(".rank{}", place.rank);
+  const Callbacks profilers =
+      training::make_profilers(config.trainer.profiler,
+                               folder + "/profiler" + own,
+                               config.performance.forbid_transfers.value_or(""));
+  callbacks.insert(callbacks.end(), profilers.begin(), profilers.end());
+  return callbacks;
+}
+
+void resume_training(training::Trainer& trainer,
+                     const Common& common,
+                     const TrainConfig& config,
+                     int64_t batch_size,
+                     const training::Processes& processes) {
+  const std::string& checkpoint = common.checkpoint;
+  if (processes.is_first()) {  // of the run that was killed
+    remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());
+  }
+  const std::string before = std::filesystem::path(checkpoint).parent_path().string();
+  for (const char* kept : {"/last.ckpt", "/best.ckpt"}) own_file(before + kept);
+  own_file(checkpoint);
+  try {
+    trainer.resume(checkpoint, config.checkpoint.strict);
+    fit_position(trainer.state(), checkpoint, batch_size, processes.place().size, config);
+  } catch (...) {
+    if (processes.is_first()) discard(common.folder);
+    throw;
+  }
+}
+
+/// All processes meet. Returns an exit code where a signal ended that, else 0.
+int meet_others(ThisProcess& self, const std::string& logs) {
+  const training::Place& place = self.processes.place();
+  if (self.processes.is_alone()) return 0;
+  start_is_over();  // from here on they end together
+  if (starts_others(place)) self.children.start(place);
+  if (const int code = self.processes.join(self.device, logs); code != 0) return code;
+  log::info("rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
+  return 0;
+}
+
+struct Conclusion {
+  int signal = 0;            // that ended it early
+  training::Metrics tested;  // with the best weights, where that was asked for
+};
+
+/// Saves what was interrupted, or tests what is complete.
+Conclusion conclude(training::Trainer& trainer,
+                    Loaders& loaders,
+                    const TrainConfig& config,
+                    const std::string& folder) {
+  start_is_over();
+  Conclusion conclusion{trainer.signal(), {}};
+  if (conclusion.signal != 0) {
+    make_folders(folder + "/checkpoints");
+    trainer.save(folder + "/checkpoints/last.ckpt");
+    log::warn("interrupted at step {}; the state is saved", trainer.state().step);
+  } else if (config.test) {
+    conclusion.tested = trainer.evaluate(loaders.test, "test", trainer.state().best_path);
+    conclusion.signal = trainer.signal();
+    if (conclusion.signal != 0) {
+      conclusion.tested.clear();  // of some of the images only
+      log::warn("interrupted in the test; the training itself is done");
+    }
+  }
+  return conclusion;
+}
+
+Conclusion train_and_conclude(training::Trainer& trainer,
+                              Loaders& loaders,
+                              const Loggers& loggers,
+                              const TrainConfig& config,
+                              const ThisProcess& self,
+                              const std::string& folder) {
+  const training::TrainState& state = trainer.state();
+  const int64_t first_step = state.step;
+  bool is_trained = false;
+  Conclusion conclusion;
+  try {
+    trainer.fit(loaders.train, loaders.valid);
+    is_trained = true;
+    report_data(trainer.timing(), loaders, self.device);
+    conclusion = conclude(trainer, loaders, config, folder);
+  } catch (const std::exception& error) {
+    close_loggers(loggers, state, {}, "failed: " + split(error.what(), '\n').front());
+    is_trained = is_trained || state.step > first_step;
+    if (self.processes.is_first() && exit_code(error) == 2 && !is_trained) discard(folder);
+    throw;
+  }
+  close_loggers(
+      loggers, state, results_of(state), conclusion.signal == 0 ? "finished" : "interrupted");
+  return conclusion;
+}
+
+int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
+  const auto begin = std::chrono::steady_clock::now();
+  training::Processes& processes = self.processes;
+  const bool is_first = processes.is_first();
+  std::optional<StartOfWork> start;
+  if (is_first) start.emplace("the first step");
+  std::optional<Stage> stage(std::in_place, "reading the data");
+  Common common;
+  if (is_first) {
+    common.checkpoint = checkpoint_of(config.checkpoint, run);
+  } else if (const int code = take_over(self, run, config, common); code != 0) {
+    return code;
+  }
+  const std::string &folder = common.folder, &checkpoint = common.checkpoint;
+  const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
+  if (is_first && is_resumed) {
+    const Node before = nn::checkpoint_config(checkpoint).at("task");
+    expect_same_task(
+        before, config::keep_environment(run.config, run.composed).at("task"), checkpoint);
+    keep_settled(*run.config.find("task"), before);
+    config = read_config(run);
+  }
+  if (processes.is_alone() && !is_resumed)
+    config = with_profile_that_holds(run, std::move(config), self.device);
+  if (processes.is_alone()) config = tuned(std::move(config), self.device);
+  const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
+  constexpr int64_t kJudged = 8;  // images of a split
+  if (is_first && !is_resumed) {
+    for (const std::string& problem : judge_targets(setup, kJudged)) log::warn("{}", problem);
+  }
+  stage.emplace("preparing the training");
+  Loaders loaders(config, setup, is_resumed ? checkpoint : "");
+  std::optional<RunLock> lock;
+  Node kept_config = config::keep_environment(run.config, run.composed);
+  if (is_first) {
+    const Node* const path = config.data.find_direct("path");
+    const Node identity = identity_of(path == nullptr ? "" : path->string, loaders.train.items());
+    if (is_resumed) {
+      const std::string asked = config.checkpoint.ckpt_path.value_or("");
+      expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
+    }
+    common.folder = make_with_start([&] { return open_run_folder(run); });
+    lock.emplace(folder);
+    config = final_config(run, setup, loaders);
+    kept_config = config::keep_environment(run.config, run.composed);
+    kept_config.set("trained_on", identity);
+  }
+  stage.reset();
+  processes.send(text_of(common, run));
+  const Loggers loggers = make_loggers(config, is_first);
+  training::Trainer trainer(config.trainer,
+                            *setup.task,
+                            *setup.optimizer,
+                            *setup.scheduler,
+                            callbacks_of(config, processes.place(), folder),
+                            loggers,
+                            kept_config,
+                            &processes);
+  const training::TrainState& state = trainer.state();
+  if (is_resumed) resume_training(trainer, common, config, loaders.options.batch_size, processes);
+  const std::string device = perf::describe(self.device);
+  log::info("cytra {}, {}, seed {}", version(), device, setup.seed);
+  if (const int code = meet_others(self, folder + "/" + run.program); code != 0) return code;
+  log::info("{}: {} parameters; run folder {}",
+            config.task.get<std::string>("model._target_"),
+            nn::count_parameters(setup.task->model()),
+            folder);
+  if (!checkpoint.empty())
+    log::info("from {}: epoch {}, step {}", checkpoint, state.epoch, state.step);
+  const int64_t first_step = state.step;
+  open_loggers(loggers, run, folder, state.step, device);
+  const Conclusion conclusion = train_and_conclude(trainer, loaders, loggers, config, self, folder);
+  processes.finish();
+  if (is_first) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    const auto &trained = loaders.train.items(), &valid = loaders.valid.items();
+    std::set<std::string> learned;
+    for (const data::Sample& sample : trained) learned.insert(sample.id);
+    const bool are_held_out =
+        std::none_of(valid.begin(), valid.end(), [&](const data::Sample& sample) {
+          return learned.count(sample.id) > 0;
+        });
+    report(run,
+           config,
+           state,
+           conclusion.tested,
+           valid.empty() ? trained : valid,
+           are_held_out,
+           folder,
+           elapsed.count());
+    if (is_resumed && state.step == first_step && conclusion.signal == 0) {
+      log::warn(
+          "nothing was left to do: {} had all {} steps of this training; a larger "
+          "trainer.max_epochs (trainer.max_steps) goes on with it",
+          checkpoint,
+          state.step);
+    }
+  }
+  return conclusion.signal == 0 ? 0 : signal_exit_code(conclusion.signal);
+}
+
+int train(cli::Run run, const TrainConfig& config) {
+  watch_signals();
+  c10::Device device = choose_device(config);
+  const training::Place place = place_of(config.trainer, device);
+  device = device_of(place, device);
+  OwnLog own_log;
+  Children children;
+  training::Processes processes(
+      place,
+      config.trainer.process_timeout_s,
+      {[&children] { return children.lost(); },
+       [&](const std::string& message, int code) {  // of others, while this one is not to be had
+         if (processes.is_speaker()) own_log.restore();
+         log::write(log::Level::error, message);
+         std::_Exit(code);
+       }});
+  ThisProcess self{device, processes, children, own_log};
+  int code = 0;
+  try {
+    processes.guard([&] { code = train_with(self, std::move(run), config); });
+  } catch (...) {
+    if (processes.is_speaker()) own_log.restore();
+    throw;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_train(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::train);
+}

@@ -1,0 +1,249 @@
+#include "io/annotations/annotations.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "io/annotations/formats.h"
+#include "io/image_folder.h"
+#include "io/input_file.h"
+
+namespace cytra::io {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kExpected =
+    "expected an ImageJ ROI or RoiSet.zip, GeoJSON, COCO, labelme, Pascal VOC or YOLO";
+
+std::string small_extension(const std::string& path) {
+  std::string extension = fs::path(path).extension().string();
+  for (char& letter : extension)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return extension;
+}
+
+/// Classes of files that do not list them: whole numbers by their size, then the alphabet.
+void list_classes(AnnotationFile& file) {
+  if (file.is_ordered) return;
+  std::set<std::string> names;
+  for (const AnnotationFile::Part& part : file.parts)
+    for (const Annotation& object : part.annotations)
+      if (!object.class_name.empty()) names.insert(object.class_name);
+  file.classes.assign(names.begin(), names.end());
+}
+
+/// Once, however often it is read.
+void warn_of_lines(const std::string& path, std::size_t count) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (told.insert(path).second)
+    log::warn("{}: {} lines, points or texts are left out: they have no area", path, count);
+}
+
+AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& image) {
+  const std::string bytes = read_input(path, kMostAnnotationBytes);
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const char letter = first == std::string::npos ? '\0' : bytes[first];
+  const std::string extension = small_extension(path);
+  AnnotationFile file;
+  if (starts_with(bytes, "Iout")) {
+    file = parse_imagej_roi(path, bytes);
+  } else if (starts_with(bytes, "PK")) {
+    file = parse_roi_zip(path, bytes);
+  } else if (letter == '{' || letter == '[') {
+    file = parse_annotation_json(path, bytes);
+  } else if (letter == '<') {
+    file = parse_voc(path, bytes);
+  } else if (extension == ".txt") {
+    file = parse_yolo(path, bytes, image);
+  } else {
+    throw DataError(fmt::format(
+        "{}: {}, {}", path, bytes.empty() ? "an empty file" : "no annotations", kExpected));
+  }
+  list_classes(file);
+  if (file.without_area > 0) warn_of_lines(path, file.without_area);
+  return file;
+}
+
+using SharedFile = std::shared_ptr<const AnnotationFile>;
+
+/// COCO's files are of many images, so the last few are kept.
+SharedFile open_annotations(const std::string& path, const AnnotatedImage& image) {
+  struct Kept {
+    std::string path;
+    fs::file_time_type time;
+    uintmax_t bytes;
+    SharedFile file;
+  };
+  constexpr std::size_t kMostKept = 4;
+  static std::mutex mutex;
+  static std::list<Kept> kept;
+  if (const std::string extension = small_extension(path);
+      extension != ".json" && extension != ".geojson")
+    return std::make_shared<AnnotationFile>(parse_annotations(path, image));
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  const uintmax_t bytes = fs::file_size(path, error);
+  const std::lock_guard lock(mutex);  // parsed once, whoever asks
+  for (const Kept& one : kept)
+    if (one.path == path && one.time == time && one.bytes == bytes) return one.file;
+  auto file = std::make_shared<AnnotationFile>(parse_annotations(path, image));
+  if (!file->is_coco) return file;
+  kept.push_front({path, time, bytes, file});
+  if (kept.size() > kMostKept) kept.pop_back();
+  return file;
+}
+
+/// Whether `path` ends with the whole of `end`, folder by folder.
+bool ends_with_path(const std::string& path, const std::string& end) {
+  return path == end || (path.size() > end.size() && ends_with(path, end) &&
+                         path[path.size() - end.size() - 1] == '/');
+}
+
+const AnnotationFile::Part& part_of(const AnnotationFile& file,
+                                    const std::string& path,
+                                    const AnnotatedImage& image) {
+  if (!file.is_coco) return file.parts.at(0);
+  const std::string name = last_name(image.path);
+  const auto same_name = file.by_name.find(name);
+  if (same_name == file.by_name.end()) {
+    std::vector<std::string> choices;
+    for (const auto& [choice, parts] : file.by_name) choices.push_back(choice);
+    throw DataError(fmt::format("{}: no image is named '{}', expected the file_name of one.{}",
+                                path,
+                                printable(name, 200),
+                                suggestion(name, choices)));
+  }
+  const AnnotationFile::Part* best = nullptr;
+  for (const std::size_t at : same_name->second) {
+    const AnnotationFile::Part& part = file.parts[at];
+    const bool fits = ends_with_path(image.path, fs::path(part.image).lexically_normal().string());
+    if (fits && (best == nullptr || part.image.size() > best->image.size())) best = &part;
+  }
+  if (best == nullptr && same_name->second.size() == 1) best = &file.parts[same_name->second[0]];
+  if (best != nullptr) return *best;
+  throw DataError(fmt::format("{}: {} images are named '{}', expected one in the folder of {}",
+                              path,
+                              same_name->second.size(),
+                              printable(name, 200),
+                              image.path));
+}
+
+/// COCO's outlines as pycocotools fills them.
+void fill_as_coco(const std::string& path, Annotation& object, const AnnotatedImage& image) {
+  for (const CocoRle& mask : object.masks) {
+    if (mask.height == image.height && mask.width == image.width) continue;
+    throw DataError(fmt::format("{}: a mask of {} x {} pixels, expected the size of {}: {} x {}",
+                                path,
+                                mask.width,
+                                mask.height,
+                                image.path,
+                                image.width,
+                                image.height));
+  }
+  for (const auto& part : object.parts) {
+    std::vector<double> corners;
+    for (const auto& [x, y] : part.at(0)) corners.insert(corners.end(), {x, y});
+    object.masks.push_back(fill_coco_polygon(path, corners, image.height, image.width));
+  }
+  object.parts.clear();
+  if (object.masks.empty()) object.parts.push_back({rectangle(object.box)});
+}
+
+}  // namespace
+
+bool is_annotation_path(const std::string& path) {
+  const std::string extension = small_extension(path);
+  for (const char* known : {".roi", ".zip", ".geojson", ".json", ".xml", ".txt"})
+    if (extension == known) return true;
+  return is_mask_folder(path);
+}
+
+std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const bool is_left_out = is_hidden(entry->path().filename().string());
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) {
+      if (is_left_out || !is_recursive) entry.disable_recursion_pending();
+    } else if (!is_left_out && is_annotation_path(path)) {
+      found.push_back(path);
+    }
+  }
+  if (error) throw ConfigError(folder + ": can't be read: " + error.message());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image) {
+  if (is_mask_folder(path)) return read_mask_folder(path, image);
+  const SharedFile file = open_annotations(path, image);
+  const AnnotationFile::Part& part = part_of(*file, path, image);
+  const bool differs = (part.height > 0 && part.height != image.height) ||
+                       (part.width > 0 && part.width != image.width);
+  if (differs) {
+    throw DataError(
+        fmt::format("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
+                    path,
+                    part.width,
+                    part.height,
+                    image.path,
+                    image.width,
+                    image.height));
+  }
+  std::vector<Annotation> annotations = part.annotations;
+  if (file->is_coco)
+    for (Annotation& object : annotations) fill_as_coco(path, object, image);
+  return annotations;
+}
+
+std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> ordered;
+  std::set<std::string> others;
+  for (const std::string& path : paths) {
+    if (is_mask_folder(path)) continue;  // its objects have no class
+    const SharedFile file = open_annotations(path, {});
+    for (const std::string& name : file->classes) {
+      if (!file->is_ordered) {
+        others.insert(name);
+      } else if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) {
+        ordered.push_back(name);
+      }
+    }
+  }
+  std::vector<std::string> rest;
+  for (const std::string& name : others)
+    if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) rest.push_back(name);
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  std::sort(rest.begin(), rest.end(), [&](const std::string& a, const std::string& b) {
+    if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+    return a < b;
+  });
+  ordered.insert(ordered.end(), rest.begin(), rest.end());
+  return ordered;
+}
+
+std::vector<std::string> coco_images(const std::string& path) {
+  const SharedFile file = open_annotations(path, {});
+  std::vector<std::string> images;
+  if (!file->is_coco) return images;
+  for (const AnnotationFile::Part& part : file->parts) images.push_back(part.image);
+  return images;
+}
+
+}  // namespace cytra::io

@@ -1,0 +1,78 @@
+#pragma once
+// What people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme, Pascal VOC,
+// YOLO and folders with a mask file for each object; and the images that these become. Torch-free.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/image.h"
+#include "io/objects/coco_rle.h"
+#include "io/objects/polygons.h"
+
+namespace cytra::io {
+
+/// One object. Coordinates are pixels of its image: pixel (x, y) covers x to x + 1, y to y + 1.
+struct Annotation {
+  std::string name;        // joins the planes of an object of a stack; "": it has one plane
+  std::string class_name;  // "": none is said
+  int64_t plane = -1;      // of a stack, from 0; -1: all of them
+  /// Each filled by itself, where an odd number of its rings goes round the centre of a pixel, as
+  /// ImageJ, QuPath and skimage.draw.polygon do.
+  std::vector<std::vector<Ring>> parts;
+  std::vector<CocoRle> masks;   // pixels inside, of the whole image
+  std::array<double, 4> box{};  // x0, y0, x1, y1
+  bool is_crowd = false;        // COCO's: several objects that nobody has told apart
+};
+
+/// The image that annotations belong to.
+struct AnnotatedImage {
+  std::string path;
+  int64_t depth = 1, height = 1, width = 1;
+};
+
+/// By extension, whatever the case: .roi .zip .geojson .json .xml .txt; or a folder of masks.
+bool is_annotation_path(const std::string& path);
+/// A folder that is no image: it has one mask file for each object of an image.
+bool is_mask_folder(const std::string& path);
+
+/// Such files in a folder, sorted, without hidden ones; of folders below, too. Throws: ConfigError
+/// for a folder that can't be read.
+std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive);
+
+/// Those of one image, in the file's order. The file's content tells the format; of a COCO file of
+/// many images those of the image that has the end of its path; YOLO's classes have the names of
+/// data.yaml or classes.txt in its folder or one above. Thread: several at once; a COCO file is
+/// kept in memory. Throws: DataError naming the file and the place in it, ConfigError (no such
+/// file).
+std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image);
+
+/// The names of the classes of several files: those that have an order of their own (COCO's ids,
+/// YOLO's lists) in it, then the others by the alphabet. Throws: as read_annotations.
+std::vector<std::string> class_names_of(const std::vector<std::string>& paths);
+
+/// The images that one COCO file is of; empty for other files. Throws: as read_annotations.
+std::vector<std::string> coco_images(const std::string& path);
+
+enum class TargetKind {
+  instances,  // 0 for none, 1 ... for each object; a later one lies over an earlier one
+  classes,    // 0 for none, 1 ... by class_names; likewise
+  mask,       // 1 in any object
+  channels,   // a mask for each of class_names
+  boxes,      // layers of filled boxes, none over another: class (1 ...) * kBoxClass + a number
+};
+TargetKind target_kind(const std::string& name);
+extern const std::vector<std::string> kTargetKinds;  // their names
+constexpr int64_t kBoxClass = 65536;
+
+/// (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that class_names
+/// do not have (unless it is empty), a plane that the image has not, more objects over each other
+/// than can be painted.
+Image paint_annotations(const std::string& path,
+                        const std::vector<Annotation>& annotations,
+                        const AnnotatedImage& image,
+                        TargetKind kind,
+                        const std::vector<std::string>& class_names);
+
+}  // namespace cytra::io

@@ -1,0 +1,45 @@
+#pragma once
+// A gzip file whose parts are compressed on several threads; for the formats alone.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "io/compression/ordered_jobs.h"
+
+namespace cytra::io {
+
+/// One stream of `lanes` that lie one after the other in the file and are written side by side.
+/// Blocks are compressed for themselves, so the bytes of the file depend on those of the lanes
+/// alone. The later lanes wait, compressed, in a temporary beside it. Thread: one.
+class GzipWriter {
+ public:
+  /// Throws: as AtomicFile.
+  GzipWriter(const std::string& path, std::size_t lanes);
+  void write(std::size_t lane, const void* data, std::size_t bytes);
+  void finish();
+
+ private:
+  struct Piece {
+    uint64_t offset, bytes;
+  };
+  struct Lane {
+    std::string pending;  // not yet a block
+    std::vector<Piece> pieces;
+    uint32_t checksum = 0;
+    uint64_t bytes = 0;
+  };
+  struct Block;
+  void post(std::size_t lane);
+  void append(std::size_t lane, const Block& block);
+  void copy(const Piece& piece);
+
+  AtomicFile file_;
+  std::unique_ptr<AtomicFile> spool_;  // never committed
+  uint64_t spooled_ = 0;
+  std::vector<Lane> lanes_;
+  OrderedJobs jobs_;
+};
+
+}  // namespace cytra::io

@@ -1,0 +1,46 @@
+#pragma once
+// The headers of NIfTI-1 and -2, for nifti_*.cpp alone. Sources: nifti1.h and nifti2.h of
+// https://nifti.nimh.nih.gov.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "io/pixels/stored.h"
+#include "io/reader.h"
+
+namespace cytra::io {
+
+struct NiftiHeader {
+  bool is_second = false;  // NIfTI-2
+  bool is_pair = false;    // the pixels are in NAME.img
+  std::array<int64_t, 8> dim{};
+  int16_t datatype = 0;
+  std::array<double, 8> pixdim{};
+  int64_t pixels_at = 0;
+  double slope = 0, offset = 0;
+  int xyzt_units = 0;
+  int qform = 0, sform = 0;
+  std::array<double, 6> quaternion{};  // b, c, d, x, y, z
+  std::array<double, 12> rows{};       // of the sform
+  bool is_swapped = false;
+};
+
+/// As other_files_of() in reader.h.
+std::vector<std::string> nifti_other_files(const std::string& path);
+
+/// Throws: DataError unless `head` begins with a whole header.
+NiftiHeader parse_nifti(const std::string& path, const std::string& head);
+std::string format_nifti(const NiftiHeader& header);
+
+/// The type of a sample, how many lie in a voxel (3 for RGB), and what is to be multiplied.
+struct NiftiType {
+  StoredType type;
+  int64_t samples = 1;
+};
+NiftiType nifti_type(const std::string& path, const NiftiHeader& header);
+
+Geometry nifti_geometry(const NiftiHeader& header);
+/// Sets pixdim, units, qform and sform.
+void set_geometry(const Geometry& geometry, NiftiHeader& header);
+
+}  // namespace cytra::io

@@ -1,0 +1,223 @@
+// torch's convolution_backward on a CPU, so of every convolution, transposed or not: the weight's
+// gradient by a kernel of ours where it is faster, else in a part for each thread where it has few
+// values, all else as before. Threads that share one such gradient wait for each other inside of
+// oneDNN, and spin: beside another program on these cores each wait takes a time slice.
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/library.h>
+
+#include "ops/compute_alone.h"
+#include "ops/conv/onednn.h"
+#include "ops/conv/weight_grad.h"
+
+namespace cytra::ops {
+namespace {
+
+using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of input, weight and bias
+
+/// Of a convolution that is not transposed.
+struct Form {
+  at::IntArrayRef stride, padding, dilation;
+  int64_t groups;
+};
+
+constexpr int64_t kMostValues = int64_t{1} << 21;  // of all parts: they are added at the end
+constexpr int64_t kFewestPixels = 512;             // of a part: fewer cost less than their adding
+
+/// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
+/// than two: as torch has it.
+int64_t count_parts(const at::Tensor& output, const at::Tensor& weight, const Form& form) {
+  const at::ScalarType type = weight.scalar_type();
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  if (at::in_parallel_region() || output.numel() == 0 || weight.numel() == 0 ||
+      output.scalar_type() != type || (type != at::kFloat && type != at::kBFloat16) ||
+      form.stride.size() != dims || form.padding.size() != dims || form.dilation.size() != dims)
+    return 0;
+  const int64_t samples = output.size(0), pixels = output.numel() / output.size(1),
+                threads = at::get_num_threads(),
+                most = std::min({threads, kMostValues / weight.numel(), pixels / kFewestPixels});
+  if (2 * most <= threads) return 0;  // the wait costs less than threads without work
+  return most <= samples ? most : most / samples * samples;
+}
+
+at::Tensor weight_grad_in_parts(int64_t parts,
+                                const at::Tensor& image,
+                                const at::Tensor& output,
+                                const at::Tensor& weight,
+                                const Form& form) {
+  const int64_t samples = output.size(0), rows = output.size(2),
+                cuts = std::min(std::max<int64_t>(parts / samples, 1), rows);
+  std::vector<int64_t> padding(form.padding.begin(), form.padding.end());
+  at::Tensor padded = image.detach();
+  if (cuts > 1) {  // the rows beside a part are the image's, those outside are zeros
+    std::vector<int64_t> outside(2 * padding.size(), 0);
+    outside.end()[-1] = outside.end()[-2] = std::exchange(padding.front(), 0);
+    padded = at::constant_pad_nd(padded, outside).contiguous(image.suggest_memory_format());
+    parts = samples * cuts;
+  }
+  const auto part_of = [&](int64_t part) -> std::array<at::Tensor, 2> {
+    if (cuts == 1) {
+      const int64_t first = samples * part / parts, end = samples * (part + 1) / parts;
+      return {padded.narrow(0, first, end - first), output.narrow(0, first, end - first)};
+    }
+    const int64_t cut = part % cuts, first = rows * cut / cuts, end = rows * (cut + 1) / cuts;
+    const int64_t needed =
+        (end - first - 1) * form.stride[0] + form.dilation[0] * (weight.size(2) - 1) + 1;
+    return {padded.narrow(0, part / cuts, 1).narrow(2, first * form.stride[0], needed),
+            output.narrow(0, part / cuts, 1).narrow(2, first, end - first)};
+  };
+  std::vector<at::Tensor> sums(static_cast<std::size_t>(parts));
+  at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;
+    compute_alone();  // oneDNN plans for the threads that there are: more would never come
+    for (int64_t part = first; part < last; ++part) {
+      const auto [x, dy] = part_of(part);
+      std::vector<int64_t> stride = form.stride.vec();
+      if (dy.size(2) == 1) stride[0] = 1;  // SafeForm
+      sums[static_cast<std::size_t>(part)] = std::get<1>(
+          cpu::convolution_backward(dy,
+                                    x,
+                                    weight,
+                                    std::nullopt,
+                                    {stride, padding, form.dilation, false, {0}, form.groups},
+                                    {false, true, false}));
+    }
+  });
+  const at::AutoDispatchBelowADInplaceOrView no_gradients;
+  at::Tensor sum = sums[0].to(at::kFloat);
+  for (std::size_t i = 1; i < sums.size(); ++i) sum.add_(sums[i]);
+  return sum.to(weight.scalar_type());
+}
+
+/// One number for each spatial dimension; torch's operations take one for all as well.
+std::vector<int64_t> of_each_side(at::IntArrayRef numbers, const at::Tensor& weight) {
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  return numbers.size() == 1 ? std::vector<int64_t>(dims, numbers[0]) : numbers.vec();
+}
+
+bool are_all(at::IntArrayRef values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+}
+
+/// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
+/// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
+/// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
+/// tensors). It also does with dilation in half precision, for which there is no other form.
+struct SafeForm {
+  SafeForm(const at::Tensor& of_image,
+           const at::Tensor& output,
+           const at::Tensor& weight,
+           const Form& form)
+      : image(of_image), stride(form.stride.vec()), padding(form.padding.vec()) {
+    const std::size_t dims = stride.size();
+    const auto extent = [&](std::size_t d) {
+      return form.dilation[d] * (weight.size(static_cast<int64_t>(d) + 2) - 1) + 1;
+    };
+    if (are_all(weight.sizes().slice(2), 1) && are_all(padding, 0)) {
+      for (std::size_t d = 0; d < dims; ++d) {
+        if (stride[d] == 1) continue;
+        image = image.slice(static_cast<int64_t>(d) + 2, 0, std::nullopt, stride[d]);
+        stride[d] = 1;
+      }
+      return;
+    }
+    bool is_short = false;
+    for (std::size_t d = 0; d < dims; ++d)
+      is_short |= padding[d] > 0 && image.size(static_cast<int64_t>(d) + 2) < extent(d) + stride[d];
+    if (is_short) {
+      std::vector<int64_t> around;  // from the last side
+      for (std::size_t d = dims; d-- > 0;) around.insert(around.end(), 2, padding[d]);
+      image = at::constant_pad_nd(image, around);
+      padding.assign(dims, 0);
+    }
+    for (std::size_t d = 0; d < dims; ++d) {
+      const auto axis = static_cast<int64_t>(d) + 2;
+      if (output.size(axis) != 1 || stride[d] == 1 || padding[d] > 0) continue;
+      image = image.narrow(axis, 0, extent(d));
+      stride[d] = 1;
+    }
+  }
+  at::Tensor image;
+  std::vector<int64_t> stride, padding;
+};
+
+Tensors backward_on_cpu(const at::Tensor& grad,
+                        const at::Tensor& input,
+                        const at::Tensor& weight,
+                        at::OptionalIntArrayRef bias_sizes,
+                        at::IntArrayRef stride,
+                        at::IntArrayRef padding,
+                        at::IntArrayRef dilation,
+                        bool transposed,
+                        at::IntArrayRef output_padding,
+                        int64_t groups,
+                        std::array<bool, 3> needs) {
+  const cpu::ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
+  const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
+    return cpu::convolution_backward(dy, input, weight, bias_sizes, options, mask);
+  };
+  const at::ScalarType type = weight.scalar_type();
+  if (!needs[1] || input.dim() != weight.dim() || input.numel() == 0 ||
+      (type != at::kFloat && !at::isReducedFloatingType(type)))
+    return torchs(grad, needs);
+  // A transposed convolution is one backwards.
+  const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
+  const std::vector<int64_t> steps = of_each_side(stride, weight),
+                             zeros = of_each_side(padding, weight),
+                             gaps = of_each_side(dilation, weight);
+  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
+  if (steps.size() != dims || zeros.size() != dims || gaps.size() != dims)
+    return torchs(grad, needs);
+  const at::MemoryFormat format = input.suggest_memory_format();
+  const cpu::ConvForm form{weight.sizes().slice(2), steps, zeros};
+  const bool has_ours =
+      groups == 1 && are_all(gaps, 1) && cpu::has_conv_weight_grad(image, output, form);
+  at::Tensor dy = grad, of_input, of_weight, of_bias;
+  if (has_ours) {
+    const at::MemoryFormat last =
+        input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+    dy = grad.contiguous(last);
+    of_weight = cpu::conv_weight_grad(transposed ? dy : input,
+                                      (transposed ? input : dy).contiguous(last),
+                                      form,
+                                      weight.suggest_memory_format());
+  } else {
+    const SafeForm safe(image, output, weight, {steps, zeros, gaps, groups});
+    const Form plain{safe.stride, safe.padding, gaps, groups};
+    const int64_t parts = count_parts(output, weight, plain);
+    const bool is_exact = type == at::kFloat || are_all(gaps, 1);
+    if (parts < 2 && is_exact && safe.image.is_same(image)) return torchs(grad, needs);
+    dy = grad.contiguous(format);
+    const at::ScalarType own = is_exact ? type : at::kFloat;
+    const at::Tensor x = (safe.image.is_same(grad) ? dy : safe.image.contiguous(format)).to(own),
+                     y = (transposed ? input.contiguous(format) : dy).to(own), w = weight.to(own);
+    if (parts >= 2) {
+      of_weight = weight_grad_in_parts(parts, x, y, w, plain).to(type);
+    } else {
+      const auto all =
+          cpu::convolution_backward(y,
+                                    x,
+                                    w,
+                                    std::nullopt,
+                                    {safe.stride, safe.padding, gaps, false, {0}, groups},
+                                    {false, true, false});
+      of_weight = std::get<1>(all).to(type);
+    }
+  }
+  if (needs[0]) of_input = std::get<0>(torchs(dy, {true, false, false}));
+  if (needs[2]) of_bias = at::sum(dy.flatten(2), at::IntArrayRef{0, 2});
+  return {of_input, of_weight, of_bias};
+}
+
+TORCH_LIBRARY_IMPL(aten, CPU, library) {
+  library.impl("convolution_backward", TORCH_FN(backward_on_cpu));
+}
+
+}  // namespace
+}  // namespace cytra::ops

@@ -1,0 +1,161 @@
+#include "ops/windows/sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <list>
+#include <mutex>
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "ops/windows/sums_cpu.h"
+
+namespace cytra::ops {
+namespace {
+
+void expect_type(const Finish& finish) {
+  const bool is_number = at::isFloatingType(finish.type);
+  const bool is_share =
+      finish.kind == Finish::Kind::sigmoid || finish.kind == Finish::Kind::softmax;
+  if (is_number || finish.kind == Finish::Kind::argmax || finish.kind == Finish::Kind::threshold ||
+      (is_share && finish.type == at::kByte))
+    return;
+  throw std::logic_error("finish: logits are of a floating type, probabilities of one or uint8");
+}
+
+/// A map, and all that it is made of.
+struct KeptMap {
+  std::array<std::vector<float>, 3> lines;
+  float floor;
+  c10::Stream stream;  // memory of a map that is dropped is used again in this stream's order
+  at::Tensor map;
+};
+
+}  // namespace
+
+int64_t WindowGrid::windows() const {
+  int64_t count = 1;
+  for (const WindowAxis& axis : axes) count *= static_cast<int64_t>(axis.starts.size());
+  return count;
+}
+
+std::array<int64_t, 3> WindowGrid::place(int64_t w) const {
+  std::array<int64_t, 3> place{};
+  for (std::size_t d = 3; d-- > 0;) {
+    const auto count = static_cast<int64_t>(axes[d].starts.size());
+    place[d] = w % count;
+    w /= count;
+  }
+  return place;
+}
+
+std::array<int64_t, 2> WindowGrid::final_rows(int64_t i) const {
+  const WindowAxis& axis = axes[0];
+  const auto start = [&](int64_t at) {
+    if (at == 0) return int64_t{0};
+    if (at == static_cast<int64_t>(axis.starts.size())) return axis.size;
+    return std::clamp<int64_t>(
+        axis.starts[static_cast<std::size_t>(at)] - axis.before, 0, axis.size);
+  };
+  return {start(i), start(i + 1)};
+}
+
+at::Tensor window_map(const WindowGrid& grid) {
+  if (grid.map.defined()) return grid.map;
+  at::Tensor map = at::ones({});
+  for (const WindowAxis& axis : grid.axes) map = map.unsqueeze(-1) * at::tensor(axis.weights);
+  return map.clamp_min_(grid.floor);
+}
+
+at::Tensor window_map(const WindowGrid& grid, c10::Device device) {
+  if (grid.map.defined()) return grid.map.to(device);
+  constexpr std::size_t kMost = 4;
+  static std::mutex mutex;
+  static auto& kept = *new std::list<KeptMap>;  // the newest first; torch's devices end before us
+  const auto& axes = grid.axes;
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const std::lock_guard lock(mutex);
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](const KeptMap& one) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (one.lines[d] != axes[d].weights) return false;
+    }
+    return one.floor == grid.floor && one.stream == stream;
+  });
+  if (found != kept.end()) {
+    kept.splice(kept.begin(), kept, found);
+  } else {
+    kept.push_front({{axes[0].weights, axes[1].weights, axes[2].weights},
+                     grid.floor,
+                     stream,
+                     window_map(grid).to(device)});
+    if (kept.size() > kMost) kept.pop_back();
+  }
+  return kept.front().map;
+}
+
+WindowBox box_of(const WindowGrid& grid, int64_t w) {
+  WindowBox box{};
+  const std::array<int64_t, 3> place = grid.place(w);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const WindowAxis& axis = grid.axes[d];
+    const auto end = [&](int64_t i) {
+      return std::min(axis.starts[static_cast<std::size_t>(i)] - axis.before + axis.roi, axis.size);
+    };
+    const int64_t start = axis.starts[static_cast<std::size_t>(place[d])] - axis.before;
+    box.from[d] = std::max<int64_t>(start, 0);
+    box.to[d] = std::max(end(place[d]), box.from[d]);
+    box.skip[d] = box.from[d] - start;
+    box.fresh[d] =
+        place[d] == 0 ? box.from[d] : std::clamp(end(place[d] - 1), box.from[d], box.to[d]);
+  }
+  return box;
+}
+
+void gather(const at::Tensor& image,
+            const WindowGrid& grid,
+            int64_t first,
+            double pad_value,
+            const at::Tensor& windows) {
+  return image.is_cpu() ? cpu::gather(image, grid, first, pad_value, windows)
+                        : aten::gather(image, grid, first, pad_value, windows);
+}
+
+void accumulate(const at::Tensor& values,
+                const WindowGrid& grid,
+                int64_t first,
+                const at::Tensor& sums) {
+  return sums.is_cpu() ? cpu::accumulate(values, grid, first, sums)
+                       : aten::accumulate(values, grid, first, sums);
+}
+
+bool finish_rows(const at::Tensor& sums,
+                 const WindowGrid& grid,
+                 int64_t begin,
+                 int64_t end,
+                 const Finish& finish,
+                 const at::Tensor& out) {
+  expect_type(finish);
+  return sums.is_cpu() ? cpu::finish_rows(sums, grid, begin, end, finish, out)
+                       : aten::finish_rows(sums, grid, begin, end, finish, out);
+}
+
+at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish) {
+  expect_type(finish);
+  std::vector<int64_t> shape = sums.sizes().vec();
+  shape[1] = finish.channels(shape[1]);
+  const at::Tensor out = at::empty(shape, sums.options().dtype(finish.type));
+  if (sums.numel() == 0) return out;
+  const at::Tensor from = sums.to(at::kFloat).flatten(2), to = out.flatten(2);
+  at::Tensor line;
+  if (weights.defined()) line = weights.to(at::kFloat).flatten().contiguous();
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    if (sums.is_cpu())
+      cpu::finish_voxels(from[n].contiguous(), line, finish, to[n]);
+    else
+      aten::finish_voxels(from[n], line, finish, to[n]);
+  }
+  return out;
+}
+
+}  // namespace cytra::ops

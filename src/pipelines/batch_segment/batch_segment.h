@@ -1,0 +1,104 @@
+#pragma once
+// Many images through two models: a detector finds boxes, a prompted segmenter makes a mask of
+// each.
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "data/cache.h"
+#include "io/image.h"
+#include "io/objects/coco_rle.h"
+#include "pipelines/detection/detector.h"
+#include "pipelines/job/stage_report.h"
+#include "pipelines/segmenter/segmenter.h"
+
+namespace cytra::pipelines {
+
+struct SegmentInput {
+  std::string path;
+  std::string name;  // of its results: a path without ending below their folder, its own
+  std::string view;  // which detector finds its objects; "" where there are no views
+};
+
+struct SegmentedObject {
+  Detection found;
+  io::CocoRle mask;  // all of it, what lies under another object, too
+};
+
+struct SegmentedImage {
+  SegmentInput input;
+  std::string content;  // fingerprint of the file
+  int64_t height = 0, width = 0;
+  std::vector<SegmentedObject> objects;  // by descending score
+
+  /// (1,1,H,W) uint16: object i of the list is i + 1. Where several lie over each other, the one
+  /// with the highest score is seen. Throws: DataError for more than 65535 objects.
+  io::Image labels() const;
+};
+
+struct SegmentModels {
+  std::function<std::string(const std::string& view)> detector_of;  // path of its detector
+  std::function<std::unique_ptr<Detector>(const std::string& path)> load_detector;
+  std::function<std::unique_ptr<PromptedSegmenter>()> load_segmenter;
+};
+
+struct BatchSegmentOptions {
+  /// naive: for each image the models are loaded, and each box is a call of the segmenter of its
+  /// own, the image's encoding included: what others are measured against. optimized: models are
+  /// loaded once, an image is encoded once, boxes of several images make one batch. parallel: that,
+  /// while other threads read and write. Masks are the same but for the rounding of sums.
+  std::string mode = "parallel";
+  int64_t sam_batch_size = 32;   // boxes in one pass of the mask decoder
+  int64_t image_batch_size = 8;  // images in one pass of detector and encoder
+  int64_t io_workers = 4;        // threads that read, and as many that write, of mode parallel
+  /// Larger images are encoded by tiles of so many pixels a side, a quarter of which the next has,
+  /// too; 0: as a whole. For the detector, that is DetectorOptions::roi_size.
+  int64_t tile = 0;
+  data::CacheLimits cache{0, "", 50, false};  // of the images' encodings; not of mode naive
+};
+
+/// What becomes of the images. Thread: several at once.
+class SegmentSink {
+ public:
+  virtual ~SegmentSink() = default;
+  /// False: it need not be made. `content`: fingerprint of the file.
+  virtual bool wants(const SegmentInput& input, const std::string& content) = 0;
+  virtual void take(const SegmentedImage& image) = 0;
+  /// An image that can't be read or segmented. What this throws ends the run.
+  virtual void leave_out(const SegmentInput& input, std::exception_ptr error) = 0;
+};
+
+struct SegmentCounts {
+  int64_t images = 0, boxes = 0;
+  int64_t encoded = 0;  // passes of an image through the encoder
+  int64_t cached = 0;   // encodings that were there already
+};
+
+/// Keeps the models that it has loaded, for the next run. Thread: one.
+class BatchSegmenter {
+ public:
+  /// Adds its stages to the report, which outlives this.
+  BatchSegmenter(SegmentModels models,
+                 BatchSegmentOptions options,
+                 c10::Device device,
+                 StageReport& report);
+  ~BatchSegmenter();
+  BatchSegmenter(const BatchSegmenter&) = delete;
+  BatchSegmenter& operator=(const BatchSegmenter&) = delete;
+  /// Inputs of one view follow each other, else their order is kept. What is wrong with one image
+  /// costs that image alone. Where memory runs out, batches are halved. Throws: what loading a
+  /// model throws, IoError, and what the sink throws.
+  SegmentCounts run(std::vector<SegmentInput> inputs, SegmentSink& sink);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cytra::pipelines

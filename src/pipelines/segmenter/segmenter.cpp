@@ -1,0 +1,24 @@
+#include "pipelines/segmenter/segmenter.h"
+
+#include "inference/torchscript.h"
+#include "pipelines/segmenter/segmenters.h"
+
+namespace cytra::pipelines {
+
+PromptedSegmenter::PromptedSegmenter(int64_t side, nn::PixelScale pixels)
+    : side_(side), pixels_(std::move(pixels)) {}
+
+nn::SquareImage PromptedSegmenter::prepare(const at::Tensor& image) const {
+  return nn::square_image(image, side_, pixels_);
+}
+
+at::Tensor PromptedSegmenter::upscale(const at::Tensor& logits,
+                                      const nn::Placement& placement) const {
+  return nn::upscale_masks(logits, placement, side_);
+}
+
+std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path, c10::Device device) {
+  return inference::is_torchscript(path) ? open_script(path, device) : open_sam(path, device);
+}
+
+}  // namespace cytra::pipelines
