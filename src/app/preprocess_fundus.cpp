@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "app/predict/inputs.h"
-#include "app/predict/output.h"
-#include "app/run/books.h"
 #include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -19,10 +16,15 @@
 #include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
+#include "config/text_of.h"
 #include "data/cache.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
 #include "pipelines/fundus/fundus.h"
+#include "pipelines/job/books.h"
+#include "pipelines/job/inputs.h"
+#include "pipelines/job/names.h"
+#include "pipelines/job/stamp.h"
 
 namespace cytra::app {
 namespace {
@@ -185,31 +187,18 @@ void remove_outdated(const std::string& folder,
   }
 }
 
-std::string fundus_settings(const pipelines::FundusOptions& o) {
-  return fmt::format("1 {} {} {} {} {} {} {} {} {}",
-                     o.view.size,
-                     o.view.fill,
-                     o.contrast,
-                     o.mask,
-                     o.seed,
-                     o.min_inliers,
-                     o.min_radius,
-                     o.max_radius,
-                     o.min_axes_ratio);
-}
-
 int run_fundus(cli::Run run, const FundusConfig& config) {
   watch_signals();
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   perf::apply(config.performance, device);
   const std::string& folder = config.paths.output_dir;
-  Books books(run.json);
-  InputOptions listed;
+  pipelines::Books books(run.json);
+  pipelines::InputOptions listed;
   listed.path = config.data.path;
-  OutputNames names;
+  pipelines::OutputNames names;
   std::vector<pipelines::FundusInput> inputs;
-  for (const data::Sample& sample : list_inputs(
+  for (const data::Sample& sample : pipelines::list_inputs(
            listed, {config.data.key}, [&](const std::string&id, const std::exception&error) {
              books.leave_out(id, error);
              ++books.images;
@@ -230,7 +219,8 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   }
   FundusTable table(folder);
   table.write();  // from now on the folder is ours
-  const std::string settings = fundus_settings(config.fundus);
+  const std::string settings = "1 " + config::text_of(config.fundus, {"batch_size", "workers"}) +
+                               config::text_of(config.performance, pipelines::kOptionsOfSpeed);
   std::map<std::string, std::string> stamps;
   std::vector<pipelines::FundusInput> left;
   bool has_told = false;
@@ -272,7 +262,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     books.results.print();
   };
   {
-    const EndOnSignal end_on_signal(books, conclude);
+    const pipelines::EndOnSignal end_on_signal(books, conclude);
     Progress progress("retinas", static_cast<int64_t>(left.size()));
     int64_t seen = 0;
     pipelines::FundusEvents events;

@@ -1,9 +1,11 @@
 #include "perf/device_error.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -29,6 +31,12 @@ constexpr const char* kMemorySigns[] = {"can't allocate memory",
                                         "_ALLOCATION_FAILED",
                                         "unable to find an engine",
                                         "'out of memory'"};
+
+[[noreturn]] void throw_memory_error(const std::string& what) {
+  throw MemoryError(fmt::format(
+      "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
+      what));
+}
 
 }  // namespace
 
@@ -69,6 +77,35 @@ void throw_device_error(const std::string& what) {
     throw IoError("the GPU failed: " + line + "; the kernel's log (Xid) may tell more");
   if (has("busy or unavailable"))
     throw IoError("the GPU is in use by another process alone: " + line + "; nvidia-smi shows it");
+}
+
+void rethrow_as_ours() {
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string message = split(error.what_without_backtrace(), '\n').front();
+    if (is_out_of_memory(error)) {
+      constexpr std::string_view kAsked = "you tried to allocate ";
+      const std::size_t asked = message.find(kAsked);
+      if (asked == std::string::npos) throw_memory_error(message);
+      throw_memory_error(format_bytes(std::atof(message.c_str() + asked + kAsked.size())) +
+                         " more were needed");
+    }
+    throw_device_error(error.what_without_backtrace());
+    if (message.find("Class values must be") != std::string::npos) {
+      throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " +
+                      message);
+    }
+    throw std::runtime_error(message);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    throw MemoryError(
+        "out of memory for one more thread; raise the limit (ulimit -v, ulimit -u), or lower "
+        "data.num_workers and performance.num_threads");
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw_memory_error(error.what());
+    throw;
+  }
 }
 
 }  // namespace cytra::perf

@@ -8,4 +8,19 @@ namespace cytra::perf {
 /// hardware that failed; returns when it is none of these.
 void throw_device_error(const std::string& what);
 
+/// Throws the exception that is being handled, torch's own as one of ours: MemoryError where memory
+/// ran out, DataError for a target's wrong classes, as throw_device_error(), else a
+/// std::runtime_error of one line.
+[[noreturn]] void rethrow_as_ours();
+
+/// What `work` gives. Throws: as rethrow_as_ours().
+template <class Work>
+auto guarded(const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    rethrow_as_ours();
+  }
+}
+
 }  // namespace cytra::perf

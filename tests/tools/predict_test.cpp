@@ -120,6 +120,24 @@ TEST_F(Predict, ResumeLeavesFoldersOfOthersAlone) {
   EXPECT_TRUE(std::filesystem::exists(at("own-1/a.ome.tif")));
 }
 
+TEST_F(Predict, ResumePredictsAnewWhereAnOptionThatChangesNumbersDiffers) {
+  const std::string raw = at("samples/images/test_0000_raw.ome.tif");
+  const std::string words = "--resume 'paths.output_dir=" + at("anew") + "' ";
+  ASSERT_EQ(shell(command(raw, "'paths.output_dir=" + at("anew") + "'")).code, 0);
+  Outcome outcome = shell(command(raw, words + "performance.num_threads=1"));
+  EXPECT_NE(outcome.err.find("1 of them before"), std::string::npos) << outcome.err;
+  for (const char* option : {"performance.matmul_precision=medium",
+                             "performance.enable_tf32=true",
+                             "model.channels_last=true",
+                             "tta.rotate90=true"}) {
+    outcome = shell(command(raw, words + option));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("of them before"), std::string::npos) << option << outcome.err;
+    outcome = shell(command(raw, words + option));
+    EXPECT_NE(outcome.err.find("1 of them before"), std::string::npos) << option << outcome.err;
+  }
+}
+
 TEST_F(Predict, TheOverlayIsTheMaskOverTheImage) {
   const std::string raw = at("samples/images/test_0000_raw.ome.tif");
   const Outcome outcome = shell(command(raw, "'paths.output_dir=" + at("overlaid") + "'"));

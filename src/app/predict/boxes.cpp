@@ -5,16 +5,19 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "app/predict/box_files.h"
-#include "app/predict/record.h"
-#include "app/run/books.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/run_lock.h"
+#include "config/text_of.h"
 #include "data/image_tensor.h"
 #include "io/reader.h"
 #include "pipelines/detection/detector.h"
+#include "pipelines/job/books.h"
+#include "pipelines/job/names.h"
+#include "pipelines/job/stamp.h"
+#include "pipelines/predict/box_files.h"
+#include "pipelines/predict/record.h"
 
 namespace cytra::app {
 namespace {
@@ -59,14 +62,14 @@ pipelines::DetectorOptions detector_options(const PredictConfig& config, const N
 struct BoxJob {
   const data::Sample* input;
   const data::Source* source;
-  BoxedImage image;
+  pipelines::BoxedImage image;
   bool is_done = false;
 };
 
 /// Names are those of all images, whatever becomes of them: a run that goes on gives the same ones.
 std::vector<BoxJob> box_jobs(const std::vector<data::Sample>& inputs, const std::string& x_key) {
   std::vector<BoxJob> jobs;
-  OutputNames names;
+  pipelines::OutputNames names;
   for (const data::Sample& input : inputs) {
     const data::Source& source = input.sources.at(x_key);
     jobs.push_back({&input, &source, {names.next(source), source.path, ""}});
@@ -79,9 +82,9 @@ std::vector<data::Sample> all_parts_of(const std::vector<data::Sample>& inputs,
                                        const std::string& key) {
   std::vector<data::Sample> all;
   for (const data::Sample& input : inputs) {
-    Frames parts;
+    pipelines::Frames parts;
     try {
-      parts = frames_of(input, key, PartsToTake());
+      parts = pipelines::frames_of(input, key, pipelines::PartsToTake());
     } catch (const Error&) {
       parts.add(input, 0);
     }
@@ -119,10 +122,10 @@ int predict_boxes(cli::Run run,
   const std::string x_key = task.get<std::string>("x_key", "raw");
   const bool skips = config.data.on_error == "skip";
 
-  Books books(run.json);
-  InputWants wants{model.in_channels};
+  pipelines::Books books(run.json);
+  pipelines::InputWants wants{model.in_channels};
   wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
-  std::vector<data::Sample> inputs = list_inputs(
+  std::vector<data::Sample> inputs = pipelines::list_inputs(
       config.data,
       {x_key},
       [&](const std::string& id, const std::exception& error) {
@@ -140,11 +143,13 @@ int predict_boxes(cli::Run run,
   log::info("{}: {} images on {}", model.path, books.images, perf::describe(device));
 
   const std::string settings =
-      detector->fingerprint() + config::to_json(model.config.at("data.transforms"));
-  BoxFiles files(folder,
-                 model.out_channels - 5,
-                 task.get<std::vector<std::string>>("class_names", {}),
-                 config.predict.overlay);
+      detector->fingerprint() + config::to_json(model.config.at("data.transforms")) +
+      config.data.axes.value_or("") + config::text_of(config.model, {"spatial_dims"}) +
+      config::text_of(config.performance, pipelines::kOptionsOfSpeed);
+  pipelines::BoxFiles files(folder,
+                            model.out_channels - 5,
+                            task.get<std::vector<std::string>>("class_names", {}),
+                            config.predict.overlay);
   std::vector<BoxJob> jobs = box_jobs(inputs, x_key);
   const auto tried = [&](const data::Sample& input, const auto& work) {
     try {
@@ -172,7 +177,7 @@ int predict_boxes(cli::Run run,
     books.results.print();
   };
   {
-    const EndOnSignal end_on_signal(books, [&](int) {
+    const pipelines::EndOnSignal end_on_signal(books, [&](int) {
       conclude(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
     });
     Progress progress("finding", static_cast<int64_t>(inputs.size()));
@@ -184,7 +189,8 @@ int predict_boxes(cli::Run run,
       for (std::size_t i = first; i < end; ++i) {
         BoxJob& job = jobs[i];
         tried(*job.input, [&] {
-          job.image.stamp = stamp_of(*job.source, content_of(*job.source), settings);
+          job.image.stamp =
+              pipelines::stamp_of(*job.source, pipelines::content_of(*job.source), settings);
           if (files.has(job.image)) return count(job, true);
           images.push_back(read_pixels(*job.source, detector->in_channels()));
           loaded.push_back(&job);
@@ -207,10 +213,10 @@ int predict_boxes(cli::Run run,
         full,
         options.max_detections);
   }
-  std::vector<BoxedImage> done;
+  std::vector<pipelines::BoxedImage> done;
   for (const BoxJob& job : jobs)
     if (job.is_done) done.push_back(job.image);
-  const BoxFiles::Tables tables = files.finish(done);
+  const pipelines::BoxFiles::Tables tables = files.finish(done);
   books.results.add("table", tables.csv);
   books.results.add("coco", tables.coco);
   books.results.add("objects", Node::make_integer(tables.objects));

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "app/predict/inputs.h"
-#include "app/predict/output.h"
 #include "app/run/entry.h"
 #include "inference/predictor.h"
+#include "pipelines/job/inputs.h"
+#include "pipelines/predict/options.h"
 #include "training/trainer_options.h"
 
 namespace cytra::app {
@@ -109,8 +109,8 @@ inference::PredictorOptions predictor_options(const Config& config) {
 
 struct PredictConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
-  InputOptions data;
-  PredictOptions predict;
+  pipelines::InputOptions data;
+  pipelines::PredictOptions predict;
   config::Node inference_args;
   inference::TtaOptions tta;
   PredictTrainerOptions trainer;

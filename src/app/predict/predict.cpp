@@ -9,11 +9,10 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/predict/boxes.h"
-#include "app/predict/pipeline.h"
 #include "app/run/launch.h"
-#include "app/run/own_folder.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -23,34 +22,68 @@
 #include "base/strings.h"
 #include "base/timers.h"
 #include "config/run_config.h"
+#include "config/text_of.h"
 #include "inference/trained_head.h"
 #include "nn/model.h"
 #include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
+#include "pipelines/job/own_folder.h"
+#include "pipelines/job/stamp.h"
+#include "pipelines/predict/pipeline.h"
 
 namespace cytra::app {
 namespace {
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
+using pipelines::Books;
+using pipelines::PredictRecord;
+using pipelines::PredictStages;
+
+/// All that results depend on but the images.
+std::string settings_of(const PredictConfig& config, const inference::Predictor& predictor) {
+  const config::Node& trained = predictor.model().config;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}",
+                     predictor.model().fingerprint,
+                     config::to_json(trained.at("data.transforms")),
+                     config::to_json(trained.at("task")),
+                     predictor.form(),
+                     config::to_json(config.inference_args),
+                     config.trainer.precision.value_or("32"),
+                     config.data.axes.value_or(""),
+                     fmt::join(config.data.spacing_um, ","),
+                     config::text_of(config.predict,
+                                     {"save",
+                                      "heads",
+                                      "frames",
+                                      "resume",
+                                      "max_detections",
+                                      "prometheus",
+                                      "timer",
+                                      "dry_run"}),
+                     config::text_of(config.tta),
+                     config::text_of(config.model, {"spatial_dims"}),
+                     config::text_of(config.performance, pipelines::kOptionsOfSpeed));
+}
+
 /// The inputs that this run is to predict.
 std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     const inference::Predictor& predictor,
                                     Books& books) {
-  std::vector<std::string> keys{source_key(predictor)};
+  std::vector<std::string> keys{pipelines::source_key(predictor)};
   if (config.data.scores()) {
     keys.push_back(predictor.y_key());
     const config::Node* mask = predictor.model().config.find("task.mask_key");
     if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
   }
-  std::vector<data::Sample> inputs = list_inputs(
+  std::vector<data::Sample> inputs = pipelines::list_inputs(
       config.data,
       keys,
       [&](const std::string& id, const std::exception& error) {
         books.leave_out(id, error);
         ++books.images;
       },
-      wants_of(predictor, config.inference_args));
+      pipelines::wants_of(predictor, config.inference_args));
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
@@ -80,7 +113,7 @@ int tell_plan(const inference::Predictor& predictor,
   double bytes = 0, all_seconds = 0;
   for (const data::Sample& input : inputs) {
     try {
-      const Frames frames = frames_of(input, predictor);
+      const pipelines::Frames frames = pipelines::frames_of(input, predictor);
       const std::vector<int64_t> shape =
           predictor.transforms().shape_of(frames[0], predictor.x_key());
       const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
@@ -127,7 +160,10 @@ struct PredictProcess {
 
 /// The run's folder, the same for all. Returns an exit code where a signal or an error of another
 /// process has ended the run, else 0.
-int meet(PredictProcess& self, cli::Run& run, const PredictOptions& options, Common& common) {
+int meet(PredictProcess& self,
+         cli::Run& run,
+         const pipelines::PredictOptions& options,
+         Common& common) {
   training::Processes& processes = self.processes;
   if (processes.is_first()) {
     const auto open = [&] { return open_run_folder(run, options.resume); };
@@ -255,14 +291,16 @@ void predict_head(PredictProcess& self,
   if (config.data.scores()) expect_scored_form(by.predictor);
   if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
   PredictRecord record(folder, self.processes.place().rank);
-  PredictPipeline pipeline(config,
-                           by.predictor,
-                           folder,
-                           books,
-                           record,
-                           scores ? &*scores : nullptr,
-                           self.processes,
-                           stages);
+  pipelines::PredictPipeline pipeline({config.data,
+                                       config.predict,
+                                       settings_of(config, by.predictor),
+                                       folder,
+                                       books,
+                                       self.processes,
+                                       stages},
+                                      by.predictor,
+                                      record,
+                                      scores ? &*scores : nullptr);
   const auto tell = [&] {
     if (!self.processes.is_first()) return;
     if (!self.processes.is_alone()) add_others(record, books);
@@ -272,7 +310,7 @@ void predict_head(PredictProcess& self,
     if (!missing.empty()) log::warn("{}", missing);
   };
   {
-    const EndOnSignal end_on_signal(books, [&](int signal) {
+    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
       tell();
       conclude(signal);
     });
@@ -303,7 +341,7 @@ int predict_with(PredictProcess& self,
     return tell_plan(predictor, inputs, books);
   }
   Common common;
-  FolderOfResults results_folder(books);
+  pipelines::FolderOfResults results_folder(books);
   if (const int code = meet(self, run, config.predict, common); code != 0) return code;
   const std::string& folder = common.folder;
   const bool is_first = self.processes.is_first();
@@ -357,7 +395,7 @@ int predict_with(PredictProcess& self,
 void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
   const double threshold = config.predict.threshold;
   const bool is_used = predictor.finish().kind == ops::Finish::Kind::threshold;
-  if (is_used || threshold == PredictOptions().threshold) return;
+  if (is_used || threshold == pipelines::PredictOptions().threshold) return;
   log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
 }
 

@@ -1,12 +1,8 @@
 #include "app/run/entry.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <string_view>
-#include <system_error>
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -16,48 +12,8 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "config/unread.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
 
 namespace cytra::app {
-namespace {
-
-[[noreturn]] void throw_memory_error(const std::string& what) {
-  throw MemoryError(fmt::format(
-      "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
-      what));
-}
-
-}  // namespace
-
-int guarded(const std::function<int()>& work) {
-  try {
-    return work();
-  } catch (const c10::Error& error) {
-    const std::string message = split(error.what_without_backtrace(), '\n').front();
-    if (perf::is_out_of_memory(error)) {
-      constexpr std::string_view kAsked = "you tried to allocate ";
-      const std::size_t asked = message.find(kAsked);
-      if (asked == std::string::npos) throw_memory_error(message);
-      throw_memory_error(format_bytes(std::atof(message.c_str() + asked + kAsked.size())) +
-                         " more were needed");
-    }
-    perf::throw_device_error(error.what_without_backtrace());
-    if (message.find("Class values must be") != std::string::npos) {
-      throw DataError("a target holds class numbers beyond model.out_channels (or below 0): " +
-                      message);
-    }
-    throw std::runtime_error(message);
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::resource_unavailable_try_again) throw;
-    throw MemoryError(
-        "out of memory for one more thread; raise the limit (ulimit -v, ulimit -u), or lower "
-        "data.num_workers and performance.num_threads");
-  } catch (const std::exception& error) {
-    if (perf::is_out_of_memory(error)) throw_memory_error(error.what());
-    throw;
-  }
-}
 
 void warn_of(const std::vector<std::string>& notes) {
   if (!notes.empty()) log::warn("{}", join(notes, "; "));

@@ -1,16 +1,11 @@
 #pragma once
 // Entry points of the engine, found by name (cli::Program::entry).
-#include <functional>
-
 #include "cli/program.h"
 #include "config/schema.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::app {
-
-/// Runs a program's work; torch's own errors become ours (out of memory: MemoryError; else a plain
-/// failure).
-int guarded(const std::function<int()>& work);
 
 /// One warning about settings that have no effect here.
 void warn_of(const std::vector<std::string>& notes);
@@ -64,7 +59,7 @@ struct CommonConfig {
 /// Throws: ConfigError with a line per problem; what `work` throws.
 template <class Config>
 int start(const cli::Run& run, int (*work)(cli::Run run, const Config& config)) {
-  return guarded([&] {
+  return perf::guarded([&] {
     config::Problems problems;
     const Config config = config::read_options<Config>(run.config, problems, run.variables);
     std::vector<std::string> sections;

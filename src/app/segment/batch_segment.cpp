@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "app/run/books.h"
 #include "app/segment/config.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -15,14 +14,19 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "config/run_config.h"
+#include "config/text_of.h"
 #include "inference/torchscript.h"
 #include "io/csv.h"
 #include "nn/weights.h"
+#include "perf/device_error.h"
 #include "pipelines/batch_segment/files.h"
+#include "pipelines/job/books.h"
+#include "pipelines/job/stamp.h"
 
 namespace cytra::app {
 namespace {
 
+using pipelines::Books;
 using pipelines::SegmentedImage;
 using pipelines::SegmentInput;
 
@@ -147,7 +151,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
     bool is_of_disk =
         false;  // an IoError that guarded() makes is the device's: no image is at fault
     try {
-      guarded([&]() -> int {
+      perf::guarded([&] {
         try {
           std::rethrow_exception(error);
         } catch (const IoError&) {
@@ -198,13 +202,12 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
       throw ConfigError(fmt::format("{}: {}: no such file", key, file));
     return data::content_stamp(file);
   };
-  const pipelines::DetectorOptions& found = config.detector.found;
-  const std::string common = fmt::format("{} {} {} {} {}",
-                                         found.conf_threshold,
-                                         found.iou_threshold,
-                                         found.max_detections,
-                                         config.segment.batch.tile,
-                                         stamp("segmenter.path", config.segmenter.path));
+  const std::string common =
+      fmt::format("{} {} {} {}",
+                  config::text_of(config.detector, {"path", "views"}),
+                  config.segment.batch.tile,
+                  config::text_of(config.performance, pipelines::kOptionsOfSpeed),
+                  stamp("segmenter.path", config.segmenter.path));
   std::map<std::string, std::string> settings;
   for (const SegmentInput& input : inputs) {
     std::string& own = settings[input.view];
@@ -326,7 +329,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   int64_t failed = 0;
   {
     SegmentBooks sink(files, books, books.images, config.data.on_error == "fail");
-    const EndOnSignal end_on_signal(books, [&](int) {
+    const pipelines::EndOnSignal end_on_signal(books, [&](int) {
       books.results.add("output_dir", folder);
       tell(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
       books.results.print();

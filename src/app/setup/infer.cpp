@@ -303,7 +303,7 @@ class Inference {
 }  // namespace cytra::app
 
 extern "C" int cytra_infer(cytra::cli::InferRequest& request) {
-  return cytra::app::guarded([&] {
+  return cytra::perf::guarded([&] {
     cytra::app::Inference(request).run();
     return 0;
   });

@@ -1,4 +1,4 @@
-#include "app/predict/inputs.h"
+#include "pipelines/job/inputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -20,7 +20,7 @@
 #include "io/image_folder.h"
 #include "io/reader.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 namespace {
 
 namespace fs = std::filesystem;
@@ -328,4 +328,4 @@ Frames frames_of(const data::Sample& sample, const inference::Predictor& predict
   return frames_of(sample, source_key(predictor), chosen_by(predictor));
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

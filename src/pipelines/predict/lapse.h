@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "app/predict/record.h"
+#include "pipelines/predict/record.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 /// What the frames of an input have come to, until the last one is there. Thread-safe.
 class PredictLapse {
@@ -22,16 +22,16 @@ class PredictLapse {
   std::string name() const { return stem_.substr(stem_.rfind('/') + 1); }
 
   /// Both: a frame is done, or left out. Return whether it was the last.
-  bool add(int64_t timepoint, const PredictedFiles& files);
+  bool add(int64_t timepoint, const inference::ResultFiles& files);
   bool leave_out();
   /// Of frames that were left out.
   int64_t failed() const { return failed_; }
   /// Of all frames, in their order.
-  PredictedFiles files() const;
+  inference::ResultFiles files() const;
   /// Makes one image with time points of the frames' predictions, and one table, with a column
   /// `timepoint`, of their measurements; other files stay as they are, and the parts go. Returns
   /// what is there now. Throws: DataError for frames that differ in shape, IoError.
-  PredictedFiles join() const;
+  inference::ResultFiles join() const;
 
  private:
   bool is_last() const { return static_cast<int64_t>(done_.size()) + failed_ == frames_; }
@@ -39,7 +39,7 @@ class PredictLapse {
   const std::string image_, stem_, stamp_;
   const int64_t frames_;
   std::mutex mutex_;
-  std::map<int64_t, PredictedFiles> done_;  // by time point
+  std::map<int64_t, inference::ResultFiles> done_;  // by time point
   int64_t failed_ = 0;
 };
 
@@ -50,4 +50,4 @@ void join_timepoints(const std::vector<std::string>& paths,
                      const std::string& into,
                      bool is_labels);
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

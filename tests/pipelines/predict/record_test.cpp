@@ -1,4 +1,4 @@
-#include "app/predict/record.h"
+#include "pipelines/predict/record.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,16 +11,17 @@
 #include "base/files.h"
 #include "base/own_files.h"
 #include "io/image.h"
+#include "pipelines/job/stamp.h"
 #include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
-using app::PredictedFiles;
-using app::PredictRecord;
+using inference::ResultFiles;
+using pipelines::PredictRecord;
 
 TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   const test::TmpDir dir;
-  const PredictedFiles files{{"prediction", dir / "a\xe4.tif"}, {"overlay", dir / "a.png"}};
+  const ResultFiles files{{"prediction", dir / "a\xe4.tif"}, {"overlay", dir / "a.png"}};
   keep_own_files(dir.path());
   for (const auto& [kind, path] : files) write_file(path, "x");
   { PredictRecord(dir.path(), 0).add("a", "in/a\xe4.tif", "stamp 1", files); }
@@ -31,7 +32,7 @@ TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   EXPECT_EQ(record.find("a", "stamp 1"), files);
   EXPECT_EQ(record.find("a", "stamp 2"), std::nullopt);
   EXPECT_EQ(record.find("b", "stamp 1"), std::nullopt);
-  EXPECT_EQ(record.outdated("a", {files[0]}), (PredictedFiles{files[1]}));
+  EXPECT_EQ(record.outdated("a", {files[0]}), (ResultFiles{files[1]}));
   EXPECT_TRUE(record.outdated("new", files).empty());
   std::ofstream(files[0].second, std::ios::trunc).close();
   EXPECT_EQ(record.find("a", "stamp 1"), std::nullopt) << "an empty file is no result";
@@ -77,7 +78,7 @@ TEST(PredictRecord, ALineOfAStrangerIsData) {  // --resume removed ../../victim
 TEST(PredictRecord, AFileOfAnotherImageIsNotOutdated) {
   const test::TmpDir dir;
   keep_own_files(dir.path());
-  const PredictedFiles of_b{{"prediction", dir / "b.tif"}};
+  const ResultFiles of_b{{"prediction", dir / "b.tif"}};
   write_file(dir / "b.tif", "x");
   { PredictRecord(dir.path(), 0).add("b", "in/b.tif", "s", of_b); }
   {  // a forged line behind it
@@ -93,7 +94,7 @@ TEST(PredictRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
   data::Source source;
   std::string before;
   const auto is_changed = [&] {
-    const std::string now = app::content_of(source);
+    const std::string now = pipelines::content_of(source);
     return now != std::exchange(before, now);
   };
   const auto change = [](const std::string& path) {  // size and time are kept
@@ -157,7 +158,7 @@ TEST(PredictRecord, TellsWhatOtherProcessesHaveDoneSince) {
   other.add_failed("in/bad.tif", 2);
   const PredictRecord::Others others = first.of_others();
   EXPECT_EQ(others.done, 1);
-  EXPECT_EQ(others.files, (PredictedFiles{{"prediction", dir / "new.tif"}}));
+  EXPECT_EQ(others.files, (ResultFiles{{"prediction", dir / "new.tif"}}));
   EXPECT_EQ(others.failed, (std::vector<std::pair<std::string, int>>{{"in/bad.tif", 2}}));
 }
 
@@ -169,7 +170,7 @@ TEST(PredictRecord, ALapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
   for (const char* name : {"a_t0", "a_t1"})
     other.add(
         name, "in/a", "s", {{"prediction", dir / name + ".tif"}, {"overlay", dir / name + ".png"}});
-  const PredictedFiles whole{
+  const ResultFiles whole{
       {"overlay", dir / "a_t0.png"}, {"overlay", dir / "a_t1.png"}, {"prediction", dir / "a.tif"}};
   other.add("a", "in/a", "s", whole, 0);
   EXPECT_EQ(PredictRecord(dir.path(), 2).find("a", "s"), whole);

@@ -7,7 +7,7 @@
 #include "pipelines/detection/detector.h"
 #include "pipelines/job/done_record.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 /// An image whose objects were found.
 struct BoxedImage {
@@ -28,9 +28,7 @@ class BoxFiles {
   /// Whether it was done with this stamp, and its overlay is there.
   bool has(const BoxedImage& image) const;
   /// `pixels`: (C,H,W). Throws: as AtomicFile.
-  void add(const BoxedImage& image,
-           const at::Tensor& pixels,
-           const std::vector<pipelines::Detection>& found);
+  void add(const BoxedImage& image, const at::Tensor& pixels, const std::vector<Detection>& found);
   struct Tables {
     std::string csv, coco;
     int64_t objects = 0;
@@ -45,7 +43,7 @@ class BoxFiles {
   const int64_t classes_;
   const std::vector<std::string> class_names_;
   const bool overlay_;
-  pipelines::DoneRecord record_;
+  DoneRecord record_;
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

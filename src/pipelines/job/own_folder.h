@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <string>
 
-#include "app/run/books.h"
 #include "base/log.h"
+#include "pipelines/job/books.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 /// The folder that a run has made is removed with this when an error let nothing come of any image.
 /// To be made before what is open in the folder.
@@ -25,4 +25,4 @@ struct FolderOfResults {
   std::string made;  // "": the folder was there
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "app/predict/lapse.h"
-#include "app/predict/output.h"
+#include "inference/result.h"
 #include "io/row_journal.h"
+#include "pipelines/predict/lapse.h"
 #include "tasks/result_scores.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 /// An image on its way: an input, or a frame of one.
 struct PredictJob {
@@ -20,7 +20,7 @@ struct PredictJob {
   std::string rows_stamp;         // also of the windows that were chosen
   std::shared_ptr<const inference::ModelInput> input;
   tasks::ResultScores::Target truth;
-  std::unique_ptr<PredictionFiles> files;
+  std::unique_ptr<inference::ImageResult> result;
   std::shared_ptr<PredictLapse> lapse;  // that it is a frame of; null: its files stay its own
   int64_t timepoint = 0;
   int64_t turn = 0;  // among those that are computed, whose results are booked in this order
@@ -36,4 +36,4 @@ struct PredictJob {
   }
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

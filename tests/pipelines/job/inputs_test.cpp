@@ -1,4 +1,4 @@
-#include "app/predict/inputs.h"
+#include "pipelines/job/inputs.h"
 
 #include <filesystem>
 #include <fstream>
@@ -6,10 +6,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "app/predict/output.h"
 #include "base/error.h"
 #include "config/node.h"
 #include "io/tiff/ome_tiff.h"
+#include "pipelines/job/names.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
@@ -41,10 +41,10 @@ io::Image plane() {
   return image;
 }
 
-app::Frames frames_by(const data::Sample& sample,
-                      const std::string& image,
-                      const inference::InputTransforms& transforms) {
-  return app::frames_of(sample, image, {transforms.axes(), transforms.choose_time(), false});
+pipelines::Frames frames_by(const data::Sample& sample,
+                            const std::string& image,
+                            const inference::InputTransforms& transforms) {
+  return pipelines::frames_of(sample, image, {transforms.axes(), transforms.choose_time(), false});
 }
 
 std::string write_lapse(const std::string& path, int64_t frames) {
@@ -64,7 +64,7 @@ std::string write_lapse(const std::string& path, int64_t frames) {
 TEST(PredictInputs, ATimeLapseIsAllItsFrames) {
   const test::TmpDir dir;
   const data::Sample sample = sample_of(write_lapse(dir / "a.ome.tif", 4));
-  const app::Frames frames = frames_by(sample, "raw", transforms());
+  const pipelines::Frames frames = frames_by(sample, "raw", transforms());
   ASSERT_EQ(frames.size(), 4U);
   for (int64_t t = 0; t < 4; ++t) {
     data::Sample frame = frames[static_cast<std::size_t>(t)];
@@ -76,19 +76,19 @@ TEST(PredictInputs, ATimeLapseIsAllItsFrames) {
 // Fields of a plate, series, scenes: only the first was predicted.
 TEST(PredictInputs, AFileOfSeveralImagesIsAllOfThem) {
   const std::string plate = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/zarr/v3/plate_0.4.zarr";
-  const app::Frames parts = app::frames_of(sample_of(plate), "raw", {});
+  const pipelines::Frames parts = pipelines::frames_of(sample_of(plate), "raw", {});
   ASSERT_EQ(parts.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(parts[i].sources.at("raw").selection.scene, static_cast<int64_t>(i));
     EXPECT_NE(parts[i].id.find("(scene " + std::to_string(i) + ")"), std::string::npos);
   }
-  EXPECT_EQ(app::frames_of(sample_of(plate), "raw", {"", false, true}).size(), 1U);
+  EXPECT_EQ(pipelines::frames_of(sample_of(plate), "raw", {"", false, true}).size(), 1U);
   data::Sample chosen = sample_of(plate);
   chosen.sources["raw"].selection.scene = 2;
-  EXPECT_EQ(app::frames_of(chosen, "raw", {}).size(), 1U);
+  EXPECT_EQ(pipelines::frames_of(chosen, "raw", {}).size(), 1U);
   // Of a set with an image per file, each file gives its own
   const std::string set = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/ome_set/";
-  EXPECT_EQ(app::frames_of(sample_of(set + "scenes_1.ome.tif"), "raw", {}).size(), 1U);
+  EXPECT_EQ(pipelines::frames_of(sample_of(set + "scenes_1.ome.tif"), "raw", {}).size(), 1U);
 }
 
 TEST(PredictInputs, FilesOfAChannelEachAreOneImage) {
@@ -101,24 +101,24 @@ TEST(PredictInputs, FilesOfAChannelEachAreOneImage) {
       << R"({"channel_names": {"0": "x", "1": "y"}, "labels": {"background": 0, "a": 1},
              "file_ending": ".nii.gz", "numTraining": 0})";
   std::ofstream(dir / "set/imagesTr/z_0000.nii.gz") << "";  // tells nnU-Net's layout
-  app::InputOptions options;
-  app::InputWants wants;
+  pipelines::InputOptions options;
+  pipelines::InputWants wants;
   wants.channels = 2;
   for (const char* path : {"set", "set/", "set/dataset.json", "set/imagesTs"}) {
     options.path = dir / path;
-    const auto samples = app::list_inputs(options, {"raw"}, {}, wants);
+    const auto samples = pipelines::list_inputs(options, {"raw"}, {}, wants);
     ASSERT_EQ(samples.size(), 2U) << path;
     const data::Source& source = samples[1].sources.at("raw");
     EXPECT_EQ(source.path, dir / "set/imagesTs/b_0000.nii.gz");
     EXPECT_EQ(source.more, std::vector<std::string>{dir / "set/imagesTs/b_0001.nii.gz"});
-    EXPECT_EQ(app::OutputNames().next(source), "b");
+    EXPECT_EQ(pipelines::OutputNames().next(source), "b");
   }
   wants.channels = 1;
-  EXPECT_EQ(app::list_inputs(options, {"raw"}, {}, wants).size(), 4U);
+  EXPECT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants).size(), 4U);
   // Others are images by themselves
   io::write_nifti(dir / "set/imagesTs/c_0000.nii.gz", plane());
   wants.channels = 2;
-  EXPECT_EQ(app::list_inputs(options, {"raw"}, {}, wants).size(), 5U);
+  EXPECT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants).size(), 5U);
 }
 
 TEST(PredictInputs, WhatWasChosenIsKept) {
@@ -128,10 +128,10 @@ TEST(PredictInputs, WhatWasChosenIsKept) {
        {", timepoint: 1", ", time_as_channels: true", ", reader: {_target_: MonaiBioReader, T: 2}"})
     EXPECT_EQ(frames_by(sample, "raw", transforms(options)).size(), 1U) << options;
   sample.sources["raw"].selection.timepoint = 2;
-  const app::Frames frames = frames_by(sample, "raw", transforms());
+  const pipelines::Frames frames = frames_by(sample, "raw", transforms());
   ASSERT_EQ(frames.size(), 1U);
   EXPECT_EQ(frames[0].id, sample.id);
-  const app::Frames one =
+  const pipelines::Frames one =
       frames_by(sample_of(write_lapse(dir / "b.ome.tif", 1)), "raw", transforms());
   EXPECT_EQ(one[0].sources.at("raw").selection.timepoint, -1);
 }
@@ -142,10 +142,10 @@ TEST(PredictInputs, AxesMakeAStackATimeLapse) {
   stack.shape = {1, 3, 6, 8};
   stack.pixels.resize(stack.bytes(), 1);
   io::write_npy(dir / "a.npy", stack);
-  app::InputOptions options;
+  pipelines::InputOptions options;
   options.path = dir / "a.npy";
   options.axes = "TYX";
-  const std::vector<data::Sample> samples = app::list_inputs(options, {"raw"}, {});
+  const std::vector<data::Sample> samples = pipelines::list_inputs(options, {"raw"}, {});
   EXPECT_EQ(frames_by(samples[0], "raw", transforms()).size(), 3U);
   const data::Sample sample = sample_of(options.path);  // as the checkpoint's LoadImaged says
   EXPECT_EQ(frames_by(sample, "raw", transforms()).size(), 1U);
@@ -172,13 +172,13 @@ TEST(PredictInputs, AreListed) {
   io::write_ome_tiff(dir / "b.tif", plane());
   io::write_ome_tiff(dir / "a.tif", plane());
   std::ofstream(dir / "m.csv") << "raw\na.tif\nno.tif\nb.tif\n";
-  app::InputOptions options;
+  pipelines::InputOptions options;
   std::vector<std::string> left_out;
   const auto list = [&](const std::string& name) {
     options.path = dir / name;
     std::string names;
     for (const data::Sample& sample :
-         app::list_inputs(options, {"raw"}, [&](const std::string&id, const std::exception&) {
+         pipelines::list_inputs(options, {"raw"}, [&](const std::string&id, const std::exception&) {
            left_out.push_back(id);
          }))
       names += std::filesystem::path(sample.sources.at("raw").path).filename().string() + " ";

@@ -1,21 +1,17 @@
-#include "app/predict/record.h"
+#include "pipelines/predict/record.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/own_files.h"
 #include "base/strings.h"
 #include "config/json.h"
-#include "data/cache.h"
-#include "io/fingerprint.h"
-#include "io/reader.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,27 +24,6 @@ std::string record_path(const std::string& folder, int64_t rank) {
 }
 
 }  // namespace
-
-std::string content_of(const data::Source& source) {
-  std::string text = data::content_stamp(io::file_of(source.path));
-  for (const std::string& path : source.more) text += data::content_stamp(path);
-  return text;
-}
-
-std::string stamp_of(const data::Source& source,
-                     const std::string& content,
-                     const std::string& settings) {
-  const io::Selection& chosen = source.selection;
-  std::string text = fmt::format("{} {} {} {} {} {} {}",
-                                 settings,
-                                 chosen.scene,
-                                 chosen.level,
-                                 chosen.timepoint,
-                                 fmt::join(chosen.channels, ","),
-                                 chosen.axes,
-                                 source.time_is_channel);
-  return io::fingerprint(text + content);
-}
 
 PredictRecord::PredictRecord(std::string folder, int64_t rank)
     : folder_(std::move(folder)), own_(record_path(folder_, rank)), file_(own_) {
@@ -79,7 +54,7 @@ std::string PredictRecord::place_of(const std::string& name) const {
   return folder_ + "/" + name;
 }
 
-void PredictRecord::take_over(const std::string& name, const PredictedFiles& files) const {
+void PredictRecord::take_over(const std::string& name, const inference::ResultFiles& files) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [kind, path] : files) owners_[path] = name;
 }
@@ -143,19 +118,20 @@ void PredictRecord::add_failed(const std::string& image, int code) {
   file_.append(config::to_json(config::to_utf8(node)) + "\n");
 }
 
-std::optional<PredictedFiles> PredictRecord::find(const std::string& name,
-                                                  const std::string& stamp) const {
+std::optional<inference::ResultFiles> PredictRecord::find(const std::string& name,
+                                                          const std::string& stamp) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.stamp != stamp) return std::nullopt;
-  const PredictedFiles& files = found->second.files;
+  const inference::ResultFiles& files = found->second.files;
   const auto is_whole = [](const auto& file) { return is_as_written(file.second); };
   if (!std::all_of(files.begin(), files.end(), is_whole)) return std::nullopt;
   take_over(name, files);
   return files;
 }
 
-PredictedFiles PredictRecord::outdated(const std::string& name, const PredictedFiles& files) const {
-  PredictedFiles old;
+inference::ResultFiles PredictRecord::outdated(const std::string& name,
+                                               const inference::ResultFiles& files) const {
+  inference::ResultFiles old;
   const auto found = entries_.find(name);
   if (found == entries_.end()) return old;
   const std::lock_guard lock(mutex_);
@@ -171,7 +147,7 @@ PredictedFiles PredictRecord::outdated(const std::string& name, const PredictedF
 void PredictRecord::add(const std::string& name,
                         const std::string& image,
                         const std::string& stamp,
-                        const PredictedFiles& files,
+                        const inference::ResultFiles& files,
                         int64_t images) {
   take_over(name, files);
   Node names = Node::make_map();
@@ -199,4 +175,4 @@ void PredictRecord::add(const std::string& name,
   file_.append(config::to_json(config::to_utf8(node)) + "\n");
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

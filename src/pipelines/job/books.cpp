@@ -1,10 +1,10 @@
-#include "app/run/books.h"
+#include "pipelines/job/books.h"
 
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/log.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 void Books::leave_out(const std::string& id, const std::exception& error) {
   const std::lock_guard lock(mutex);
@@ -34,4 +34,4 @@ std::function<void(int signal)> with_books_closed(Books& books,
 EndOnSignal::EndOnSignal(Books& books, std::function<void(int signal)> end)
     : watch_(with_books_closed(books, std::move(end)), [&books] { return books.finishing > 0; }) {}
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

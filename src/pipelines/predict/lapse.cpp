@@ -1,4 +1,4 @@
-#include "app/predict/lapse.h"
+#include "pipelines/predict/lapse.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@
 #include "io/tiff/ome_tiff.h"
 #include "io/zarr/write.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 namespace {
 
 using io::Dtype;
@@ -105,7 +105,7 @@ void join_timepoints(const std::vector<std::string>& paths,
 PredictLapse::PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames)
     : image_(std::move(image)), stem_(std::move(stem)), stamp_(std::move(stamp)), frames_(frames) {}
 
-bool PredictLapse::add(int64_t timepoint, const PredictedFiles& files) {
+bool PredictLapse::add(int64_t timepoint, const inference::ResultFiles& files) {
   const std::lock_guard lock(mutex_);
   done_[timepoint] = files;
   return is_last();
@@ -117,8 +117,8 @@ bool PredictLapse::leave_out() {
   return is_last();
 }
 
-PredictedFiles PredictLapse::files() const {
-  PredictedFiles all;
+inference::ResultFiles PredictLapse::files() const {
+  inference::ResultFiles all;
   for (const auto& [timepoint, files] : done_) all.insert(all.end(), files.begin(), files.end());
   return all;
 }
@@ -130,8 +130,8 @@ std::vector<std::string> PredictLapse::paths(const std::string& kind) const {
   return found;
 }
 
-PredictedFiles PredictLapse::join() const {
-  PredictedFiles joined;
+inference::ResultFiles PredictLapse::join() const {
+  inference::ResultFiles joined;
   const std::vector<std::string> images = paths("prediction"), tables = paths("measurements");
   const std::string image = stem_ + (ends_with(images.at(0), ".zarr") ? ".ome.zarr" : ".ome.tif");
   join_timepoints(images, image, is_label_type(io::open_image(images[0])->info().dtype));
@@ -162,4 +162,4 @@ PredictedFiles PredictLapse::join() const {
   return joined;
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

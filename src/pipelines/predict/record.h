@@ -9,19 +9,9 @@
 #include <vector>
 
 #include "base/append_file.h"
-#include "data/sample.h"
+#include "inference/outputs/output.h"
 
-namespace cytra::app {
-
-/// Kind ("prediction", "overlay") and path of each file of an image.
-using PredictedFiles = std::vector<std::pair<std::string, std::string>>;
-
-/// Another for every other content of the files of `source`.
-std::string content_of(const data::Source& source);
-/// Another for every other image that `source` of this content may mean, and for other `settings`.
-std::string stamp_of(const data::Source& source,
-                     const std::string& content,
-                     const std::string& settings);
+namespace cytra::pipelines {
 
 /// predictions.jsonl of a run's folder: a line for each image that is done, with a stamp of all its
 /// result depends on, or that failed. Each process has a file of its own, and knows those of all.
@@ -31,20 +21,22 @@ class PredictRecord {
   PredictRecord(std::string folder, int64_t rank);
   /// The files of an image, by the name of its results, that was done with this stamp and whose
   /// files are all there, as they were written.
-  std::optional<PredictedFiles> find(const std::string& name, const std::string& stamp) const;
+  std::optional<inference::ResultFiles> find(const std::string& name,
+                                             const std::string& stamp) const;
   /// What an earlier run with other settings has left of an image, but for `files` that are new,
   /// and for those that are another image's.
-  PredictedFiles outdated(const std::string& name, const PredictedFiles& files) const;
+  inference::ResultFiles outdated(const std::string& name,
+                                  const inference::ResultFiles& files) const;
   /// `files`: below the folder. `images`: how many it stands for that have no line of their own.
   void add(const std::string& name,
            const std::string& image,
            const std::string& stamp,
-           const PredictedFiles& files,
+           const inference::ResultFiles& files,
            int64_t images = 1);
   void add_failed(const std::string& image, int code);
   /// What other processes have added since, of `images`: their files, or their names and codes.
   struct Others {
-    PredictedFiles files;
+    inference::ResultFiles files;
     int64_t done = 0;
     bool has_joined = false;  // time lapses became one file: their parts are gone
     std::vector<std::pair<std::string, int>> failed;
@@ -54,12 +46,12 @@ class PredictRecord {
  private:
   struct Entry {
     std::string stamp;
-    PredictedFiles files;
+    inference::ResultFiles files;
   };
   void read(const std::string& path, Others* others);
   std::vector<std::string> paths() const;
   std::string place_of(const std::string& name) const;
-  void take_over(const std::string& name, const PredictedFiles& files) const;
+  void take_over(const std::string& name, const inference::ResultFiles& files) const;
   std::string folder_, own_;
   std::map<std::string, int64_t> read_;  // bytes of the others' files by now
   std::map<std::string, Entry> entries_;
@@ -68,4 +60,4 @@ class PredictRecord {
   AppendFile file_;
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

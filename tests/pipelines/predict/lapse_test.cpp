@@ -1,4 +1,4 @@
-#include "app/predict/lapse.h"
+#include "pipelines/predict/lapse.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(PredictLapse, TimePointsTakeTheTypeThatHoldsAll) {
     }
     for (const char* end : {"/all.ome.tif", "/all.ome.zarr"}) {
       const std::string into = dir.path() + end;
-      app::join_timepoints(paths, into, true);
+      pipelines::join_timepoints(paths, into, true);
       const io::ImageInfo info = io::open_image(into, {0, 0, 0})->info();
       EXPECT_EQ(info.timepoints, 3) << end;
       EXPECT_EQ(info.dtype, io::Dtype::u32);
@@ -48,16 +48,16 @@ TEST(PredictLapse, TimePointsTakeTheTypeThatHoldsAll) {
     }
   }
   io::write_ome_tiff(dir / "stack.ome.tif", label_image(io::Dtype::u8, 1, 2));
-  EXPECT_NE(
-      message_of<DataError>([&] {
-        app::join_timepoints({dir / "t0.ome.tif", dir / "stack.ome.tif"}, dir / "x.ome.tif", true);
-      }).find("as the first time point"),
-      std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] {
+              pipelines::join_timepoints(
+                  {dir / "t0.ome.tif", dir / "stack.ome.tif"}, dir / "x.ome.tif", true);
+            }).find("as the first time point"),
+            std::string::npos);
 }
 
 TEST(PredictLapse, TablesAreOneAndPartsGo) {
   const test::TmpDir dir;
-  app::PredictLapse lapse("movie.tif", dir / "movie", "s", 2);
+  pipelines::PredictLapse lapse("movie.tif", dir / "movie", "s", 2);
   for (int t = 1; t >= 0; --t) {
     const std::string stem = dir / ("movie_t" + std::to_string(t));
     io::write_ome_tiff(stem + ".ome.tif",
@@ -71,12 +71,12 @@ TEST(PredictLapse, TablesAreOneAndPartsGo) {
               t == 0)
         << "the last one to come";
   }
-  const app::PredictedFiles files = lapse.join();
+  const inference::ResultFiles files = lapse.join();
   EXPECT_EQ(files,
-            (app::PredictedFiles{{"prediction", dir / "movie.ome.tif"},
-                                 {"measurements", dir / "movie.csv"},
-                                 {"overlay", dir / "movie_t0_overlay.png"},
-                                 {"overlay", dir / "movie_t1_overlay.png"}}));
+            (inference::ResultFiles{{"prediction", dir / "movie.ome.tif"},
+                                    {"measurements", dir / "movie.csv"},
+                                    {"overlay", dir / "movie_t0_overlay.png"},
+                                    {"overlay", dir / "movie_t1_overlay.png"}}));
   const io::Table table = io::read_table(dir / "movie.csv");
   EXPECT_EQ(table.columns, (std::vector<std::string>{"timepoint", "label", "area"}));
   EXPECT_EQ(table.rows,
@@ -84,13 +84,13 @@ TEST(PredictLapse, TablesAreOneAndPartsGo) {
 }
 
 TEST(PredictLapse, KnowsWhatFailed) {
-  app::PredictLapse lapse("movie.tif", "out/movie", "s", 3);
+  pipelines::PredictLapse lapse("movie.tif", "out/movie", "s", 3);
   EXPECT_EQ(lapse.name(), "movie");
   EXPECT_FALSE(lapse.add(2, {{"prediction", "b"}}));
   EXPECT_FALSE(lapse.leave_out());
   EXPECT_TRUE(lapse.add(0, {{"prediction", "a"}}));
   EXPECT_EQ(lapse.failed(), 1);
-  EXPECT_EQ(lapse.files(), (app::PredictedFiles{{"prediction", "a"}, {"prediction", "b"}}));
+  EXPECT_EQ(lapse.files(), (inference::ResultFiles{{"prediction", "a"}, {"prediction", "b"}}));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "data/sample.h"
 #include "inference/predictor.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 struct InputOptions {
   std::string path, on_error = "skip", on_mismatch = "error";
@@ -122,4 +122,4 @@ std::vector<data::Sample> scenes_of(const data::Sample& sample,
 Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen);
 Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor);
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

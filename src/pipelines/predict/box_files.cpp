@@ -1,4 +1,4 @@
-#include "app/predict/box_files.h"
+#include "pipelines/predict/box_files.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +16,11 @@
 #include "io/csv.h"
 #include "io/png/png.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 namespace {
 
 namespace fs = std::filesystem;
 using config::Node;
-using pipelines::Detection;
 
 std::string box_json(const std::string& text) {
   return config::to_json(config::to_utf8(Node::make_string(text)));
@@ -208,4 +207,4 @@ BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {
   return tables;
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

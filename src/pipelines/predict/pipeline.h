@@ -10,41 +10,50 @@
 #include <string>
 #include <vector>
 
-#include "app/predict/config.h"
-#include "app/predict/job.h"
-#include "app/predict/record.h"
-#include "app/run/books.h"
 #include "base/progress.h"
 #include "base/queue.h"
+#include "pipelines/job/books.h"
+#include "pipelines/job/inputs.h"
+#include "pipelines/job/names.h"
 #include "pipelines/job/stage_report.h"
+#include "pipelines/predict/job.h"
+#include "pipelines/predict/options.h"
+#include "pipelines/predict/record.h"
 #include "tasks/result_scores.h"
 #include "training/processes/processes.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 /// How many results are written side by side.
 int64_t writer_threads();
 
 /// What the threads do, over all heads. perf::Scope times the same work.
 struct PredictStages {
-  pipelines::StageReport report{"predict"};
-  pipelines::StageReport::Stage& read = report.add("read");
-  pipelines::StageReport::Stage& predict = report.add("predict");
-  pipelines::StageReport::Stage& write = report.add("write", writer_threads());
+  StageReport report{"predict"};
+  StageReport::Stage& read = report.add("read");
+  StageReport::Stage& predict = report.add("predict");
+  StageReport::Stage& write = report.add("write", writer_threads());
+};
+
+/// What a run of `predict` is, whatever it predicts by. What it refers to outlives the pipeline.
+struct PredictRun {
+  const InputOptions& data;
+  const PredictOptions& options;
+  std::string settings;  // all that results depend on but the images
+  std::string folder;    // of the results
+  Books& books;
+  /// They share the inputs out among them, or the rows of each where there are fewer inputs.
+  training::Processes& processes;
+  PredictStages& stages;
 };
 
 class PredictPipeline {
  public:
-  /// `scores`: null: nothing is scored. `processes` share the inputs out among them,
-  /// or the rows of each where there are fewer inputs than processes. All outlive this.
-  PredictPipeline(const PredictConfig& config,
+  /// `scores`: null: nothing is scored. All outlive this.
+  PredictPipeline(PredictRun run,
                   const inference::Predictor& predictor,
-                  std::string folder,
-                  Books& books,
                   PredictRecord& record,
-                  tasks::ResultScores* scores,
-                  training::Processes& processes,
-                  PredictStages& stages);
+                  tasks::ResultScores* scores);
   /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
   /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
   /// full).
@@ -75,7 +84,7 @@ class PredictPipeline {
   bool read(const JobPointer& job);
   bool is_done(const PredictLapse& lapse);
   /// A frame of a lapse has come to its end: with files, or (null) was left out.
-  void end_frame(const Job& job, const PredictedFiles* files);
+  void end_frame(const Job& job, const inference::ResultFiles* files);
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
   void compute(const JobPointer& job, Progress& progress);
@@ -83,6 +92,7 @@ class PredictPipeline {
   void compute_rows(const JobPointer& job,
                     const inference::SlidingWindowOptions& windows,
                     const inference::WindowProgress& progress);
+  inference::ImageResult::Outputs outputs_of(const Job& job) const;
   inference::SlidingWindowOptions begin(Job& job);
   void send(const JobPointer& job, const at::Tensor& values, bool is_kept = false);
   void write_all(Queue<Rows>& rows);
@@ -91,22 +101,18 @@ class PredictPipeline {
   void finish(const JobPointer& job);
   void book(Job& job);
   Queue<Rows>& rows_of(const Job& job);
-  void fail_rows(const std::exception_ptr& error);
   /// False when it failed: the image is left out then. Throws: what is no matter of one image.
   bool attempt(const std::string& id, Part part, const std::function<void()>& work);
   void tell(const Job& job, const inference::SlidingWindowOptions& windows);
 
-  const PredictConfig& config_;
+  const PredictRun run_;
   const inference::Predictor& predictor_;
-  const std::string folder_;
-  Books& books_;
   PredictRecord& record_;
   tasks::ResultScores* scores_;
-  training::Processes& processes_;
-  PredictStages& stages_;
   bool shares_rows_ = false;
-  const PredictionFiles::Common common_;
-  const std::string settings_;  // all that results depend on but the images
+  const inference::ResultOptions result_;
+  const std::vector<std::string> outputs_;
+  std::function<std::string(int64_t)> class_name_;
   OutputNames names_;
   bool told_ = false, told_components_ = false;
   Queue<JobPointer> ready_;                 // read, to be computed
@@ -116,4 +122,4 @@ class PredictPipeline {
   std::map<int64_t, JobPointer> finished_;  // by their turn
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

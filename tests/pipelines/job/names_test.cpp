@@ -1,4 +1,4 @@
-#include "app/predict/output.h"
+#include "pipelines/job/names.h"
 
 #include <filesystem>
 
@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"
+#include "inference/outputs/image.h"
 #include "io/reader.h"
+#include "pipelines/predict/options.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
@@ -20,7 +22,7 @@ std::string name_of(const std::string& path, int64_t scene = -1, int64_t timepoi
   source.path = path;
   source.selection.scene = scene;
   source.selection.timepoint = timepoint;
-  return app::OutputNames().next(source);
+  return pipelines::OutputNames().next(source);
 }
 
 TEST(OutputNames, AreTheImagesWithoutItsEnding) {
@@ -42,7 +44,7 @@ TEST(OutputNames, AreTheImagesWithoutItsEnding) {
 }
 
 TEST(OutputNames, AreUsedOnce) {
-  app::OutputNames names;
+  pipelines::OutputNames names;
   const auto next = [&](const std::string& path) {
     data::Source source;
     source.path = path;
@@ -86,10 +88,11 @@ std::string extension(const std::string& source,
                       const std::string& format = "auto",
                       const std::string& save = "mask") {
   const test::TmpDir dir;
-  app::PredictOptions options;
+  pipelines::PredictOptions options;
   options.format = format;
   options.save = save;
-  const std::string path = app::output_path(dir / "out", source, info_of(image), options);
+  const std::string path =
+      inference::output_path(dir / "out", source, info_of(image), options.format);
   const auto writer = io::create_image(path, info_of(image));
   writer->write(image);
   writer->finish();
@@ -98,7 +101,7 @@ std::string extension(const std::string& source,
 }
 
 TEST(OutputNames, OfFramesDoNotMeetThoseOfOtherImages) {
-  app::OutputNames names;
+  pipelines::OutputNames names;
   data::Source source;
   for (const char* path : {"a.tif", "a_t1.tif"}) {
     source.path = path;
@@ -142,11 +145,11 @@ TEST(PredictionFormat, IsWhatWasAskedFor) {
 
 TEST(PredictionFormat, PngRefusesWhatItCantHold) {
   const test::TmpDir dir;
-  app::PredictOptions options;
+  pipelines::PredictOptions options;
   options.format = "png";
   const auto message = [&](const io::Image& image) {
     return message_of<DataError>(
-        [&] { app::output_path(dir / "out", "a.tif", info_of(image), options); });
+        [&] { inference::output_path(dir / "out", "a.tif", info_of(image), options.format); });
   };
   EXPECT_NE(message(image_of(io::Dtype::u8, {1, 5, 8, 8})).find("a.tif: PNG"), std::string::npos);
   EXPECT_NE(message(image_of(io::Dtype::u32, {1, 1, 8, 8})).find("uint32"), std::string::npos);

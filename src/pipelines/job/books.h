@@ -10,7 +10,7 @@
 #include "base/signal_watch.h"
 #include "cli/program.h"
 
-namespace cytra::app {
+namespace cytra::pipelines {
 
 struct Books {
   std::mutex mutex;  // guards all that follows
@@ -35,4 +35,4 @@ class EndOnSignal {
   SignalWatch watch_;
 };
 
-}  // namespace cytra::app
+}  // namespace cytra::pipelines

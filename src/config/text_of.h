@@ -1,0 +1,74 @@
+#pragma once
+// Options as text, for stamps of what depends on them.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "config/node.h"
+#include "config/visit.h"
+
+namespace cytra::config {
+
+/// Writes each option that visit() tells of, but for keys that are left out: an option that is
+/// added later is in the text without anybody thinking of it.
+class OptionWriter {
+ public:
+  explicit OptionWriter(const std::vector<std::string_view>& left_out) : left_out_(left_out) {}
+  template <class T, class... Form>
+  void operator()(const char* key, T& field, const char* /*doc*/, const Form&... /*form*/) {
+    if (std::find(left_out_.begin(), left_out_.end(), key) != left_out_.end()) return;
+    text += key;
+    text += '=';
+    write(field);
+    text += ';';
+  }
+  template <class T>
+  void operator()(const char* key, T& field, const char* doc, const Choices& /*choices*/) {
+    (*this)(key, field, doc);
+  }
+  void operator()(const char* /*key*/, const Unused& /*unused*/, const char* /*doc*/) {}
+
+  std::string text;
+
+ private:
+  template <class T>
+  void write(T& field) {
+    if constexpr (IsOptional<T>::value) {
+      if (field) return write(*field);
+      text += "null";
+    } else if constexpr (IsVector<T>::value) {
+      text += '[';
+      for (auto item : field) {
+        write(item);
+        text += ',';
+      }
+      text += ']';
+    } else if constexpr (HasVisit<T>::value) {
+      text += '{';
+      field.visit(*this);
+      text += '}';
+    } else if constexpr (std::is_same_v<T, Node>) {
+      text += to_json(field);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      text += to_json(Node::make_string(field));
+    } else {
+      text += fmt::format("{}", field);
+    }
+  }
+  const std::vector<std::string_view>& left_out_;
+};
+
+/// Every option of `options` with its value, in the order of visit(). `left_out`: keys, at any
+/// depth, that change nothing that the text is a stamp of.
+template <class Options>
+std::string text_of(Options options, const std::vector<std::string_view>& left_out = {}) {
+  OptionWriter writer(left_out);
+  options.visit(writer);
+  return std::move(writer.text);
+}
+
+}  // namespace cytra::config

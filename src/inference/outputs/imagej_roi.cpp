@@ -1,0 +1,41 @@
+// NAME_rois.zip: outlines for ImageJ's ROI Manager.
+#include "io/objects/imagej_roi.h"
+
+#include "base/own_files.h"
+#include "inference/outputs/objects.h"
+#include "inference/outputs/output.h"
+#include "inference/result.h"
+
+namespace cytra::inference {
+namespace {
+
+class ImageJRoiOutput final : public ResultOutput {
+ public:
+  explicit ImageJRoiOutput(const OutputPlace& place) : path_(place.stem + "_rois.zip") {
+    expect_replaceable(path_);
+  }
+  bool takes_objects() const override { return true; }
+  void take(const ImageResult& result, const ResultObjects& objects) override {
+    is_stack_ = objects.labels().dim() == 3;
+    channels_ = result.image().shape[0];
+    const std::vector<io::Polygon>& own = objects.outlines(result.info().geometry);
+    polygons_.insert(polygons_.end(), own.begin(), own.end());
+  }
+  void finish(ResultFiles& files) override {
+    if (polygons_.empty()) return;  // an archive without an entry is none to Fiji
+    io::write_imagej_rois(path_, polygons_, is_stack_, channels_);
+    files.emplace_back("rois", path_);
+  }
+
+ private:
+  const std::string path_;
+  std::vector<io::Polygon> polygons_;
+  int64_t channels_ = 1;
+  bool is_stack_ = false;
+};
+
+const bool imagej_roi_output_is_added =
+    add_result_output<ImageJRoiOutput>("contours", "imagej_roi");
+
+}  // namespace
+}  // namespace cytra::inference

@@ -1,0 +1,34 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "io/image.h"
+#include "io/objects/polygons.h"
+
+namespace cytra::inference {
+
+/// The objects of one channel of a result: those that a step has numbered, else the connected
+/// components of its classes.
+class ResultObjects {
+ public:
+  /// Shape: labels ([D,]H,W) int32. `first`: what is added to its labels, as those of a channel
+  /// come after those of the one before. `classes`: by label; empty: all are of class `channel`.
+  ResultObjects(at::Tensor labels, int64_t first, std::vector<int32_t> classes, int64_t channel);
+  const at::Tensor& labels() const { return labels_; }
+  int64_t first() const { return first_; }
+  /// The class of an object by its own label, without first().
+  int64_t class_of(int64_t label) const;
+  /// One for each object, or for each plane of one, whose labels have first() added; made at the
+  /// first call. `geometry`: of the result.
+  const std::vector<io::Polygon>& outlines(const io::Geometry& geometry) const;
+
+ private:
+  at::Tensor labels_;
+  int64_t first_, channel_;
+  std::vector<int32_t> classes_;
+  mutable std::optional<std::vector<io::Polygon>> outlines_;
+};
+
+}  // namespace cytra::inference

@@ -1,0 +1,52 @@
+#include "inference/outputs/output.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace cytra::inference {
+namespace {
+
+struct KnownOutput {
+  std::string group;
+  MakeOutput make;
+};
+
+std::map<std::string, KnownOutput>& known_outputs() {
+  static std::map<std::string, KnownOutput> outputs;
+  return outputs;
+}
+
+}  // namespace
+
+bool add_result_output(const char* group, const char* name, MakeOutput make) {
+  return known_outputs().emplace(name, KnownOutput{group, make}).second;
+}
+
+std::vector<std::string> result_outputs(const std::string& group) {
+  std::vector<std::string> names;
+  for (const auto& [name, output] : known_outputs())
+    if (output.group == group) names.push_back(name);
+  return names;
+}
+
+std::unique_ptr<ResultOutput> make_result_output(const std::string& name,
+                                                 const OutputPlace& place) {
+  const auto found = known_outputs().find(name);
+  if (found != known_outputs().end()) return found->second.make(place);
+  std::vector<std::string> names;
+  for (const auto& [known, output] : known_outputs()) names.push_back(known);
+  throw ConfigError(fmt::format("{}: no output of a result, expected one of {}.{}",
+                                name,
+                                join(names, ", "),
+                                suggestion(name, names)));
+}
+
+std::string class_name_in(const OutputPlace& place, int64_t number) {
+  return place.class_name ? place.class_name(number) : fmt::format("class_{}", number);
+}
+
+}  // namespace cytra::inference

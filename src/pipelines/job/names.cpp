@@ -1,0 +1,49 @@
+#include "pipelines/job/names.h"
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+#include "inference/outputs/image.h"
+#include "io/fingerprint.h"
+
+namespace cytra::pipelines {
+namespace {
+
+/// With room for what follows ("_overlay.png") in the 255 bytes of a name; of a longer one its
+/// beginning, and what tells it from others of that beginning.
+std::string short_name(const std::string& stem) {
+  constexpr std::size_t kMost = 200, kDigits = 16;
+  std::size_t end = kMost - kDigits - 1;
+  if (stem.size() <= kMost) return stem;
+  while (end > 0 && (static_cast<unsigned char>(stem[end]) & 0xc0) == 0x80)
+    --end;  // within a letter
+  return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
+}
+
+}  // namespace
+
+std::string OutputNames::next(const data::Source& source) {
+  std::string stem = inference::stem_of_image(source.path);
+  if (!source.more.empty() && ends_with(stem, "_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
+  if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
+  if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
+  return unique(short_name(stem));
+}
+
+std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {
+  return unique(fmt::format("{}_t{}", stem, timepoint));
+}
+
+std::string OutputNames::scene(const std::string& stem, int64_t scene) {
+  return unique(fmt::format("{}_s{}", stem, scene));
+}
+
+std::string OutputNames::unique(const std::string& stem) {
+  std::string unique = stem;
+  while (taken_.count(unique) + taken_.count(unique + "_overlay") > 0)
+    unique = fmt::format("{}_{}", stem, numbers_.try_emplace(stem, 1).first->second += 1);
+  taken_.insert({unique, unique + "_overlay"});
+  return unique;
+}
+
+}  // namespace cytra::pipelines

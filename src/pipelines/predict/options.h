@@ -1,0 +1,73 @@
+#pragma once
+// The section `predict`: what is written of images.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/registry.h"
+#include "inference/postprocess.h"
+
+namespace cytra::pipelines {
+
+/// none, those of inference::result_outputs("contours"), both: all of them.
+std::vector<std::string> contour_choices();
+
+struct PredictOptions {
+  std::string save = "auto", format = "auto", frames = "apart";
+  double threshold = 0.5;
+  bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false,
+       timer = false;
+  config::Node postprocess;
+  std::vector<std::string> heads;
+  std::string contours = "none";
+  std::optional<int64_t> max_detections;
+  std::optional<std::string> prometheus;
+  template <class V>
+  void visit(V& v) {
+    v("save",
+      save,
+      "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
+      "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of "
+      "a regression its value, of instances labels",
+      {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
+    v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
+    v("format",
+      format,
+      "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
+      {"auto", "ome_tiff", "nifti", "ome_zarr", "npy", "png"});
+    v("frames",
+      frames,
+      "of a time lapse: a file for each time point, or one for all",
+      {"apart", "together"});
+    v("threshold", threshold, "of a mask's probability", 0, 1);
+    v("overlay", overlay, "also write a PNG of the mask over the image");
+    v("postprocess",
+      postprocess,
+      "steps that change a result before it is written, in their order",
+      config::list_of<inference::Postprocess>());
+    v("original_grid",
+      original_grid,
+      "write results in the voxels of the file, not in those that the transforms (Spacingd, "
+      "Orientationd, crops) have made");
+    v("measurements",
+      measurements,
+      "also write a table of the objects (labels) of each image: NAME.csv");
+    v("contours",
+      contours,
+      "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
+      contour_choices());
+    v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
+    v("max_detections", max_detections, "of a detector, the best of a window; null: 10000", 1, 1e6);
+    v("prometheus",
+      prometheus,
+      "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "
+      "collector");
+    v("timer", timer, "tell at the end how long images took to read, predict and write");
+    v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
+  }
+  void check() const;
+  /// The outputs of an image, by their names (inference::make_result_output).
+  std::vector<std::string> outputs() const;
+};
+
+}  // namespace cytra::pipelines
