@@ -252,13 +252,8 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     books.results.add("images", config::Node::make_integer(books.done));
     books.results.add("table", table.path());
     books.results.add("output_dir", folder);
-    log::write(
-        signal == 0 ? log::Level::info : log::Level::warn,
-        fmt::format("{}{} of {} images done{}",
-                    signal == 0 ? "" : "interrupted: ",
-                    books.done,
-                    books.images,
-                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    log::write(signal == 0 ? log::Level::info : log::Level::warn,
+               (signal == 0 ? "" : "interrupted: ") + books.summary("done"));
     books.results.print();
   };
   {

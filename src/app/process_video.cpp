@@ -15,12 +15,9 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/table.h"
-#include "inference/trained_head.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
-#include "nn/model.h"
 #include "perf/device.h"
-#include "perf/device_precision.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/video/video.h"
 #include "samples/movie.h"
@@ -73,26 +70,15 @@ struct VideoTrainerOptions : perf::DeviceOptions {
   }
 };
 
-struct VideoConfig : CommonConfig {
-  inference::CheckpointOptions checkpoint;
+struct VideoConfig : CommonConfig, inference::ModelConfig {
   VideoFileOptions video;
-  config::Node inference_args;
-  inference::TtaOptions tta;
   VideoTrainerOptions trainer;
-  PredictPerformanceOptions performance;
-  PredictModelOptions model;
+  using ModelConfig::performance;
   template <class V>
   void visit(V& v) {
-    v("checkpoint", checkpoint, "the trained model");
+    ModelConfig::visit(v);
     v("video", video, "what to read, to predict and to write");
-    v("inference_args",
-      inference_args,
-      "sliding window; null: as the checkpoint says",
-      config::changes<inference::WindowChanges>());
-    v("tta", tta, "test-time augmentation: the mean over turned images");
     v("trainer", trainer, "where to compute");
-    v("performance", performance, "switches that hold for the whole process");
-    v("model", model, "how the checkpoint's model is prepared");
     CommonConfig::visit_names(v);
     v("seed", config::Unused{}, "nothing is random here");
     v("test", config::Unused{{"false"}}, "of predict");
@@ -101,28 +87,22 @@ struct VideoConfig : CommonConfig {
 
 const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
-/// Also sets which precision it has, and applies `performance`.
-inference::Predictor video_predictor(VideoConfig& config) {
-  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
-  for (inference::LoadedModel& model : models) {
-    const std::vector<std::string> heads = inference::heads_of(model.config.at("task"));
-    if (!heads.empty()) {
-      log::info("{}: of its heads, {}", model.path, heads.front());
-      model = inference::head_of(model, heads.front());
-    }
-    if (config.model.channels_last && model.network)
-      model.network->settings.channels_last = config.model.channels_last;
-  }
+/// Of a model with several heads, the first. Also tells which precision it has.
+inference::Predictor video_predictor(const VideoConfig& config, std::string& precision) {
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  config.trainer.precision =
-      perf::precision_to_run(config.trainer.precision,
-                             models.front().config.get<std::string>("trainer.precision", "32"),
-                             device);
-  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
-  inference::PredictorOptions options = predictor_options(config);
+  const inference::Subject subject =
+      inference::load_subject(config, device, config.trainer.precision);
+  std::vector<std::string> heads = subject.heads();
+  if (!heads.empty()) {
+    heads.resize(1);
+    log::info("{}: of its heads, {}", subject.first().path, heads.front());
+  }
+  inference::PredictorOptions options;
+  options.accelerator = config.trainer.accelerator;
   options.threshold = config.video.threshold;
   options.tracks_places = true;
-  return {std::move(models), options};
+  precision = subject.precision;
+  return inference::predictors_of(subject, config, heads, options).front().predictor;
 }
 
 /// All that labels depend on but the models and what a Predictor tells, for the cache.
@@ -182,8 +162,7 @@ double video_seconds(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-int process_video(cli::Run run, const VideoConfig& given) {
-  VideoConfig config = given;
+int process_video(cli::Run run, const VideoConfig& config) {
   VideoFileOptions options = config.video;
   options.settings = video_settings(run);
   if (!options.input || !options.output) {
@@ -202,8 +181,9 @@ int process_video(cli::Run run, const VideoConfig& given) {
   remove_stale_temporaries(folder_of(*options.output));  // of processes that were killed
   const auto sink = io::create_video(*options.output, *source, options.encoding);
   for (const std::string& note : sink->notes()) log::warn("{}: {}", *options.output, note);
-  const inference::Predictor predictor = video_predictor(config);
-  options.settings += *config.trainer.precision;
+  std::string precision;
+  const inference::Predictor predictor = video_predictor(config, precision);
+  options.settings += precision;
   const io::VideoInfo& info = source->info();
   log::info("{}: {}x{}{}, {:.3f} frames per second, {} sound tracks, on {}",
             *options.input,
@@ -282,8 +262,7 @@ class FrameClock {
 };
 
 /// `process_video --benchmark`: generated frames of the usual sizes, encoded and thrown away.
-int benchmark_video(cli::Run run, const VideoConfig& given) {
-  VideoConfig config = given;
+int benchmark_video(cli::Run run, const VideoConfig& config) {
   struct Size {
     const char* name;
     int64_t width, height;
@@ -294,7 +273,8 @@ int benchmark_video(cli::Run run, const VideoConfig& given) {
   constexpr double kSeconds = 60;  // of each size; two batches at least
   watch_signals();
   perf::prepare(config.performance);
-  const inference::Predictor predictor = video_predictor(config);
+  std::string precision;
+  const inference::Predictor predictor = video_predictor(config, precision);
   const auto stop = [] { return signal_received() != 0; };
   cli::Results results(run.json);
   pipelines::VideoOptions options = config.video;
@@ -337,7 +317,7 @@ int benchmark_video(cli::Run run, const VideoConfig& given) {
     rows.push_back({size.name,
                     fmt::format("{}x{}", size.width, size.height),
                     std::to_string(options.batch_size),
-                    *config.trainer.precision,
+                    precision,
                     std::to_string(figures.written),
                     fmt::format("{:.2f}", fps),
                     std::to_string(figures.inferred),

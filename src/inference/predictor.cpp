@@ -14,10 +14,12 @@
 #include "config/schema.h"
 #include "data/image_tensor.h"
 #include "inference/adaptive_batch.h"
+#include "inference/result.h"
 #include "inference/windows.h"
 #include "nn/model.h"
 #include "ops/windows/sums.h"
 #include "perf/device.h"
+#include "perf/device_memory.h"
 #include "perf/device_precision.h"
 
 namespace cytra::inference {
@@ -93,6 +95,19 @@ class Member {
   const std::shared_ptr<Decoder> decoder_;  // each model has units of its own
   std::mutex mutex_;
   std::unique_ptr<Engine> engine_;
+};
+
+/// A result into the caller's image.
+class RowsToWriter final : public ResultOutput {
+ public:
+  explicit RowsToWriter(io::ImageWriter& writer) : writer_(writer) {}
+  void take(const ImageResult& /*result*/, const at::Tensor& rows) override {
+    writer_.write(data::to_image(rows, writer_.info().dtype, {}));
+  }
+  void finish(ResultFiles& /*files*/) override { writer_.finish(); }
+
+ private:
+  io::ImageWriter& writer_;
 };
 
 }  // namespace
@@ -255,20 +270,17 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
       io::within({}, image.info().shape, id),
       state_->image_dims(),
       id};
-  const ModelInput input =
-      state_->transforms.apply(std::move(sample), state_->x_key, {}, by_rows_from());
-  check(input);
-  const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
-  const auto write = [&](const at::Tensor& rows) {
-    output.write(data::to_image(rows, output.info().dtype, {}));
-  };
-  std::vector<at::Tensor> all;  // where steps need them
-  run(input, windows(id, size), [&](int64_t, const std::vector<at::Tensor>& rows) {
-    if (state_->steps.empty()) return write(rows[0]);
-    all.push_back(rows[0].cpu().clone());
-  });
-  if (!all.empty()) write(state_->stepped(at::cat(all, 1), image.info().geometry));
-  output.finish();
+  const auto input = std::make_shared<const ModelInput>(
+      state_->transforms.apply(std::move(sample), state_->x_key, {}, by_rows_from()));
+  check(*input);
+  ImageResult::Outputs outputs;
+  outputs.push_back(std::make_unique<RowsToWriter>(output));
+  const ResultOptions options{state_->steps};
+  ImageResult result(*this, options, input, std::move(outputs));
+  run(*input,
+      windows(id, {input->shape.begin() + 1, input->shape.end()}),
+      [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(perf::to_host(rows[0])); });
+  result.finish();
 }
 
 io::ImageInfo Predictor::describe(const io::ImageInfo& image) const {

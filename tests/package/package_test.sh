@@ -45,6 +45,14 @@ cmake --build predicts
 predicts/predict_in_cpp trained/checkpoints/last.ckpt samples/images/test_0000_raw.ome.tif mask.ome.tif | tee predicts.txt
 grep -q '^mask.ome.tif: 128 x 128$' predicts.txt && grep -q '^a tensor: 96 x 80, by .*[a-z]' predicts.txt ||
   fail 'the example did not predict'
+# What it writes of a folder by the library is what the program writes.
+mkdir raws
+cp samples/images/*_raw.ome.tif raws
+predicts/predict_folder trained/checkpoints/last.ckpt raws library >library.txt
+"$here/bin/predict" checkpoint.ckpt_path=trained/checkpoints/last.ckpt data.path=raws paths.output_dir=program \
+  predict.measurements=true predict.contours=geojson trainer.accelerator=auto >/dev/null 2>&1
+[[ $(wc -l <library.txt) == 12 ]] || fail 'the example did not write four files for each image'
+for file in library/*; do cmp "$file" "program/${file#*/}"; done
 
 # A program whose threads share a model.
 cmake -S "${example%/*}/serve_in_cpp" -B serves -DCMAKE_PREFIX_PATH="$here" -DCYTRA_TORCH="$torch" "${launcher[@]}" >serves.log

@@ -106,12 +106,14 @@ TEST_F(DetectionPrograms, AKilledRunGoesOn) {
   std::filesystem::remove(at("killed/detections.csv"));
   const Outcome resumed = predict("killed", data + " --resume");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("2 of 2 images, 1 of them before"), std::string::npos) << resumed.err;
+  EXPECT_NE(resumed.err.find("2 of 2 images searched, 1 of them before"), std::string::npos)
+      << resumed.err;
   EXPECT_EQ(read_file(at("killed/detections.csv")), csv);
   EXPECT_EQ(read_file(at("killed/detections.json")), coco);
   std::filesystem::remove(at("killed/test_0001_raw_overlay.png"));
   const Outcome again = predict("killed", data + " --resume");
-  EXPECT_NE(again.err.find("2 of 2 images, 1 of them before"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("2 of 2 images searched, 1 of them before"), std::string::npos)
+      << again.err;
   EXPECT_TRUE(std::filesystem::exists(at("killed/test_0001_raw_overlay.png")));
   const Outcome other = predict("killed", data + " --resume inference_args.roi_size=32");
   EXPECT_EQ(other.err.find("of them before"), std::string::npos) << "other settings: " << other.err;

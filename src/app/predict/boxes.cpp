@@ -12,6 +12,7 @@
 #include "config/text_of.h"
 #include "data/image_tensor.h"
 #include "io/reader.h"
+#include "nn/detection_model.h"
 #include "pipelines/detection/detector.h"
 #include "pipelines/job/books.h"
 #include "pipelines/job/names.h"
@@ -105,22 +106,13 @@ at::Tensor read_pixels(const data::Source& source, int64_t channels) {
 
 }  // namespace
 
-bool finds_boxes(const inference::LoadedModel& model) {
-  const config::Node* const task = model.config.find("task._target_");
-  return task != nullptr && task->kind == config::Kind::string && task->string == "DetectionTask";
-}
-
-int predict_boxes(cli::Run run,
-                  const PredictConfig& config,
-                  const inference::LoadedModel& model,
-                  c10::Device device) {
+int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Subject& subject) {
+  const inference::LoadedModel& model = subject.first();
   expect_plain(config);
   const Node& task = model.config.at("task");
   const pipelines::DetectorOptions options = detector_options(config, task);
-  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
-  const auto detector = pipelines::load_detector(model.path, device, options);
+  const auto detector = pipelines::make_detector(model, subject.device, options);
   const std::string x_key = task.get<std::string>("x_key", "raw");
-  const bool skips = config.data.on_error == "skip";
 
   pipelines::Books books(run.json);
   pipelines::InputWants wants{model.in_channels};
@@ -140,24 +132,20 @@ int predict_boxes(cli::Run run,
   const auto open = [&] { return open_run_folder(run, config.predict.resume); };
   const std::string folder = config.predict.resume ? open() : make_with_start(open);
   const RunLock lock(folder);
-  log::info("{}: {} images on {}", model.path, books.images, perf::describe(device));
+  log::info("{}: {} images on {}", model.path, books.images, perf::describe(subject.device));
 
   const std::string settings =
       detector->fingerprint() + config::to_json(model.config.at("data.transforms")) +
       config.data.axes.value_or("") + config::text_of(config.model, {"spatial_dims"}) +
       config::text_of(config.performance, pipelines::kOptionsOfSpeed);
   pipelines::BoxFiles files(folder,
-                            model.out_channels - 5,
+                            dynamic_cast<const nn::DetectionModel&>(*model.network).num_classes(),
                             task.get<std::vector<std::string>>("class_names", {}),
                             config.predict.overlay);
   std::vector<BoxJob> jobs = box_jobs(inputs, x_key);
-  const auto tried = [&](const data::Sample& input, const auto& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      if (!skips) throw;
-      books.leave_out(input.id, error);
-    }
+  using Part = pipelines::Books::Part;
+  const auto attempt = [&](const data::Sample& input, Part part, const auto& work) {
+    books.attempt(input.id, part, config.data.on_error == "fail", work);
   };
   const auto count = [&](BoxJob& job, bool was_there) {
     const std::lock_guard guard(books.mutex);
@@ -167,13 +155,7 @@ int predict_boxes(cli::Run run,
   };
   const auto conclude = [&](log::Level level, const std::string& before) {
     books.results.add("output_dir", folder);
-    log::write(
-        level,
-        fmt::format("{}{} of {} images{}",
-                    before,
-                    books.done,
-                    books.images,
-                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    log::write(level, before + books.summary("searched"));
     books.results.print();
   };
   {
@@ -188,7 +170,7 @@ int predict_boxes(cli::Run run,
       const std::size_t end = std::min(first + step, jobs.size());
       for (std::size_t i = first; i < end; ++i) {
         BoxJob& job = jobs[i];
-        tried(*job.input, [&] {
+        attempt(*job.input, Part::reading, [&] {
           job.image.stamp =
               pipelines::stamp_of(*job.source, pipelines::content_of(*job.source), settings);
           if (files.has(job.image)) return count(job, true);
@@ -198,7 +180,7 @@ int predict_boxes(cli::Run run,
       }
       const auto found = detector->detect(images);
       for (std::size_t i = 0; i < found.size(); ++i) {
-        tried(*loaded[i]->input, [&] {
+        attempt(*loaded[i]->input, Part::writing, [&] {
           files.add(loaded[i]->image, images[i], found[i]);
           count(*loaded[i], false);
         });

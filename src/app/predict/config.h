@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "app/run/entry.h"
-#include "inference/predictor.h"
+#include "inference/subject.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/predict/options.h"
 #include "training/trainer_options.h"
@@ -70,76 +70,20 @@ struct PredictTrainerOptions : perf::DeviceOptions {
   }
 };
 
-/// `performance`, with what runs the model.
-struct PredictPerformanceOptions : perf::PerformanceOptions {
-  inference::EngineOptions engine;
-  template <class V>
-  void visit(V& v) {
-    PerformanceOptions::visit(v);
-    engine.visit_performance(v);
-  }
-};
-
-/// `model`: the checkpoint's, but for how it is prepared.
-struct PredictModelOptions {
-  inference::EngineOptions engine;
-  std::optional<int64_t> spatial_dims;
-  std::optional<bool> channels_last;
-  template <class V>
-  void visit(V& v) {
-    v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
-    v("channels_last", channels_last, "memory format; null: as the checkpoint says");
-    engine.visit_model(v);
-  }
-};
-
-/// What the sections that programs share say of how a model is run.
-template <class Config>
-inference::PredictorOptions predictor_options(const Config& config) {
-  inference::PredictorOptions options;
-  options.accelerator = config.trainer.accelerator;
-  options.inference_args = config.inference_args;
-  options.engine = config.performance.engine;
-  options.engine.precision = config.trainer.precision.value_or("32");
-  options.engine.compile_model = config.model.engine.compile_model;
-  options.engine.compile_mode = config.model.engine.compile_mode;
-  options.tta = config.tta;
-  return options;
-}
-
-struct PredictConfig : CommonConfig {
-  inference::CheckpointOptions checkpoint;
+struct PredictConfig : CommonConfig, inference::ModelConfig {
   pipelines::InputOptions data;
   pipelines::PredictOptions predict;
-  config::Node inference_args;
-  inference::TtaOptions tta;
   PredictTrainerOptions trainer;
-  PredictPerformanceOptions performance;
-  PredictModelOptions model;
+  using ModelConfig::performance;
   template <class V>
   void visit(V& v) {
-    v("checkpoint", checkpoint, "the trained model");
+    ModelConfig::visit(v);
     v("data", data, "what to predict");
     v("predict", predict, "what to write");
-    v("inference_args",
-      inference_args,
-      "sliding window; null: as the checkpoint says",
-      config::changes<inference::WindowChanges>());
-    v("tta", tta, "test-time augmentation: the mean over turned images");
     v("trainer", trainer, "where to compute");
-    v("performance", performance, "switches that hold for the whole process");
-    v("model", model, "how the checkpoint's model is prepared");
     CommonConfig::visit_names(v);
     v("seed", config::Unused{}, "nothing is random here");
     v("test", config::Unused{{"false"}}, "use data.with_target=true");
-  }
-  inference::PredictorOptions predictor() const {
-    inference::PredictorOptions options = predictor_options(*this);
-    options.form = predict.save == "auto" ? "" : predict.save;
-    options.threshold = predict.threshold;
-    options.with_target = data.scores();
-    options.tracks_places = predict.original_grid;
-    return options;
   }
 };
 

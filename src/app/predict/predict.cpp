@@ -16,18 +16,14 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/open_temporaries.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/timers.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
-#include "inference/trained_head.h"
-#include "nn/model.h"
 #include "ops/windows/sums.h"
 #include "perf/device.h"
-#include "perf/device_precision.h"
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/predict/pipeline.h"
@@ -36,12 +32,15 @@ namespace cytra::app {
 namespace {
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
+using inference::HeadPredictor;
 using pipelines::Books;
 using pipelines::PredictRecord;
 using pipelines::PredictStages;
 
 /// All that results depend on but the images.
-std::string settings_of(const PredictConfig& config, const inference::Predictor& predictor) {
+std::string settings_of(const PredictConfig& config,
+                        const std::string& precision,
+                        const inference::Predictor& predictor) {
   const config::Node& trained = predictor.model().config;
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}",
                      predictor.model().fingerprint,
@@ -49,7 +48,7 @@ std::string settings_of(const PredictConfig& config, const inference::Predictor&
                      config::to_json(trained.at("task")),
                      predictor.form(),
                      config::to_json(config.inference_args),
-                     config.trainer.precision.value_or("32"),
+                     precision,
                      config.data.axes.value_or(""),
                      fmt::join(config.data.spacing_um, ","),
                      config::text_of(config.predict,
@@ -151,16 +150,9 @@ int tell_plan(const inference::Predictor& predictor,
   return books.code;
 }
 
-/// What one process of several does, and what they have in common.
-struct PredictProcess {
-  training::Processes& processes;
-  Children& children;
-  OwnLog& own_log;
-};
-
 /// The run's folder, the same for all. Returns an exit code where a signal or an error of another
 /// process has ended the run, else 0.
-int meet(PredictProcess& self,
+int meet(OwnProcess& self,
          cli::Run& run,
          const pipelines::PredictOptions& options,
          Common& common) {
@@ -211,47 +203,6 @@ void add_others(PredictRecord& record, Books& books) {
   books.done += others.done;
 }
 
-/// What predicts an output of the model.
-struct HeadPredictor {
-  std::string head;  // "": the model's only output
-  inference::Predictor predictor;
-};
-
-/// With the memory format that was asked for.
-std::vector<inference::LoadedModel> models_of(const PredictConfig& config) {
-  const PredictModelOptions& asked = config.model;
-  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
-  for (const inference::LoadedModel& model : models) {
-    if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
-      throw ConfigError(
-          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
-                      *asked.spatial_dims,
-                      model.path,
-                      model.spatial_dims));
-    }
-    if (asked.channels_last && model.network)
-      model.network->settings.channels_last = asked.channels_last;
-  }
-  return models;
-}
-
-/// One for each head that is wanted.
-std::vector<HeadPredictor> predictors_of(std::vector<inference::LoadedModel> models,
-                                         const PredictConfig& config) {
-  const std::vector<std::string> all = inference::heads_of(models.front().config.at("task"));
-  const std::vector<std::string>& wanted =
-      config.predict.heads.empty() ? all : config.predict.heads;
-  std::vector<HeadPredictor> heads;
-  for (const std::string& head : wanted) {
-    std::vector<inference::LoadedModel> parts;
-    for (const inference::LoadedModel& model : models)
-      parts.push_back(inference::head_of(model, head));
-    heads.push_back({head, {std::move(parts), config.predictor()}});
-  }
-  if (heads.empty()) heads.push_back({"", {std::move(models), config.predictor()}});
-  return heads;
-}
-
 /// Throws: ConfigError for a form that is not yet what the targets are.
 void expect_scored_form(const inference::Predictor& predictor) {
   const std::string usual = predictor.decoder().forms().front();
@@ -278,8 +229,9 @@ void add_scores(const std::map<std::string, double>& scores,
 
 /// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
 /// a signal ends the program.
-void predict_head(PredictProcess& self,
+void predict_head(OwnProcess& self,
                   const PredictConfig& config,
+                  const std::string& precision,
                   const HeadPredictor& by,
                   const std::vector<data::Sample>& inputs,
                   const std::string& folder,
@@ -293,7 +245,7 @@ void predict_head(PredictProcess& self,
   PredictRecord record(folder, self.processes.place().rank);
   pipelines::PredictPipeline pipeline({config.data,
                                        config.predict,
-                                       settings_of(config, by.predictor),
+                                       settings_of(config, precision, by.predictor),
                                        folder,
                                        books,
                                        self.processes,
@@ -328,9 +280,10 @@ void write_figures(const PredictStages& stages, const std::string& path) {
   stages.report.write_prometheus(path);
 }
 
-int predict_with(PredictProcess& self,
+int predict_with(OwnProcess& self,
                  cli::Run run,
                  const PredictConfig& config,
+                 const std::string& precision,
                  const std::vector<HeadPredictor>& heads) {
   const auto begin = std::chrono::steady_clock::now();
   Books books(run.json);
@@ -362,21 +315,16 @@ int predict_with(PredictProcess& self,
     if (!is_first) return;
     if (books.done > 0 || signal != 0) books.results.add("output_dir", folder);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    log::write(
-        signal == 0 ? log::Level::info : log::Level::warn,
-        fmt::format("{}{} of {} images predicted in {}{}",
-                    signal == 0 ? "" : "interrupted: ",
-                    books.done,
-                    books.images,
-                    format_seconds(elapsed.count()),
-                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    log::write(signal == 0 ? log::Level::info : log::Level::warn,
+               (signal == 0 ? "" : "interrupted: ") +
+                   books.summary("predicted in " + format_seconds(elapsed.count())));
     books.results.print();
   };
   for (const HeadPredictor& by : heads) {
     if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets
     const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
     make_folders(own);
-    predict_head(self, config, by, inputs, own, books, stages, conclude);
+    predict_head(self, config, precision, by, inputs, own, books, stages, conclude);
   }
   self.processes.finish();
   stages.report.finish();
@@ -399,9 +347,8 @@ void tell_unused_threshold(const PredictConfig& config, const inference::Predict
   log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
 }
 
-int predict(cli::Run run, const PredictConfig& given) {
+int predict(cli::Run run, const PredictConfig& config) {
   watch_signals();
-  PredictConfig config = given;
   perf::prepare(config.performance);
   c10::Device device = perf::choose_device(config.trainer.accelerator);
   training::TrainerOptions shared;
@@ -411,38 +358,24 @@ int predict(cli::Run run, const PredictConfig& given) {
   if (place.rank == 0) start.emplace("the first image");
   std::optional<Stage> stage(std::in_place, "loading the model");
   device = device_of(place, device);  // of what chooses by the accelerator from here on, too
-  std::vector<inference::LoadedModel> models = models_of(config);
-  if (finds_boxes(models.front()))
-    return predict_boxes(std::move(run), config, models.front(), device);
+  const inference::Subject subject =
+      inference::load_subject(config, device, config.trainer.precision);
+  if (subject.finds_boxes()) return predict_boxes(std::move(run), config, subject);
   if (config.predict.max_detections)
     throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
-  const std::string trained = models.front().config.get<std::string>("trainer.precision", "32");
-  config.trainer.precision = perf::precision_to_run(config.trainer.precision, trained, device);
-  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
-  const std::vector<HeadPredictor> heads = predictors_of(std::move(models), config);
+  inference::PredictorOptions options;
+  options.accelerator = config.trainer.accelerator;
+  options.form = config.predict.save == "auto" ? "" : config.predict.save;
+  options.threshold = config.predict.threshold;
+  options.with_target = config.data.scores();
+  options.tracks_places = config.predict.original_grid;
+  const std::vector<HeadPredictor> heads =
+      inference::predictors_of(subject, config, config.predict.heads, options);
   for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
   stage.reset();
-  OwnLog own_log;
-  Children children;
-  training::Processes processes(
-      place,
-      shared.process_timeout_s,
-      {[&children] { return children.lost(); },
-       [&](const std::string& message, int code) {  // of others, while this one is not to be had
-         if (processes.is_speaker()) own_log.restore();
-         log::write(log::Level::error, message);
-         remove_open_temporaries();
-         std::_Exit(code);
-       }});
-  PredictProcess self{processes, children, own_log};
-  int code = 0;
-  try {
-    processes.guard([&] { code = predict_with(self, std::move(run), config, heads); });
-  } catch (...) {
-    if (processes.is_speaker()) own_log.restore();
-    throw;
-  }
-  return code;
+  return run_in_processes(place, device, shared.process_timeout_s, [&](OwnProcess& self) {
+    return predict_with(self, std::move(run), config, subject.precision, heads);
+  });
 }
 
 }  // namespace

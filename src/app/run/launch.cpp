@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/open_temporaries.h"
 #include "base/signals.h"
 #include "base/strings.h"
 #include "config/options.h"
@@ -356,6 +357,33 @@ void OwnLog::restore() {
   ::dup2(before_, STDERR_FILENO);
   ::close(before_);
   before_ = -1;
+}
+
+int run_in_processes(const training::Place& place,
+                     c10::Device device,
+                     double timeout_s,
+                     const std::function<int(OwnProcess& self)>& work) {
+  OwnLog own_log;
+  Children children;
+  training::Processes processes(
+      place,
+      timeout_s,
+      {[&children] { return children.lost(); },
+       [&](const std::string& message, int code) {  // of others, while this one is not to be had
+         if (processes.is_speaker()) own_log.restore();
+         log::write(log::Level::error, message);
+         remove_open_temporaries();
+         std::_Exit(code);
+       }});
+  OwnProcess self{device, processes, children, own_log};
+  int code = 0;
+  try {
+    processes.guard([&] { code = work(self); });
+  } catch (...) {
+    if (processes.is_speaker()) own_log.restore();
+    throw;
+  }
+  return code;
 }
 
 }  // namespace cytra::app

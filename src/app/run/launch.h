@@ -1,5 +1,6 @@
 #pragma once
 // How the processes of a training come about: by torchrun, by Slurm, or started by the first one.
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -72,5 +73,20 @@ class OwnLog {
  private:
   int before_ = -1;
 };
+
+/// What a process has to do with the others of its run.
+struct OwnProcess {
+  c10::Device device;
+  training::Processes& processes;
+  Children& children;
+  OwnLog& own_log;
+};
+/// The work of one process of several, or of the only one. What another process fails by ends this
+/// one with that message and code, and leaves nothing half-written. Returns what `work` does.
+/// Throws: what `work` throws, told to the others, too.
+int run_in_processes(const training::Place& place,
+                     c10::Device device,
+                     double timeout_s,
+                     const std::function<int(OwnProcess& self)>& work);
 
 }  // namespace cytra::app

@@ -316,14 +316,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   const auto tell = [&](log::Level level, const std::string& before) {
-    log::write(
-        level,
-        fmt::format("{}{} of {} images segmented in {}{}",
-                    before,
-                    books.done,
-                    books.images,
-                    format_seconds(seconds()),
-                    books.resumed == 0 ? "" : fmt::format(", {} of them before", books.resumed)));
+    log::write(level, before + books.summary("segmented in " + format_seconds(seconds())));
   };
   pipelines::SegmentCounts counts;
   int64_t failed = 0;

@@ -38,14 +38,6 @@ using config::Node;
 
 const bool train_is_added = add_program<TrainConfig>("train");
 
-/// This process of a training, and what it works with.
-struct ThisProcess {
-  c10::Device device;
-  training::Processes& processes;
-  Children& children;
-  OwnLog& own_log;
-};
-
 /// The user's mistake leaves no folder behind.
 void discard(const std::string& folder) {
   log::set_file("");
@@ -62,7 +54,7 @@ TrainConfig read_config(const cli::Run& run) {
 
 /// What the first process has decided on, for another one. Returns an exit code where the training
 /// has ended already, else 0.
-int take_over(ThisProcess& self, cli::Run& run, TrainConfig& config, Common& common) {
+int take_over(OwnProcess& self, cli::Run& run, TrainConfig& config, Common& common) {
   const training::Processes::Received received = self.processes.receive();
   if (received.code != 0) return received.code;
   common = take_common(received.text, run);
@@ -160,7 +152,7 @@ void resume_training(training::Trainer& trainer,
 }
 
 /// All processes meet. Returns an exit code where a signal ended that, else 0.
-int meet_others(ThisProcess& self, const std::string& logs) {
+int meet_others(OwnProcess& self, const std::string& logs) {
   const training::Place& place = self.processes.place();
   if (self.processes.is_alone()) return 0;
   start_is_over();  // from here on they end together
@@ -201,7 +193,7 @@ Conclusion train_and_conclude(training::Trainer& trainer,
                               Loaders& loaders,
                               const Loggers& loggers,
                               const TrainConfig& config,
-                              const ThisProcess& self,
+                              const OwnProcess& self,
                               const std::string& folder) {
   const training::TrainState& state = trainer.state();
   const int64_t first_step = state.step;
@@ -223,7 +215,7 @@ Conclusion train_and_conclude(training::Trainer& trainer,
   return conclusion;
 }
 
-int train_with(ThisProcess& self, cli::Run run, TrainConfig config) {
+int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const auto begin = std::chrono::steady_clock::now();
   training::Processes& processes = self.processes;
   const bool is_first = processes.is_first();
@@ -329,26 +321,9 @@ int train(cli::Run run, const TrainConfig& config) {
   c10::Device device = choose_device(config);
   const training::Place place = place_of(config.trainer, device);
   device = device_of(place, device);
-  OwnLog own_log;
-  Children children;
-  training::Processes processes(
-      place,
-      config.trainer.process_timeout_s,
-      {[&children] { return children.lost(); },
-       [&](const std::string& message, int code) {  // of others, while this one is not to be had
-         if (processes.is_speaker()) own_log.restore();
-         log::write(log::Level::error, message);
-         std::_Exit(code);
-       }});
-  ThisProcess self{device, processes, children, own_log};
-  int code = 0;
-  try {
-    processes.guard([&] { code = train_with(self, std::move(run), config); });
-  } catch (...) {
-    if (processes.is_speaker()) own_log.restore();
-    throw;
-  }
-  return code;
+  return run_in_processes(place, device, config.trainer.process_timeout_s, [&](OwnProcess& self) {
+    return train_with(self, std::move(run), config);
+  });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <future>
 #include <optional>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -23,6 +22,7 @@
 #include "io/reader.h"
 #include "ops/compute_alone.h"
 #include "pipelines/batch_segment/compute.h"
+#include "pipelines/job/stage_threads.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -267,49 +267,38 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
   Queue<std::future<SegmentWork>> loaded(batch_size + workers, most_bytes);
   Queue<SegmentWork> made(batch_size + workers, most_bytes);
   ThreadPool loaders(workers);
-  std::thread feeder([&] {
-    try {
-      for (const SegmentInput& input : inputs) {
-        const auto promise = std::make_shared<std::promise<SegmentWork>>();
-        std::future<SegmentWork> future = promise->get_future();
-        if (!loaded.push(std::move(future), largest)) return;
-        loaders.post([this, promise, &input, &sink, &largest] {
-          ops::compute_alone();
-          const c10::InferenceMode inference_mode;
-          try {
-            SegmentWork work = load(input, sink);
-            int64_t seen = largest;
-            while (seen < work.bytes() && !largest.compare_exchange_weak(seen, work.bytes())) {
-            }
-            promise->set_value(std::move(work));
-          } catch (...) {
-            promise->set_exception(std::current_exception());
-          }
-        });
-      }
-      loaded.close();
-    } catch (...) {
-      loaded.fail(std::current_exception());
-    }
+  StageThreads threads([&](const std::exception_ptr& error) {
+    loaded.fail(error);
+    made.fail(error);
   });
-  std::mutex mutex;
-  std::exception_ptr save_error;  // guarded by mutex
-  std::vector<std::thread> savers;
+  threads.start([&] {
+    for (const SegmentInput& input : inputs) {
+      const auto promise = std::make_shared<std::promise<SegmentWork>>();
+      std::future<SegmentWork> future = promise->get_future();
+      if (!loaded.push(std::move(future), largest)) return;
+      loaders.post([this, promise, &input, &sink, &largest] {
+        ops::compute_alone();
+        const c10::InferenceMode inference_mode;
+        try {
+          SegmentWork work = load(input, sink);
+          int64_t seen = largest;
+          while (seen < work.bytes() && !largest.compare_exchange_weak(seen, work.bytes())) {
+          }
+          promise->set_value(std::move(work));
+        } catch (...) {
+          promise->set_exception(std::current_exception());
+        }
+      });
+    }
+    loaded.close();
+  });
   for (std::size_t i = 0; i < workers; ++i) {
-    savers.emplace_back([&] {
+    threads.start([&] {
       ops::compute_alone();
-      const c10::InferenceMode inference_mode;
-      try {
-        while (std::optional<SegmentWork> work = made.pop()) save(*work, sink);
-      } catch (...) {
-        made.fail(std::current_exception());
-        const std::lock_guard lock(mutex);
-        if (!save_error) save_error = std::current_exception();
-      }
+      while (std::optional<SegmentWork> work = made.pop()) save(*work, sink);
     });
   }
-  std::exception_ptr error;
-  try {
+  threads.finish([&] {
     for (bool is_last = false; !is_last;) {
       std::vector<SegmentWork> batch;
       while (!is_last && batch.size() < batch_size) {
@@ -327,15 +316,7 @@ void BatchSegmenter::Impl::run_parallel(const std::vector<SegmentInput>& inputs,
       }
     }
     made.close();
-  } catch (...) {
-    error = std::current_exception();
-    made.fail(error);
-    loaded.fail(error);
-  }
-  for (std::thread& saver : savers) saver.join();
-  feeder.join();
-  if (error) std::rethrow_exception(error);
-  if (save_error) std::rethrow_exception(save_error);
+  });
 }
 
 BatchSegmenter::BatchSegmenter(SegmentModels models,

@@ -12,6 +12,7 @@
 #include "config/json.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
+#include "io/objects/coco_writer.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -31,10 +32,6 @@ Node list_node(const std::vector<Node>& values) {
   node.kind = config::Kind::list;
   node.list = values;
   return node;
-}
-
-std::string json_text(const std::string& text) {
-  return config::to_json(config::to_utf8(Node::make_string(text)));
 }
 
 /// A line of the record.
@@ -117,76 +114,17 @@ std::string short_text(double value) {
   return fmt::format("{}", static_cast<float>(value));
 }
 
-/// The file of an image's tables, as it is filled.
-class CocoFile {
- public:
-  explicit CocoFile(const std::string& path) : file_(path) { file_.write("{\"annotations\":["); }
-  void add_image(int64_t id, const SegmentInput& input, const KeptImage& image) {
-    images_.push_back(
-        fmt::format("\n{{\"id\":{},\"file_name\":{},\"label_file\":{},\"width\":{},\"height\":{},"
-                    "\"view\":{}}}",
-                    id,
-                    json_text(input.path),
-                    json_text("masks/" + input.name + ".png"),
-                    image.width,
-                    image.height,
-                    json_text(input.view)));
-  }
-  void add_object(int64_t image_id,
-                  const KeptImage& image,
-                  const KeptObject& object,
-                  const std::string& class_name) {
-    const auto& box = object.box;
-    const int64_t category = category_of(object.label, class_name);
-    file_.write(fmt::format(
-        "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"score\":{},"
-        "\"area\":{},\"iscrowd\":0,\"segmentation\":{{\"size\":[{},{}],\"counts\":{}}}}}",
-        objects_ == 0 ? "" : ",",
-        objects_ + 1,
-        image_id,
-        category,
-        short_text(box[0]),
-        short_text(box[1]),
-        short_text(box[2] - box[0]),
-        short_text(box[3] - box[1]),
-        short_text(object.score),
-        object.mask.area(),
-        image.height,
-        image.width,
-        json_text(object.counts)));
-    ++objects_;
-  }
-  void finish() {
-    file_.write("\n],\"images\":[");
-    for (std::size_t i = 0; i < images_.size(); ++i) file_.write((i == 0 ? "" : ",") + images_[i]);
-    file_.write("\n],\"categories\":[");
-    std::string separator;
-    for (const auto& [id, name] : categories_) {
-      file_.write(fmt::format("{}{{\"id\":{},\"name\":{}}}", separator, id, json_text(name)));
-      separator = ",";
-    }
-    file_.write("]}\n");
-    file_.commit();
-  }
-  int64_t objects() const { return objects_; }
-
- private:
-  /// The class's number, or the next that is free where that stands for another name.
-  int64_t category_of(int64_t label, const std::string& class_name) {
-    const std::string name = class_name.empty() ? fmt::format("class {}", label) : class_name;
-    const auto [known, is_new] = ids_.try_emplace({label, name}, label);
-    if (!is_new) return known->second;
-    while (!categories_.try_emplace(known->second, name).second)
-      known->second = categories_.rbegin()->first + 1;
-    return known->second;
-  }
-
-  AtomicFile file_;
-  std::vector<std::string> images_;
-  std::map<std::pair<int64_t, std::string>, int64_t> ids_;  // by class and name
-  std::map<int64_t, std::string> categories_;               // names by id
-  int64_t objects_ = 0;
-};
+io::CocoWriter::Object coco_object(const KeptObject& object, const std::string& class_name) {
+  io::CocoWriter::Object known;
+  for (std::size_t i = 0; i < known.box.size(); ++i)
+    known.box[i] = static_cast<float>(object.box[i]);
+  known.score = static_cast<float>(object.score);
+  known.label = object.label;
+  known.class_name = class_name;
+  known.area = object.mask.area();
+  known.counts = object.counts;
+  return known;
+}
 
 std::vector<std::string> row_of(const SegmentInput& input,
                                 std::size_t number,
@@ -288,7 +226,7 @@ void SegmentFiles::write(const SegmentedImage& image) {
 SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& inputs) {
   const std::lock_guard lock(mutex_);
   record_.read();
-  CocoFile coco(folder_ + "/instances.json");
+  io::CocoWriter coco(folder_ + "/instances.json");
   const std::vector<std::string> columns{"image",
                                          "view",
                                          "object",
@@ -309,14 +247,18 @@ SegmentFiles::Totals SegmentFiles::finish(const std::vector<SegmentInput>& input
     const auto current = current_.find(input.name);
     if (current == current_.end()) continue;
     const KeptImage image = kept_image(record_.line(input.name, current->second, input.path));
-    coco.add_image(++totals.images, input, image);
+    ++totals.images;
+    coco.add_image(input.path,
+                   image.width,
+                   image.height,
+                   {{"label_file", "masks/" + input.name + ".png"}, {"view", input.view}});
     std::size_t number = 0;
     const std::vector<std::string> names =
         class_names_ ? class_names_(input.view) : std::vector<std::string>();
     for (const KeptObject& object : image.objects) {
       const auto label = static_cast<std::size_t>(object.label);
       const std::string name = label < names.size() ? names[label] : "";
-      coco.add_object(totals.images, image, object, name);
+      coco.add_object(coco_object(object, name));
       rows.push_back(row_of(input, ++number, object, name));
       totals.empty += object.mask.area() == 0 ? 1 : 0;
     }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "inference/torchscript.h"
+#include "inference/trained_model.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/kinds.h"
 
@@ -44,9 +45,7 @@ void expect_detector_image(const at::Tensor& image, int64_t channels) {
                               channels == 0 ? "C" : fmt::to_string(channels)));
 }
 
-std::unique_ptr<Detector> load_detector(const std::string& path,
-                                        c10::Device device,
-                                        const DetectorOptions& options) {
+void expect_detector_options(const DetectorOptions& options) {
   const auto expect = [](const char* name, double value, bool is_right, const char* expected) {
     if (!is_right) throw ConfigError(fmt::format("{}={}: expected {}", name, value, expected));
   };
@@ -56,8 +55,14 @@ std::unique_ptr<Detector> load_detector(const std::string& path,
   const int64_t most = options.max_detections, batch = options.batch_size;
   expect("max_detections", static_cast<double>(most), most >= 1, "1 or more");
   expect("batch_size", static_cast<double>(batch), batch >= 1, "1 or more");
-  return inference::is_torchscript(path) ? load_scripted_detector(path, device, options)
-                                         : load_trained_detector(path, device, options);
+}
+
+std::unique_ptr<Detector> load_detector(const std::string& path,
+                                        c10::Device device,
+                                        const DetectorOptions& options) {
+  expect_detector_options(options);
+  if (inference::is_torchscript(path)) return load_scripted_detector(path, device, options);
+  return make_detector(inference::load_models({{path}, {}}).front(), device, options);
 }
 
 }  // namespace cytra::pipelines

@@ -8,6 +8,10 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+namespace cytra::inference {
+struct LoadedModel;
+}
+
 namespace cytra::pipelines {
 
 /// Units: pixels of the image that was given; x1 and y1 are exclusive, so that x1 - x0 is the
@@ -55,5 +59,9 @@ class Detector {
 std::unique_ptr<Detector> load_detector(const std::string& path,
                                         c10::Device device,
                                         const DetectorOptions& options = {});
+/// The detector of a checkpoint that is loaded. Throws: ConfigError for another task's.
+std::unique_ptr<Detector> make_detector(const inference::LoadedModel& model,
+                                        c10::Device device,
+                                        const DetectorOptions& options);
 
 }  // namespace cytra::pipelines

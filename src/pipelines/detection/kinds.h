@@ -12,9 +12,8 @@ struct Boxes;
 
 namespace cytra::pipelines {
 
-std::unique_ptr<Detector> load_trained_detector(const std::string& path,
-                                                c10::Device device,
-                                                const DetectorOptions& options);
+/// Throws: ConfigError for values out of their ranges.
+void expect_detector_options(const DetectorOptions& options);
 std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
                                                  c10::Device device,
                                                  const DetectorOptions& options);

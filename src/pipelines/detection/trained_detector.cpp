@@ -143,19 +143,19 @@ class TrainedDetector final : public Detector {
 
 }  // namespace
 
-std::unique_ptr<Detector> load_trained_detector(const std::string& path,
-                                                c10::Device device,
-                                                const DetectorOptions& options) {
-  inference::LoadedModel model = inference::load_models({{path}, {}}).front();
+std::unique_ptr<Detector> make_detector(const inference::LoadedModel& model,
+                                        c10::Device device,
+                                        const DetectorOptions& options) {
+  expect_detector_options(options);
   const auto network = std::dynamic_pointer_cast<nn::DetectionModel>(model.network);
   if (!network) {
     throw ConfigError(
         fmt::format("{}: a model of the task {}, which finds no boxes; expected a checkpoint of "
                     "experiment=detection/..., or TorchScript",
-                    path,
+                    model.path,
                     model.config.at("task").get<std::string>("_target_", "?")));
   }
-  return std::make_unique<TrainedDetector>(std::move(model), network, device, options);
+  return std::make_unique<TrainedDetector>(model, network, device, options);
 }
 
 }  // namespace cytra::pipelines

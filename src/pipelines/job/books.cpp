@@ -1,8 +1,11 @@
 #include "pipelines/job/books.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "perf/device_error.h"
 
 namespace cytra::pipelines {
 
@@ -15,6 +18,31 @@ void Books::leave_out(const std::string& id, const std::exception& error) {
   log::write(log::Level::error, has_lines ? text : escaped(text));
   results.add("failed", id);
   if (code == 0) code = exit_code(error);
+}
+
+int Books::attempt(const std::string& id,
+                   Part part,
+                   bool ends_on_error,
+                   const std::function<void()>& work) {
+  try {
+    perf::guarded(work);
+    return 0;
+  } catch (const std::exception& error) {
+    const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
+    const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
+    const bool is_of_all = is_config && (part == Part::writing || done == 0);
+    if (ends_on_error || (part != Part::reading && is_io) || is_of_all) throw;
+    leave_out(id, error);
+    return exit_code(error);
+  }
+}
+
+std::string Books::summary(const std::string& what) const {
+  return fmt::format("{} of {} images {}{}",
+                     done,
+                     images,
+                     what,
+                     resumed == 0 ? "" : fmt::format(", {} of them before", resumed));
 }
 
 namespace {

@@ -1,8 +1,15 @@
 #include "pipelines/job/stage_threads.h"
 
+#include <stdexcept>
+
 #include <c10/core/InferenceMode.h>
 
 namespace cytra::pipelines {
+
+StageThreads::~StageThreads() {
+  if (!threads_.empty()) fail_(std::make_exception_ptr(std::runtime_error("stopped")));
+  join();
+}
 
 void StageThreads::take(const std::exception_ptr& error) {
   {

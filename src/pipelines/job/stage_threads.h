@@ -15,8 +15,8 @@ class StageThreads {
   /// the thread that failed, once for each that does.
   using Fail = std::function<void(const std::exception_ptr& error)>;
   explicit StageThreads(Fail fail) : fail_(std::move(fail)) {}
-  /// Waits for the threads.
-  ~StageThreads() { join(); }
+  /// Ends threads that nobody waited for.
+  ~StageThreads();
   StageThreads(const StageThreads&) = delete;
   StageThreads& operator=(const StageThreads&) = delete;
   /// `work` in a thread of its own, under InferenceMode. One that can't be started is an error of

@@ -14,6 +14,7 @@
 #include "config/json.h"
 #include "inference/overlay.h"
 #include "io/csv.h"
+#include "io/objects/coco_writer.h"
 #include "io/png/png.h"
 
 namespace cytra::pipelines {
@@ -91,68 +92,43 @@ class BoxTables {
   BoxTables(const std::string& csv, const std::string& coco, const std::vector<std::string>& names)
       : names_(names), csv_(csv), coco_(coco) {
     csv_.write("image,x0,y0,x1,y1,score,class\n");
-    coco_.write("{\"annotations\":[");
   }
   void add(const std::string& path, const Node& image) {
     expect_boxes(image);
-    images_ += fmt::format("{}\n{{\"id\":{},\"file_name\":{},\"width\":{},\"height\":{}}}",
-                           images_.empty() ? "" : ",",
-                           ++image_count_,
-                           box_json(path),
-                           image.get<int64_t>("width"),
-                           image.get<int64_t>("height"));
-    std::string rows, objects;
+    coco_.add_image(path, image.get<int64_t>("width"), image.get<int64_t>("height"));
+    std::string rows;
     for (const Node& box : image.at("boxes").list) {
+      io::CocoWriter::Object object;
       std::vector<std::string> row{io::safe_cell(path)};
-      std::vector<float> values;
-      for (const Node& value : box.list) {
-        values.push_back(static_cast<float>(value.as<double>()));
-        row.push_back(fmt::to_string(values.back()));
+      for (std::size_t i = 0; i < 5; ++i) {
+        const auto value = static_cast<float>(box.list.at(i).as<double>());
+        (i < 4 ? object.box.at(i) : object.score) = value;
+        row.push_back(fmt::to_string(value));
       }
-      const auto label = box.list.at(5).as<int64_t>();
-      row.back() = io::safe_cell(name_of(label, std::to_string(label)));
+      object.label = box.list.at(5).as<int64_t>();
+      object.class_name = name_of(object.label);
+      row.push_back(io::safe_cell(object.class_name.empty() ? std::to_string(object.label)
+                                                            : object.class_name));
       io::append_row(row, ',', rows);
-      const float width = values.at(2) - values.at(0), height = values.at(3) - values.at(1);
-      objects += fmt::format(
-          "{}\n{{\"id\":{},\"image_id\":{},\"category_id\":{},\"bbox\":[{},{},{},{}],\"area\":{},"
-          "\"iscrowd\":0,\"score\":{}}}",
-          objects_ == 0 ? "" : ",",
-          objects_ + 1,
-          image_count_,
-          label,
-          values[0],
-          values[1],
-          width,
-          height,
-          width * height,
-          values[4]);
-      ++objects_;
+      coco_.add_object(object);
     }
     csv_.write(rows);
-    coco_.write(objects);
   }
   int64_t finish(int64_t classes) {
-    coco_.write(fmt::format("\n],\"images\":[{}\n],\"categories\":[", images_));
-    for (int64_t k = 0; k < classes; ++k)
-      coco_.write(fmt::format("{}{{\"id\":{},\"name\":{}}}",
-                              k == 0 ? "" : ",",
-                              k,
-                              box_json(name_of(k, fmt::format("class {}", k)))));
-    coco_.write("]}\n");
+    for (int64_t k = 0; k < classes; ++k) coco_.add_class(k, name_of(k));
     csv_.commit();
-    coco_.commit();
-    return objects_;
+    coco_.finish();
+    return coco_.objects();
   }
 
  private:
-  std::string name_of(int64_t k, const std::string& otherwise) const {
+  std::string name_of(int64_t k) const {
     const auto at = static_cast<std::size_t>(k);
-    return at < names_.size() ? names_[at] : otherwise;
+    return at < names_.size() ? names_[at] : "";
   }
   const std::vector<std::string>& names_;
-  AtomicFile csv_, coco_;
-  std::string images_;
-  int64_t image_count_ = 0, objects_ = 0;
+  AtomicFile csv_;
+  io::CocoWriter coco_;
 };
 
 }  // namespace

@@ -89,18 +89,9 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
 }
 
 bool PredictPipeline::attempt(const std::string& id, Part part, const std::function<void()>& work) {
-  try {
-    perf::guarded(work);
-    return true;
-  } catch (const std::exception& error) {
-    const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
-    const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
-    const bool is_of_all = is_config && (part == Part::writing || run_.books.done == 0);
-    if (run_.data.on_error == "fail" || (part != Part::reading && is_io) || is_of_all) throw;
-    run_.books.leave_out(id, error);
-    record_.add_failed(id, exit_code(error));
-    return false;
-  }
+  const int code = run_.books.attempt(id, part, run_.data.on_error == "fail", work);
+  if (code != 0) record_.add_failed(id, code);
+  return code == 0;
 }
 
 void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {

@@ -67,7 +67,7 @@ class PredictPipeline {
     at::Tensor values;     // (C,count,...); undefined: all are there
     bool is_kept = false;  // in the journal
   };
-  enum class Part { reading, computing, writing };
+  using Part = Books::Part;
 
   void read_all(const std::vector<data::Sample>& inputs);
   /// The frames of an input, with the stems of their results. False: nobody wants any more.

@@ -1,15 +1,17 @@
+// The stages of a video that is predicted: one class, since each stage hands a job to the next.
 #include "pipelines/video/run.h"
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "inference/original_grid.h"
 #include "ops/windows/sums.h"
+#include "pipelines/job/stage_threads.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -94,34 +96,20 @@ int64_t VideoRun::bytes_of(const Job& job) {
 void VideoRun::fail(const std::exception_ptr& error) {
   {
     const std::lock_guard lock(state_mutex_);
-    if (!error_) error_ = error;
+    has_failed_ = true;
   }
   state_changed_.notify_all();
   for (Jobs* queue : {&decoded_, &prepared_, &predicted_, &drawn_}) queue->fail(error);
 }
 
 VideoFigures VideoRun::run() {
-  std::vector<std::thread> threads;
-  const auto guarded = [this](void (VideoRun::*work)()) {
-    try {
-      const c10::InferenceMode inference_mode;  // of this thread
-      (this->*work)();
-    } catch (...) {
-      fail(std::current_exception());
-    }
-  };
-  try {
-    for (const auto work : {&VideoRun::decode_all,
-                            &VideoRun::preprocess_all,
-                            &VideoRun::postprocess_all,
-                            &VideoRun::encode_all})
-      threads.emplace_back(guarded, work);
-  } catch (...) {  // no more threads
-    fail(std::current_exception());
-  }
-  guarded(&VideoRun::infer_all);
-  for (std::thread& thread : threads) thread.join();
-  if (error_) std::rethrow_exception(error_);
+  StageThreads threads([this](const std::exception_ptr& error) { fail(error); });
+  for (const auto work : {&VideoRun::decode_all,
+                          &VideoRun::preprocess_all,
+                          &VideoRun::postprocess_all,
+                          &VideoRun::encode_all})
+    threads.start([this, work] { (this->*work)(); });
+  threads.finish([this] { infer_all(); });
   figures_.drift_frames = drift_.frames;
   figures_.drift_mean = drift_.mean();
   figures_.drift_max = drift_.most;
@@ -139,7 +127,7 @@ VideoFigures VideoRun::run() {
 /// the meantime are left to it, they would be dropped here.
 void VideoRun::wait_for_engine(int64_t frames) {
   std::unique_lock lock(state_mutex_);
-  while (!has_engine_ && handled_ < frames && !error_ && !is_stopped())
+  while (!has_engine_ && handled_ < frames && !has_failed_ && !is_stopped())
     state_changed_.wait_for(lock, std::chrono::milliseconds(50));
 }
 
@@ -354,6 +342,87 @@ VideoFigures run_video(io::VideoSource& source,
                        StageReport& report,
                        const VideoHooks& hooks) {
   return VideoRun(source, sink, predictor, options, report, hooks).run();
+}
+
+/// (h,w) int32 of the box of a job, as stored.
+at::Tensor VideoRun::labels_of(const Job& job, const at::Tensor& values) const {
+  const FrameBox& box = job.choice.box;
+  const bool has_steps = !predictor_.steps().empty();
+  inference::Result result{values, false, job.input->sample.geometry()};
+  if (has_steps) {
+    inference::apply_all(predictor_.steps(), result);
+  } else if (!predictor_.decoder().is_labels(predictor_.form())) {
+    throw std::logic_error("video frames are predicted in the form that predict calls mask");
+  }
+  result.is_labels = true;
+  const io::Geometry plain = plain_geometry();
+  const bool is_turned = source_.info().turns % 2 == 1;
+  const std::vector<int64_t> size{is_turned ? box.width : box.height,
+                                  is_turned ? box.height : box.width};
+  if (result.geometry.affine != plain.affine || result.values.sizes().slice(1) != size)
+    inference::to_grid(result, size, plain);
+  at::Tensor labels = result.values.to(at::kInt);
+  if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
+    const at::Tensor numbers =
+        at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});
+    labels = (labels.ne(0) * numbers).amax(0, true);
+  }
+  return to_stored(labels[0], source_.info().turns);
+}
+
+void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
+  const at::Tensor is_any = shown.ne(0).logical_or(exact.ne(0));
+  const auto whole = is_any.sum().item<int64_t>();
+  const auto common = shown.eq(exact).logical_and(is_any).sum().item<int64_t>();
+  const double drift =
+      whole == 0 ? 0 : 1 - static_cast<double>(common) / static_cast<double>(whole);
+  ++frames;
+  sum += drift;
+  most = std::max(most, drift);
+}
+
+/// The result of a job into the labels of the frame.
+void VideoRun::paste(Job& job) {
+  const FrameBox& box = job.choice.box;
+  at::Tensor labels = job.labels;
+  if (!labels.defined()) {
+    labels = labels_of(job, job.values);
+    if (cache_.is_on()) cache_.keep(job.key, labels);
+    if (job.exact.defined()) exit_drift_.add(labels, labels_of(job, job.exact));
+  }
+  const auto part = [&](const at::Tensor& whole) {
+    return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
+  };
+  if (attention_.mask().defined()) labels = labels * part(attention_.mask());
+  if (job.choice.is_measured) return drift_.add(part(labels_), labels);
+  part(labels_).copy_(labels);
+}
+
+void VideoRun::postprocess_all() {
+  while (std::optional<JobPointer> next = predicted_.pop()) {
+    JobPointer job = std::move(*next);
+    if (!job->is_end()) {
+      const StageWork work(postprocessing_);
+      const bool is_cached = job->labels.defined();
+      if (is_cached || job->values.defined()) paste(*job);
+      const Attention::Choice& choice = job->choice;
+      gap_ = choice.is_inferred ? 0 : gap_ + 1;
+      ++(!choice.is_inferred ? figures_.reused : is_cached ? figures_.cached : figures_.inferred);
+      if (choice.is_inferred && !(choice.box == attention_.whole())) ++figures_.partial;
+      figures_.longest_gap = std::max(figures_.longest_gap, gap_);
+      const int32_t* labels = labels_.const_data_ptr<int32_t>();
+      if (options_.output_kind == "mask") {
+        paint_labels(labels, labels_.numel(), highest_, job->frame.rgb.data());
+      } else {
+        draw_labels(labels, labels_.size(0), labels_.size(1), job->frame.rgb.data());
+      }
+      job->input.reset();
+      for (at::Tensor* one : {&job->values, &job->exact, &job->labels}) one->reset();
+    }
+    const int64_t bytes = bytes_of(*job);
+    if (!drawn_.push(std::move(job), bytes)) break;
+  }
+  drawn_.close();
 }
 
 }  // namespace cytra::pipelines

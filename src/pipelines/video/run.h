@@ -93,9 +93,9 @@ class VideoRun {
   int64_t exits_ = 0;  // frames that were predicted with an early exit
   std::mutex state_mutex_;
   std::condition_variable state_changed_;
-  std::exception_ptr error_;  // the first
-  bool has_engine_ = false;   // the model has run
-  int64_t handled_ = 0;       // frames that have passed the model
+  bool has_failed_ = false;
+  bool has_engine_ = false;  // the model has run
+  int64_t handled_ = 0;      // frames that have passed the model
 };
 
 }  // namespace cytra::pipelines

@@ -1,3 +1,5 @@
+#include "pipelines/fundus/fundus.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -14,7 +16,7 @@
 #include "base/queue.h"
 #include "data/image_tensor.h"
 #include "io/reader.h"
-#include "pipelines/fundus/fundus.h"
+#include "pipelines/job/stage_threads.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -106,56 +108,6 @@ class FundusReader {
   std::vector<std::thread> threads_;
 };
 
-/// Threads that write, behind a queue.
-class FundusWriter {
- public:
-  FundusWriter(std::string folder,
-               int64_t threads,
-               std::size_t ahead,
-               StageReport::Stage& stage,
-               std::function<void(const FundusInput&, const Disc&)> done)
-      : folder_(std::move(folder)), stage_(stage), done_(std::move(done)), queue_(ahead) {
-    for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  }
-  ~FundusWriter() { join(); }
-  void push(FundusWrite write) { queue_.push(std::move(write)); }
-  /// Waits until all is written. Throws: what writing threw.
-  void finish() {
-    join();
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void join() {
-    queue_.close();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-  void work() {
-    try {
-      while (std::optional<FundusWrite> write = queue_.pop()) {
-        {
-          const StageWork working(stage_);
-          for (const auto& [name, image] : write->files) io::write_png(folder_ + "/" + name, image);
-        }
-        done_(write->input, write->disc);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      queue_.fail(error_);
-    }
-  }
-
-  const std::string folder_;
-  StageReport::Stage& stage_;
-  const std::function<void(const FundusInput&, const Disc&)> done_;
-  Queue<FundusWrite> queue_;
-  std::mutex mutex_;
-  std::exception_ptr error_;  // guarded by mutex_
-  std::vector<std::thread> threads_;
-};
-
 io::Image fundus_image(const at::Tensor& values, double scale, io::Dtype dtype) {
   return data::to_image((values * scale).round_(), dtype, {});
 }
@@ -189,11 +141,20 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
   // A CPU gains nothing by batches, which hold as many photographs in memory.
   const int64_t most = options.batch_size > 0 ? options.batch_size : device.is_cpu() ? 1 : 8;
   const auto ahead = static_cast<std::size_t>(most - 1 + options.workers);
-  FundusWriter writer(
-      folder, options.workers, ahead, writing, [&](const FundusInput& input, const Disc& disc) {
+  Queue<FundusWrite> found_discs(ahead);
+  StageThreads threads([&](const std::exception_ptr& error) { found_discs.fail(error); });
+  for (int64_t i = 0; i < options.workers; ++i) {
+    threads.start([&] {
+      while (std::optional<FundusWrite> write = found_discs.pop()) {
+        {
+          const StageWork working(writing);
+          for (const auto& [name, image] : write->files) io::write_png(folder + "/" + name, image);
+        }
         const std::lock_guard lock(telling);
-        events.done(input, disc);
-      });
+        events.done(write->input, write->disc);
+      }
+    });
+  }
   const auto fail = [&](const FundusInput& input, const std::exception& error, const Disc* disc) {
     const std::lock_guard lock(telling);
     events.failed(input, error, disc);
@@ -250,13 +211,13 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
           write.files.emplace_back(names[next++], fundus_image(contrast[n], 255, io::Dtype::u8));
         if (options.mask)
           write.files.emplace_back(names[next++], fundus_image(on_host[n], 255, io::Dtype::u8));
-        writer.push(std::move(write));
+        found_discs.push(std::move(write));
       }
     }
     members.clear();
   };
 
-  {
+  threads.finish([&] {
     FundusReader reader(inputs, options.workers, ahead, reading);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const FundusRead read = reader.take(i);
@@ -280,9 +241,9 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
       members.push_back(i);
       if (static_cast<int64_t>(batch.size()) == most) flush();
     }
-  }
-  flush();
-  writer.finish();
+    flush();
+    found_discs.close();
+  });
 }
 
 }  // namespace cytra::pipelines

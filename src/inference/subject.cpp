@@ -1,0 +1,63 @@
+#include "inference/subject.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "inference/trained_head.h"
+#include "nn/detection_model.h"
+#include "perf/device_precision.h"
+
+namespace cytra::inference {
+
+bool Subject::finds_boxes() const {
+  return dynamic_cast<const nn::DetectionModel*>(first().network.get()) != nullptr;
+}
+
+std::vector<std::string> Subject::heads() const {
+  return heads_of(first().config.at("task"));
+}
+
+Subject load_subject(const ModelConfig& config,
+                     c10::Device device,
+                     const std::optional<std::string>& precision) {
+  Subject subject{load_models(config.checkpoint), device, ""};
+  const ModelPreparationOptions& asked = config.model;
+  for (const LoadedModel& model : subject.models) {
+    if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
+      throw ConfigError(
+          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                      *asked.spatial_dims,
+                      model.path,
+                      model.spatial_dims));
+    }
+    if (asked.channels_last && model.network)
+      model.network->settings.channels_last = asked.channels_last;
+  }
+  const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
+  subject.precision =
+      subject.finds_boxes() ? "32" : perf::precision_to_run(precision, trained, device);
+  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
+  return subject;
+}
+
+std::vector<HeadPredictor> predictors_of(const Subject& subject,
+                                         const ModelConfig& config,
+                                         const std::vector<std::string>& wanted,
+                                         PredictorOptions options) {
+  options.inference_args = config.inference_args;
+  options.engine = config.performance.engine;
+  options.engine.precision = subject.precision;
+  options.engine.compile_model = config.model.engine.compile_model;
+  options.engine.compile_mode = config.model.engine.compile_mode;
+  options.tta = config.tta;
+  std::vector<HeadPredictor> predictors;
+  for (const std::string& head : wanted.empty() ? subject.heads() : wanted) {
+    std::vector<LoadedModel> parts;
+    for (const LoadedModel& model : subject.models) parts.push_back(head_of(model, head));
+    predictors.push_back({head, {std::move(parts), options}});
+  }
+  if (predictors.empty()) predictors.push_back({"", {subject.models, options}});
+  return predictors;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,86 @@
+#pragma once
+// What a checkpoint predicts, and the sections of a program that say by which model, and how.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inference/predictor.h"
+#include "perf/device.h"
+
+namespace cytra::inference {
+
+/// `performance`, with what runs the model.
+struct ModelPerformanceOptions : perf::PerformanceOptions {
+  EngineOptions engine;
+  template <class V>
+  void visit(V& v) {
+    PerformanceOptions::visit(v);
+    engine.visit_performance(v);
+  }
+};
+
+/// `model`: the checkpoint's, but for how it is prepared.
+struct ModelPreparationOptions {
+  EngineOptions engine;
+  std::optional<int64_t> spatial_dims;
+  std::optional<bool> channels_last;
+  template <class V>
+  void visit(V& v) {
+    v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
+    v("channels_last", channels_last, "memory format; null: as the checkpoint says");
+    engine.visit_model(v);
+  }
+};
+
+/// The sections that programs with a trained model share.
+struct ModelConfig {
+  CheckpointOptions checkpoint;
+  config::Node inference_args;
+  TtaOptions tta;
+  ModelPerformanceOptions performance;
+  ModelPreparationOptions model;
+  template <class V>
+  void visit(V& v) {
+    v("checkpoint", checkpoint, "the trained model");
+    v("inference_args",
+      inference_args,
+      "sliding window; null: as the checkpoint says",
+      config::changes<WindowChanges>());
+    v("tta", tta, "test-time augmentation: the mean over turned images");
+    v("performance", performance, "switches that hold for the whole process");
+    v("model", model, "how the checkpoint's model is prepared");
+  }
+};
+
+/// A trained model, or several whose outputs are averaged, on the way to a device.
+struct Subject {
+  std::vector<LoadedModel> models;
+  c10::Device device;
+  std::string precision;  // that they are run in; of detectors "32"
+  const LoadedModel& first() const { return models.front(); }
+  /// Whether it finds boxes (nn::DetectionModel); else it predicts images.
+  bool finds_boxes() const;
+  /// The names of its outputs; empty: it has one without a name.
+  std::vector<std::string> heads() const;
+};
+
+/// Loads the models, applies config.performance, and chooses the precision: `precision`, else that
+/// of the training where the device has it. Throws: as load_models(); ConfigError for another
+/// number of dimensions than was asked for.
+Subject load_subject(const ModelConfig& config,
+                     c10::Device device,
+                     const std::optional<std::string>& precision);
+
+/// What predicts an output of the model.
+struct HeadPredictor {
+  std::string head;  // "": the model's only output
+  Predictor predictor;
+};
+/// One for each of `wanted` heads; empty: for all. `options`: what `config` says is filled in.
+/// Throws: as Predictor; ConfigError for a head that the model has not.
+std::vector<HeadPredictor> predictors_of(const Subject& subject,
+                                         const ModelConfig& config,
+                                         const std::vector<std::string>& wanted,
+                                         PredictorOptions options);
+
+}  // namespace cytra::inference

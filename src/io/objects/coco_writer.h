@@ -1,0 +1,49 @@
+#pragma once
+// Objects of many images in COCO's format. Source: cocodataset.org, "Data format"; pycocotools.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+
+namespace cytra::io {
+
+/// One JSON file, filled as images come; it appears whole by finish().
+class CocoWriter {
+ public:
+  /// Throws: as AtomicFile, here and below.
+  explicit CocoWriter(const std::string& path);
+  /// `more`: further texts that are told of it, by key. The objects that follow are its own.
+  void add_image(const std::string& file_name,
+                 int64_t width,
+                 int64_t height,
+                 const std::vector<std::pair<std::string, std::string>>& more = {});
+  struct Object {
+    std::array<float, 4> box{};  // x0, y0, x1, y1
+    float score = 0;
+    int64_t label = 0;
+    std::string class_name;  // "": "class LABEL"
+    int64_t area = -1;       // pixels of its mask; -1: it has none, and the box's area is told
+    std::string counts;      // of the mask, as CocoRle::text()
+  };
+  void add_object(const Object& object);
+  /// A class that is told though no object may be of it.
+  void add_class(int64_t label, const std::string& class_name) { category_of(label, class_name); }
+  void finish();
+  int64_t images() const { return static_cast<int64_t>(images_.size()); }
+  int64_t objects() const { return objects_; }
+
+ private:
+  int64_t category_of(int64_t label, const std::string& class_name);
+  AtomicFile file_;
+  std::vector<std::string> images_;
+  int64_t width_ = 0, height_ = 0;                          // of the last image
+  std::map<std::pair<int64_t, std::string>, int64_t> ids_;  // by label and name
+  std::map<int64_t, std::string> categories_;               // names by id
+  int64_t objects_ = 0;
+};
+
+}  // namespace cytra::io
