@@ -50,7 +50,7 @@ mkdir raws
 cp samples/images/*_raw.ome.tif raws
 predicts/predict_folder trained/checkpoints/last.ckpt raws library >library.txt
 "$here/bin/predict" checkpoint.ckpt_path=trained/checkpoints/last.ckpt data.path=raws paths.output_dir=program \
-  predict.measurements=true predict.contours=geojson trainer.accelerator=auto >/dev/null 2>&1
+  predict.measurements=true predict.contours=geojson trainer.accelerator=auto inference_args=null >/dev/null 2>&1
 [[ $(wc -l <library.txt) == 12 ]] || fail 'the example did not write four files for each image'
 for file in library/*; do cmp "$file" "program/${file#*/}"; done
 
