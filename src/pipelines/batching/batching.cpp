@@ -5,21 +5,21 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/prometheus_text.h"
 
 namespace cytra::pipelines {
 namespace {
 
 constexpr double kHistogramBinsPerOctave = 16;
 
-std::string batching_summary(const char* name, const char* help, const BatchHistogram& values) {
-  std::string text = fmt::format("# HELP {0} {1}\n# TYPE {0} summary\n", name, help);
+void add_summary(const char* name,
+                 const char* help,
+                 const BatchHistogram& values,
+                 PrometheusText& text) {
+  text.metric(name, help, "summary");
   for (const double share : {0.5, 0.95, 0.99})
-    text += fmt::format("{}{{quantile=\"{}\"}} {:.6g}\n", name, share, values.quantile(share));
-  return text + fmt::format("{0}_sum {1:.9g}\n{0}_count {2}\n", name, values.sum(), values.count());
-}
-
-std::string batching_number(const char* name, const char* help, const char* type, int64_t value) {
-  return fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
+    text.sample(values.quantile(share), {{"quantile", fmt::to_string(share)}});
+  text.sample(values.sum(), {}, "_sum").sample(static_cast<double>(values.count()), {}, "_count");
 }
 
 }  // namespace
@@ -83,23 +83,20 @@ double BatchingFigures::mean_batch() const {
 }
 
 std::string BatchingFigures::prometheus() const {
-  std::string text =
-      batching_number("cytra_requests_received_total", "Requests that came.", "counter", received);
-  text +=
-      batching_number("cytra_requests_open", "Requests that wait or are computed.", "gauge", open);
-  text +=
-      "# HELP cytra_requests_total Requests by how they ended.\n"
-      "# TYPE cytra_requests_total counter\n";
+  PrometheusText text;
+  const auto number = [&](const char* name, const char* help, const char* type, int64_t value) {
+    text.metric(name, help, type).sample(static_cast<double>(value));
+  };
+  number("cytra_requests_received_total", "Requests that came.", "counter", received);
+  number("cytra_requests_open", "Requests that wait or are computed.", "gauge", open);
+  text.metric("cytra_requests_total", "Requests by how they ended.", "counter");
   for (const Outcome outcome :
        {Outcome::ok, Outcome::rejected, Outcome::timed_out, Outcome::cancelled, Outcome::failed})
-    text +=
-        fmt::format("cytra_requests_total{{outcome=\"{}\"}} {}\n", name_of(outcome), of(outcome));
-  text +=
-      "# HELP cytra_batch_size Images of a batch.\n"
-      "# TYPE cytra_batch_size histogram\n";
+    text.sample(static_cast<double>(of(outcome)), {{"outcome", name_of(outcome)}});
+  text.metric("cytra_batch_size", "Images of a batch.", "histogram");
   int64_t count = 0, images = 0, limit = 1;
   const auto add_limit = [&] {
-    text += fmt::format("cytra_batch_size_bucket{{le=\"{}\"}} {}\n", limit, count);
+    text.sample(static_cast<double>(count), {{"le", std::to_string(limit)}}, "_bucket");
     limit *= 2;
   };
   for (const auto& [size, times] : batches) {
@@ -108,20 +105,18 @@ std::string BatchingFigures::prometheus() const {
     images += size * times;
   }
   add_limit();
-  text += fmt::format(
-      "cytra_batch_size_bucket{{le=\"+Inf\"}} {0}\ncytra_batch_size_sum {1}\n"
-      "cytra_batch_size_count {0}\n",
-      count,
-      images);
-  text += batching_summary(
-      "cytra_request_queue_seconds", "From a request's arrival to its computing.", queue_s);
-  text += batching_summary("cytra_batch_compute_seconds", "Of the model on a batch.", compute_s);
-  text +=
-      batching_summary("cytra_request_seconds", "From a request's arrival to its answer.", total_s);
-  return text + batching_number("cytra_padded_values_total",
-                                "Values of images that were filled in.",
-                                "counter",
-                                padded_values);
+  text.sample(static_cast<double>(count), {{"le", "+Inf"}}, "_bucket")
+      .sample(static_cast<double>(images), {}, "_sum")
+      .sample(static_cast<double>(count), {}, "_count");
+  add_summary(
+      "cytra_request_queue_seconds", "From a request's arrival to its computing.", queue_s, text);
+  add_summary("cytra_batch_compute_seconds", "Of the model on a batch.", compute_s, text);
+  add_summary("cytra_request_seconds", "From a request's arrival to its answer.", total_s, text);
+  number("cytra_padded_values_total",
+         "Values of images that were filled in.",
+         "counter",
+         padded_values);
+  return text.text();
 }
 
 }  // namespace cytra::pipelines

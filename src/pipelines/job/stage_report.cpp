@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/prometheus_text.h"
 #include "base/table.h"
 #include "base/timers.h"
 
@@ -79,15 +80,12 @@ std::string StageReport::bottleneck() const {
 
 std::string StageReport::prometheus() const {
   const std::vector<Figures> all = figures();
-  std::string text;
-  const auto begin = [&](const char* name, const std::string& help, const char* type) {
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
-  };
+  PrometheusText text;
   const auto of_stages = [&](const char* name, const char* help, const char* type, auto value) {
-    begin(name, help, type);
+    text.metric(name, help, type);
     for (const Figures& stage : all)
-      text += fmt::format(
-          "{}{{program=\"{}\",stage=\"{}\"}} {}\n", name, program_, stage.name, value(stage));
+      text.sample(static_cast<double>(value(stage)),
+                  {{"program", program_}, {"stage", stage.name}});
   };
   of_stages("cytra_stage_busy_seconds_total",
             "Seconds that the stage's threads worked.",
@@ -99,15 +97,14 @@ std::string StageReport::prometheus() const {
   of_stages("cytra_stage_threads", "Threads of the stage.", "gauge", [](auto& stage) {
     return stage.threads;
   });
+  const PrometheusText::Labels labels{{"program", program_}};
   const std::lock_guard lock(mutex_);
-  begin("cytra_run_seconds", "Seconds since the run began.", "gauge");
-  text += fmt::format("cytra_run_seconds{{program=\"{}\"}} {}\n", program_, seconds());
-  for (const auto& [name, counter] : counters_) {
-    const std::string full = fmt::format("cytra_{}_total", name);
-    begin(full.c_str(), counter.help, "counter");
-    text += fmt::format("{}{{program=\"{}\"}} {}\n", full, program_, counter.value);
-  }
-  return text;
+  text.metric("cytra_run_seconds", "Seconds since the run began.", "gauge")
+      .sample(seconds(), labels);
+  for (const auto& [name, counter] : counters_)
+    text.metric(fmt::format("cytra_{}_total", name), counter.help, "counter")
+        .sample(static_cast<double>(counter.value), labels);
+  return text.text();
 }
 
 void StageReport::write_prometheus(const std::string& path) const {

@@ -1,13 +1,11 @@
 // PrometheusLogger: the newest value of each metric as a text file, which node_exporter's textfile
-// collector gives to Prometheus. Format:
-// https://prometheus.io/docs/instrumenting/exposition_formats/
-#include <cmath>
-
-#include <fmt/format.h>
+// collector gives to Prometheus.
+#include <map>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/prometheus_text.h"
 #include "config/registry.h"
 #include "training/logger.h"
 
@@ -23,21 +21,6 @@ std::string prometheus_name(const std::string& metric) {
     if (!is_taken) letter = '_';
   }
   return name;
-}
-
-std::string prometheus_label(const std::string& text) {
-  std::string label;
-  for (const char letter : text) {
-    if (letter == '\\' || letter == '"') label += '\\';
-    label += letter == '\n' ? ' ' : letter;
-  }
-  return label;
-}
-
-std::string prometheus_value(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  return fmt::format("{:.9g}", value);
 }
 
 class PrometheusLogger final : public Logger {
@@ -58,9 +41,7 @@ class PrometheusLogger final : public Logger {
   void open(const RunInfo& info) override {
     make_folders(folder_);
     const auto name = [&](const char* key) { return info.config.get<std::string>(key, ""); };
-    labels_ = fmt::format("{{experiment=\"{}\",run=\"{}\"}}",
-                          prometheus_label(name("experiment_name")),
-                          prometheus_label(info.folder));
+    labels_ = {{"experiment", name("experiment_name")}, {"run", info.folder}};
     const config::Node* const batch = info.config.find("data.batch_size");
     if (batch != nullptr && batch->kind == config::Kind::integer) batch_size_ = batch->as<double>();
     newest_ = {{"step", static_cast<double>(info.step)}};
@@ -86,10 +67,9 @@ class PrometheusLogger final : public Logger {
   std::string text() const {
     std::map<std::string, double> values;  // of two metrics with one name, one
     for (const auto& [metric, value] : newest_) values[prometheus_name(metric)] = value;
-    std::string text;
-    for (const auto& [name, value] : values)
-      text += fmt::format("# TYPE {0} gauge\n{0}{1} {2}\n", name, labels_, prometheus_value(value));
-    return text;
+    PrometheusText text;
+    for (const auto& [name, value] : values) text.metric(name, "", "gauge").sample(value, labels_);
+    return text.text();
   }
   void write() {
     try {
@@ -100,7 +80,7 @@ class PrometheusLogger final : public Logger {
     }
   }
   const std::string folder_, path_;
-  std::string labels_;
+  PrometheusText::Labels labels_;
   double batch_size_ = 0;  // 0: not known
   Metrics newest_;
   bool is_told_ = false;
