@@ -92,6 +92,13 @@ TEST_F(Newcomers, NnUnetsFewCasesTrainAndPredict) {
     EXPECT_TRUE(fs::exists(dir_ / "out/case4.nii.gz")) << predicted.out;
     fs::remove_all(dir_ / "out");
   }
+  // A test without labels is told ahead of the training
+  const Outcome untested =
+      train("data.path=set patch_shape=[16,32,32] paths.output_dir=no test=true");
+  EXPECT_EQ(untested.code, 2);
+  EXPECT_SAYS(untested, "test=true: 1 of 1 images of the test have no seg, as set/imagesTs/case4");
+  EXPECT_EQ(untested.err.find("epoch 0"), std::string::npos) << untested.err;
+  EXPECT_FALSE(fs::exists(dir_ / "no"));
   // What it says of the labels wins over what their values look like, and can't be contradicted
   put("set/dataset.json", begin + R"("labels": {"background": 0, "cell": 1, "nucleus": 2}})");
   const Outcome three = train("data.path=set patch_shape=[16,32,32] paths.output_dir=three");

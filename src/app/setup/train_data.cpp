@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/control_groups.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "data/folds.h"
+#include "data/target_judge.h"
 #include "nn/weights.h"
 #include "training/batch_size.h"
+#include "training/task.h"
 
 namespace cytra::app {
 namespace {
@@ -94,6 +97,26 @@ data::DataLoaderSpec valid_spec(const Setup& setup, const std::vector<data::Samp
   return spec;
 }
 
+/// Throws: ConfigError where images of the test lack a target that those of training have.
+data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sample>& trained) {
+  data::DataLoaderSpec spec = loader_spec(setup, Split::test);
+  for (const data::TargetMeaning& target : setup.task->target_meanings()) {
+    if (trained.empty() || trained.front().sources.count(target.key) == 0) continue;
+    std::vector<std::string> without;
+    for (const data::Sample& item : spec.items)
+      if (item.sources.count(target.key) == 0) without.push_back(item.id);
+    if (without.empty()) continue;
+    throw ConfigError(
+        fmt::format("test=true: {} of {} images of the test have no {}, as {}: without it nothing "
+                    "can be measured; expected one for each, or test=false",
+                    without.size(),
+                    spec.items.size(),
+                    target.key,
+                    without.front()));
+  }
+  return spec;
+}
+
 }  // namespace
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
@@ -131,7 +154,7 @@ Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::strin
                               Split::valid,
                               config.trainer.limit_val_batches,
                               cache)),
-      test(config.test ? make_loader(loader_spec(setup, Split::test),
+      test(config.test ? make_loader(test_spec(setup, train.items()),
                                      Split::test,
                                      config.trainer.limit_test_batches,
                                      cache)

@@ -148,6 +148,21 @@ void put_channels_together(int64_t channels,
   samples = std::move(whole);
 }
 
+/// Of nnU-Net's CASE_0000.ext that is named by itself, the further channels beside it.
+std::vector<std::string> further_channels(const std::string& path, int64_t channels) {
+  std::vector<std::string> more;
+  const std::string mark = "_0000";
+  const std::string name = fs::path(path).filename().string();
+  const std::size_t at = name.rfind(mark + ".");
+  for (int64_t c = 1; at != std::string::npos && c < channels; ++c) {
+    std::string other = name;
+    other.replace(at, mark.size(), fmt::format("_{:04}", c));
+    more.push_back((fs::path(path).parent_path() / other).string());
+    if (!data::is_there(more.back())) return {};
+  }
+  return more;
+}
+
 /// `keys`, and what else is loaded of a table that has it.
 std::vector<std::string> columns_of(const std::string& path,
                                     std::vector<std::string> keys,
@@ -242,6 +257,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
     samples.resize(1);
     samples[0].id = path;
     samples[0].sources[key].path = path;
+    samples[0].sources[key].more = further_channels(path, wants.channels);
   }
   for (data::Sample& sample : samples) {
     if (!options.is_manifest()) sample.sources[key].selection.axes = axes;

@@ -113,7 +113,14 @@ TEST(PredictInputs, FilesOfAChannelEachAreOneImage) {
     EXPECT_EQ(source.more, std::vector<std::string>{dir / "set/imagesTs/b_0001.nii.gz"});
     EXPECT_EQ(pipelines::OutputNames().next(source), "b");
   }
+  options.path = dir / "set/imagesTs/a_0000.nii.gz";  // one of them, by itself
+  ASSERT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants).size(), 1U);
+  EXPECT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants)[0].sources.at("raw").more,
+            std::vector<std::string>{dir / "set/imagesTs/a_0001.nii.gz"});
   wants.channels = 1;
+  EXPECT_TRUE(
+      pipelines::list_inputs(options, {"raw"}, {}, wants)[0].sources.at("raw").more.empty());
+  options.path = dir / "set/imagesTs";
   EXPECT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants).size(), 4U);
   // Others are images by themselves
   io::write_nifti(dir / "set/imagesTs/c_0000.nii.gz", plane());
