@@ -266,6 +266,10 @@ ModelInput InputTransforms::apply(data::Sample sample,
   ModelInput input;
   sample.image = image;
   const bool is_given = sample.has(image);
+  if (const auto given = sample.tensors.find(image); given != sample.tensors.end()) {
+    input.loaded_geometry = sample.geometry();
+    input.loaded_shape = given->second.sizes().vec();
+  }
   const auto take_large = [&] {
     const auto waiting = sample.unread.find(image);
     if (waiting == sample.unread.end() ||

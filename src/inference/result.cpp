@@ -147,9 +147,10 @@ void ImageResult::finish_whole() {
     scored_ = has_labels() ? labels(result_.values) : result_.values;
   }
   if (options_.original_grid) {
-    to_grid(result_,
-            {input_->loaded_shape.begin() + 1, input_->loaded_shape.end()},
-            input_->loaded_geometry);
+    const std::vector<int64_t> size{input_->loaded_shape.begin() + 1, input_->loaded_shape.end()};
+    const io::Geometry& loaded = input_->loaded_geometry;
+    if (result_.geometry.affine != loaded.affine || result_.values.sizes().slice(1) != size)
+      to_grid(result_, size, loaded);
   }
   put(result_.values, dtype);
   if (take_objects(outputs_)) give_objects();

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "inference/original_grid.h"
 #include "ops/windows/sums.h"
 #include "pipelines/job/stage_threads.h"
 
@@ -60,6 +59,7 @@ VideoRun::VideoRun(io::VideoSource& source,
     : source_(source),
       sink_(sink),
       predictor_(predictor),
+      result_{predictor.steps(), 0.5, /*original_grid=*/true},
       options_(options),
       hooks_(hooks),
       is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
@@ -160,7 +160,7 @@ void VideoRun::decode_all() {
 }
 
 /// The box of a frame as the checkpoint's transforms leave it.
-std::unique_ptr<inference::ModelInput> VideoRun::input_of(const Job& job) const {
+std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) const {
   const FrameBox& box = job.choice.box;
   const int64_t width = source_.info().width;
   at::Tensor pixels;
@@ -181,7 +181,7 @@ std::unique_ptr<inference::ModelInput> VideoRun::input_of(const Job& job) const 
   sample.id = fmt::format("frame {}", job.frame.number);
   sample.geometries[predictor_.x_key()] = plain_geometry();
   sample.tensors[predictor_.x_key()] = to_upright(pixels, source_.info().turns).contiguous();
-  auto input = std::make_unique<inference::ModelInput>(
+  auto input = std::make_shared<const inference::ModelInput>(
       predictor_.transforms().apply(std::move(sample), predictor_.x_key()));
   predictor_.check(*input);
   return input;
@@ -344,24 +344,29 @@ VideoFigures run_video(io::VideoSource& source,
   return VideoRun(source, sink, predictor, options, report, hooks).run();
 }
 
+/// Keeps the labels of a frame.
+class LabelsOfFrame final : public inference::ResultOutput {
+ public:
+  explicit LabelsOfFrame(at::Tensor& labels) : labels_(labels) {}
+  void take(const inference::ImageResult& result, const at::Tensor& rows) override {
+    if (!result.has_labels())
+      throw std::logic_error("video frames are predicted in the form that predict calls mask");
+    labels_ = result.labels(rows).to(at::kInt);
+  }
+  void finish(inference::ResultFiles& /*files*/) override {}
+
+ private:
+  at::Tensor& labels_;
+};
+
 /// (h,w) int32 of the box of a job, as stored.
 at::Tensor VideoRun::labels_of(const Job& job, const at::Tensor& values) const {
-  const FrameBox& box = job.choice.box;
-  const bool has_steps = !predictor_.steps().empty();
-  inference::Result result{values, false, job.input->sample.geometry()};
-  if (has_steps) {
-    inference::apply_all(predictor_.steps(), result);
-  } else if (!predictor_.decoder().is_labels(predictor_.form())) {
-    throw std::logic_error("video frames are predicted in the form that predict calls mask");
-  }
-  result.is_labels = true;
-  const io::Geometry plain = plain_geometry();
-  const bool is_turned = source_.info().turns % 2 == 1;
-  const std::vector<int64_t> size{is_turned ? box.width : box.height,
-                                  is_turned ? box.height : box.width};
-  if (result.geometry.affine != plain.affine || result.values.sizes().slice(1) != size)
-    inference::to_grid(result, size, plain);
-  at::Tensor labels = result.values.to(at::kInt);
+  at::Tensor labels;
+  inference::ImageResult::Outputs outputs;
+  outputs.push_back(std::make_unique<LabelsOfFrame>(labels));
+  inference::ImageResult result(predictor_, result_, job.input, std::move(outputs));
+  result.take(values);
+  result.finish();
   if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
     const at::Tensor numbers =
         at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});

@@ -10,6 +10,7 @@
 
 #include "base/queue.h"
 #include "inference/predictor.h"
+#include "inference/result.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/video/attention.h"
@@ -37,11 +38,11 @@ class VideoRun {
   struct Job {
     io::VideoFrame frame;
     Attention::Choice choice;
-    std::unique_ptr<inference::ModelInput> input;  // where it is predicted
-    at::Tensor values;                             // of the model, on the CPU
-    at::Tensor exact;                              // likewise, without an early exit, to compare
-    std::string key;                               // of the cache
-    at::Tensor labels;                             // that were in it
+    std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
+    at::Tensor values;                                   // of the model, on the CPU
+    at::Tensor exact;   // likewise, without an early exit, to compare
+    std::string key;    // of the cache
+    at::Tensor labels;  // that were in it
     bool is_end() const { return frame.rgb.empty(); }
   };
   using JobPointer = std::unique_ptr<Job>;
@@ -53,7 +54,7 @@ class VideoRun {
   void infer_all();
   void postprocess_all();
   void encode_all();
-  std::unique_ptr<inference::ModelInput> input_of(const Job& job) const;
+  std::shared_ptr<const inference::ModelInput> input_of(const Job& job) const;
   void look_up(Job& job);
   void infer(std::vector<JobPointer>& jobs);
   at::Tensor predict(const inference::ModelInput& input,
@@ -70,6 +71,7 @@ class VideoRun {
   io::VideoSource& source_;
   io::VideoSink& sink_;
   const inference::Predictor& predictor_;
+  const inference::ResultOptions result_;
   const VideoOptions options_;
   const VideoHooks hooks_;
   const bool is_live_;
