@@ -4,7 +4,8 @@
 python3 tests/reliability/attacks.py --build build/release               # about a thousand, 20 minutes on two cores
 python3 tests/reliability/attacks.py --build build/release --only 2a,5   # some kinds
 
-It prints a line for each attack that got through, and a table for docs/security.md. The attacks are in attack_kinds.py.
+It prints a line for each attack that got through, and a table for docs/security.md. The attacks are in attack_kinds.py
+and attack_programs.py.
 What can't be tried on this machine (no root, no FFmpeg) is left out and not counted.
 """
 import argparse
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from runs import ROOT, Failed, Programs, Skipped, hint, temporaries
@@ -163,20 +165,25 @@ def table(attacks, kinds):
 
 
 def main():
-    import attack_kinds
+    from attack_kinds import prepare
+    from attack_programs import KINDS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=ROOT / "build/release", type=Path)
-    parser.add_argument("--only", default=",".join(attack_kinds.KINDS), help="kinds, with commas between them")
+    parser.add_argument("--only", default=",".join(KINDS), help="kinds, with commas between them")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    kinds = {kind: attack_kinds.KINDS[kind] for kind in arguments.only.split(",")}
+    kinds = {kind: KINDS[kind] for kind in arguments.only.split(",")}
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="cytra attacks ", ignore_cleanup_errors=True) as folder:
         attacks = Attacks(Programs(arguments.build, folder), arguments.seed)
-        attack_kinds.prepare(attacks)
+        prepare(attacks)
         for attacks.kind, (title, try_all) in kinds.items():
             begin = time.monotonic()
-            try_all(attacks)
+            attacks.rows[attacks.kind] = [0, []]
+            try:
+                try_all(attacks)
+            except Exception:  # the other kinds are still to be tried
+                attacks.judge("high", "an attack could not be made", [], "it is tried", traceback.format_exc())
             print(f"{title}: {attacks.rows[attacks.kind][0]} tried in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
         print("\n" + table(attacks, kinds))
         return 1 if any(through for _, through in attacks.rows.values()) else 0
