@@ -403,34 +403,33 @@ def foreign(a):
     """Modules, bundles and weights of others."""
     a.reuse(strangers.scripts)
     a.reuse(strangers.hangs, full=False)
-    if True:  # what a module may compute
+    for backend in ("eager", "auto"):
         for expression in ("torch.zeros([0])", "torch.zeros([1, 2, 64, 64, 1])", "torch.zeros([1, 2, 1, 1])", "torch.zeros([2**20, 2**20, 2**20])",
                            "torch.resize_(x, [1099511627776])", "torch.repeat(x, [1, 100000, 1000, 1000])", "torch.mul((conv).forward(x, ), inf)",
                            "torch.to((conv).forward(x, ), 9)", "torch.to((conv).forward(x, ), 11)", "torch.slice((conv).forward(x, ), 2, 0, 3)",
                            "torch.slice((conv).forward(x, ), 1, 0, 0)", "torch.unsqueeze(x, 0)", "torch.select(x, 0, 5)", "x", "conv", "None", "(x, x)",
                            "[x]", "{'out': x}", "annotate(Tensor, None)", "torch.div((conv).forward(x, ), 0)"):
             model = with_code(a.folder / "crafted.pt", f"return {expression}")
-            for backend in ("eager", "auto"):
-                a.attack("low", f"TorchScript that gives {expression} ({backend})", predict(a, a.image, model=model, backend=backend),
-                         "an error of this image, or done; no crash", (0, 2, 5), memory=2000)
-        for script, backend in ((script, backend) for script in ("printing.pt", "endless_load.pt") for backend in ("eager", "auto")):
+            a.attack("low", f"TorchScript that gives {expression} ({backend})", predict(a, a.image, model=model, backend=backend),
+                     "an error of this image, or done; no crash", (0, 2, 5), memory=2000)
+        for script in ("printing.pt", "endless_load.pt"):
             command = predict(a, a.image, model=GOLDEN / "scripts" / script, backend=backend)
             ends = {} if script == "printing.pt" else {"signal": signal.SIGTERM, "after": 1.5, "limit": 20}
             a.attack("low", f"TorchScript {script} ({backend})", command, "done without forged results, or ended by SIGTERM",
                      (0, 2) if not ends else (2, 143), check=lambda done: "forged results" if "forged" in done.out else None, **ends)
     bundles(a)
     for path in sorted((GOLDEN / "torch").glob("*.p*")) + sorted((GOLDEN / "nnunet").glob("*.pth")) + sorted((GOLDEN / "models").glob("*.*t*")):
-        for name, command in (("predict", predict(a, a.image, model=path)), ("export_model", export(a, model=path))):
+        programs = (("predict", predict(a, a.image, model=path)), ("export_model", export(a, model=path)))
+        for name, command in programs if "malicious" in path.name else a.some(programs, 1):
             here = a.fresh("here")
             a.attack("high", f"{path.name}: {name}", command, "nothing in it runs", cwd=here,
                      check=lambda done: f"it wrote {os.listdir(here)}" if os.listdir(here) else None)
     for kind, make in nodes(a).items():
-        for name in ("predict", "export_model"):
-            for ending in ("ckpt", "pt"):
-                path = a.fresh("place") / f"model.{ending}"
-                make(path)
-                a.attack("low", f"{kind} as model.{ending}: {name}", predict(a, a.image, model=path) if name == "predict" else
-                         export(a, model=path), seconds=10, limit=40, check=lambda done: is_untouched(a))
+        for name, ending in (("predict", "ckpt"), ("export_model", "pt")):
+            path = a.fresh("place") / f"model.{ending}"
+            make(path)
+            a.attack("low", f"{kind} as model.{ending}: {name}", predict(a, a.image, model=path) if name == "predict" else export(a, model=path),
+                     seconds=10, limit=40, check=lambda done: is_untouched(a))
 
 
 def bundles(a):

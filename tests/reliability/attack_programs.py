@@ -36,7 +36,7 @@ def videos(a):
         if path.suffix == ".json":
             continue
         content = path.read_bytes()
-        for i in range(14):
+        for i in a.some(range(14), 7):
             new = bytearray(content)
             if i < 5:
                 new = new[:len(new) * i // 5]
@@ -77,7 +77,7 @@ def videos(a):
     for option in ("video.roi=0,0,0,0", "video.roi=-5,-5,10,10", "video.roi=99999999999,0,5,5", "video.roi=nan", "video.batch_size=1000000", "video.crf=99", "video.scales=[0]",
                    "video.scales=[1e9]", "video.skip_threshold=nan", "video.max_gap=-1", "video.limit_frames=0", "video.limit_frames=-1", "video.preset=x;rm",
                    "video.codec=../x", "video.min_confidence=2", "video.measure_drift=-1", "video.cache_dir_gb=-1", "video.threshold=inf"):
-        a.attack("low", f"process_video {option}", film(a, a.video, option), ENDED, memory=3000)
+        a.attack("low", f"process_video {option}", film(a, a.video, option), codes=ENDED, memory=3000)
 
 
 def stays(node, before):
@@ -101,7 +101,7 @@ def segmented(a):
         (a.out / "segmented.jsonl").write_bytes(text)
         a.attack("low", f"segmented.jsonl: {name}, --resume", segment(a, images, "--resume"), "the right results", (0,), keep=True, check=expect_right(a, right))
     for name in ("segmented.jsonl", "objects.csv", "instances.json", "masks", "masks/i0.png", ".written", "batch_segment.log"):
-        for kind, make in nodes(a).items():
+        for kind, make in a.some(nodes(a), 5):
             a.clear(a.out)
             a.run(segment(a, images))
             a.clear(a.out / name)
@@ -140,7 +140,7 @@ def bombs(a):
         struct.pack_into("<I", content, content.index(b"strh") + 40, frames)
         (place / f"v{frames}.avi").write_bytes(content)
     for path in sorted(place.iterdir()):
-        for name, command in readers(a).items():
+        for name, command in a.some(readers(a), 3):
             if path.suffix != ".avi" or a.video is not None:
                 a.attack("medium", f"{path.name}: {name}", command(path), "refused or done soon and small", (0, 2, 5), seconds=20)
     rows = {"a line of 300 MB": b"raw,seg\n" + b"x" * (300 << 20), "20000 columns": b"raw," * 20000 + b"seg\n", "a million rows": b"raw,seg\n" + b"a.tif,b.tif\n" * 10**6,
@@ -150,9 +150,10 @@ def bombs(a):
         table = a.fresh("rows")
         (table / "train.csv").write_bytes(text)
         (table / "valid.csv").write_bytes(b"raw,seg\n" + f"{a.image},{a.mask}\n".encode())
-        for program, command in {"train --check-data": train(a, "--check-data", data=table), "predict": predict(a, table / "train.csv"),
-                                 "batch_segment": segment(a, table / "train.csv"), "preprocess_fundus": fundus(a, table / "train.csv")}.items():
-            a.attack("low", f"a table: {name}: {program}", command, (0, 2, 5), memory=3000, seconds=60)
+        programs = {"train --check-data": train(a, "--check-data", data=table), "predict": predict(a, table / "train.csv"),
+                    "batch_segment": segment(a, table / "train.csv"), "preprocess_fundus": fundus(a, table / "train.csv")}
+        for program, command in a.some(programs, 2):
+            a.attack("low", f"a table: {name}: {program}", command, codes=(0, 2, 5), memory=3000, seconds=60)
 
 
 def exports(a):
@@ -166,7 +167,7 @@ def exports(a):
     photographs = a.folder / "photographs"
     a.run([a.bin / "generate_samples", "--kind", "fundus", "--output", photographs, "--train", "2", "--valid", "0", "--test", "0"])
     for program, command in programs.items():
-        for kind, make in nodes(a).items():
+        for kind, make in a.some(nodes(a), 6) if "export" in program else nodes(a).items():  # those of R36 are there already
             place = a.fresh("place")
             node = place / {"fundus.csv": "fundus.csv", "train --plan": "experiment/plan.yaml"}.get(program, "node")
             node.parent.mkdir(exist_ok=True)
@@ -215,7 +216,7 @@ def configurations(a):
         (place / "experiment").mkdir()
         (place / "experiment/hostile.yaml").write_bytes(("# @package _global_\n" + text).encode(errors="surrogateescape"))
         here = a.fresh("here")
-        for program in ("train", "predict", "optimize"):
+        for program in a.some(("train", "predict", "optimize", "process_video"), 1):
             command = [a.bin / program, "--config-dir", place, "experiment=hostile", "--cfg", "job", "--resolve"]
             a.attack("low", f"settings: {name}: {program}", command, "printed, or refused in a line", seconds=10, limit=40, cwd=here, memory=800,
                      check=lambda done: "code has run" if os.listdir(here) else None)
@@ -225,7 +226,8 @@ def configurations(a):
                      check=lambda done: "code has run" if os.listdir(here) else None)
     for key, old in (("roi_size", r"^( *)roi_size:(.*\n +- .*\n +- .*|.*)$"), ("patch_shape", r"^patch_shape:\n +- .*\n +- .*$"), ("raw_im_channels", r"^raw_im_channels:.*$"), ("num_classes", r"^num_classes:.*$"),
                      ("spatial_dims", r"^spatial_dims:.*$"), ("source_col", r"^source_col:.*$"), ("class_names", r"^class_names:.*$"), ("target_values", r"^target_values:.*$")):
-        for value in ("[1099511627776, 1099511627776]", "[-1, -1]", "0", "-1", "1e308", "null", "x", "{a: b}", "'../../x'", "9223372036854775807"):
+        values = ("[1099511627776, 1099511627776]", "[-1, -1]", "0", "-1", "1e308", "null", "x", "{a: b}", "'../../x'", "9223372036854775807")
+        for value in values if key == "roi_size" else a.some(values, 5):
             path = with_setting(a, "stranger", old, f"{key}: {value}")
             a.attack("medium", f"a checkpoint's {key}: {value}", predict(a, a.image, model=path), codes=(0, 2, 5), memory=3000)
 
@@ -393,10 +395,10 @@ def around(a):
         (("HOME", "TMPDIR"), ("/nope", "", "relative")), (("OMP_STACKSIZE",), ("1", "999999G")), (("NO_COLOR", "COMP_LINE", "TORCH_CPP_LOG_LEVEL", "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "PYTORCH_ALLOC_CONF"), ("", "x\x1b[31m", "-5")))
                 for name, value in (((name, value), {name: value}) for name in names for value in values)}
     for (name, value), env in settings.items():
-        for program, command in programs.items():
+        for program, command in [("predict", programs["predict"]), *a.some(programs, 1)]:
             a.attack("low", f"{name}={value[:20]!r}: {program}", command(), "done or refused", ENDED, check=checks.get(program), env=a.env | env, memory=2500)
     for limit in ("-n 3", "-n 8", "-n 16", "-n 24", "-n 32", "-f 0", "-f 4", "-s 64", "-s 256", "-l 0", "-c 0", "-v 300000", "-v 800000", "-v 1500000", "-d 50000", "-d 200000"):
-        for program, command in programs.items():
+        for program, command in a.some(programs, 3):
             codes = (*ENDED, 127) if limit in ("-n 3", "-v 300000", "-d 50000") else ENDED  # 127: the system's loader
             a.attack("low", f"ulimit {limit}: {program}", limited(command(), limit), f"done, or an error by name {codes}", codes, check=checks.get(program))
     for streams_closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"):
@@ -460,7 +462,8 @@ def upgraded(a):
     for name, text in damaged.items():
         path = a.folder / "damaged.ckpt"
         path.write_bytes(text)
-        for program, command in {"predict": predict(a, image, model=path), "train goes on": train(a, f"checkpoint.ckpt_path={path}", "logger=null"), "export_model": export(a, model=path)}.items():
+        programs = {"predict": predict(a, image, model=path), "train goes on": train(a, f"checkpoint.ckpt_path={path}", "logger=null"), "export_model": export(a, model=path)}
+        for program, command in a.some(programs, 2):
             a.attack("medium", f"a damaged checkpoint, {name}: {program}", command, "refused in a line", (2,), memory=800, seconds=10)
 
 

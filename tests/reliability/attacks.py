@@ -140,6 +140,11 @@ class Attacks:
         if not results or done.returncode < 0:
             self.judge("high", pattern, [program], "the tests run", f"exit code {done.returncode}: {hint(done)}")
 
+    def some(self, items, count):
+        """That many of them, by chance: the same in each run."""
+        items = list(items.items() if isinstance(items, dict) else items)
+        return self.random.sample(items, min(count, len(items)))
+
     def clear(self, path):
         """A folder, file or node of ours is gone."""
         if path.is_dir() and not path.is_symlink():
