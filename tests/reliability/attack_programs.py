@@ -107,7 +107,7 @@ def segmented(a):
             a.clear(a.out / name)
             make(a.out / name)
             a.attack("low", f"{name} is {kind}, --resume", segment(a, images, "--resume"), "the right results, or refused in a line; no link followed",
-                     ENDED, keep=True, limit=60, check=lambda done: is_untouched(a) or expect_right(a, right, may_fail=True)(done))
+                     ENDED, keep=True, limit=60, check=lambda done: is_untouched(a) or expect_right(a, right, may_fail=True, but=name)(done))
     for option in ("--conf-threshold=nan", "--conf-threshold=-1", "detector.iou_threshold=nan", "detector.max_detections=-1", "segment.sam_batch_size=0",
                    "segment.sam_batch_size=1000000000", "segment.io_workers=100000", "segment.tile=1", "segment.tile=-5", "segment.cache_gb=-1", "segment.cache_dir=/proc/x",
                    "segment.mode=x", "--view=../x", "segment.image_batch_size=99999999999"):

@@ -27,6 +27,12 @@ from runs import ROOT, Failed, Programs, Skipped, hint, temporaries
 IN_A_LINE = "done, or refused in a line"
 
 
+def catches_signals(pid):
+    """Its own way to end has begun: before, a signal ends it as any other program."""
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    return caught is not None and int(caught.group(1), 16) >> (signal.SIGTERM - 1) & 1
+
+
 class Done:
     """What a program said, and what it took."""
 
@@ -52,23 +58,25 @@ class Attacks:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             how = {"stdout": out, "stderr": err} | how
             process = subprocess.Popen([word if isinstance(word, bytes) else os.fsencode(str(word)) for word in command], **how)
-            begin, is_late = time.monotonic(), False
-            while True:
-                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                if pid:
-                    break
-                if end_by and time.monotonic() - begin > at:
-                    os.kill(process.pid, end_by)
-                    end_by = None
-                if time.monotonic() - begin > limit and not is_late:
-                    is_late = True
-                    os.killpg(process.pid, signal.SIGKILL)
-                time.sleep(0.01)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            begin, is_late, pid, ready = time.monotonic(), False, 0, None
             try:
-                os.killpg(process.pid, signal.SIGKILL)  # what it started and left
-            except ProcessLookupError:
-                pass
+                while not pid:
+                    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                    if not pid and end_by and ready is None and catches_signals(process.pid):
+                        ready = time.monotonic()
+                    if not pid and end_by and ready and time.monotonic() - ready > at:
+                        os.kill(process.pid, end_by)
+                        end_by = None
+                    if not pid and time.monotonic() - begin > limit and not is_late:
+                        is_late = True
+                        os.killpg(process.pid, signal.SIGKILL)
+                    time.sleep(0.01)
+            finally:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)  # what it started and left
+                except ProcessLookupError:
+                    pass
+            process.returncode = os.waitstatus_to_exitcode(status)
             texts = []
             for stream in (out, err):
                 stream.seek(0)
@@ -178,6 +186,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     kinds = {kind: KINDS[kind] for kind in arguments.only.split(",")}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # nothing is left in the scratch folder's place
+    for number in (signal.SIGINT, signal.SIGHUP):  # a shell in the background, or nohup, may have them ignored
+        signal.signal(number, lambda *_: sys.exit(130))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="cytra attacks ", ignore_cleanup_errors=True) as folder:
         attacks = Attacks(Programs(arguments.build, folder), arguments.seed)
