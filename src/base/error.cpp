@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -38,6 +39,13 @@ int exit_code(const std::exception& error) noexcept {
   if (dynamic_cast<const MemoryError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error))
     return 5;
   if (dynamic_cast<const DivergedError*>(&error)) return 6;
+  if (const auto* of_a_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    try {
+      throw_errno("", "", of_a_path->code().value());
+    } catch (const std::exception& known) {
+      return exit_code(known);
+    }
+  }
   return 1;
 }
 

@@ -264,15 +264,16 @@ void link_file(const std::string& from, const std::string& to) {
 
 void make_folders(const std::string& path) {
   std::string made;
+  std::error_code ignored;  // a loop of links, a name that is too long
   for (const fs::path& part : fs::path(path)) {
     made = made.empty() ? part.string() : (fs::path(made) / part).string();
     if (::mkdir(made.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
       const int error_number = errno;
-      if (fs::is_directory(made)) continue;  // a read-only parent that is there already
+      if (fs::is_directory(made, ignored)) continue;  // a read-only parent that is there already
       throw_errno("can't be made a folder", path, error_number);
     }
   }
-  if (!fs::is_directory(path)) throw_errno("can't be made a folder", path, ENOTDIR);
+  if (!fs::is_directory(path, ignored)) throw_errno("can't be made a folder", path, ENOTDIR);
 }
 
 std::string make_run_folder(const std::string& path) {
@@ -317,7 +318,8 @@ std::string config_folder() {
   for (const char* relative :
        {"../share/cytra/configs", "../../../configs"}) {  // installed, build/PRESET/bin
     const fs::path folder = (program / relative).lexically_normal();
-    if (fs::is_directory(folder)) return folder.string();
+    std::error_code ignored;
+    if (fs::is_directory(folder, ignored)) return folder.string();
   }
   throw ConfigError("no configs/ beside the program " + program.string() +
                     "; name one with --config-path");

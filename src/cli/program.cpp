@@ -298,6 +298,8 @@ int report(const std::exception& error) {
   const int code = exit_code(error);
   std::string text = code == 1 ? fmt::format("internal: {} (please report this)", error.what())
                                : with_source(error.what());
+  if (const auto* of_a_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    text = of_a_path->path1().string() + ": " + of_a_path->code().message();
   // The configuration has a line for each problem; a name of a file never has one.
   if (dynamic_cast<const ConfigError*>(&error) == nullptr) text = escaped(text);
   if (code == 5 && text.find(';') == std::string::npos) {

@@ -26,7 +26,7 @@ namespace {
 /// What Bio-Formats reads and we don't.
 constexpr const char* kForeign[] = {
     ".czi", ".nd2", ".lif",  ".lei",  ".oib", ".oif", ".oir",  ".vsi",  ".ets",  ".zvi", ".ims",
-    ".dv",  ".r3d", ".dm3",  ".dm4",  ".mrc", ".rec", ".mrcs", ".svs",  ".ndpi", ".scn", ".mrxs",
+    ".dv",  ".r3d", ".dm3",  ".dm4",  ".mrc", ".rec", ".mrcs", ".svs", ".qptiff", ".ndpi", ".scn", ".mrxs",
     ".bif", ".sld", ".flex", ".xdce", ".c01", ".ics", ".nrrd", ".nhdr", ".mha",  ".mhd"};
 
 std::string ending_in_small(const std::string& path) {

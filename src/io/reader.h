@@ -57,8 +57,8 @@ class ImageReader {
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
-/// By extension, whatever the case: .tif .tiff .btf .tf8 .lsm .stk .png .jpg .jpeg .jp2 .j2k .nii
-/// .nii.gz .hdr .npy .h5 .hdf5 .dcm; a folder that is an OME-Zarr or holds DICOM files.
+/// By extension, whatever the case: .tif .tiff .btf .tf8 .tf2 .lsm .stk .png .jpg .jpeg .jp2 .j2k
+/// .nii .nii.gz .hdr .npy .h5 .hdf5 .dcm; a folder that is an OME-Zarr or holds DICOM files.
 bool is_image_path(const std::string& path);
 
 /// The file of a path that goes on within it ("a.h5" of "a.h5/raw"); else the path.

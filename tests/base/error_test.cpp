@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <cerrno>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,17 @@ TEST(ExitCode, TellsTheUsersMistakeFromOurs) {
   EXPECT_EQ(exit_code(std::bad_alloc()), 5);
   EXPECT_EQ(exit_code(DivergedError("x")), 6);
   EXPECT_EQ(exit_code(std::logic_error("x")), 1);
+}
+
+TEST(ExitCode, OfAPathIsThatOfItsErrno) {
+  const auto of = [](int number) {
+    const std::error_code code(number, std::generic_category());
+    return exit_code(std::filesystem::filesystem_error("status", "a", code));
+  };
+  EXPECT_EQ(of(ELOOP), 2);
+  EXPECT_EQ(of(ENAMETOOLONG), 2);
+  EXPECT_EQ(of(ENOSPC), 4);
+  EXPECT_EQ(of(ENOMEM), 5);
 }
 
 TEST(Nearest, FindsTyposAndNothingElse) {

@@ -80,6 +80,13 @@ std::size_t count_in(const std::string& folder) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
+TEST(MakeFolders, WhatCannotBeOneIsNamed) {
+  const test::TmpDir dir;
+  std::filesystem::create_symlink(dir / "loop", dir / "loop");
+  for (const std::string& path : {dir / "loop", dir / "loop/x", dir / std::string(300, 'x')})
+    EXPECT_THROW(make_folders(path), ConfigError) << path;
+}
+
 TEST(RemoveStaleTemporaries, LeavesThoseOfLivingProcesses) {
   const test::TmpDir dir;
   write_file(dir / "a", "x");

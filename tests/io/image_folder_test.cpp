@@ -81,6 +81,11 @@ TEST(ImageFolder, AFileThatIsNoPartIsOpenedOnce) {
   EXPECT_EQ(whole_of(folder / "a.tif", /*looks=*/false), folder / "a.tif") << "of its name";
 }
 
+TEST(ImageFolder, EveryEndingOfTiffIsAnImage) {
+  for (const char* ending : {"tif", "TIFF", "btf", "tf2", "tf8", "ome.tf2", "lsm", "stk"})
+    EXPECT_TRUE(is_image_path(std::string("a.") + ending)) << ending;
+}
+
 TEST(ImageFolder, WhatSystemsLeaveIsHiddenAndForeignKindsAreCounted) {
   const Folder folder;
   const Image image = make_image(Dtype::u8, {1, 1, 4, 5});
@@ -108,6 +113,7 @@ TEST(ImageFolder, WhatSystemsLeaveIsHiddenAndForeignKindsAreCounted) {
   EXPECT_EQ(conversion_of("a b/it's.lif"),
             "convert it with Bio-Formats: bfconvert \"a b/it's.lif\" \"a b/it's.ome.tif\"");
   EXPECT_EQ(conversion_of("a.tif"), "");
+  EXPECT_NE(conversion_of("a.qptiff"), "");
   // None but those, and one that is named
   std::filesystem::remove(folder / "a.npy");
   EXPECT_NE(message_of<DataError>([&] { list_images(folder / ""); }).find("2 .czi"),
