@@ -14,10 +14,12 @@
 #include "config/schema.h"
 #include "data/image_tensor.h"
 #include "inference/adaptive_batch.h"
+#include "inference/device_rows.h"
 #include "inference/windows.h"
 #include "nn/model.h"
 #include "ops/window_sums.h"
 #include "perf/device.h"
+#include "perf/device_memory.h"
 #include "perf/device_precision.h"
 
 namespace cytra::inference {
@@ -348,14 +350,19 @@ void Predictor::run(const std::vector<const ModelInput*>& inputs,
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =
-      sliding_window(at::stack(images),
+      sliding_window(to_device(at::stack(images), state_->device),
                      Forward([this](const at::Tensor& batch) { return forward(batch); }),
                      state_->placed(windows),
                      progress)
           .at(0);
+  // Of all at once, since each question waits for a GPU. No sum is finite of which a part is not.
+  const at::Tensor flat = logits.flatten(1);
+  const bool are_fine = flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>();
+  const at::Tensor bad = are_fine ? at::zeros({flat.size(0)}, at::kLong)
+                                  : perf::to_host(flat.isfinite().logical_not().sum(1));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor own = logits.narrow(0, static_cast<int64_t>(i), 1);
-    const bool is_finite = own.sum().isfinite().item<bool>() || own.isfinite().all().item<bool>();
+    const bool is_finite = bad.const_data_ptr<int64_t>()[i] == 0;
     sink(i, is_finite ? ops::finish(own, {}, state_->finish)[0] : at::Tensor());
   }
 }
