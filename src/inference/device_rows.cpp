@@ -1,13 +1,19 @@
 #include "inference/device_rows.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "perf/device_memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -46,6 +52,17 @@ Tensor to_device(const Tensor& values, c10::Device device) {
   return page_locked(values).copy_(values).to(device, /*non_blocking=*/true);
 }
 
+std::vector<bool> are_finite(const Tensor& images) {
+  const at::Tensor flat = images.flatten(1);
+  // No sum is finite of which a part is not: half the work, where asking twice does not wait.
+  if (flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>())
+    return std::vector<bool>(static_cast<std::size_t>(flat.size(0)), true);
+  const at::Tensor bad = perf::to_host(flat.isfinite().logical_not().sum(1));
+  std::vector<bool> fine;
+  for (int64_t i = 0; i < bad.size(0); ++i) fine.push_back(bad.const_data_ptr<int64_t>()[i] == 0);
+  return fine;
+}
+
 struct RowUpload::Copy {
   c10::Event done;
 };
@@ -73,6 +90,44 @@ Tensor RowUpload::take() {
     copy_.reset();
   }
   return std::exchange(rows_, {});
+}
+
+RowRing::RowRing(const RowSource& source, int64_t length, int64_t first, c10::Device device)
+    : source_(source), read_(first), held_(first), upload_(device) {
+  std::vector<int64_t> shape = source.shape;
+  shape[1] = length;
+  ring_ = at::empty(shape, at::device(device).dtype(at::kFloat));
+}
+
+const Tensor& RowRing::up_to(int64_t end) {
+  while (held_ < end) {
+    if (!upload_.is_under_way()) read(end);
+    const int64_t begin = held_, length = ring_.size(1);
+    const at::Tensor rows = upload_.take();
+    while (held_ < read_) {
+      const int64_t place = held_ % length, count = std::min(read_ - held_, length - place);
+      ring_.narrow(1, place, count).copy_(rows.narrow(1, held_ - begin, count));
+      held_ += count;
+    }
+  }
+  return ring_;
+}
+
+void RowRing::fetch(int64_t end) {
+  if (!ring_.is_cpu() && !upload_.is_under_way() && read_ < end) read(end);
+}
+
+void RowRing::read(int64_t end) {
+  const at::Tensor rows = source_.read(read_, end - read_);
+  std::vector<int64_t> expected = source_.shape;
+  expected[1] = end - read_;
+  if (rows.sizes() != at::IntArrayRef(expected)) {
+    throw std::logic_error(fmt::format("predict_slabs: rows of ({}), expected ({})",
+                                       fmt::join(rows.sizes(), ","),
+                                       fmt::join(expected, ",")));
+  }
+  upload_.start(rows);
+  read_ = end;
 }
 
 struct RowDownload::Copy {

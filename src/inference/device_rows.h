@@ -11,12 +11,16 @@
 #include <c10/core/Device.h>
 
 #include "base/tensor_fwd.h"
+#include "inference/slabs.h"
 
 namespace cytra::inference {
 
 /// `values` of the host on `device`, for its current stream: by way of page-locked memory, so that
 /// nobody waits. On a CPU the same tensor.
 Tensor to_device(const Tensor& values, c10::Device device);
+
+/// Of each of the images (N,...) whether all its values are finite. Waits once.
+std::vector<bool> are_finite(const Tensor& images);
 
 /// Rows on their way to a device; on a CPU they stay what they are.
 class RowUpload {
@@ -36,6 +40,24 @@ class RowUpload {
   c10::Device device_;
   Tensor rows_;
   std::unique_ptr<Copy> copy_;  // null on a CPU
+};
+
+/// The newest rows of an image on a device, row z at z modulo their number.
+class RowRing {
+ public:
+  /// Of `length` rows, from row `first` of the source on. The source outlives this.
+  RowRing(const RowSource& source, int64_t length, int64_t first, c10::Device device);
+  /// (C,length,...) float32 with the rows in front of `end`, for the current stream.
+  const Tensor& up_to(int64_t end);
+  /// These are asked for next: to a device they begin to cross.
+  void fetch(int64_t end);
+
+ private:
+  void read(int64_t end);
+  const RowSource& source_;
+  Tensor ring_;
+  int64_t read_, held_;  // rows in front of these
+  RowUpload upload_;
 };
 
 /// Finished rows on their way to the host, with the count of what is not finite among them.

@@ -19,7 +19,6 @@
 #include "nn/model.h"
 #include "ops/window_sums.h"
 #include "perf/device.h"
-#include "perf/device_memory.h"
 #include "perf/device_precision.h"
 
 namespace cytra::inference {
@@ -355,16 +354,10 @@ void Predictor::run(const std::vector<const ModelInput*>& inputs,
                      state_->placed(windows),
                      progress)
           .at(0);
-  // Of all at once, since each question waits for a GPU. No sum is finite of which a part is not.
-  const at::Tensor flat = logits.flatten(1);
-  const bool are_fine = flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>();
-  const at::Tensor bad = are_fine ? at::zeros({flat.size(0)}, at::kLong)
-                                  : perf::to_host(flat.isfinite().logical_not().sum(1));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const at::Tensor own = logits.narrow(0, static_cast<int64_t>(i), 1);
-    const bool is_finite = bad.const_data_ptr<int64_t>()[i] == 0;
-    sink(i, is_finite ? ops::finish(own, {}, state_->finish)[0] : at::Tensor());
-  }
+  const std::vector<bool> fine = are_finite(logits);
+  const std::vector<at::Tensor> each = logits.split(1);
+  for (std::size_t i = 0; i < fine.size(); ++i)
+    sink(i, fine[i] ? ops::finish(each[i], {}, state_->finish)[0] : at::Tensor());
 }
 
 std::string Predictor::engine() const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -271,42 +270,24 @@ class Slabs final : public Road {
         RowRange range,
         int64_t first_row,
         c10::Device device)
-      : source_(source),
-        layout_(layout),
+      : layout_(layout),
         finish_(finish),
         sink_(sink),
         range_(range),
-        read_(std::max<int64_t>(
-            layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0)),
-        in_ring_(read_),
-        upload_(device),
+        ring_(source,
+              std::min(layout.size[0], layout.roi[0]),
+              std::max<int64_t>(
+                  layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0),
+              device),
         download_([this](int64_t first, const std::vector<at::Tensor>& values, int64_t more) {
           bad_ += more;
           if (bad_ == 0 && !values.empty()) sink_(first, values);
-        }) {
-    Sizes shape = source.shape;
-    shape[1] = std::min(layout.size[0], layout.roi[0]);
-    ring_ = at::empty(shape, at::device(device).dtype(at::kFloat));
-  }
+        }) {}
 
   at::Tensor image(int64_t /*n*/, int64_t i) override {
-    const int64_t end = end_of(i);
-    while (in_ring_ < end) {
-      if (!upload_.is_under_way()) read_to(end);
-      const int64_t begin = in_ring_;
-      const at::Tensor rows = upload_.take();
-      while (in_ring_ < read_) {
-        const int64_t place = in_ring_ % ring_.size(1);
-        const int64_t count = std::min(read_ - in_ring_, ring_.size(1) - place);
-        ring_.narrow(1, place, count).copy_(rows.narrow(1, in_ring_ - begin, count));
-        in_ring_ += count;
-      }
-    }
-    return as_zyx(ring_, layout_.size.size());
+    return as_zyx(ring_.up_to(end_of(i)), layout_.size.size());
   }
-  void expect_row(int64_t i) override {
-    if (!ring_.is_cpu() && !upload_.is_under_way() && read_ < end_of(i)) read_to(end_of(i));
-  }
+  void expect_row(int64_t i) override { ring_.fetch(end_of(i)); }
 
   void open(const std::vector<Output>& outputs) override {
     for (const Output& output : outputs) {
@@ -369,27 +350,12 @@ class Slabs final : public Road {
     const int64_t start = layout_.starts[0][static_cast<std::size_t>(i)] - layout_.before[0];
     return std::min(layout_.size[0], start + layout_.roi[0]);
   }
-  void read_to(int64_t end) {
-    const at::Tensor rows = source_.read(read_, end - read_);
-    Sizes expected = source_.shape;
-    expected[1] = end - read_;
-    if (rows.sizes() != at::IntArrayRef(expected)) {
-      throw std::logic_error(fmt::format("predict_slabs: rows of ({}), expected ({})",
-                                         fmt::join(rows.sizes(), ","),
-                                         fmt::join(expected, ",")));
-    }
-    upload_.start(rows);
-    read_ = end;
-  }
 
-  const RowSource& source_;
   const WindowLayout& layout_;
   const ops::Finish& finish_;
   const RowSink& sink_;
   const RowRange range_;
-  at::Tensor ring_;         // (C,L,[H,]W)
-  int64_t read_, in_ring_;  // rows
-  RowUpload upload_;
+  RowRing ring_;
   RowDownload download_;
   std::vector<at::Tensor> sums_, values_;
   int64_t bad_ = 0;
