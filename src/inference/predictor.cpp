@@ -14,6 +14,7 @@
 #include "config/schema.h"
 #include "data/image_tensor.h"
 #include "inference/adaptive_batch.h"
+#include "inference/device_rows.h"
 #include "inference/result.h"
 #include "inference/windows.h"
 #include "nn/model.h"
@@ -279,7 +280,7 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   ImageResult result(*this, options, input, std::move(outputs));
   run(*input,
       windows(id, {input->shape.begin() + 1, input->shape.end()}),
-      [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(perf::to_host(rows[0])); });
+      [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(rows[0]); });
   result.finish();
 }
 
@@ -360,16 +361,15 @@ void Predictor::run(const std::vector<const ModelInput*>& inputs,
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =
-      sliding_window(at::stack(images),
+      sliding_window(to_device(at::stack(images), state_->device),
                      Forward([this](const at::Tensor& batch) { return forward(batch); }),
                      state_->placed(windows),
                      progress)
           .at(0);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const at::Tensor own = logits.narrow(0, static_cast<int64_t>(i), 1);
-    const bool is_finite = own.sum().isfinite().item<bool>() || own.isfinite().all().item<bool>();
-    sink(i, is_finite ? ops::finish(own, {}, state_->finish)[0] : at::Tensor());
-  }
+  const std::vector<bool> fine = are_finite(logits);
+  const std::vector<at::Tensor> each = logits.split(1);
+  for (std::size_t i = 0; i < fine.size(); ++i)
+    sink(i, fine[i] ? ops::finish(each[i], {}, state_->finish)[0] : at::Tensor());
 }
 
 std::string Predictor::engine() const {

@@ -11,7 +11,6 @@
 #include "inference/original_grid.h"
 #include "inference/outputs/objects.h"
 #include "ops/windows/sums.h"
-#include "perf/device_memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -216,10 +215,9 @@ ResultFiles predict_files(const Predictor& predictor,
   ImageResult::Outputs writers;
   for (const std::string& name : outputs) writers.push_back(make_result_output(name, place));
   ImageResult result(predictor, options, input, std::move(writers));
-  predictor.run(
-      *input,
-      predictor.windows(sample.id, {input->shape.begin() + 1, input->shape.end()}),
-      [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(perf::to_host(rows[0])); });
+  predictor.run(*input,
+                predictor.windows(sample.id, {input->shape.begin() + 1, input->shape.end()}),
+                [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(rows[0]); });
   result.finish();
   return result.files();
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -15,6 +14,7 @@
 #include "base/progress.h"
 #include "config/checked.h"
 #include "inference/adaptive_batch.h"
+#include "inference/device_rows.h"
 #include "inference/windows.h"
 #include "ops/windows/sums.h"
 
@@ -65,6 +65,8 @@ class Road {
   virtual ~Road() = default;
   /// Image n with the rows of the windows in row `i` (C,L,Y,X), row z at z modulo L.
   virtual at::Tensor image(int64_t n, int64_t i) = 0;
+  /// Windows up to row `i`, which follows, are under way: its rows may be fetched.
+  virtual void expect_row(int64_t /*i*/) {}
   /// Called once, before any sums.
   virtual void open(const std::vector<Output>& outputs) = 0;
   /// Of image n (K,L,Y,X), row z at z modulo L.
@@ -94,6 +96,7 @@ class WindowRun {
         sums_device_(device_or(options.device, image_device)) {
     shape_ = {std::min(options.sw_batch_size, total_), channels};
     shape_.insert(shape_.end(), layout.roi.begin(), layout.roi.end());
+    if (!image_device.is_cpu()) grid_.table = ops::window_table(grid_, image_device);
   }
 
   void run(const Forward& model, Road& road, const WindowProgress& progress) {
@@ -125,6 +128,7 @@ class WindowRun {
       const int64_t count = std::min(shape_[0], end - first);
       gather(road, first, count);
       sum(road, first, predict(model, count));
+      if (first + count < end) road.expect_row((first + count) % per_image_ / per_row_);
       if (shown) shown->update(first + count - begin);
       if (progress) progress(first + count - begin, end - begin);
     }
@@ -237,7 +241,7 @@ class WholeImages final : public Road {
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const auto [begin, end] = outputs[o].grid.final_rows(i);
       const at::Tensor all = sums(n, o);
-      ops::finish_rows(all, outputs[o].grid, begin, end, {}, all.narrow(1, begin, end - begin));
+      ops::finish_rows(all, outputs[o].grid, begin, end, {}, all.narrow(1, begin, end - begin), {});
     }
   }
   std::vector<at::Tensor> results;  // (N,K,...)
@@ -264,40 +268,26 @@ class Slabs final : public Road {
         const ops::Finish& finish,
         const RowSink& sink,
         RowRange range,
-        int64_t first_row)
-      : source_(source),
-        layout_(layout),
+        int64_t first_row,
+        c10::Device device)
+      : layout_(layout),
         finish_(finish),
         sink_(sink),
         range_(range),
-        read_(std::max<int64_t>(
-            layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0)) {}
+        ring_(source,
+              std::min(layout.size[0], layout.roi[0]),
+              std::max<int64_t>(
+                  layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0),
+              device),
+        download_([this](int64_t first, const std::vector<at::Tensor>& values, int64_t more) {
+          bad_ += more;
+          if (bad_ == 0 && !values.empty()) sink_(first, values);
+        }) {}
 
   at::Tensor image(int64_t /*n*/, int64_t i) override {
-    const int64_t size = layout_.size[0], roi = layout_.roi[0];
-    const int64_t start = layout_.starts[0][static_cast<std::size_t>(i)] - layout_.before[0];
-    const int64_t end = std::min(size, start + roi);
-    if (read_ < end) {
-      const at::Tensor rows = source_.read(read_, end - read_);
-      Sizes expected = source_.shape;
-      expected[1] = end - read_;
-      if (rows.sizes() != at::IntArrayRef(expected)) {
-        throw std::logic_error(fmt::format("predict_slabs: rows of ({}), expected ({})",
-                                           fmt::join(rows.sizes(), ","),
-                                           fmt::join(expected, ",")));
-      }
-      expected[1] = std::min(size, roi);
-      if (!ring_.defined()) ring_ = at::empty(expected, rows.options().dtype(at::kFloat));
-      for (int64_t row = read_; row < end;) {
-        const int64_t place = row % ring_.size(1);
-        const int64_t count = std::min(end - row, ring_.size(1) - place);
-        ring_.narrow(1, place, count).copy_(rows.narrow(1, row - read_, count));
-        row += count;
-      }
-      read_ = end;
-    }
-    return as_zyx(ring_, layout_.size.size());
+    return as_zyx(ring_.up_to(end_of(i)), layout_.size.size());
   }
+  void expect_row(int64_t i) override { ring_.fetch(end_of(i)); }
 
   void open(const std::vector<Output>& outputs) override {
     for (const Output& output : outputs) {
@@ -314,8 +304,8 @@ class Slabs final : public Road {
 
   void close_row(const std::vector<Output>& outputs, int64_t /*n*/, int64_t i) override {
     const std::size_t dims = layout_.size.size();
-    const auto [first, last] = outputs[0].grid.final_rows(i);
-    bool any = false;
+    const bool is_here = outputs[0].device.is_cpu();
+    const at::Tensor new_bad = at::zeros({1}, sums_[0].options().dtype(at::kLong));
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const ops::WindowGrid& grid = outputs[o].grid;
       const auto [begin, end] = grid.final_rows(i);
@@ -323,43 +313,52 @@ class Slabs final : public Road {
       shape[0] = end - begin;
       shape.insert(shape.begin(), finish_.channels(outputs[o].classes));
       at::Tensor& values = values_[o];
-      if (!values.defined() || values.use_count() > 1 || values.storage().use_count() > 1 ||
-          values.sizes() != at::IntArrayRef(shape))
+      if (!is_here || !values.defined() || values.use_count() > 1 ||
+          values.storage().use_count() > 1 || values.sizes() != at::IntArrayRef(shape))
         values = at::empty(shape, sums_[o].options().dtype(finish_.type));
-      any = any || end > begin;
-      if (!ops::finish_rows(sums_[o], grid, begin, end, finish_, as_zyx(values, dims)))
-        bad += count_bad(sums_[o], std::max(begin, range_.begin), std::min(end, range_.end));
+      // Rows that are not wanted lack some of their windows: they may be anything.
+      const int64_t low = std::clamp(range_.begin, begin, end);
+      const int64_t high = std::clamp(range_.end, low, end);
+      const auto finish = [&, first = begin](int64_t from, int64_t to, const at::Tensor& count) {
+        if (from >= to) return;
+        const at::Tensor out = as_zyx(values.narrow(1, from - first, to - from), dims);
+        ops::finish_rows(sums_[o], grid, from, to, finish_, out, count);
+      };
+      finish(begin, low, {});
+      finish(low, high, new_bad);
+      finish(high, end, {});
     }
-    if (any && bad == 0) pass_on(first, last);
+    const auto [first, last] = outputs[0].grid.final_rows(i);
+    const int64_t begin = std::max(first, range_.begin), end = std::min(last, range_.end);
+    std::vector<at::Tensor> wanted;
+    if (begin < end) {
+      wanted = values_;
+      if (begin > first || end < last) wanted[0] = wanted[0].narrow(1, begin - first, end - begin);
+    }
+    if (!is_here) return download_.start(begin, wanted, new_bad);
+    bad_ += *new_bad.const_data_ptr<int64_t>();
+    if (bad_ == 0 && !wanted.empty()) sink_(begin, wanted);
   }
-  int64_t bad = 0;
+  /// Nothing is on its way any more. Returns how many sums were NaN or infinite.
+  int64_t finish() {
+    download_.finish();
+    return bad_;
+  }
 
  private:
-  void pass_on(int64_t first, int64_t last) {
-    const int64_t begin = std::max(first, range_.begin), end = std::min(last, range_.end);
-    if (begin >= end) return;
-    if (begin == first && end == last) return sink_(first, values_);
-    std::vector<at::Tensor> wanted = values_;
-    wanted[0] = wanted[0].narrow(1, begin - first, end - begin);
-    sink_(begin, wanted);
-  }
-  static int64_t count_bad(const at::Tensor& sums, int64_t begin, int64_t end) {
-    int64_t count = 0;
-    for (int64_t row = begin; row < end; ++row) {
-      const at::Tensor values = sums.select(1, row % sums.size(1));
-      count += values.isfinite().logical_not().sum().item<int64_t>();
-    }
-    return count;
+  int64_t end_of(int64_t i) const {
+    const int64_t start = layout_.starts[0][static_cast<std::size_t>(i)] - layout_.before[0];
+    return std::min(layout_.size[0], start + layout_.roi[0]);
   }
 
-  const RowSource& source_;
   const WindowLayout& layout_;
   const ops::Finish& finish_;
   const RowSink& sink_;
   const RowRange range_;
-  at::Tensor ring_;  // (C,L,[H,]W)
-  int64_t read_;
+  RowRing ring_;
+  RowDownload download_;
   std::vector<at::Tensor> sums_, values_;
+  int64_t bad_ = 0;
 };
 
 }  // namespace
@@ -426,10 +425,11 @@ int64_t predict_slabs(const RowSource& source,
   const auto begin = std::find_if(starts.begin(), starts.end(), reaches);
   if (begin == starts.end() || range.begin >= range.end) return 0;
   const auto end = std::find_if_not(begin, starts.end(), reaches);
-  WindowRun run(layout, options, 1, source.shape[0], c10::kCPU);
-  Slabs road(source, layout, finish, sink, range, run.first_row(begin - starts.begin()));
+  const c10::Device device = device_or(options.sw_device, c10::kCPU);
+  WindowRun run(layout, options, 1, source.shape[0], device);
+  Slabs road(source, layout, finish, sink, range, run.first_row(begin - starts.begin()), device);
   run.run_rows(model, road, progress, begin - starts.begin(), end - starts.begin());
-  return road.bad;
+  return road.finish();
 }
 
 }  // namespace cytra::inference

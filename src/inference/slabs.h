@@ -20,8 +20,9 @@ struct RowSource {
   /// Rows first, first+1, ...: (C,count,...). Each is asked for once, in order.
   std::function<Tensor(int64_t first, int64_t count)> read;
 };
-/// Takes final rows in order, of each output (C',count,...). `first`: of output 0; outputs of
-/// another resolution have other numbers of rows. The tensors are reused unless they are kept.
+/// Takes final rows in order, of each output (C',count,...), on the host. `first`: of output 0;
+/// outputs of another resolution have other numbers of rows. The tensors are reused unless they are
+/// kept.
 using RowSink = std::function<void(int64_t first, const std::vector<Tensor>& values)>;
 
 /// Rows of the outer axis: all, or some that are predicted by themselves, with the same values.
@@ -30,11 +31,11 @@ struct RowRange {
 };
 
 /// Predicts an image by overlapping windows, as sliding_window() does, row by row: it holds
-/// roi_size[0] rows of the input and of the sums, and what `sink` is given. `range`: the rows of
-/// output 0 that are wanted; only the windows that reach them are predicted, and outputs of another
-/// resolution come with all the rows that these make.
-/// Returns how many sums were NaN or infinite; `sink` is given no rows from the first such on.
-/// Throws: as sliding_window().
+/// roi_size[0] rows of the input and of the sums, and what `sink` is given. On a GPU an image goes
+/// up once, and rows are given to `sink` while windows behind them are computed. `range`: the rows
+/// of output 0 that are wanted; only the windows that reach them are predicted, and outputs of
+/// another resolution come with all the rows that these make. Returns how many sums were NaN or
+/// infinite; `sink` is given no rows from the first such on. Throws: as sliding_window().
 int64_t predict_slabs(const RowSource& source,
                       const Forward& forward,
                       const SlidingWindowOptions& options,

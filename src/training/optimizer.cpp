@@ -57,8 +57,15 @@ void Optimizer::attach(const NamedParameters& parameters) {
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
       if (slot.is_on_host) continue;
-      group->all.slots[s].push_back(slot.is_scalar ? at::full({}, slot.initial, parameter.options())
-                                                   : at::full_like(parameter, slot.initial));
+      if (!slot.is_scalar) group->all.slots[s].push_back(at::full_like(parameter, slot.initial));
+    }
+  }
+  for (Group& group : groups_) {
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (!slots_[s].is_scalar || slots_[s].is_on_host) continue;
+      const auto count = static_cast<int64_t>(group.names.size());
+      const auto options = group.all.parameters.front().options();
+      group.all.slots[s] = at::full({count}, slots_[s].initial, options).unbind();
     }
   }
   if (groups_.empty()) throw ConfigError("optimizer: no parameter of the model is to be trained");
@@ -200,21 +207,40 @@ void Optimizer::step(const Step& step) {
   }
 }
 
-/// The host need not know of a bad step, and wait for the device: what the update made of it is
-/// undone there, where no kernel leaves it out.
-void Optimizer::apply(Lists& lists, const Update& update_of, const at::Tensor& found_inf) {
-  std::vector<at::Tensor> changed, before;
-  if (!is_fused() && found_inf.defined()) {
-    changed = lists.parameters;
-    for (std::size_t s = 0; s < slots_.size(); ++s) {
-      if (!slots_[s].is_on_host)
-        changed.insert(changed.end(), lists.slots[s].begin(), lists.slots[s].end());
-    }
-    for (const at::Tensor& tensor : changed) before.push_back(at::empty_like(tensor));
-    at::_foreach_copy_(before, changed);
+at::Tensor Optimizer::joined(const std::vector<at::Tensor>& numbers) {
+  int64_t place = numbers.at(0).storage_offset();
+  for (const at::Tensor& number : numbers) {
+    if (!number.is_alias_of(numbers[0]) || number.storage_offset() != place++) return {};
   }
-  update(lists, update_of);
-  if (!changed.empty()) copy_unless(at::rsub(found_inf, 1), before, changed);
+  return numbers[0].as_strided({static_cast<int64_t>(numbers.size())}, {1});
+}
+
+/// The host need not know of a bad step, and wait for the device: where no kernel leaves it out,
+/// the update is of copies, which are taken over there unless the step is bad.
+void Optimizer::apply(Lists& lists, const Update& update_of, const at::Tensor& found_inf) {
+  if (is_fused() || !found_inf.defined()) return update(lists, update_of);
+  Lists copies = lists;
+  std::vector<at::Tensor> from, to;
+  const auto copy = [&](const at::Tensor& tensor) {
+    from.push_back(tensor);
+    return to.emplace_back(at::empty_like(tensor));
+  };
+  const auto copy_all = [&](std::vector<at::Tensor>& tensors) {
+    for (at::Tensor& tensor : tensors) tensor = copy(tensor);
+  };
+  copy_all(copies.parameters);
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    if (slots_[s].is_on_host) continue;
+    std::vector<at::Tensor>& slot = copies.slots[s];
+    const at::Tensor together = slots_[s].is_scalar ? joined(slot) : at::Tensor();
+    if (together.defined())
+      slot = copy(together).unbind();
+    else
+      copy_all(slot);
+  }
+  at::_foreach_copy_(to, from);
+  update(copies, update_of);
+  copy_unless(found_inf, to, from);
 }
 
 /// The number of a step on the host, which has no part in one that was skipped.

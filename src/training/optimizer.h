@@ -77,7 +77,7 @@ class Optimizer {
   /// What is kept for each parameter: a tensor like it, or one number.
   struct Slot {
     const char* name;
-    bool is_scalar = false;
+    bool is_scalar = false;  // those of a group's parameters lie side by side
     double initial = 0;
     bool is_on_host = false;  // a number that update() reads and changes there
   };
@@ -109,6 +109,9 @@ class Optimizer {
   /// Makes of the gradients what a step goes down: negated to `maximize`, and with a weight decay
   /// that is a part of the loss.
   static void turn_gradients(Lists& lists, bool maximize, double weight_decay);
+  /// Numbers that lie side by side as one tensor (N) of the same memory; undefined: they do not, as
+  /// those of a step that lacks some gradients.
+  static at::Tensor joined(const std::vector<at::Tensor>& numbers);
   /// ConfigError for an Update with a momentum.
   [[noreturn]] void throw_no_momentum() const;
 

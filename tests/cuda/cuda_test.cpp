@@ -15,11 +15,13 @@
 #include "data/loader.h"
 #include "data/sample.h"
 #include "inference/engine.h"
+#include "inference/slabs.h"
 #include "inference/sliding_window.h"
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "ops/labels/distance.h"
 #include "ops/norm/norm.h"
+#include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "perf/device_memory.h"
 #include "tests/inference/window_model.h"
@@ -156,6 +158,55 @@ TEST_F(Cuda, ATrainingStepEqualsTheCpus) {
   for (int step = 0; step < 3; ++step) EXPECT_NEAR(losses[step], losses[3 + step], 1e-3);
 }
 
+/// Parameters, then the optimizer's state by name, after six steps on a device, one of them bad,
+/// one without a gradient of all.
+std::vector<at::Tensor> after_updates(const std::string& text, c10::DeviceType device) {
+  at::manual_seed(0);
+  training::NamedParameters parameters;
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{8, 4, 3, 3}, {8}, {6, 8, 3, 3}, {6}, {2, 6, 1, 1}, {1}}) {
+    at::Tensor values = at::randn(shape);
+    if (shape.size() == 4) values = values.contiguous(at::MemoryFormat::ChannelsLast);
+    parameters.emplace_back("p" + std::to_string(parameters.size()),
+                            values.to(device).requires_grad_(true));
+  }
+  const auto optimizer = make<training::Optimizer>(config::parse_yaml(text, "test"));
+  optimizer->attach(parameters);
+  for (int step = 0; step < 6; ++step) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor& parameter = parameters[i].second;
+      const at::Tensor gradient = at::randn(parameter.sizes()) * 8;
+      if (step == 3 && i == 2) continue;
+      parameter.mutable_grad() = at::empty_like(parameter).copy_(gradient.to(device));
+      if (step == 2) parameter.mutable_grad().fill_(INFINITY);
+    }
+    const at::Tensor one = at::ones({}, at::device(device));
+    optimizer->step({1e-2, std::nullopt, one * 8, one * (step == 2 ? 1 : 0)});
+    optimizer->zero_grad();
+  }
+  std::vector<at::Tensor> all;
+  for (const auto& [name, parameter] : parameters) all.push_back(parameter.detach().cpu());
+  for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor.cpu());
+  return all;
+}
+
+TEST_F(Cuda, UpdatesOfOptimizersWithoutAFusedKernelEqualTheCpus) {
+  for (const char* text : {"{_target_: Novograd, weight_decay: 0.01}",
+                           "{_target_: Novograd, amsgrad: true, grad_averaging: true}",
+                           "{_target_: Novograd, foreach: false}",
+                           "{_target_: Lion}",
+                           "{_target_: NAdam}"}) {
+    SCOPED_TRACE(text);
+    const std::vector<at::Tensor> expected = after_updates(text, at::kCPU),
+                                  found = after_updates(text, at::kCUDA);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_TRUE(found[i].isfinite().all().item<bool>()) << i;
+      EXPECT_LT(test::max_difference(found[i], expected[i]), 1e-5) << i;
+    }
+  }
+}
+
 TEST_F(Cuda, NormsEqualTheCpus) {
   at::manual_seed(0);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
@@ -254,6 +305,64 @@ TEST_F(Cuda, WindowsEqualMonai) {
       }
     }
   }
+}
+
+TEST_F(Cuda, SlabsEqualTheCpus) {
+  at::manual_seed(0);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 70, 45}, {1, 40, 19, 23}}) {
+    for (const char* padding : {"constant", "reflect"}) {
+      const at::Tensor image = at::randn(shape);
+      inference::SlidingWindowOptions options;
+      options.roi_size = {16};
+      options.roi_size.resize(shape.size() - 1, 24);
+      options.overlap = {0.5};
+      options.padding_mode = padding;
+      for (const auto range : {inference::RowRange{}, inference::RowRange{9, 31}}) {
+        std::vector<at::Tensor> results;
+        for (const char* device : {"cpu", "cuda"}) {
+          options.sw_device = options.device = device;
+          std::vector<at::Tensor> rows;
+          int64_t next = range.begin;
+          const int64_t bad = inference::predict_slabs(
+              {shape, [&](int64_t first, int64_t count) { return image.narrow(1, first, count); }},
+              [](const at::Tensor& x) { return std::vector<at::Tensor>{x * 2 + x.mean()}; },
+              options,
+              {ops::Finish::Kind::sigmoid},
+              [&](int64_t first, const std::vector<at::Tensor>& values) {
+                EXPECT_EQ(first, next);
+                EXPECT_TRUE(values[0].is_cpu());
+                next += values[0].size(1);
+                rows.push_back(values[0].clone());
+              },
+              {},
+              range);
+          EXPECT_EQ(bad, 0);
+          results.push_back(at::cat(rows, 1));
+        }
+        ASSERT_EQ(results[1].sizes(), results[0].sizes());
+        EXPECT_LT(test::max_difference(results[1], results[0]), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, SlabsCountWhatIsNotFinite) {
+  at::Tensor image = at::zeros({1, 90, 20});
+  image[0][60][3] = NAN;
+  image[0][70][4] = INFINITY;
+  inference::SlidingWindowOptions options;
+  options.roi_size = {16, 16};
+  options.sw_device = options.device = "cuda";
+  int64_t rows = 0;
+  const int64_t bad = inference::predict_slabs(
+      {{1, 90, 20}, [&](int64_t first, int64_t count) { return image.narrow(1, first, count); }},
+      [](const at::Tensor& x) { return std::vector<at::Tensor>{x}; },
+      options,
+      {},
+      [&](int64_t, const std::vector<at::Tensor>& values) { rows += values[0].size(1); });
+  EXPECT_EQ(bad, 2);
+  EXPECT_LE(rows, 60);
+  EXPECT_GE(rows, 40);
 }
 
 TEST_F(Cuda, DistancesEqualTheCpus) {

@@ -3,7 +3,8 @@
 
 Each program has to end well, without a tensor on the wrong device and a call that a capture forbids. A step of training,
 the difference of a longer and a shorter run, has no copy of pageable memory and no wait but for the event behind which
-its loss is read, and no more launches than launches.txt says. --update writes that file: read the difference.
+its loss is read, and no more launches than launches.txt says. A batch of windows that `predict` makes, the difference of
+more and fewer images, is held to the same, and an image crosses once. --update writes that file: read the difference.
 Kernels are not run, so nothing is said about numbers."""
 import argparse
 import concurrent.futures
@@ -93,6 +94,18 @@ RECORDED = {
     "recorded weighted": "model.compile_model=true loss=dice_ce loss.weight=[2]",
     "recorded unasked": "",  # the device takes no time: its host is what takes it
 }
+# Images whose windows are predicted, some batches each: name -> (what is changed, (batches, pixels) of an image).
+PLANES = "data.path=samples/images checkpoint.ckpt_path={model} inference_args.roi_size=[32,32]"
+STACKS = "data.path=stacks/images checkpoint.ckpt_path={model_3d} inference_args.roi_size=[8,16,16]"
+BATCHES = {
+    "predict 2D": (PLANES, (3, 64 * 64)),
+    "predict 2D 16-mixed": (PLANES + " trainer.precision=16-mixed", (3, 64 * 64)),
+    "predict 3D": (STACKS, (7, 16 * 32 * 32)),
+    "predict 3D 16-mixed": (STACKS + " trainer.precision=16-mixed", (7, 16 * 32 * 32)),
+    "predict 2D, images together": (PLANES + " data.batch_size=2", (2.5, 64 * 64)),
+}
+FEW, MANY = 6, 12  # images
+MODELS_MADE = {"model": "trained/checkpoints/last.ckpt", "model_3d": "trained_3d/checkpoints/last.ckpt", "script": "script.pt"}
 PREDICT = "predict data.path=samples/images trainer.accelerator=gpu performance.num_threads=1"
 SEGMENT = f"--detector {MODELS}/bright_detector.ts --segmenter {MODELS}/bright_segmenter.ts --device cuda performance.num_threads=1"
 # Programs: name -> (command, GPUs). {model} is a checkpoint, {script} one that is exported.
@@ -172,14 +185,14 @@ def per_step(stand, changes, short=SHORT, long=LONG):
     return {name: count for name, count in difference.items() if count}
 
 
-def expect_quiet(counts, events):
+def expect_quiet(counts, events, what="a step"):
     """A step that neither waits nor copies pageable memory."""
     places = "\n".join(name for name in counts if " at " in name)[:1500]
     for name, count in counts.items():
         if " at " not in name and ("PAGEABLE" in name or name.startswith("WAIT ") and name != "WAIT cudaEventSynchronize"):
-            raise Failure(f"{count:g} a step: {name}\n{places}")
+            raise Failure(f"{count:g} {what}: {name}\n{places}")
     if counts.get("WAIT cudaEventSynchronize", 0) > events:
-        raise Failure(f"{counts['WAIT cudaEventSynchronize']:g} waits for an event a step, {events} are allowed")
+        raise Failure(f"{counts['WAIT cudaEventSynchronize']:g} waits for an event {what}, {events} are allowed")
 
 
 def expect_layout(counts, name):
@@ -210,15 +223,33 @@ def check_recorded(stand, name, known, found):
     expect_launches(stand, name, counts, known, found)
 
 
+def check_batches(stand, name, known, found):
+    changes, (batches, pixels) = BATCHES[name]
+    command = f"predict trainer.accelerator=gpu performance.num_threads=1 predict.overlay=false {changes}"
+    few, many = (stand.counts(f"{command} trainer.limit_predict_batches={images}", **MODELS_MADE) for images in (FEW, MANY))
+    image = {key: (count - few.get(key, 0)) / (MANY - FEW) for key, count in many.items()}
+    image = {key: count for key, count in image.items() if count}
+    together = "together" in name
+    allowed = {"WAIT cudaStreamSynchronize": 1.5} if together else {}  # an image's result; of two, whether they are finite
+    for key in allowed:
+        if image.pop(key, 0) > allowed[key]:
+            raise Failure(f"more than {allowed[key]} an image: {key}")
+    expect_quiet(image, 0, "an image")
+    up = image["copy host(pinned) to device bytes"]
+    if not 4 * pixels <= up <= 1.2 * 4 * pixels:
+        raise Failure(f"{up:g} bytes go up for an image of {4 * pixels}")
+    expect_launches(stand, name, {"launches": image["launches"] / batches}, known, found)
+
+
 def expect_launches(stand, name, counts, known, found):
     found[name] = round(counts["launches"])
     if stand.has_kernels and known is not None and found[name] > known.get(name, 0):
-        raise Failure(f"{found[name]} launches a step, {known.get(name, 0)} are allowed (launches.txt)")
+        raise Failure(f"{found[name]} launches, {known.get(name, 0)} are allowed (launches.txt)")
 
 
 def check_program(stand, name, known, found):
     command, devices = PROGRAMS[name]
-    logs = stand.run(command, devices, model="trained/checkpoints/last.ckpt", script="script.pt")
+    logs = stand.run(command, devices, **MODELS_MADE)
     if name in ("predict", "predict without TF32", "predict 16-mixed", "predict on two"):
         for log in logs.values():
             expect_layout(counts_of(log), name)
@@ -232,7 +263,7 @@ def check_program(stand, name, known, found):
 def check_mistake(stand, name, known, found):
     command, devices, said = MISTAKES[name]
     try:
-        stand.run(command, devices, model="trained/checkpoints/last.ckpt")
+        stand.run(command, devices, **MODELS_MADE)
     except Failure as failure:
         if str(failure).startswith("exit code 2:") and said in str(failure):
             return
@@ -247,6 +278,8 @@ def prepare(folder, run):
         table.write_text(table.read_text().replace("stain", "target", 1))
     run("generate_samples --output stacks --train 4 --valid 1 --test 1 --size 32 --spatial-dims 3 --depth 16")
     run(TRAIN.replace("=gpu", "=cpu") + " trainer.max_steps=1 paths.output_dir=trained")
+    run(TRAIN.replace("=gpu", "=cpu").replace("data.path=samples", "data.path=stacks").replace("[32,32]", "[8,16,16]")
+        + " model.spatial_dims=3 trainer.max_steps=1 paths.output_dir=trained_3d")
     run("export_model checkpoint.ckpt_path=trained/checkpoints/last.ckpt format=torchscript output=script.pt")
 
 
@@ -259,7 +292,8 @@ def main():
     options = parser.parse_args()
     known = dict(re.findall(r"^(.+?) +(\d+)$", LAUNCHES.read_text(), re.M)) if LAUNCHES.exists() else {}
     known = None if options.update else {name: int(count) for name, count in known.items()}
-    checks = [(check, name) for check, table in ((check_program, PROGRAMS), (check_mistake, MISTAKES), (check_recorded, RECORDED), (check_steps, STEPS))
+    checks = [(check, name) for check, table in ((check_program, PROGRAMS), (check_mistake, MISTAKES), (check_batches, BATCHES),
+                                               (check_recorded, RECORDED), (check_steps, STEPS))
               for name in table if options.only in name]
     found, failed, begin = {}, [], time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -269,13 +303,13 @@ def main():
             running = {pool.submit(check, stand, name, known, found): name for check, name in checks}
             for done in concurrent.futures.as_completed(running):
                 problem = done.exception()
-                print(f"{'FAILED' if problem else 'ok':7}{running[done]}" + (f": {found[running[done]]} launches a step" if running[done] in found else ""))
+                print(f"{'FAILED' if problem else 'ok':7}{running[done]}" + (f": {found[running[done]]} launches" if running[done] in found else ""))
                 if problem:
                     failed.append(running[done])
                     print("    " + str(problem or repr(problem)).replace("\n", "\n    "))
     print(f"{len(checks)} checks, {stand.runs} programs, {time.monotonic() - begin:.0f} s; failed: {', '.join(failed) or 'none'}")
     if options.update and not options.only:
-        LAUNCHES.write_text("".join(f"{name:28}{found[name]:5}\n" for table in (STEPS, RECORDED) for name in table if name in found))
+        LAUNCHES.write_text("".join(f"{name:28}{found[name]:5}\n" for table in (STEPS, RECORDED, BATCHES) for name in table if name in found))
     sys.exit(1 if failed else 0)
 
 

@@ -33,6 +33,51 @@ void launch_rows(int device, const Pass& pass, int64_t rows) {
   launch(run_pass<Pass>, blocks, kThreads, pass, voxels);
 }
 
+template <class T>
+struct GatherPass {
+  const T* image;
+  int64_t image_strides[4], length;
+  const int32_t *starts[3], *source[3];
+  int64_t counts[3], first;
+  float pad_value;
+  float* windows;
+  int64_t shape[5], strides[5];
+  CYTRA_VOXEL int64_t width() const { return shape[4]; }
+  CYTRA_VOXEL void operator()(int64_t row, int64_t x) const {
+    const int64_t y = row % shape[3], z = row / shape[3] % shape[2];
+    const int64_t c = row / shape[3] / shape[2] % shape[1],
+                  s = row / shape[3] / shape[2] / shape[1];
+    const int64_t w = first + s, in_plane = counts[1] * counts[2];
+    const int32_t from_z = source[0][starts[0][w / in_plane] + z];
+    const int32_t from_y = source[1][starts[1][w / counts[2] % counts[1]] + y];
+    const int32_t from_x = source[2][starts[2][w % counts[2]] + x];
+    float value = pad_value;
+    if (from_z >= 0 && from_y >= 0 && from_x >= 0)
+      value = static_cast<float>(image[c * image_strides[0] + from_z % length * image_strides[1] +
+                                       from_y * image_strides[2] + from_x * image_strides[3]]);
+    windows[s * strides[0] + c * strides[1] + z * strides[2] + y * strides[3] + x * strides[4]] =
+        value;
+  }
+};
+
+template <class T>
+bool run_gather(const CudaGather& task) {
+  GatherPass<T> pass{};
+  pass.image = static_cast<const T*>(task.image);
+  std::copy(task.image_strides.begin(), task.image_strides.end(), pass.image_strides);
+  pass.length = task.length;
+  std::copy(task.starts.begin(), task.starts.end(), pass.starts);
+  std::copy(task.source.begin(), task.source.end(), pass.source);
+  std::copy(task.counts.begin(), task.counts.end(), pass.counts);
+  pass.first = task.first;
+  pass.pad_value = task.pad_value;
+  pass.windows = task.windows;
+  std::copy(task.shape.begin(), task.shape.end(), pass.shape);
+  std::copy(task.strides.begin(), task.strides.end(), pass.strides);
+  launch_rows(task.device, pass, task.shape[0] * task.shape[1] * task.shape[2] * task.shape[3]);
+  return true;
+}
+
 struct Box {
   int64_t from[3], to[3], fresh[3];
 };
@@ -87,9 +132,9 @@ struct FinishPass {
   int64_t classes, line, class_stride, row_stride, out_class_stride, out_row_stride;
   Finish::Kind kind;
   float cut, scale, half;
-  int32_t* bad;
+  int64_t* bad;
   CYTRA_VOXEL int64_t width() const { return line; }
-  CYTRA_VOXEL void operator()(int64_t row, int64_t x) const {
+  __device__ __forceinline__ void operator()(int64_t row, int64_t x) const {
     Voxel<float> voxel{
         sums + row * row_stride, classes, class_stride, weights[row * line + x], 0.F};
     T* to = out + row * out_row_stride + x;
@@ -106,7 +151,13 @@ struct FinishPass {
         *to = static_cast<T>(value * scale + half);
       }
     }
-    if (!(voxel.bad == 0.F)) *bad = 1;
+    if (bad == nullptr || voxel.bad == 0.F) return;
+    unsigned long long count = 0;
+    for (int64_t k = 0; k < classes; ++k) {
+      const float sum = sums[row * row_stride + k * class_stride + x];
+      count += sum - sum == 0.F ? 0 : 1;
+    }
+    atomicAdd(reinterpret_cast<unsigned long long*>(bad), count);
   }
 };
 
@@ -134,6 +185,20 @@ bool run_finish(const CudaFinish& task) {
 
 }  // namespace
 }  // namespace cytra::ops
+
+extern "C" bool cytra_cuda_gather(const cytra::ops::CudaGather& task) {
+  using namespace cytra::ops;
+  switch (task.type) {
+    case c10::ScalarType::Float:
+      return run_gather<float>(task);
+    case c10::ScalarType::Half:
+      return run_gather<c10::Half>(task);
+    case c10::ScalarType::BFloat16:
+      return run_gather<c10::BFloat16>(task);
+    default:
+      return false;
+  }
+}
 
 extern "C" void cytra_cuda_sum(const cytra::ops::CudaSum& task) {
   using namespace cytra::ops;

@@ -9,6 +9,21 @@
 
 namespace cytra::ops {
 
+/// Windows first, first+1, ... of an image (C,L,Y,X), of which row z lies at z modulo L.
+struct CudaGather {
+  int device;
+  const void* image;
+  c10::ScalarType type;  // float32, bfloat16 or float16
+  std::array<int64_t, 4> image_strides;
+  int64_t length;
+  /// Of each axis the windows' starts, and what each voxel of the padded image comes from.
+  std::array<const int32_t*, 3> starts, source;
+  std::array<int64_t, 3> counts;  // of starts
+  int64_t first;
+  float pad_value;
+  float* windows;
+  std::array<int64_t, 5> shape, strides;  // (S,C,z,y,x)
+};
 /// One window's values into the sums. Shape: values (K,z,y,x) with `strides`, of the window's part
 /// in the image (`from` to `to`); sums (K,L,Y,X).
 struct CudaSum {
@@ -33,10 +48,12 @@ struct CudaFinish {
   float cut;
   void* out;
   c10::ScalarType type;
-  int32_t* bad;  // becomes 1 when a sum is NaN or infinite
+  int64_t* bad;  // grows by how many sums are NaN or infinite; null: they are not counted
 };
+using CudaGatherPass = bool (*)(const CudaGather& task);  // false: a type that it does not have
 using CudaSumPass = void (*)(const CudaSum& task);
 using CudaFinishPass = bool (*)(const CudaFinish& task);  // false: a type that it does not have
+constexpr char kCudaGather[] = "cytra_cuda_gather";
 constexpr char kCudaSum[] = "cytra_cuda_sum";
 constexpr char kCudaFinish[] = "cytra_cuda_finish";
 

@@ -94,6 +94,20 @@ at::Tensor window_map(const WindowGrid& grid, c10::Device device) {
   return kept.front().map;
 }
 
+at::Tensor window_table(const WindowGrid& grid, c10::Device device) {
+  std::vector<int64_t> numbers;
+  for (const WindowAxis& axis : grid.axes)
+    numbers.insert(numbers.end(), axis.starts.begin(), axis.starts.end());
+  for (const WindowAxis& axis : grid.axes)
+    numbers.insert(numbers.end(), axis.source.begin(), axis.source.end());
+  const at::Tensor table = at::empty({static_cast<int64_t>(numbers.size())},
+                                     at::TensorOptions(at::kInt).pinned_memory(device.is_cuda()));
+  std::transform(numbers.begin(), numbers.end(), table.mutable_data_ptr<int32_t>(), [](int64_t i) {
+    return static_cast<int32_t>(i);
+  });
+  return table.to(device, /*non_blocking=*/true);
+}
+
 WindowBox box_of(const WindowGrid& grid, int64_t w) {
   WindowBox box{};
   const std::array<int64_t, 3> place = grid.place(w);
@@ -129,15 +143,18 @@ void accumulate(const at::Tensor& values,
                        : aten::accumulate(values, grid, first, sums);
 }
 
-bool finish_rows(const at::Tensor& sums,
+void finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
                  int64_t end,
                  const Finish& finish,
-                 const at::Tensor& out) {
+                 const at::Tensor& out,
+                 const at::Tensor& bad) {
   expect_type(finish);
-  return sums.is_cpu() ? cpu::finish_rows(sums, grid, begin, end, finish, out)
-                       : aten::finish_rows(sums, grid, begin, end, finish, out);
+  if (!sums.is_cpu()) return aten::finish_rows(sums, grid, begin, end, finish, out, bad);
+  if (cpu::finish_rows(sums, grid, begin, end, finish, out) || !bad.defined()) return;
+  for (int64_t row = begin; row < end; ++row)
+    bad.add_(sums.select(1, row % sums.size(1)).isfinite().logical_not_().sum());
 }
 
 at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish) {
@@ -153,7 +170,7 @@ at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finis
     if (sums.is_cpu())
       cpu::finish_voxels(from[n].contiguous(), line, finish, to[n]);
     else
-      aten::finish_voxels(from[n], line, finish, to[n]);
+      aten::finish_voxels(from[n], line, finish, to[n], {});
   }
   return out;
 }

@@ -24,9 +24,11 @@ struct WindowAxis {
 /// two. Windows are numbered in C order.
 struct WindowGrid {
   std::array<WindowAxis, 3> axes;
-  float floor = 0;  // least weight; the others are products of the axes' factors
-  at::Tensor map;   // weights of a window, (z,y,x) float32 on the sums' device, in place of the
-                    // factors; must be there where that is no CPU
+  float floor = 0;   // least weight; the others are products of the axes' factors
+  at::Tensor map;    // weights of a window, (z,y,x) float32 on the sums' device, in place of the
+                     // factors; must be there where that is no CPU
+  at::Tensor table;  // window_table() on the image's device; made at each gather where it is not
+                     // there
   int64_t windows() const;
   /// Window w along axis d, as number of that axis' starts.
   std::array<int64_t, 3> place(int64_t w) const;
@@ -40,6 +42,10 @@ at::Tensor window_map(const WindowGrid& grid);
 /// The same on `device`. Those of the newest few kinds of windows are kept: a run over many images
 /// makes them once, and its host does not wait for a copy at each.
 at::Tensor window_map(const WindowGrid& grid, c10::Device device);
+
+/// Where windows begin and what their voxels come from, (n) int32 on `device`: each axis' starts,
+/// then each axis' source. A GPU's copy is on its way when this returns.
+at::Tensor window_table(const WindowGrid& grid, c10::Device device);
 
 /// Copies windows first, first+1, ... of an image into `windows`.
 /// Shape: image (C,L,Y,X), row z at z modulo L, any type; windows (S,C,z,y,x) float32.
@@ -68,13 +74,15 @@ struct Finish {
 
 /// Divides rows [begin, end) of the sums by their windows' weights and finishes them, in one pass.
 /// Shape: sums (K,L,Y,X); out (K',end-begin,Y,X) of finish.type; may be these very rows of `sums`.
-/// False: a sum is NaN or infinite.
-bool finish_rows(const at::Tensor& sums,
+/// `bad`, (1) int64 on the sums' device, grows by how many sums are NaN or infinite; undefined:
+/// they are not counted. Does not wait for a device.
+void finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
                  int64_t end,
                  const Finish& finish,
-                 const at::Tensor& out);
+                 const at::Tensor& out,
+                 const at::Tensor& bad);
 
 /// sums (N,K,...) / weights (1,1,...) (undefined: already divided), then `finish`, in one pass ->
 /// (N,K,...) of finish.type; argmax (N,1,...), of equal ones the first. Float32.

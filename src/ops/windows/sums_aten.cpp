@@ -28,13 +28,44 @@ void for_runs(int64_t begin, int64_t end, const at::Tensor& ring, Run run) {
 
 /// The kernels on a GPU; null where this build has none.
 struct CudaPasses {
+  CudaGatherPass gather = nullptr;
   CudaSumPass sum = nullptr;
   CudaFinishPass finish = nullptr;
 };
 const CudaPasses& cuda_passes() {
-  static const CudaPasses passes = {cuda_kernel<CudaSumPass>(kCudaSum),
+  static const CudaPasses passes = {cuda_kernel<CudaGatherPass>(kCudaGather),
+                                    cuda_kernel<CudaSumPass>(kCudaSum),
                                     cuda_kernel<CudaFinishPass>(kCudaFinish)};
   return passes;
+}
+
+/// False: there is no kernel for it.
+bool gather_on_gpu(const at::Tensor& image,
+                   const WindowGrid& grid,
+                   const at::Tensor& table,
+                   int64_t first,
+                   double pad_value,
+                   const at::Tensor& windows) {
+  if (!image.is_cuda() || cuda_passes().gather == nullptr) return false;
+  CudaGather task{image.get_device(), image.const_data_ptr(), image.scalar_type()};
+  task.length = image.size(1);
+  const int32_t* next = table.const_data_ptr<int32_t>();
+  for (std::size_t d = 0; d < 3; ++d) {
+    task.starts[d] = next;
+    task.counts[d] = static_cast<int64_t>(grid.axes[d].starts.size());
+    next += task.counts[d];
+  }
+  for (std::size_t d = 0; d < 3; ++d) {
+    task.source[d] = next;
+    next += grid.axes[d].source.size();
+  }
+  task.first = first;
+  task.pad_value = static_cast<float>(pad_value);
+  task.windows = windows.mutable_data_ptr<float>();
+  std::copy_n(image.strides().begin(), 4, task.image_strides.begin());
+  std::copy_n(windows.strides().begin(), 5, task.strides.begin());
+  std::copy_n(windows.sizes().begin(), 5, task.shape.begin());
+  return cuda_passes().gather(task);
 }
 
 /// False: there is no kernel for it.
@@ -71,34 +102,31 @@ namespace aten {
 
 static void gather_one(const at::Tensor& image,
                        const WindowGrid& grid,
+                       const at::Tensor& table,
                        int64_t w,
                        double pad_value,
                        const at::Tensor& window) {
   const WindowBox box = box_of(grid, w);
   const std::array<int64_t, 3> place = grid.place(w);
   at::Tensor found = image;
+  int64_t line = 0;  // where the axis' source begins in the table
+  for (const WindowAxis& axis : grid.axes) line += static_cast<int64_t>(axis.starts.size());
   for (std::size_t d = 0; d < 3; ++d) {
     const WindowAxis& axis = grid.axes[d];
     const auto dim = static_cast<int64_t>(d) + 1;
     const int64_t start = axis.starts[static_cast<std::size_t>(place[d])];
-    std::vector<int64_t> rows;
-    bool padded = false;
-    for (int64_t i = 0; i < axis.roi; ++i) {
-      const int64_t row = axis.source[static_cast<std::size_t>(start + i)];
-      padded = padded || row < 0;
-      rows.push_back(std::max<int64_t>(row, 0) % image.size(dim));
-    }
-    const bool is_run = rows.back() - rows.front() == axis.roi - 1 && box.skip[d] == 0 &&
-                        box.to[d] - box.from[d] == axis.roi;
-    found = is_run ? found.narrow(dim, rows.front(), axis.roi)
-                   : found.index_select(dim, at::tensor(rows, at::kLong).to(image.device()));
-    if (!padded) continue;
-    at::Tensor outside = at::empty({axis.roi}, at::kBool);
-    for (int64_t i = 0; i < axis.roi; ++i)
-      outside[i] = axis.source[static_cast<std::size_t>(start + i)] < 0;
+    const auto begin = axis.source.begin() + start, end = begin + axis.roi;
+    const at::Tensor rows = table.narrow(0, line + start, axis.roi);
+    line += static_cast<int64_t>(axis.source.size());
+    const int64_t first = std::max<int64_t>(*begin, 0) % image.size(dim);
+    const bool is_run = box.skip[d] == 0 && box.to[d] - box.from[d] == axis.roi &&
+                        first + axis.roi <= image.size(dim);
+    found = is_run ? found.narrow(dim, first, axis.roi)
+                   : found.index_select(dim, rows.clamp_min(0).remainder(image.size(dim)));
+    if (std::find(begin, end, -1) == end) continue;
     std::vector<int64_t> shape(4, 1);
     shape[d + 1] = axis.roi;
-    found = found.to(at::kFloat).masked_fill(outside.to(image.device()).reshape(shape), pad_value);
+    found = found.to(at::kFloat).masked_fill(rows.lt(0).reshape(shape), pad_value);
   }
   window.copy_(found);
 }
@@ -108,8 +136,10 @@ void gather(const at::Tensor& image,
             int64_t first,
             double pad_value,
             const at::Tensor& windows) {
+  const at::Tensor table = grid.table.defined() ? grid.table : window_table(grid, image.device());
+  if (gather_on_gpu(image, grid, table, first, pad_value, windows)) return;
   for (int64_t s = 0; s < windows.size(0); ++s)
-    gather_one(image, grid, first + s, pad_value, windows[s]);
+    gather_one(image, grid, table, first + s, pad_value, windows[s]);
 }
 
 void accumulate(const at::Tensor& values,
@@ -145,31 +175,35 @@ void accumulate(const at::Tensor& values,
   }
 }
 
-bool finish_voxels(const at::Tensor& sums,
+void finish_voxels(const at::Tensor& sums,
                    const at::Tensor& weights,
                    const Finish& finish,
-                   const at::Tensor& out) {
+                   const at::Tensor& out,
+                   const at::Tensor& bad) {
   const float cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
   const bool has_lines = sums.dim() == 4 && weights.defined() && sums.stride(3) == 1 &&
                          sums.stride(1) == sums.size(2) * sums.size(3) && out.stride(3) == 1 &&
                          out.stride(1) == out.size(2) * out.size(3);
   if (sums.is_cuda() && has_lines && cuda_passes().finish != nullptr) {
-    const at::Tensor bad = at::zeros({1}, sums.options().dtype(at::kInt));
-    const bool is_done = cuda_passes().finish({sums.get_device(),
-                                               sums.const_data_ptr<float>(),
-                                               weights.contiguous().const_data_ptr<float>(),
-                                               sums.size(0),
-                                               sums.size(1),
-                                               sums.size(2) * sums.size(3),
-                                               {sums.stride(0), sums.stride(1)},
-                                               {out.stride(0), out.stride(1)},
-                                               finish.kind,
-                                               cut,
-                                               out.mutable_data_ptr(),
-                                               out.scalar_type(),
-                                               bad.mutable_data_ptr<int32_t>()});
-    if (is_done) return bad.item<int32_t>() == 0;
+    const at::Tensor lines = weights.contiguous();
+    const bool is_done =
+        cuda_passes().finish({sums.get_device(),
+                              sums.const_data_ptr<float>(),
+                              lines.const_data_ptr<float>(),
+                              sums.size(0),
+                              sums.size(1),
+                              sums.size(2) * sums.size(3),
+                              {sums.stride(0), sums.stride(1)},
+                              {out.stride(0), out.stride(1)},
+                              finish.kind,
+                              cut,
+                              out.mutable_data_ptr(),
+                              out.scalar_type(),
+                              bad.defined() ? bad.mutable_data_ptr<int64_t>() : nullptr});
+    if (is_done) return;
   }
+  // counted first: `out` may be the sums
+  if (bad.defined()) bad.add_(sums.isfinite().logical_not_().sum());
   const at::Tensor logits = weights.defined() ? sums / weights : sums;
   at::Tensor value = logits;
   switch (finish.kind) {
@@ -192,16 +226,16 @@ bool finish_voxels(const at::Tensor& sums,
       finish.kind == Finish::Kind::sigmoid || finish.kind == Finish::Kind::softmax;
   if (is_share && finish.type == at::kByte) value = value.mul(255).add(0.5F);
   out.copy_(value);
-  return logits.isfinite().all().item<bool>();
 }
 
-bool finish_rows(const at::Tensor& sums,
+void finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
                  int64_t end,
                  const Finish& finish,
-                 const at::Tensor& out) {
-  if (begin >= end) return true;
+                 const at::Tensor& out,
+                 const at::Tensor& bad) {
+  if (begin >= end) return;
   const at::Tensor weights = at::zeros({end - begin, sums.size(2), sums.size(3)}, sums.options());
   for (int64_t w = 0; w < grid.windows(); ++w) {
     const WindowBox box = box_of(grid, w);
@@ -216,15 +250,13 @@ bool finish_rows(const at::Tensor& sums,
     }
     part.add_(map);
   }
-  bool is_finite = true;
   for_runs(begin, end, sums, [&](int64_t from, int64_t to, int64_t place) {
-    is_finite = finish_voxels(sums.narrow(1, place, to - from),
-                              weights.narrow(0, from - begin, to - from),
-                              finish,
-                              out.narrow(1, from - begin, to - from)) &&
-                is_finite;
+    finish_voxels(sums.narrow(1, place, to - from),
+                  weights.narrow(0, from - begin, to - from),
+                  finish,
+                  out.narrow(1, from - begin, to - from),
+                  bad);
   });
-  return is_finite;
 }
 
 }  // namespace aten

@@ -23,6 +23,7 @@ void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,
                 const at::Tensor& sums);
+/// False: a sum is NaN or infinite.
 bool finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
@@ -47,17 +48,19 @@ void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,
                 const at::Tensor& sums);
-bool finish_rows(const at::Tensor& sums,
+void finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
                  int64_t end,
                  const Finish& finish,
-                 const at::Tensor& out);
+                 const at::Tensor& out,
+                 const at::Tensor& bad);
 /// sums (K,...), weights like one class or undefined -> out (K',...).
-bool finish_voxels(const at::Tensor& sums,
+void finish_voxels(const at::Tensor& sums,
                    const at::Tensor& weights,
                    const Finish& finish,
-                   const at::Tensor& out);
+                   const at::Tensor& out,
+                   const at::Tensor& bad);
 }  // namespace aten
 
 }  // namespace cytra::ops

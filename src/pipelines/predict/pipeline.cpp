@@ -353,9 +353,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
   predictor_.run(
       input,
       windows,
-      [&](int64_t, const std::vector<at::Tensor>& outputs) {
-        send(job, perf::to_host(outputs[0]));
-      },
+      [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0]); },
       progress,
       range);
 }

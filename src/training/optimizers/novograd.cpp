@@ -48,13 +48,16 @@ class Novograd final : public Optimizer {
     const double beta1 = update.momentum.value_or(options_.betas[0]), beta2 = options_.betas[1];
     const std::vector<at::Tensor>& means = lists.slots[0];
     const at::Tensor norms = at::stack(at::_foreach_norm(lists.gradients)).square();
-    at::Tensor squares = at::stack(lists.slots[1]);
+    at::Tensor squares = joined(lists.slots[1]);
+    const bool is_joined = squares.defined();
+    if (!is_joined) squares = at::stack(lists.slots[1]);
     // The first norm is taken as it is.
-    squares = at::where(squares == 0, norms, squares * beta2 + norms * (1 - beta2));
-    at::_foreach_copy_(lists.slots[1], squares.unbind());
+    const at::Tensor mean = squares * beta2 + norms * (1 - beta2);
+    at::where_out(squares, squares == 0, norms, mean);
+    if (!is_joined) at::_foreach_copy_(lists.slots[1], squares.unbind());
     if (options_.amsgrad) {
       at::_foreach_maximum_(lists.slots[2], lists.slots[1]);
-      squares = at::stack(lists.slots[2]);
+      squares = is_joined ? joined(lists.slots[2]) : at::stack(lists.slots[2]);
     }
     divide(lists.gradients, squares.sqrt() + options_.eps);
     if (update.weight_decay != 0)

@@ -112,6 +112,9 @@ inline void run_block() {
 
 }  // namespace emulated
 
+inline unsigned long long atomicAdd(unsigned long long* place, unsigned long long value) {
+  return std::exchange(*place, *place + value);
+}
 inline void __syncthreads() {
   emulated::block_barrier.wait();
 }
