@@ -98,7 +98,6 @@ inference::Predictor video_predictor(const VideoConfig& config, std::string& pre
     log::info("{}: of its heads, {}", subject.first().path, heads.front());
   }
   inference::PredictorOptions options;
-  options.accelerator = config.trainer.accelerator;
   options.threshold = config.video.threshold;
   options.tracks_places = true;
   precision = subject.precision;

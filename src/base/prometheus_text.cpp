@@ -16,12 +16,11 @@ std::string label_text(const std::string& value) {
   return text;
 }
 
-/// Counts have all their digits.
+/// The shortest that gives the same number.
 std::string value_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  if (value == std::floor(value) && std::fabs(value) < 1e15) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.9g}", value);
+  return fmt::to_string(value);
 }
 
 }  // namespace

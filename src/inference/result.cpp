@@ -49,7 +49,8 @@ ImageResult::ImageResult(const Predictor& predictor,
       slabs_(works_by_slabs()
                  ? std::make_unique<ObjectSlabs>(options.steps, input_->sample.geometry())
                  : nullptr),
-      is_whole_(!slabs_ && needs_whole()) {}
+      is_whole_(!slabs_ && needs_whole()),
+      is_moved_(moves_to_file()) {}
 
 /// Of an image that is read by rows, if nothing but steps on objects wants the whole of it.
 bool ImageResult::works_by_slabs() const {
@@ -65,6 +66,19 @@ bool ImageResult::works_by_slabs() const {
 bool ImageResult::needs_whole() const {
   return options_.keeps_scored || !options_.steps.empty() || options_.original_grid ||
          take_objects(outputs_);
+}
+
+bool ImageResult::moves_to_file() const {
+  if (!options_.original_grid) return false;
+  const io::Geometry own = input_->sample.geometry(), &loaded = input_->loaded_geometry;
+  return !own.has_affine() || own.affine != loaded.affine ||
+         at::IntArrayRef(input_->shape).slice(1) != at::IntArrayRef(input_->loaded_shape).slice(1);
+}
+
+void ImageResult::move_to_file(Result& result) const {
+  to_grid(result,
+          {input_->loaded_shape.begin() + 1, input_->loaded_shape.end()},
+          input_->loaded_geometry);
 }
 
 /// `shape`: (C,[D,]H,W).
@@ -114,6 +128,9 @@ void ImageResult::finish() {
     (*output)->finish(own);
     files_.insert(files_.begin(), own.begin(), own.end());
   }
+  outputs_.clear();  // with what they hold of the image
+  result_.values = at::Tensor();
+  image_.reset();
 }
 
 /// The decoder's steps, then the others; in between is what is scored.
@@ -132,7 +149,7 @@ void ImageResult::apply_steps() {
 }
 
 void ImageResult::finish_whole() {
-  result_.values = at::cat(rows_, 1);
+  result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
   result_.geometry = input_->sample.geometry();
   result_.is_labels =
@@ -145,25 +162,18 @@ void ImageResult::finish_whole() {
   } else if (options_.keeps_scored) {
     scored_ = has_labels() ? labels(result_.values) : result_.values;
   }
-  if (options_.original_grid) {
-    const std::vector<int64_t> size{input_->loaded_shape.begin() + 1, input_->loaded_shape.end()};
-    const io::Geometry& loaded = input_->loaded_geometry;
-    if (result_.geometry.affine != loaded.affine || result_.values.sizes().slice(1) != size)
-      to_grid(result_, size, loaded);
-  }
+  if (is_moved_) move_to_file(result_);
   put(result_.values, dtype);
   if (take_objects(outputs_)) give_objects();
 }
 
 const ModelInput& ImageResult::image() const {
-  if (!options_.original_grid) return *input_;
+  if (!is_moved_) return *input_;
   if (!image_) {
     Result shown;
     shown.values = input_->shown(0, input_->shape[1]).to(at::kFloat);
     shown.geometry = input_->sample.geometry();
-    to_grid(shown,
-            {input_->loaded_shape.begin() + 1, input_->loaded_shape.end()},
-            input_->loaded_geometry);
+    move_to_file(shown);
     image_ = ModelInput(shown.values);
   }
   return *image_;

@@ -15,10 +15,11 @@ namespace cytra::inference {
 
 /// What is made of a model's rows beside what its decoder says.
 struct ResultOptions {
-  PostprocessSteps steps;      // as result_steps() gives them
-  double threshold = 0.5;      // of a mask's probability
-  bool original_grid = false;  // in the voxels of the file, not in those of the transforms
-  bool keeps_scored = false;   // scored() is asked for
+  PostprocessSteps steps;  // as result_steps() gives them
+  double threshold = 0.5;  // of a mask's probability
+  /// In the voxels of the file, not in those of the transforms: for a predictor with tracks_places.
+  bool original_grid = false;
+  bool keeps_scored = false;  // scored() is asked for
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its
@@ -34,7 +35,8 @@ class ImageResult {
               const ResultOptions& options,
               std::shared_ptr<const ModelInput> input,
               Outputs outputs);
-  /// The next rows that the model made, (C,count,...) on the CPU. Throws: as the outputs.
+  /// The next rows that the model made, (C,count,...) on the CPU; they are kept, and must not be
+  /// changed. Throws: as the outputs.
   void take(const at::Tensor& rows);
   /// All rows are there. Throws: as the steps and outputs; ConfigError where an output needs
   /// objects and the result has none.
@@ -50,8 +52,10 @@ class ImageResult {
   // For outputs, once rows are there.
   /// The whole result: type, (C,Z,Y,X), geometry, channels' names.
   const io::ImageInfo& info() const { return info_; }
-  /// What was predicted, in the voxels of the result where these are the file's.
+  /// What was predicted, in the voxels of the result where these are the file's; made at the first
+  /// call where they are others than the model's.
   const ModelInput& image() const;
+  int64_t image_channels() const { return input_->shape[0]; }
   /// Whether labels() can tell labels.
   bool has_labels() const;
   /// Rows as labels of classes or objects.
@@ -62,6 +66,8 @@ class ImageResult {
  private:
   bool works_by_slabs() const;
   bool needs_whole() const;
+  bool moves_to_file() const;
+  void move_to_file(Result& result) const;
   void describe(at::IntArrayRef shape, io::Dtype dtype);
   void put(const at::Tensor& rows, io::Dtype dtype);
   void apply_steps();
@@ -71,9 +77,10 @@ class ImageResult {
   const Predictor& predictor_;
   const ResultOptions& options_;
   const std::shared_ptr<const ModelInput> input_;
-  const Outputs outputs_;
+  Outputs outputs_;
   std::unique_ptr<ObjectSlabs> slabs_;  // steps of an image that is read by rows
   const bool is_whole_;
+  const bool is_moved_;           // original_grid, and its voxels are others
   std::vector<at::Tensor> rows_;  // of one that is kept whole
   Result result_;                 // likewise
   at::Tensor scored_;

@@ -44,6 +44,7 @@ std::vector<HeadPredictor> predictors_of(const Subject& subject,
                                          const ModelConfig& config,
                                          const std::vector<std::string>& wanted,
                                          PredictorOptions options) {
+  options.accelerator = subject.device.is_cpu() ? "cpu" : "gpu";
   options.inference_args = config.inference_args;
   options.engine = config.performance.engine;
   options.engine.precision = subject.precision;

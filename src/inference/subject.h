@@ -76,7 +76,8 @@ struct HeadPredictor {
   std::string head;  // "": the model's only output
   Predictor predictor;
 };
-/// One for each of `wanted` heads; empty: for all. `options`: what `config` says is filled in.
+/// One for each of `wanted` heads; empty: for all. `options`: what `subject` and `config` say is
+/// filled in.
 /// Throws: as Predictor; ConfigError for a head that the model has not.
 std::vector<HeadPredictor> predictors_of(const Subject& subject,
                                          const ModelConfig& config,

@@ -18,7 +18,6 @@
 #include "pipelines/job/names.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/predict/box_files.h"
-#include "pipelines/predict/record.h"
 
 namespace cytra::app {
 namespace {
@@ -134,10 +133,13 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, books.images, perf::describe(subject.device));
 
+  std::vector<std::string_view> unread{"backend", "quantization"};  // by a detector
+  unread.insert(unread.end(), pipelines::kOptionsOfSpeed.begin(), pipelines::kOptionsOfSpeed.end());
   const std::string settings =
       detector->fingerprint() + config::to_json(model.config.at("data.transforms")) +
-      config.data.axes.value_or("") + config::text_of(config.model, {"spatial_dims"}) +
-      config::text_of(config.performance, pipelines::kOptionsOfSpeed);
+      config.data.axes.value_or("") +
+      config::text_of(config.model, {"spatial_dims", "compile_model", "compile_mode"}) +
+      config::text_of(config.performance, unread);
   pipelines::BoxFiles files(folder,
                             dynamic_cast<const nn::DetectionModel&>(*model.network).num_classes(),
                             task.get<std::vector<std::string>>("class_names", {}),
@@ -172,7 +174,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
         BoxJob& job = jobs[i];
         attempt(*job.input, Part::reading, [&] {
           job.image.stamp =
-              pipelines::stamp_of(*job.source, pipelines::content_of(*job.source), settings);
+              pipelines::stamp_of(*job.input, pipelines::content_of(*job.input), settings);
           if (files.has(job.image)) return count(job, true);
           images.push_back(read_pixels(*job.source, detector->in_channels()));
           loaded.push_back(&job);

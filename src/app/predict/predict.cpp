@@ -1,7 +1,6 @@
 // The work of `predict`: a trained model over images, to files.
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -364,7 +363,6 @@ int predict(cli::Run run, const PredictConfig& config) {
   if (config.predict.max_detections)
     throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
   inference::PredictorOptions options;
-  options.accelerator = config.trainer.accelerator;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;
   options.with_target = config.data.scores();

@@ -1,5 +1,5 @@
 #pragma once
-// How the processes of a training come about: by torchrun, by Slurm, or started by the first one.
+// How the processes of a run come about: by torchrun, by Slurm, or started by the first one.
 #include <functional>
 #include <mutex>
 #include <string>

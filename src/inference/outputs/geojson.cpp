@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/own_files.h"
 #include "inference/outputs/objects.h"
 #include "inference/outputs/output.h"
@@ -31,7 +33,11 @@ class GeoJsonOutput final : public ResultOutput {
     if (has_classes_) {
       options_.describe = [this](int64_t label) {
         const int64_t kind = classes_.at(label);
-        return io::ObjectProperties{"", class_name_in(place_, kind), io::label_colour(kind), {}};
+        return io::ObjectProperties{
+            "",
+            place_.class_name ? place_.class_name(kind) : fmt::format("class_{}", kind),
+            io::label_colour(kind),
+            {}};
       };
     }
     io::write_geojson(path_, polygons_, options_);

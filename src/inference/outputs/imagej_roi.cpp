@@ -17,7 +17,7 @@ class ImageJRoiOutput final : public ResultOutput {
   bool takes_objects() const override { return true; }
   void take(const ImageResult& result, const ResultObjects& objects) override {
     is_stack_ = objects.labels().dim() == 3;
-    channels_ = result.image().shape[0];
+    channels_ = result.image_channels();
     const std::vector<io::Polygon>& own = objects.outlines(result.info().geometry);
     polygons_.insert(polygons_.end(), own.begin(), own.end());
   }

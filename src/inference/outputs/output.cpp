@@ -45,8 +45,4 @@ std::unique_ptr<ResultOutput> make_result_output(const std::string& name,
                                 suggestion(name, names)));
 }
 
-std::string class_name_in(const OutputPlace& place, int64_t number) {
-  return place.class_name ? place.class_name(number) : fmt::format("class_{}", number);
-}
-
 }  // namespace cytra::inference

@@ -31,12 +31,13 @@ class ResultOutput {
   virtual ~ResultOutput() = default;
   /// Whether it takes objects, which need the whole image; else it takes rows as they come.
   virtual bool takes_objects() const { return false; }
-  /// The next rows of `result`, (C,count,...) of result.info().dtype; all rows of one that is kept
-  /// whole.
+  /// The next rows of `result`, (C,count,...), to be written as result.info().dtype (labels may be
+  /// int32 here); all rows of one that is kept whole.
   virtual void take(const ImageResult& /*result*/, const Tensor& /*rows*/) {}
   /// The objects of the next channel.
   virtual void take(const ImageResult& /*result*/, const ResultObjects& /*objects*/) {}
-  /// All was taken: writes what is left, and adds it to `files`. Throws: as AtomicFile.
+  /// All was taken: writes what is left, and adds it to `files`. The last output of an image ends
+  /// first. Throws: as AtomicFile.
   virtual void finish(ResultFiles& files) = 0;
 };
 
@@ -55,8 +56,5 @@ std::vector<std::string> result_outputs(const std::string& group);
 /// By its name: image, overlay, table, geojson, imagej_roi. Throws: ConfigError for another name;
 /// as expect_replaceable() for a file of others in its place.
 std::unique_ptr<ResultOutput> make_result_output(const std::string& name, const OutputPlace& place);
-
-/// `name` or the class's number in words.
-std::string class_name_in(const OutputPlace& place, int64_t number);
 
 }  // namespace cytra::inference

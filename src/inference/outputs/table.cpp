@@ -20,11 +20,10 @@ class TableOutput final : public ResultOutput {
   }
   bool takes_objects() const override { return true; }
   void take(const ImageResult& result, const ResultObjects& objects) override {
-    const ModelInput& input = result.image();
-    const at::Tensor image = input.shown(0, input.shape[1]);
-    const bool is_same_grid = image.sizes().slice(1) == objects.labels().sizes();
+    if (!image_.defined()) image_ = result.image().shown(0, result.image().shape[1]);
+    const bool is_same_grid = image_.sizes().slice(1) == objects.labels().sizes();
     Measurements own =
-        measure(objects.labels(), is_same_grid ? image : at::Tensor(), result.info().geometry);
+        measure(objects.labels(), is_same_grid ? image_ : at::Tensor(), result.info().geometry);
     has_classes_ = result.has_classes();
     table_.columns = std::move(own.columns);
     for (std::vector<double>& row : own.rows) {
@@ -51,6 +50,7 @@ class TableOutput final : public ResultOutput {
  private:
   const OutputPlace place_;
   const std::string path_;
+  at::Tensor image_;  // with the values as loaded
   Measurements table_;
   bool has_classes_ = false;
 };

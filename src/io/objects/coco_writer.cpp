@@ -54,8 +54,17 @@ void CocoWriter::add_object(const Object& object) {
                         width_,
                         coco_text(object.counts));
   }
-  file_.write(text + "}");
+  constexpr std::size_t kMostWaiting = 1 << 16;
+  write(text + "}", kMostWaiting);
   ++objects_;
+}
+
+/// Keeps up to `most` bytes back.
+void CocoWriter::write(const std::string& text, std::size_t most) {
+  waiting_ += text;
+  if (waiting_.size() <= most) return;
+  file_.write(waiting_);
+  waiting_.clear();
 }
 
 /// The class's number, or the next that is free where that stands for another name.
@@ -69,7 +78,7 @@ int64_t CocoWriter::category_of(int64_t label, const std::string& class_name) {
 }
 
 void CocoWriter::finish() {
-  file_.write("\n],\"images\":[");
+  write("\n],\"images\":[", 0);
   for (std::size_t i = 0; i < images_.size(); ++i) file_.write((i == 0 ? "" : ",") + images_[i]);
   file_.write("\n],\"categories\":[");
   std::string separator;

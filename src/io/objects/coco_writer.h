@@ -38,7 +38,9 @@ class CocoWriter {
 
  private:
   int64_t category_of(int64_t label, const std::string& class_name);
+  void write(const std::string& text, std::size_t most);
   AtomicFile file_;
+  std::string waiting_;  // to be written
   std::vector<std::string> images_;
   int64_t width_ = 0, height_ = 0;                          // of the last image
   std::map<std::pair<int64_t, std::string>, int64_t> ids_;  // by label and name

@@ -60,8 +60,10 @@ void expect_detector_options(const DetectorOptions& options) {
 std::unique_ptr<Detector> load_detector(const std::string& path,
                                         c10::Device device,
                                         const DetectorOptions& options) {
-  expect_detector_options(options);
-  if (inference::is_torchscript(path)) return load_scripted_detector(path, device, options);
+  if (inference::is_torchscript(path)) {
+    expect_detector_options(options);
+    return load_scripted_detector(path, device, options);
+  }
   return make_detector(inference::load_models({{path}, {}}).front(), device, options);
 }
 

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -44,19 +43,13 @@ class FundusReader {
                std::size_t ahead,
                StageReport::Stage& stage)
       : inputs_(inputs), ahead_(ahead), stage_(stage) {
-    for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int64_t i = 0; i < threads; ++i) threads_.start([this] { work(); });
   }
-  ~FundusReader() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  /// Throws: what a reader failed by beside its images.
   FundusRead take(std::size_t index) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return read_.count(index) > 0; });
+    changed_.wait(lock, [&] { return error_ || read_.count(index) > 0; });
+    if (error_) std::rethrow_exception(error_);
     FundusRead read = std::move(read_[index]);
     read_.erase(index);
     taken_ = index + 1;
@@ -66,13 +59,12 @@ class FundusReader {
 
  private:
   void work() {
-    const c10::InferenceMode inference_mode;
     for (;;) {
       std::size_t index = 0;
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return is_over_ || next_ < taken_ + ahead_; });
-        if (is_over_ || next_ >= inputs_.size()) return;
+        changed_.wait(lock, [&] { return error_ || next_ < taken_ + ahead_; });
+        if (error_ || next_ >= inputs_.size()) return;
         index = next_++;
       }
       FundusRead read;
@@ -104,8 +96,12 @@ class FundusReader {
   std::condition_variable changed_;
   std::map<std::size_t, FundusRead> read_;  // guarded by mutex_, as all that follows
   std::size_t next_ = 0, taken_ = 0;
-  bool is_over_ = false;
-  std::vector<std::thread> threads_;
+  std::exception_ptr error_;
+  StageThreads threads_{[this](const std::exception_ptr& error) {  // goes first: it uses the others
+    const std::lock_guard lock(mutex_);
+    error_ = error;
+    changed_.notify_all();
+  }};
 };
 
 io::Image fundus_image(const at::Tensor& values, double scale, io::Dtype dtype) {
@@ -142,16 +138,25 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
   const int64_t most = options.batch_size > 0 ? options.batch_size : device.is_cpu() ? 1 : 8;
   const auto ahead = static_cast<std::size_t>(most - 1 + options.workers);
   Queue<FundusWrite> found_discs(ahead);
-  StageThreads threads([&](const std::exception_ptr& error) { found_discs.fail(error); });
+  const auto write_all = [&] {
+    while (std::optional<FundusWrite> write = found_discs.pop()) {
+      {
+        const StageWork working(writing);
+        for (const auto& [name, image] : write->files) io::write_png(folder + "/" + name, image);
+      }
+      const std::lock_guard lock(telling);
+      events.done(write->input, write->disc);
+    }
+  };
+  // What was found is written whatever becomes of the rest, unless writing failed.
+  StageThreads threads([&](const std::exception_ptr& /*error*/) { found_discs.close(); });
   for (int64_t i = 0; i < options.workers; ++i) {
     threads.start([&] {
-      while (std::optional<FundusWrite> write = found_discs.pop()) {
-        {
-          const StageWork working(writing);
-          for (const auto& [name, image] : write->files) io::write_png(folder + "/" + name, image);
-        }
-        const std::lock_guard lock(telling);
-        events.done(write->input, write->disc);
+      try {
+        write_all();
+      } catch (...) {
+        found_discs.fail(std::current_exception());
+        throw;
       }
     });
   }

@@ -30,7 +30,12 @@ int Books::attempt(const std::string& id,
   } catch (const std::exception& error) {
     const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;
     const bool is_config = dynamic_cast<const ConfigError*>(&error) != nullptr;
-    const bool is_of_all = is_config && (part == Part::writing || done == 0);
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex);
+      is_first = done == 0;
+    }
+    const bool is_of_all = is_config && (part == Part::writing || is_first);
     if (ends_on_error || (part != Part::reading && is_io) || is_of_all) throw;
     leave_out(id, error);
     return exit_code(error);

@@ -1,5 +1,5 @@
 #pragma once
-// What `predict` has done so far, and its end by a signal.
+// What a job over many images has done so far, and its end by a signal.
 #include <atomic>
 #include <cstdint>
 #include <exception>

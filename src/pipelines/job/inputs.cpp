@@ -148,6 +148,14 @@ void put_channels_together(int64_t channels,
   samples = std::move(whole);
 }
 
+bool has_one_channel(const std::string& path) {
+  try {
+    return io::open_image(path)->info().shape[0] == 1;
+  } catch (const Error&) {  // told when it is read
+    return false;
+  }
+}
+
 /// Of nnU-Net's CASE_0000.ext that is named by itself, the further channels beside it.
 std::vector<std::string> further_channels(const std::string& path, int64_t channels) {
   std::vector<std::string> more;
@@ -160,6 +168,7 @@ std::vector<std::string> further_channels(const std::string& path, int64_t chann
     more.push_back((fs::path(path).parent_path() / other).string());
     if (!data::is_there(more.back())) return {};
   }
+  if (!more.empty() && !has_one_channel(path)) return {};
   return more;
 }
 

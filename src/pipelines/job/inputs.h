@@ -1,5 +1,5 @@
 #pragma once
-// What `predict` works on: its `data` section.
+// The images that a path names: the section `data` of programs that work on many.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -82,10 +82,11 @@ InputWants wants_of(const inference::Predictor& predictor, const config::Node& i
 std::string source_key(const inference::Predictor& predictor);
 
 /// The inputs that data.path names, in their order: one image (a folder with a DICOM series is one
-/// for a model of stacks), the images of a folder (CASE_0000.ext, CASE_0001.ext are channels of
-/// one), the test images of a data set of nnU-Net, the Decathlon or COCO, or the rows of a
-/// manifest, which has the columns `keys`, the image's first. Throws: ConfigError, DataError; with
-/// on_error=skip a row whose images are missing goes to `leave_out` instead.
+/// for a model of stacks; CASE_0000.ext with a channel stands for CASE_0001.ext ..., too), the
+/// images of a folder (CASE_0000.ext, CASE_0001.ext are channels of one), the test images of a data
+/// set of nnU-Net, the Decathlon or COCO, or the rows of a manifest, which has the columns `keys`,
+/// the image's first. Throws: ConfigError, DataError; with on_error=skip a row whose images are
+/// missing goes to `leave_out` instead.
 std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
                                       const LeaveOut& leave_out,

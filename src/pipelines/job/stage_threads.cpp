@@ -36,13 +36,18 @@ void StageThreads::start(std::function<void()> work) {
   }
 }
 
+bool StageThreads::has_failed() {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr;
+}
+
 void StageThreads::join() {
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
 void StageThreads::finish(const std::function<void()>& work) {
-  if (work) run(work);
+  if (!has_failed()) run(work);
   join();
   if (error_) std::rethrow_exception(error_);
 }

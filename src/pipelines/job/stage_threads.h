@@ -22,12 +22,14 @@ class StageThreads {
   /// `work` in a thread of its own, under InferenceMode. One that can't be started is an error of
   /// the chain.
   void start(std::function<void()> work);
-  /// `work` in this thread; then waits for the others. Throws: the first error of all.
-  void finish(const std::function<void()>& work = {});
+  /// `work` in this thread, unless one has failed by now; then waits for the others. Throws: the
+  /// first error of all.
+  void finish(const std::function<void()>& work);
 
  private:
   void run(const std::function<void()>& work);
   void take(const std::exception_ptr& error);
+  bool has_failed();
   void join();
   const Fail fail_;
   std::vector<std::thread> threads_;

@@ -9,24 +9,33 @@
 
 namespace cytra::pipelines {
 
-std::string content_of(const data::Source& source) {
-  std::string text = data::content_stamp(io::file_of(source.path));
-  for (const std::string& path : source.more) text += data::content_stamp(path);
+std::string content_of(const data::Sample& sample, const std::string& left_out) {
+  std::string text;
+  for (const auto& [key, source] : sample.sources) {
+    if (key == left_out) continue;
+    text += key + data::content_stamp(io::file_of(source.path));
+    for (const std::string& path : source.more) text += data::content_stamp(path);
+  }
   return text;
 }
 
-std::string stamp_of(const data::Source& source,
+std::string stamp_of(const data::Sample& sample,
                      const std::string& content,
-                     const std::string& settings) {
-  const io::Selection& chosen = source.selection;
-  std::string text = fmt::format("{} {} {} {} {} {} {}",
-                                 settings,
-                                 chosen.scene,
-                                 chosen.level,
-                                 chosen.timepoint,
-                                 fmt::join(chosen.channels, ","),
-                                 chosen.axes,
-                                 source.time_is_channel);
+                     const std::string& settings,
+                     const std::string& left_out) {
+  std::string text = settings;
+  for (const auto& [key, source] : sample.sources) {
+    if (key == left_out) continue;
+    const io::Selection& chosen = source.selection;
+    text += fmt::format(" {} {} {} {} {} {} {}",
+                        key,
+                        chosen.scene,
+                        chosen.level,
+                        chosen.timepoint,
+                        fmt::join(chosen.channels, ","),
+                        chosen.axes,
+                        source.time_is_channel);
+  }
   return io::fingerprint(text + content);
 }
 

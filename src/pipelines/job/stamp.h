@@ -16,11 +16,13 @@ inline const std::vector<std::string_view> kOptionsOfSpeed{"num_threads",
                                                            "expandable_segments",
                                                            "memory_fraction"};
 
-/// Differs with the content of the files of `source`. Throws: IoError.
-std::string content_of(const data::Source& source);
-/// Differs with `content`, with the part of the files that `source` means, and with `settings`.
-std::string stamp_of(const data::Source& source,
+/// Differs with the content of the files of `sample`, but those of the key `left_out`: a target's.
+/// Throws: IoError.
+std::string content_of(const data::Sample& sample, const std::string& left_out = "");
+/// Differs with `content`, with the part of these files that the sample means, and with `settings`.
+std::string stamp_of(const data::Sample& sample,
                      const std::string& content,
-                     const std::string& settings);
+                     const std::string& settings,
+                     const std::string& left_out = "");
 
 }  // namespace cytra::pipelines

@@ -109,7 +109,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     std::string content;  // of all scenes and frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
           scenes = scenes_of(inputs[i], predictor_);
-          if (inputs[i].sources.count(key) > 0) content = content_of(inputs[i].sources.at(key));
+          content = content_of(inputs[i], predictor_.y_key());
         }))
       continue;
     const auto count = [&](std::size_t parts) {
@@ -175,7 +175,7 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
   return std::make_shared<PredictLapse>(
       input.id,
       run_.folder + "/" + stem,
-      stamp_of(source->second, content, run_.settings + " together"),
+      stamp_of(input, content, run_.settings + " together", predictor_.y_key()),
       static_cast<int64_t>(frames));
 }
 
@@ -221,10 +221,8 @@ bool PredictPipeline::read(const JobPointer& job) {
   const std::string key = predictor_.x_key();
   if (!attempt(frame.id, Part::reading, [&] {
         const auto source = frame.sources.find(source_key(predictor_));
-        if (source != frame.sources.end()) {  // transforms may drop it
-          job->path = source->second.path;
-          job->stamp = stamp_of(source->second, job->content, run_.settings);
-        }
+        if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
+        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.y_key());
         if (is_done(*job)) return;
         const perf::Scope scope("read");
         const StageWork work(run_.stages.read, 1, true);
@@ -381,7 +379,8 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
 void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Progress& progress) {
   std::vector<const inference::ModelInput*> inputs;
   for (const JobPointer& job : jobs) inputs.push_back(job->input.get());
-  std::vector<bool> are_computed(jobs.size());
+  enum class End { none, sent, left_out };
+  std::vector<End> ends(jobs.size(), End::none);
   const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
   const auto compute_all_at_once = [&] {
     const perf::Scope scope("predict");
@@ -391,13 +390,14 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
         inputs,
         windows,
         [&](std::size_t i, const at::Tensor& values) {
-          are_computed[i] = attempt(jobs[i]->id(), Part::computing, [&] {
+          const bool is_sent = attempt(jobs[i]->id(), Part::computing, [&] {
             if (!values.defined()) {
               throw DataError(jobs[i]->id() +
                               ": the model makes values of it that are NaN or infinite");
             }
             send(jobs[i], perf::to_host(values));
           });
+          ends[i] = is_sent ? End::sent : End::left_out;
         },
         [&](int64_t done, int64_t total) { progress.show_part(label, done, total); });
   };
@@ -406,14 +406,13 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
     if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
     log::debug("{}: {}; each by itself", label, error.what());
-    for (const JobPointer& job : jobs) {
-      job->is_abandoned = false;
-      compute(job, progress);
-    }
-    return;
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!are_computed[i]) jobs[i]->is_abandoned = true;
+    if (ends[i] == End::none) {
+      compute(jobs[i], progress);
+      continue;
+    }
+    if (ends[i] == End::left_out) jobs[i]->is_abandoned = true;
     const StagePause pause(run_.stages.predict);
     rows_of(*jobs[i]).push({jobs[i], {}, false});
   }

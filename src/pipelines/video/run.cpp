@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -41,6 +40,21 @@ int64_t highest_label(const inference::Predictor& predictor) {
   const bool is_argmax = predictor.finish().kind == ops::Finish::Kind::argmax;
   return std::max<int64_t>(is_argmax ? channels - 1 : channels, 1);
 }
+
+/// Keeps the labels of a frame.
+class LabelsOfFrame final : public inference::ResultOutput {
+ public:
+  explicit LabelsOfFrame(at::Tensor& labels) : labels_(labels) {}
+  void take(const inference::ImageResult& result, const at::Tensor& rows) override {
+    if (!result.has_labels())
+      throw std::logic_error("video frames are predicted in the form that predict calls mask");
+    labels_ = result.labels(rows).to(at::kInt);
+  }
+  void finish(inference::ResultFiles& /*files*/) override {}
+
+ private:
+  at::Tensor& labels_;
+};
 
 }  // namespace
 
@@ -343,21 +357,6 @@ VideoFigures run_video(io::VideoSource& source,
                        const VideoHooks& hooks) {
   return VideoRun(source, sink, predictor, options, report, hooks).run();
 }
-
-/// Keeps the labels of a frame.
-class LabelsOfFrame final : public inference::ResultOutput {
- public:
-  explicit LabelsOfFrame(at::Tensor& labels) : labels_(labels) {}
-  void take(const inference::ImageResult& result, const at::Tensor& rows) override {
-    if (!result.has_labels())
-      throw std::logic_error("video frames are predicted in the form that predict calls mask");
-    labels_ = result.labels(rows).to(at::kInt);
-  }
-  void finish(inference::ResultFiles& /*files*/) override {}
-
- private:
-  at::Tensor& labels_;
-};
 
 /// (h,w) int32 of the box of a job, as stored.
 at::Tensor VideoRun::labels_of(const Job& job, const at::Tensor& values) const {

@@ -117,6 +117,16 @@ TEST(PredictInputs, FilesOfAChannelEachAreOneImage) {
   ASSERT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants).size(), 1U);
   EXPECT_EQ(pipelines::list_inputs(options, {"raw"}, {}, wants)[0].sources.at("raw").more,
             std::vector<std::string>{dir / "set/imagesTs/a_0001.nii.gz"});
+  for (const char* name : {"frame_0000.tif", "frame_0001.tif"}) {  // of a film, with two channels
+    io::Image frame = plane();
+    frame.shape[0] = 2;
+    frame.pixels.resize(frame.bytes(), 1);
+    io::write_ome_tiff(dir / name, frame);
+  }
+  options.path = dir / "frame_0000.tif";
+  EXPECT_TRUE(
+      pipelines::list_inputs(options, {"raw"}, {}, wants)[0].sources.at("raw").more.empty());
+  options.path = dir / "set/imagesTs/a_0000.nii.gz";
   wants.channels = 1;
   EXPECT_TRUE(
       pipelines::list_inputs(options, {"raw"}, {}, wants)[0].sources.at("raw").more.empty());

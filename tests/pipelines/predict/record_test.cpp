@@ -89,12 +89,35 @@ TEST(PredictRecord, AFileOfAnotherImageIsNotOutdated) {
   EXPECT_TRUE(record.outdated("a", {}).empty());
 }
 
+TEST(Stamp, IsOfEveryColumnButTheTargets) {
+  const test::TmpDir dir;
+  data::Sample sample;
+  for (const char* key : {"raw", "dna", "seg"}) {
+    sample.sources[key].path = dir / key;
+    write_file(dir / key, key);
+  }
+  const auto stamp = [&] {
+    return pipelines::stamp_of(sample, pipelines::content_of(sample, "seg"), "settings", "seg");
+  };
+  const std::string before = stamp();
+  write_file(dir / "seg", "another");
+  sample.sources["seg"].selection.channels = {1};
+  EXPECT_EQ(stamp(), before);
+  sample.sources["dna"].selection.channels = {1};
+  EXPECT_NE(stamp(), before);
+  sample.sources["dna"].selection.channels = {};
+  EXPECT_EQ(stamp(), before);
+  write_file(dir / "dna", "another");
+  EXPECT_NE(stamp(), before);
+}
+
 TEST(PredictRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
   const test::TmpDir dir;
-  data::Source source;
+  data::Sample sample;
+  data::Source& source = sample.sources["raw"];
   std::string before;
   const auto is_changed = [&] {
-    const std::string now = pipelines::content_of(source);
+    const std::string now = pipelines::content_of(sample);
     return now != std::exchange(before, now);
   };
   const auto change = [](const std::string& path) {  // size and time are kept
