@@ -51,7 +51,8 @@ class ImageWriter {
 
 /// By the ending of `path`, whatever its case: .ome.tif .ome.tiff .tif .tiff .btf .tf8 (in tiles
 /// with a pyramid above 2048 pixels a side, BigTIFF above 4 GB), .ome.zarr .zarr (with a pyramid),
-/// .nii .nii.gz, .npy, .png (one plane, or three for RGB, of uint8 or uint16). Of `info` the type,
+/// .nii .nii.gz, .npy, .png (one plane, or three for RGB, of uint8 or uint16) and those of other
+/// formats that are written (io/formats.h). Of `info` the type,
 /// shape, geometry and channel names count; what a format has no place for is left out. Throws:
 /// ConfigError (another ending; as AtomicFile), DataError (what the format can't hold).
 std::unique_ptr<ImageWriter> create_image(const std::string& path,

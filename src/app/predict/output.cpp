@@ -1,9 +1,7 @@
 #include "app/predict/output.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -17,6 +15,7 @@
 #include "inference/original_grid.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
+#include "io/formats.h"
 #include "io/objects/geojson.h"
 #include "io/objects/imagej_roi.h"
 #include "io/objects/palette.h"
@@ -30,44 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Ending {
-  const char *text, *format;  // of `predict.format=auto`
-};
-constexpr Ending kEndings[] = {  // the longer ones first
-    {".ome.tiff", "ome_tiff"}, {".ome.tif", "ome_tiff"},  {".ome.tf8", "ome_tiff"},
-    {".ome.btf", "ome_tiff"},  {".ome.zarr", "ome_zarr"}, {".nii.gz", "nifti"},
-    {".tiff", "ome_tiff"},     {".tif", "ome_tiff"},      {".tf8", "ome_tiff"},
-    {".btf", "ome_tiff"},      {".zarr", "ome_zarr"},     {".nii", "nifti"},
-    {".hdr", "nifti"},         {".npy", "npy"},           {".png", "png"},
-    {".jpeg", "png"},          {".jpg", "png"},           {".jp2", "ome_tiff"},
-    {".j2k", "ome_tiff"},      {".hdf5", "ome_tiff"},     {".h5", "ome_tiff"},
-    {".dcm", "ome_tiff"},      {".mp4", "ome_tiff"},      {".mov", "ome_tiff"},
-    {".bmp", "png"},           {".gif", "png"},           {".avi", "ome_tiff"},
-    {".mkv", "ome_tiff"},      {".webm", "ome_tiff"},     {".lsm", "ome_tiff"},
-    {".stk", "ome_tiff"}};
-
-/// The ending of a file's name, whatever its case; null for none that we know.
-const Ending* ending_of(std::string name) {
-  for (char& letter : name)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const auto* found = std::find_if(std::begin(kEndings), std::end(kEndings), [&](const Ending& e) {
-    return name.size() > std::strlen(e.text) && ends_with(name, e.text);
-  });
-  return found == std::end(kEndings) ? nullptr : found;
-}
-
-/// The last part of a path, without its ending: "a" of "in/a.nii.gz", "a_raw" of "a.h5/raw".
-std::string stem_of(const std::string& path) {
-  const std::string file = io::file_of(path);
-  fs::path last = fs::path(file).lexically_normal();
-  if (!last.has_filename()) last = last.parent_path();  // "in/series/"
-  std::string stem = last.filename().string();
-  if (const Ending* ending = ending_of(stem)) stem.resize(stem.size() - std::strlen(ending->text));
-  std::string within = path.substr(file.size());  // of an HDF5 file
-  std::replace(within.begin(), within.end(), '/', '_');
-  return stem + within;
-}
-
 /// With room for what follows ("_overlay.png") in the 255 bytes of a name; of a longer one its
 /// beginning, and what tells it from others of that beginning.
 std::string short_name(const std::string& stem) {
@@ -79,19 +40,22 @@ std::string short_name(const std::string& stem) {
   return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
 }
 
-/// PNG holds 8- or 16-bit integers, in a plane of one value or three.
-bool fits_png(const io::ImageInfo& info) {
-  return info.shape[1] == 1 && (info.shape[0] == 1 || info.shape[0] == 3) &&
-         (info.dtype == io::Dtype::u8 || info.dtype == io::Dtype::u16);
+bool fits(const io::Format& format, const io::ImageInfo& info) {
+  return format.fits == nullptr || format.fits(info);
+}
+std::string formats_of_all() {
+  return io::output_names([](const io::Format& format) { return format.fits == nullptr; });
 }
 
-std::string format_of(const std::string& source,
-                      const io::ImageInfo& info,
-                      const PredictOptions& options) {
-  if (options.format != "auto") return options.format;
-  const Ending* ending = ending_of(source);
-  const std::string format = ending == nullptr ? "ome_tiff" : ending->format;
-  return format == "png" && !fits_png(info) ? "ome_tiff" : format;
+const io::Format& format_of(const std::string& source,
+                            const io::ImageInfo& info,
+                            const PredictOptions& options) {
+  const io::Format* own = io::format_of_name(source);
+  const bool is_auto = options.format == "auto";
+  const std::string name = !is_auto ? options.format : own == nullptr ? "" : own->written_as;
+  const io::Format* format = io::find_format(name);
+  const bool is_right = format != nullptr && (!is_auto || fits(*format, info));
+  return is_right ? *format : *io::find_format("ome_tiff");
 }
 
 /// The smallest type that holds the labels.
@@ -103,23 +67,27 @@ io::Dtype label_dtype(const at::Tensor& labels) {
 }  // namespace
 
 void PredictOptions::check() const {
-  if (format == "png" && save != "auto" && save != "mask" && save != "labels" &&
-      postprocess.list.empty()) {
-    throw ConfigError(fmt::format(
-        "predict.format=png holds no float32 values as predict.save={} has; use ome_tiff, nifti, "
-        "ome_zarr or npy",
-        save));
+  const io::Format* written = io::find_format(format);  // null: auto
+  io::ImageInfo values;
+  values.dtype = io::Dtype::f32;
+  if (written != nullptr && !fits(*written, values) && save != "auto" && save != "mask" &&
+      save != "labels" && postprocess.list.empty()) {
+    throw ConfigError(
+        fmt::format("predict.format={} holds no float32 values as predict.save={} has; use {}",
+                    format,
+                    save,
+                    formats_of_all()));
   }
-  if (frames == "together" && format != "auto" && format != "ome_tiff" && format != "ome_zarr") {
+  if (frames == "together" && written != nullptr && !written->holds_time) {
     throw ConfigError(fmt::format(
-        "predict.frames=together: predict.format={} has no time points here, expected ome_tiff or "
-        "ome_zarr",
-        format));
+        "predict.frames=together: predict.format={} has no time points here, expected {}",
+        format,
+        io::output_names([](const io::Format& one) { return one.holds_time; })));
   }
 }
 
 std::string OutputNames::next(const data::Source& source) {
-  std::string stem = stem_of(source.path);
+  std::string stem = io::stem_of(source.path);
   if (!source.more.empty() && ends_with(stem, "_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
@@ -146,20 +114,17 @@ std::string output_path(const std::string& stem,
                         const std::string& source,
                         const io::ImageInfo& info,
                         const PredictOptions& options) {
-  const std::string format = format_of(source, info, options);
-  if (format == "png" && !fits_png(info)) {
-    throw DataError(fmt::format(
-        "{}: PNG holds one plane of uint8 or uint16, not {} planes of {}; use predict.format="
-        "ome_tiff, nifti, ome_zarr or npy",
-        source,
-        info.shape[1],
-        io::name_of(info.dtype)));
+  const io::Format& format = format_of(source, info, options);
+  if (!fits(format, info)) {
+    throw DataError(fmt::format("{}: {} holds {}, not {} planes of {}; use predict.format={}",
+                                source,
+                                format.title,
+                                format.holds,
+                                info.shape[1],
+                                io::name_of(info.dtype),
+                                formats_of_all()));
   }
-  return stem + (format == "nifti"      ? ".nii.gz"
-                 : format == "ome_zarr" ? ".ome.zarr"
-                 : format == "npy"      ? ".npy"
-                 : format == "png"      ? ".png"
-                                        : ".ome.tif");
+  return stem + format.output_ending;
 }
 
 PredictionFiles::PredictionFiles(const Common& common,
