@@ -65,8 +65,7 @@ bool is_image_path(const std::string& path);
 std::string file_of(const std::string& path);
 
 /// The further files that an image's content is in, those that are not there as well: NAME.img of
-/// NAME.hdr, what the OME-XML of a TIFF or the header of an NRRD names. Of a folder none: all that
-/// is in it.
+/// NAME.hdr, what an OME-XML or a header names. Of a folder none: all that is in it.
 std::vector<std::string> other_files_of(const std::string& path);
 
 /// A whole image.
