@@ -1,6 +1,4 @@
 // Windows bitmaps. Source: Microsoft's BITMAPFILEHEADER, BITMAPINFOHEADER and BITMAPV5HEADER.
-#include "io/bmp.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/input_file.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {
@@ -199,8 +198,6 @@ Image decode_bmp(const std::string& path, const std::string& bytes) {
   return image;
 }
 
-}  // namespace
-
 bool is_bmp(const std::string& head, const std::string&) {
   if (head.compare(0, 2, "BM") != 0 || head.size() < kFileHeader + kCoreHeader) return false;
   const uint32_t header = bmp_number(head, kFileHeader, 4);
@@ -214,5 +211,16 @@ std::unique_ptr<ImageReader> open_bmp(const std::string& path, const Selection& 
   return std::make_unique<WholeReader>(
       path, info, selection, [path, bytes] { return decode_bmp(path, *bytes); });
 }
+
+const bool bmp_is_known = add_format("bmp", [](Format& bmp) {
+  bmp.title = "BMP";
+  bmp.rank = 80;
+  bmp.endings = {".bmp"};
+  bmp.probe = is_bmp;
+  bmp.open = open_bmp;
+  bmp.written_as = "png";
+});
+
+}  // namespace
 
 }  // namespace cytra::io

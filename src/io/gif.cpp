@@ -1,7 +1,5 @@
 // GIF, 87a and 89a: one image of up to 256 colours, as masks are kept. Source: CompuServe's
 // specification of GIF89a.
-#include "io/gif.h"
-
 #include <algorithm>
 #include <array>
 
@@ -9,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/input_file.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {
@@ -212,8 +211,6 @@ Image decode_gif(const std::string& path, const std::string& bytes) {
   return image;
 }
 
-}  // namespace
-
 bool is_gif(const std::string& head, const std::string&) {
   return head.size() >= kGifHeader &&
          (head.compare(0, 6, "GIF87a") == 0 || head.compare(0, 6, "GIF89a") == 0);
@@ -225,5 +222,16 @@ std::unique_ptr<ImageReader> open_gif(const std::string& path, const Selection& 
   info.shape = image->shape;
   return std::make_unique<WholeReader>(path, info, selection, [image] { return *image; });
 }
+
+const bool gif_is_known = add_format("gif", [](Format& gif) {
+  gif.title = "GIF";
+  gif.rank = 85;
+  gif.endings = {".gif"};
+  gif.probe = is_gif;
+  gif.open = open_gif;
+  gif.written_as = "png";
+});
+
+}  // namespace
 
 }  // namespace cytra::io

@@ -24,11 +24,10 @@ namespace fs = std::filesystem;
 namespace {
 
 /// What Bio-Formats reads and we don't.
-constexpr const char* kForeign[] = {".czi", ".nd2",  ".lif",  ".lei",  ".oib",  ".oif",    ".oir",
-                                    ".vsi", ".ets",  ".zvi",  ".ims",  ".dv",   ".r3d",    ".dm3",
-                                    ".dm4", ".mrc",  ".rec",  ".mrcs", ".svs",  ".qptiff", ".ndpi",
-                                    ".scn", ".mrxs", ".bif",  ".sld",  ".flex", ".xdce",   ".c01",
-                                    ".ics", ".nrrd", ".nhdr", ".mha",  ".mhd"};
+constexpr const char* kForeign[] = {
+    ".czi",  ".nd2", ".lif",  ".lei", ".oib", ".oif",  ".oir",  ".vsi",  ".ets", ".zvi",
+    ".ims",  ".dv",  ".r3d",  ".dm3", ".dm4", ".mrc",  ".rec",  ".mrcs", ".svs", ".qptiff",
+    ".ndpi", ".scn", ".mrxs", ".bif", ".sld", ".flex", ".xdce", ".c01",  ".ics"};
 
 std::string ending_in_small(const std::string& path) {
   std::string ending = fs::path(path).extension().string();
@@ -200,8 +199,9 @@ bool may_hold_images(const std::string& folder) {
   return false;
 }
 
-const char* const kKindsRead =
-    "TIFF, OME-Zarr, NIfTI, DICOM, PNG, JPEG, JPEG 2000, BMP, GIF, NumPy, HDF5 and videos are read";
+std::string kinds_read() {
+  return format_titles("and", [](const Format&) { return true; }) + " are read";
+}
 
 std::string conversion_of(const std::string& path) {
   const std::string ending = ending_in_small(path);

@@ -34,8 +34,8 @@ bool may_hold_images(const std::string& folder);
 /// Of a kind of image that is not read, by its ending, the line that converts it; "" for others.
 std::string conversion_of(const std::string& path);
 
-/// "TIFF, OME-Zarr, ...", for messages.
-extern const char* const kKindsRead;
+/// "TIFF, OME-Zarr ... are read", for messages.
+std::string kinds_read();
 
 /// The scenes that a file holds itself: all, but of an OME-TIFF in several files those with planes
 /// in this one, and of a slide the slide without its label. Throws: as open_image().

@@ -134,6 +134,8 @@ std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
+namespace {
+
 bool is_video(const std::string& head, const std::string&) {
   if (head.size() < 12) return false;
   const bool is_mp4 = head.compare(4, 4, "ftyp") == 0 || head.compare(4, 4, "moov") == 0 ||
@@ -169,6 +171,34 @@ std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection&
       load_reader(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
+
+const bool dicom_is_known = add_format("dicom", [](Format& dicom) {
+  dicom.title = "DICOM";
+  dicom.rank = 0;
+  dicom.endings = {".dcm"};
+  dicom.probe = is_dicom;
+  dicom.open = open_dicom;
+  dicom.names_own_axes = true;
+  dicom.chooses_scene = true;
+});
+const bool hdf5_is_known = add_format("hdf5", [](Format& hdf5) {
+  hdf5.title = "HDF5";
+  hdf5.rank = 95;
+  hdf5.endings = {".h5", ".hdf5"};
+  hdf5.are_archives = true;
+  hdf5.probe = is_hdf5;
+  hdf5.open = open_hdf5;
+});
+const bool video_is_known = add_format("video", [](Format& video) {
+  video.title = "video";
+  video.rank = 99;
+  video.endings = {".mp4", ".mov", ".avi", ".mkv", ".webm"};
+  video.probe = is_video;
+  video.open = open_video;
+  video.names_own_axes = true;
+});
+
+}  // namespace
 
 std::unique_ptr<VideoSource> open_video_source(const std::string& path,
                                                std::function<bool()> stop) {

@@ -1,6 +1,6 @@
 #pragma once
 // Formats whose libraries are heavy live in small libraries of their own beside this one, loaded at
-// the first file of such a format. For reader.cpp and the modules.
+// the first file of such a format. For image_folder.cpp and the modules.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,13 +9,10 @@
 
 namespace cytra::io {
 
-// As in format.h. Without the module: DataError that names the package to install.
+// As Format::probe and Format::open. Without the module: DataError that names the package to
+// install.
 bool is_dicom(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection);
-bool is_video(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection);
-bool is_hdf5(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection);
 
 /// Of a DICOM file without a preamble: whether it begins with elements, and how they are written.
 enum class DicomElements { none, implicit_little, explicit_little, explicit_big };

@@ -169,9 +169,6 @@ std::unique_ptr<ImageWriter> create_npy(const std::string& path,
       info,
       magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header);
 }
-const bool npy_is_written = add_output({".npy"}, create_npy);
-
-}  // namespace
 
 bool is_npy(const std::string& head, const std::string&) {
   return head.size() >= 10 && head.compare(0, 6, kMagic, 6) == 0;
@@ -180,6 +177,19 @@ bool is_npy(const std::string& head, const std::string&) {
 std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
   return std::make_unique<NpyImage>(path, selection);
 }
+
+const bool npy_is_known = add_format("npy", [](Format& npy) {
+  npy.title = "NumPy";
+  npy.rank = 90;
+  npy.endings = npy.written_endings = {".npy"};
+  npy.probe = is_npy;
+  npy.open = open_npy;
+  npy.create = create_npy;
+  npy.output_ending = ".npy";
+  npy.written_as = "npy";
+});
+
+}  // namespace
 
 void write_npy(const std::string& path, const Image& image) {
   write_whole(*create_npy(path, writable_info(image), {}), image);

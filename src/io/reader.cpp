@@ -1,7 +1,6 @@
 #include "io/reader.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,35 +9,12 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/bmp.h"
-#include "io/gif.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
-#include "io/module.h"
-#include "io/nifti/nifti.h"
 #include "io/pixels/format.h"
-#include "io/tiff/layout.h"
 
 namespace cytra::io {
 namespace {
-
-struct Format {
-  bool (*probe)(const std::string& head, const std::string& path);
-  std::unique_ptr<ImageReader> (*open)(const std::string& path, const Selection& selection);
-  bool has_own_axes = false;  // Selection::axes can't name them
-};
-constexpr Format kFormats[] = {{is_dicom, open_dicom, true},
-                               {is_tiff, open_tiff_image},
-                               {is_png, open_png},
-                               {is_jpeg, open_jpeg},
-                               {is_jpeg2000, open_jpeg2000},
-                               {is_bmp, open_bmp},
-                               {is_gif, open_gif},
-                               {is_npy, open_npy},
-                               {is_nifti, open_nifti, true},
-                               {is_zarr, open_zarr},
-                               {is_hdf5, open_hdf5},
-                               {is_video, open_video, true}};
 
 /// "" for a folder.
 std::string first_bytes(const std::string& path) {
@@ -51,35 +27,51 @@ std::string first_bytes(const std::string& path) {
   return {head, static_cast<std::size_t>(count)};
 }
 
+/// The format of a file, or of a folder, by its content; null: none that is known.
+const Format* probe(const std::string& head, const std::string& path) {
+  for (const Format& format : formats()) {
+    if (format.probe(head, path)) return &format;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_unknown(const std::string& path, const std::string& head) {
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  const std::string found = is_folder                   ? "a folder without a Zarr image"
+                            : head.empty()              ? "an empty file"
+                            : head.substr(0, 2) == "PK" ? "a zip archive"
+                                                        : "not an image that we know";
+  const std::string known = format_titles("or", [](const Format&) { return true; });
+  const std::string conversion = conversion_of(path);
+  throw DataError(path + ": " + found + ", expected " + known + "; " +
+                  (conversion.empty() ? "convert it to TIFF" : conversion));
+}
+
 }  // namespace
 
 bool is_image_path(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  for (char& letter : name)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const std::string name = std::filesystem::path(path).filename().string();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     // What a writer has not finished is no image yet.
-    return (is_zarr("", path) || is_dicom("", path)) &&
+    return probe("", path) != nullptr &&
            !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
   }
-  // .ome.tif and .ome.btf are covered by their ends
-  for (const char* extension :
-       {".tif", ".tiff", ".btf",    ".tf8",  ".tf2", ".png", ".jpg",  ".jpeg", ".jp2",
-        ".j2k", ".nii",  ".nii.gz", ".hdr",  ".npy", ".h5",  ".hdf5", ".dcm",  ".mp4",
-        ".mov", ".avi",  ".mkv",    ".webm", ".bmp", ".gif", ".lsm",  ".stk"}) {
-    if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
-  }
-  return false;
+  const Format* format = format_of_name(name);
+  return format != nullptr && !format->are_folders;
 }
 
 std::string file_of(const std::string& path) {
-  for (const char* end : {".h5/", ".hdf5/"}) {
-    const std::size_t at = path.find(end);
-    if (at == std::string::npos) continue;
-    const std::string file = path.substr(0, at + std::string_view(end).size() - 1);
-    std::error_code error;
-    if (std::filesystem::is_regular_file(file, error)) return file;
+  for (const Format& format : formats()) {
+    if (!format.are_archives) continue;
+    for (const std::string& ending : format.endings) {
+      const std::size_t at = path.find(ending + "/");
+      if (at == std::string::npos) continue;
+      const std::string file = path.substr(0, at + ending.size());
+      std::error_code error;
+      if (std::filesystem::is_regular_file(file, error)) return file;
+    }
   }
   return path;
 }
@@ -87,8 +79,8 @@ std::string file_of(const std::string& path) {
 std::vector<std::string> other_files_of(const std::string& path) {
   try {
     const std::string head = first_bytes(file_of(path));
-    if (is_nifti(head, path)) return nifti_other_files(path);
-    if (is_tiff(head, path)) return ome_other_files(path);
+    const Format* format = probe(head, path);
+    if (format != nullptr && format->other_files != nullptr) return format->other_files(path);
   } catch (const Error&) {  // told when the image is read
   }
   return {};
@@ -96,30 +88,18 @@ std::vector<std::string> other_files_of(const std::string& path) {
 
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {
   const std::string head = first_bytes(file_of(path));
-  for (const Format& format : kFormats) {
-    if (!format.probe(head, path)) continue;
-    if (format.has_own_axes && !selection.axes.empty()) {
-      throw DataError(path + ": axes: " + printable(selection.axes, 20) +
-                      ": DICOM, NIfTI and video name their own, expected none said; leave it out");
-    }
-    Selection chosen = selection;
-    if (chosen.scene == -1 && format.open != open_dicom && format.open != open_tiff_image)
-      chosen.scene = 0;
-    std::unique_ptr<ImageReader> reader = format.open(path, chosen);
-    if (selection.scene == -1 && reader->info().scenes > 1) tell_other_scenes(path);
-    return reader;
+  const Format* format = probe(head, path);
+  if (format == nullptr) fail_unknown(path, head);
+  if (format->names_own_axes && !selection.axes.empty()) {
+    throw DataError(path + ": axes: " + printable(selection.axes, 20) + ": " +
+                    format_titles("and", [](const Format& one) { return one.names_own_axes; }) +
+                    " name their own, expected none said; leave it out");
   }
-  std::error_code error;
-  const bool is_folder = std::filesystem::is_directory(path, error);
-  const std::string found = is_folder                   ? "a folder without a Zarr image"
-                            : head.empty()              ? "an empty file"
-                            : head.substr(0, 2) == "PK" ? "a zip archive"
-                                                        : "not an image that we know";
-  throw DataError(
-      path + ": " + found +
-      ", expected TIFF, PNG, JPEG, JPEG 2000, BMP, NIfTI, NumPy, OME-Zarr, DICOM, HDF5 or "
-      "video; " +
-      (conversion_of(path).empty() ? "convert it to TIFF" : conversion_of(path)));
+  Selection chosen = selection;
+  if (chosen.scene == -1 && !format->chooses_scene) chosen.scene = 0;
+  std::unique_ptr<ImageReader> reader = format->open(path, chosen);
+  if (selection.scene == -1 && reader->info().scenes > 1) tell_other_scenes(path);
+  return reader;
 }
 
 Image read_image(const std::string& path, const Selection& selection) {

@@ -57,15 +57,15 @@ class ImageReader {
 /// ConfigError (missing, not readable).
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection = {});
 
-/// By extension, whatever the case: .tif .tiff .btf .tf8 .tf2 .lsm .stk .png .jpg .jpeg .jp2 .j2k
-/// .nii .nii.gz .hdr .npy .h5 .hdf5 .dcm; a folder that is an OME-Zarr or holds DICOM files.
+/// By an ending of a format (io/formats.h), whatever its case; a folder by its content: one that is
+/// an OME-Zarr or holds DICOM files.
 bool is_image_path(const std::string& path);
 
 /// The file of a path that goes on within it ("a.h5" of "a.h5/raw"); else the path.
 std::string file_of(const std::string& path);
 
 /// The further files that an image's content is in, those that are not there as well: NAME.img of
-/// NAME.hdr, and what the OME-XML of a TIFF names. Of a folder none: all that is in it.
+/// NAME.hdr, what an OME-XML or a header names. Of a folder none: all that is in it.
 std::vector<std::string> other_files_of(const std::string& path);
 
 /// A whole image.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <map>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -14,23 +14,6 @@
 #include "io/pixels/format.h"
 
 namespace cytra::io {
-namespace {
-
-/// By ending.
-std::map<std::string, CreateImage>& output_formats() {
-  static std::map<std::string, CreateImage> formats;
-  return formats;
-}
-
-}  // namespace
-
-bool add_output(std::initializer_list<const char*> endings, CreateImage create) {
-  for (const char* ending : endings) {
-    if (!output_formats().emplace(ending, create).second)
-      throw std::logic_error(std::string("two formats write ") + ending);
-  }
-  return true;
-}
 
 void write_whole(ImageWriter& writer, const Image& image) {
   writer.write(image);
@@ -81,13 +64,14 @@ std::unique_ptr<ImageWriter> create_image(const std::string& path,
   std::string name = std::filesystem::path(path).filename().string();
   for (char& letter : name)
     letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const std::map<std::string, CreateImage>& formats = output_formats();
-  const auto found = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
-    return name.size() > format.first.size() && ends_with(name, format.first);
-  });
-  if (found != formats.end()) return found->second(path, info, options);
-  std::vector<std::string> endings;
-  for (const auto& format : formats) endings.push_back(format.first);
+  std::set<std::string> endings;
+  for (const Format& format : formats()) {
+    for (const std::string& ending : format.written_endings) {
+      if (name.size() > ending.size() && ends_with(name, ending))
+        return format.create(path, info, options);
+      endings.insert(ending);
+    }
+  }
   throw ConfigError(fmt::format(
       "{}: no format is written by that ending, expected {}", path, fmt::join(endings, " ")));
 }

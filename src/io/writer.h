@@ -49,11 +49,11 @@ class ImageWriter {
   bool is_failed_ = false;
 };
 
-/// By the ending of `path`, whatever its case: .ome.tif .ome.tiff .tif .tiff .btf .tf8 (in tiles
-/// with a pyramid above 2048 pixels a side, BigTIFF above 4 GB), .ome.zarr .zarr (with a pyramid),
-/// .nii .nii.gz, .npy, .png (one plane, or three for RGB, of uint8 or uint16). Of `info` the type,
-/// shape, geometry and channel names count; what a format has no place for is left out. Throws:
-/// ConfigError (another ending; as AtomicFile), DataError (what the format can't hold).
+/// By the ending of `path`, whatever its case, one of a format that is written (io/formats.h): .tif
+/// in tiles with a pyramid above 2048 pixels a side, BigTIFF above 4 GB, .zarr with a pyramid. Of
+/// `info` the type, shape, geometry and channel names count; what a format has no place for is left
+/// out. Throws: ConfigError (another ending; as AtomicFile), DataError (what the format can't hold:
+/// PNG one plane, or three for RGB, of uint8 or uint16).
 std::unique_ptr<ImageWriter> create_image(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions& options = {});

@@ -63,7 +63,7 @@ TEST(DataframeDatamodule, FoldersWithoutATableSayWhatToDo) {
           ->items(more.empty() ? data::Split::train : data::Split::valid);
     });
   };
-  EXPECT_NE(message().find("no images in this folder, nor below it; TIFF, OME-Zarr"),
+  EXPECT_NE(message().find("no images in this folder, nor below it; DICOM, TIFF, OME-Zarr"),
             std::string::npos)
       << message();
   touch(dir / "notes.txt");

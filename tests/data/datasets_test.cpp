@@ -155,8 +155,8 @@ TEST_F(NnUnet, WhatItsDescriptionSaysIsTakenOrRefusedByName) {
   };
   describe(R"({"background": 0, "whole": [1, 2], "core": 2})", ".nii.gz");
   EXPECT_MESSAGE("labels.whole are regions", items(data::Split::train));
-  describe(R"({"background": 0, "tumour": 1})", ".nrrd");
-  EXPECT_MESSAGE("file_ending '.nrrd' is not read", items(data::Split::train));
+  describe(R"({"background": 0, "tumour": 1})", ".mrc");
+  EXPECT_MESSAGE("file_ending '.mrc' is not read", items(data::Split::train));
   EXPECT_MESSAGE("bfconvert", items(data::Split::train));
   // NaturalImage2DIO: the colours of a file are the channels
   describe(R"({"background": 0, "tumour": 1})", ".png");

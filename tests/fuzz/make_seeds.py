@@ -34,6 +34,8 @@ def write_files():
         return [p.read_bytes() for p in found if p.stat().st_size < 8192]
     write("tiff", files(["*.tif"]))
     write("nifti", files(["*.nii", "*.nii.gz"]))
+    write("nrrd", files(["*.nrrd"], ["nrrd_metaimage"]))
+    write("metaimage", files(["*.mha"], ["nrrd_metaimage"]))
     write("npy", files(["*.npy"]))
     write("jpeg", files(["*.jpg", "*.jpeg"]))
     write("bmp", files(["*.bmp"]))

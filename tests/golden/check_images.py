@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_images.py TEST_IO: has the program test_io write images, and reads them with tifffile, ome-types (which checks the
-OME-XML against its schema), nibabel and NumPy. Runs as a test by read_back.sh."""
+OME-XML against its schema), nibabel, SimpleITK and NumPy. Runs as a test by read_back.sh."""
 import os
 import subprocess
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import ome_types
+import SimpleITK
 import tifffile
 
 
@@ -72,12 +73,22 @@ def check_nifti(path, array):
     check(np.allclose(image.header.get_zooms()[:3], (0.25, 0.5, 1.5)) and image.header.get_xyzt_units()[0] == "mm", path, "zooms")
 
 
+def check_itk(path, array):
+    image = SimpleITK.ReadImage(str(path))
+    data = SimpleITK.GetArrayFromImage(image)
+    check(data.dtype == array.dtype, path, data.dtype)
+    check(np.array_equal(data if len(array) == 1 else np.moveaxis(data, -1, 0), array[0] if len(array) == 1 else array), path, "values")
+    place = image.GetOrigin(), image.GetSpacing(), image.GetDirection()  # left, posterior, superior
+    right = (-10, -20, 30), (0.25, 0.5, 1.5), (0, 1, 0, -1, 0, 0, 0, 0, 1)
+    check(all(np.allclose(got, want) for got, want in zip(place, right)), path, place)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.argv[1], "--gtest_filter=Writers.WriteSamples"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CYTRA_WRITE_SAMPLES": folder})
-        paths = sorted(Path(folder).iterdir())
-        check(len(paths) == 128, len(paths), "files")
+        paths = sorted(path for path in Path(folder).iterdir() if not path.name.endswith((".raw", ".raw.gz")))
+        check(len(paths) == 192, len(paths), "files")
         for path in paths:
             dtype, sizes = path.name.split(".")[0].split("_")[:2]
             array = expected(dtype, (int(sizes[0]), int(sizes[1]), 40, 50))
@@ -85,6 +96,8 @@ def main():
                 got = np.load(path)
                 check(got.dtype == array.dtype and np.array_equal(got.reshape(array.shape), array), path)
                 check(got.ndim == (2 if sizes == "11" else 4), path, got.shape)
+            elif "_raw." in path.name:
+                check_itk(path, array)
             elif ".nii" in path.name:
                 check_nifti(path, array)
             else:

@@ -266,6 +266,35 @@ TEST(Bombs, GzipOfNifti) {
             std::string::npos);
 }
 
+TEST(Bombs, OfTextHeaders) {
+  const Folder folder;
+  const MemoryLimit limit(kMuch);
+  const std::string zeros = deflate_zeros(1 << 28, 16 + MAX_WBITS);
+  const std::string nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nendian: little\n",
+                    meta = "ObjectType = Image\nNDims = 3\nElementType = MET_UCHAR\n";
+  const auto refused = [&](const std::string& name, const std::string& bytes) {
+    put(folder / name, bytes);
+    EXPECT_NE(refusal(folder / name), "") << name;
+  };
+  for (const char* sizes :
+       {"30000 30000 30000", "2147483647 2147483647 2147483647", "9 9 999999"}) {
+    const std::string of_nrrd = nrrd + "sizes: " + sizes + "\nencoding: ",
+                      of_meta = meta + "DimSize = " + sizes + "\n",
+                      place = "ElementDataFile = LOCAL\n";
+    refused("a.nrrd", of_nrrd + "gzip\n\n" + zeros.substr(0, 1000));
+    refused("a.nrrd", of_nrrd + "raw\n\n" + zeros.substr(0, 1000));
+    refused("a.nrrd", of_nrrd + "ascii\n\n1 2 3");
+    refused("a.mha", of_meta + "CompressedData = True\n" + place + zeros.substr(0, 1000));
+    refused("a.mha", of_meta + place + zeros.substr(0, 1000));
+    refused("a.mha", of_meta + "BinaryData = False\n" + place + "1 2 3");
+  }
+  refused("a.nrrd", nrrd + "sizes: 30000 30000 30000\nencoding: gzip\n\n" + zeros);
+  refused("a.nrrd", nrrd + "sizes: 4 4 4\nencoding: gzip\nbyte skip: 9999999999999\n\n" + zeros);
+  refused("a.mha",
+          meta + "DimSize = 30000 30000 30000\nCompressedData = True\nElementDataFile = LOCAL\n" +
+              zeros);
+}
+
 void write_png_part(std::string& file, const char* name, const std::string& data) {
   std::string part(4, '\0');
   put_number(part, 0, 4, true, data.size());
@@ -435,8 +464,17 @@ TEST(Bombs, Zarr) {
 TEST(Bombs, LargeFilesOfZeros) {
   const Folder folder;
   const MemoryLimit limit(kMuch);
-  for (const char* name :
-       {"a.tif", "a.nii.gz", "a.nii", "a.hdr", "a.png", "a.jpg", "a.jp2", "a.npy", "a"}) {
+  for (const char* name : {"a.tif",
+                           "a.nii.gz",
+                           "a.nii",
+                           "a.hdr",
+                           "a.nrrd",
+                           "a.mha",
+                           "a.png",
+                           "a.jpg",
+                           "a.jp2",
+                           "a.npy",
+                           "a"}) {
     put(folder / name, "");
     fs::resize_file(folder / name, uint64_t{2} << 30);
     EXPECT_NE(refusal(folder / name), "") << name;
@@ -449,7 +487,9 @@ TEST(Bombs, LargeFilesOfZeros) {
       {"b.j2k", "\xff\x4f\xff\x51"},
       {"b.nii.gz", "\x1f\x8b"},
       {"b.npy", std::string("\x93NUMPY\1\0\x76\0{", 11)},
-      {"b.nii", std::string("\x5c\1\0\0", 4)}};
+      {"b.nii", std::string("\x5c\1\0\0", 4)},
+      {"b.nrrd", "NRRD0004\n"},
+      {"b.mha", "ObjectType = Image\nNDims = 3\n"}};
   for (const auto& [name, head] : heads) {
     put(folder / name, head);
     fs::resize_file(folder / name, uint64_t{2} << 30);

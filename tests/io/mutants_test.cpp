@@ -256,6 +256,14 @@ TEST(Mutants, NiftiGzip) {
   });
 }
 
+TEST(Mutants, Nrrd) {  // their headers are texts
+  run_mutants(golden_sources({".nrrd"}, {"nrrd_metaimage"}), change_text);
+}
+
+TEST(Mutants, MetaImage) {
+  run_mutants(golden_sources({".mha"}, {"nrrd_metaimage"}), change_text);
+}
+
 TEST(Mutants, Npy) {
   run_mutants(golden_sources({".npy"}), [](std::string& bytes, Random& random) {
     std::string header = bytes.substr(0, 128);

@@ -441,6 +441,11 @@ TEST(Writers, WriteSamples) {
       write_npy(name + ".npy", image);
       write_nifti(name + ".nii", image);
       write_nifti(name + ".nii.gz", image);
+      for (const char* ending : {".nrrd", ".nhdr", ".mha", ".mhd"}) {
+        const auto raw = create_image(name + "_raw" + ending, info_of(image, 1));
+        raw->write(image);
+        raw->finish();
+      }
       for (const Compression compression :
            {Compression::none, Compression::deflate, Compression::lzw, Compression::zstd}) {
         WriteOptions options{compression, number % 3 != 0};

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/csv.h"
+#include "io/formats.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 #include "perf/device_memory.h"
@@ -32,14 +33,7 @@ constexpr SegmentPreset kSegmentPresets[] = {
 /// The path below its folder, without its ending.
 std::string name_below(const fs::path& path, const fs::path& folder) {
   const fs::path relative = folder.empty() ? path.filename() : path.lexically_relative(folder);
-  std::string name = relative.filename().string();
-  for (bool has_ending = true; has_ending;) {  // .ome.tif
-    const std::size_t dot = name.rfind('.');
-    const std::string ending = dot == std::string::npos ? "" : name.substr(dot);
-    has_ending = dot != std::string::npos && dot > 0 &&
-                 (io::is_image_path("x" + ending) || ending == ".ome" || ending == ".zarr");
-    if (has_ending) name.erase(dot);
-  }
+  const std::string name = io::stem_of(relative.filename().string());
   const fs::path parent = relative.parent_path();
   return parent.empty() ? name : (parent / name).string();
 }

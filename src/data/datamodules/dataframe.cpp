@@ -242,7 +242,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
       if (hint.empty() && !io::may_hold_images(options_.path)) {
         throw ConfigError(fmt::format("data.path: {}: no images in this folder, nor below it; {}",
                                       options_.path,
-                                      io::kKindsRead));
+                                      io::kinds_read()));
       }
       throw ConfigError(fmt::format(
           "data.path: {}: no {}.csv in this folder{}", options_.path, name_of(split), hint));

@@ -109,7 +109,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
             "{}: file_ending '{}' is not read; {}",
             place,
             ending(),
-            io::conversion_of(sample).empty() ? io::kKindsRead : io::conversion_of(sample)));
+            io::conversion_of(sample).empty() ? io::kinds_read() : io::conversion_of(sample)));
       }
       const DatasetDescription description = read_description(place);
       if (!description.regions.empty()) {

@@ -13,8 +13,4 @@ std::string output_path(const std::string& stem,
                         const io::ImageInfo& info,
                         const std::string& format);
 
-/// The last part of an image's path without its ending: "a" of "in/a.nii.gz", "a_raw" of
-/// "a.h5/raw".
-std::string stem_of_image(const std::string& path);
-
 }  // namespace cytra::inference

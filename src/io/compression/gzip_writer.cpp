@@ -42,8 +42,10 @@ struct GzipWriter::Block {
   std::size_t bytes;
 };
 
-GzipWriter::GzipWriter(const std::string& path, std::size_t lanes) : file_(path), lanes_(lanes) {
+GzipWriter::GzipWriter(const std::string& path, std::size_t lanes, const std::string& head)
+    : file_(path), lanes_(lanes) {
   if (lanes > 1) spool_ = std::make_unique<AtomicFile>(path);
+  file_.write(head);
   file_.write(std::string_view("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10));  // no name, no time
 }
 

@@ -15,8 +15,8 @@ namespace cytra::io {
 /// alone. The later lanes wait, compressed, in a temporary beside it. Thread: one.
 class GzipWriter {
  public:
-  /// Throws: as AtomicFile.
-  GzipWriter(const std::string& path, std::size_t lanes);
+  /// `head`: what lies in front, as it is. Throws: as AtomicFile.
+  GzipWriter(const std::string& path, std::size_t lanes, const std::string& head = "");
   void write(std::size_t lane, const void* data, std::size_t bytes);
   void finish();
 

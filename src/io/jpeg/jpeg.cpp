@@ -126,8 +126,6 @@ Image decode_jpeg(const std::string& path, const std::string& bytes) {
   return image;
 }
 
-}  // namespace
-
 bool is_jpeg(const std::string& head, const std::string&) {
   return head.compare(0, 3, "\xff\xd8\xff") == 0;
 }
@@ -139,5 +137,16 @@ std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection&
   return std::make_unique<WholeReader>(
       path, info, selection, [path, bytes] { return decode_jpeg(path, *bytes); });
 }
+
+const bool jpeg_is_known = add_format("jpeg", [](Format& jpeg) {
+  jpeg.title = "JPEG";
+  jpeg.rank = 70;
+  jpeg.endings = {".jpg", ".jpeg"};
+  jpeg.probe = is_jpeg;
+  jpeg.open = open_jpeg;
+  jpeg.written_as = "png";
+});
+
+}  // namespace
 
 }  // namespace cytra::io

@@ -195,6 +195,8 @@ Image decode_jpeg2000(const std::string& path, const std::string& bytes) {
   return image;
 }
 
+namespace {
+
 bool is_jpeg2000(const std::string& head, const std::string&) {
   return head.compare(0, 12, kBoxes, 12) == 0 || head.compare(0, 4, kStream, 4) == 0;
 }
@@ -206,5 +208,15 @@ std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Select
   return std::make_unique<WholeReader>(
       path, info, selection, [path, bytes] { return decode_jpeg2000(path, *bytes); });
 }
+
+const bool jpeg2000_is_known = add_format("jpeg2000", [](Format& jpeg2000) {
+  jpeg2000.title = "JPEG 2000";
+  jpeg2000.rank = 75;
+  jpeg2000.endings = {".jp2", ".j2k"};
+  jpeg2000.probe = is_jpeg2000;
+  jpeg2000.open = open_jpeg2000;
+});
+
+}  // namespace
 
 }  // namespace cytra::io

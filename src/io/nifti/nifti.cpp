@@ -304,8 +304,6 @@ class NiftiImage final : public ImageReader {
   mutable std::vector<unsigned char> decoded_;
 };
 
-}  // namespace
-
 std::vector<std::string> nifti_other_files(const std::string& path) {
   const std::string pixels = pixels_of_pair(path);
   return pixels.empty() ? std::vector<std::string>() : std::vector<std::string>{pixels};
@@ -315,4 +313,19 @@ std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection
   return std::make_unique<NiftiImage>(path, selection);
 }
 
+const bool nifti_is_known = add_format("nifti", [](Format& nifti) {
+  nifti.title = "NIfTI";
+  nifti.rank = 30;
+  nifti.endings = {".nii", ".nii.gz", ".hdr"};
+  nifti.probe = is_nifti;
+  nifti.open = open_nifti;
+  nifti.names_own_axes = true;
+  nifti.other_files = nifti_other_files;
+  nifti.create = create_nifti;
+  nifti.written_endings = {".nii", ".nii.gz"};
+  nifti.output_ending = ".nii.gz";
+  nifti.written_as = "nifti";
+});
+
+}  // namespace
 }  // namespace cytra::io

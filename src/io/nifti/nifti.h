@@ -2,11 +2,13 @@
 // The headers of NIfTI-1 and -2, for nifti_*.cpp alone. Sources: nifti1.h and nifti2.h of
 // https://nifti.nimh.nih.gov.
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "io/pixels/stored.h"
 #include "io/reader.h"
+#include "io/writer.h"
 
 namespace cytra::io {
 
@@ -25,8 +27,11 @@ struct NiftiHeader {
   bool is_swapped = false;
 };
 
-/// As other_files_of() in reader.h.
-std::vector<std::string> nifti_other_files(const std::string& path);
+/// As Format::probe and Format::create.
+bool is_nifti(const std::string& head, const std::string& path);
+std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
+                                          const ImageInfo& info,
+                                          const OutputOptions& options);
 
 /// Throws: DataError unless `head` begins with a whole header.
 NiftiHeader parse_nifti(const std::string& path, const std::string& head);

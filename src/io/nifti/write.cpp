@@ -41,6 +41,8 @@ class NiftiGzWriter final : public ImageWriter {
   GzipWriter file_;
 };
 
+}  // namespace
+
 std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions&) {
@@ -48,9 +50,6 @@ std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
     return std::make_unique<NiftiGzWriter>(path, info);
   return std::make_unique<PlainWriter>(path, info, nifti_head(info));
 }
-const bool nifti_is_written = add_output({".nii", ".nii.gz"}, create_nifti);
-
-}  // namespace
 
 void write_nifti(const std::string& path, const Image& image) {
   write_whole(*create_nifti(path, writable_info(image), {}), image);

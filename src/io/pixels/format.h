@@ -1,12 +1,12 @@
 #pragma once
-// What the formats share, and the one function that each offers; not for others.
+// What the formats share; not for others.
 #include <atomic>
 #include <functional>
-#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "io/formats.h"
 #include "io/image.h"
 #include "io/pixels/stored.h"
 #include "io/reader.h"
@@ -14,31 +14,10 @@
 
 namespace cytra::io {
 
-// Each: whether a file that begins with `head` (kHeadBytes at most) is of the format, and how it is
-// opened. Errors as open_image.
-constexpr std::size_t kHeadBytes = 600;
+// Of those formats that others look into, too: as Format::probe and Format::open.
 bool is_tiff(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection);
 bool is_zarr(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_zarr(const std::string& path, const Selection& selection);
-bool is_png(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& selection);
-bool is_jpeg(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection& selection);
-bool is_jpeg2000(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_jpeg2000(const std::string& path, const Selection& selection);
 Image decode_jpeg2000(const std::string& path, const std::string& bytes);  // whole, in memory
-bool is_nifti(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_nifti(const std::string& path, const Selection& selection);
-bool is_npy(const std::string& head, const std::string& path);
-std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection);
-
-/// Adds a format to create_image(), by the endings of its files in small letters: each format's own
-/// file does, so that none lists them.
-using CreateImage = std::unique_ptr<ImageWriter> (*)(const std::string& path,
-                                                     const ImageInfo& info,
-                                                     const OutputOptions& options);
-bool add_output(std::initializer_list<const char*> endings, CreateImage create);
 /// All of `image` at once.
 void write_whole(ImageWriter& writer, const Image& image);
 
@@ -72,6 +51,10 @@ std::string plane_axes(const std::string& path,
 std::string array_axes(const std::string& path,
                        const std::string& axes,
                        const std::vector<int64_t>& shape);
+
+/// Micrometres per unit; 0 for a unit we don't know ("pixel").
+double micrometres(std::string unit);
+double spacing_of(double number, double unit);  // 0 unless it is a length
 
 /// The geometry of a region: its first voxel lies elsewhere.
 Geometry moved(Geometry geometry, const Region& region);

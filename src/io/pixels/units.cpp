@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "io/tiff/layout.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 

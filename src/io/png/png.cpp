@@ -245,8 +245,6 @@ class LargePng final : public ImageReader {
   mutable int begins_ = 0;
 };
 
-}  // namespace
-
 bool is_png(const std::string& head, const std::string&) {
   return head.compare(0, 4, "\x89PNG") == 0;
 }
@@ -264,5 +262,20 @@ std::unique_ptr<ImageReader> open_png(const std::string& path, const Selection& 
   return std::make_unique<WholeReader>(
       path, info, selection, [path, kept] { return decode_png(path, *kept); });
 }
+
+const bool png_is_known = add_format("png", [](Format& png) {
+  png.title = "PNG";
+  png.rank = 65;
+  png.endings = png.written_endings = {".png"};
+  png.probe = is_png;
+  png.open = open_png;
+  png.create = create_png;
+  png.output_ending = ".png";
+  png.fits = fits_png;
+  png.holds = "one plane of uint8 or uint16";
+  png.written_as = "png";
+});
+
+}  // namespace
 
 }  // namespace cytra::io

@@ -169,6 +169,8 @@ class PngWriter final : public ImageWriter {
   AtomicFile file_;
 };
 
+}  // namespace
+
 bool fits_png(const ImageInfo& info) {
   return info.shape[1] == 1 && (info.shape[0] == 1 || info.shape[0] == 3) &&
          (info.dtype == Dtype::u8 || info.dtype == Dtype::u16);
@@ -193,9 +195,6 @@ std::unique_ptr<ImageWriter> create_png(const std::string& path,
   }
   return std::make_unique<PngWriter>(path, info);
 }
-const bool png_is_written = add_output({".png"}, create_png);
-
-}  // namespace
 
 std::string encode_png(const Image& image) {
   const ImageInfo info = writable_info(image);

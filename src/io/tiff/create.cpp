@@ -1,8 +1,9 @@
-// OME-TIFF by rows: create_image()'s.
+// TIFF as a format, and OME-TIFF by rows.
 #include <algorithm>
 #include <cstring>
 
 #include "io/pixels/format.h"
+#include "io/tiff/layout.h"
 #include "io/tiff/ome_tiff.h"
 
 namespace cytra::io {
@@ -60,7 +61,23 @@ std::unique_ptr<ImageWriter> create_ome_tiff(const std::string& path,
                                              const OutputOptions& options) {
   return std::make_unique<OmeTiffRows>(path, info, options);
 }
-const bool ome_tiff_is_written = add_output({".tif", ".tiff", ".btf", ".tf8"}, create_ome_tiff);
+const bool tiff_is_known = add_format("ome_tiff", [](Format& tiff) {
+  tiff.title = "TIFF";
+  tiff.rank = 10;
+  tiff.written_endings = {".tif", ".tiff", ".btf", ".tf8"};
+  for (const std::string& ending : tiff.written_endings) {
+    tiff.endings.push_back(ending);
+    tiff.endings.push_back(".ome" + ending);
+  }
+  tiff.endings.insert(tiff.endings.end(), {".tf2", ".ome.tf2", ".lsm", ".stk"});
+  tiff.probe = is_tiff;
+  tiff.open = open_tiff_image;
+  tiff.chooses_scene = true;
+  tiff.other_files = ome_other_files;
+  tiff.create = create_ome_tiff;
+  tiff.output_ending = ".ome.tif";
+  tiff.holds_time = true;
+});
 
 }  // namespace
 }  // namespace cytra::io

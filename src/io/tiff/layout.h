@@ -34,6 +34,8 @@ struct TiffLayout {
 /// what contradicts the pages.
 TiffLayout tiff_layout(const TiffFile& file, const Selection& selection);
 
+/// As Format::open.
+std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection);
 /// The image that a layout finds in a file, and the one that it finds in several files.
 /// Throws: as open_image.
 std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> file,
@@ -46,7 +48,7 @@ std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
 /// Of the path of an OME-TIFF: the file that holds the first plane of its image, maybe another one.
 /// The path itself where that can't be said.
 std::string begin_of_ome_set(const std::string& path);
-/// As other_files_of() in reader.h. Throws: as files_of_ome_xml().
+/// As Format::other_files. Throws: as files_of_ome_xml().
 std::vector<std::string> ome_other_files(const std::string& path);
 /// What the OME-XML in a file names beside it: files with planes, and the one with the whole text.
 /// Throws: DataError for a text that is none.
@@ -74,9 +76,6 @@ void map_to(const PageIndices& indices, TiffLayout& layout);
 /// Whether a file can hold so many planes without compression.
 bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes);
 int64_t whole_number(const std::string& path, const std::string& what, const std::string& text);
-/// Micrometres per unit; 0 for a unit we don't know ("pixel").
-double micrometres(std::string unit);
-double spacing_of(double number, double unit);  // 0 unless it is a length
 void check_scene(const std::string& path, int64_t scene, std::size_t scenes);
 TiffLayout imagej_layout(const TiffFile& file,
                          const PageIndices& pages,

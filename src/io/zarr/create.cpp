@@ -1,7 +1,8 @@
-// OME-Zarr by rows: create_image()'s.
+// OME-Zarr as a format, and by rows.
 #include <algorithm>
 
 #include "io/pixels/format.h"
+#include "io/zarr/ome_zarr.h"
 #include "io/zarr/write.h"
 
 namespace cytra::io {
@@ -42,7 +43,19 @@ std::unique_ptr<ImageWriter> create_ome_zarr(const std::string& path,
   options.chunk[axis] = chunk_rows(info, usual_chunk(info)[axis]);
   return std::make_unique<OmeZarrRows>(path, info, options);
 }
-const bool ome_zarr_is_written = add_output({".zarr"}, create_ome_zarr);
+const bool zarr_is_known = add_format("ome_zarr", [](Format& zarr) {
+  zarr.title = "OME-Zarr";
+  zarr.rank = 20;
+  zarr.endings = {".zarr", ".ome.zarr"};
+  zarr.are_folders = true;
+  zarr.probe = is_zarr;
+  zarr.open = open_zarr;
+  zarr.create = create_ome_zarr;
+  zarr.written_endings = {".zarr"};
+  zarr.output_ending = ".ome.zarr";
+  zarr.holds_time = true;
+  zarr.written_as = "ome_zarr";
+});
 
 }  // namespace
 }  // namespace cytra::io

@@ -2,13 +2,18 @@
 // OME-NGFF 0.1 to 0.5: images, plates and scenes in the attributes of Zarr groups; for zarr*.cpp
 // alone. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "io/reader.h"
 #include "io/zarr/meta.h"
 #include "io/zarr/store.h"
 
 namespace cytra::io {
+
+/// As Format::open.
+std::unique_ptr<ImageReader> open_zarr(const std::string& path, const Selection& selection);
 
 /// A group or array of either Zarr version.
 struct ZarrNode {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
-#include "inference/outputs/image.h"
 #include "io/fingerprint.h"
+#include "io/formats.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -23,7 +23,7 @@ std::string short_name(const std::string& stem) {
 }  // namespace
 
 std::string OutputNames::next(const data::Source& source) {
-  std::string stem = inference::stem_of_image(source.path);
+  std::string stem = io::stem_of(source.path);
   if (!source.more.empty() && ends_with(stem, "_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);

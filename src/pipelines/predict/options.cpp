@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "inference/outputs/output.h"
+#include "io/formats.h"
 
 namespace cytra::pipelines {
 
@@ -15,18 +16,23 @@ std::vector<std::string> contour_choices() {
 }
 
 void PredictOptions::check() const {
-  if (format == "png" && save != "auto" && save != "mask" && save != "labels" &&
+  const io::Format* written = io::find_format(format);  // null: auto
+  io::ImageInfo values;
+  values.dtype = io::Dtype::f32;
+  const bool holds_values = written == nullptr || written->fits == nullptr || written->fits(values);
+  if (!holds_values && save != "auto" && save != "mask" && save != "labels" &&
       postprocess.list.empty()) {
-    throw ConfigError(fmt::format(
-        "predict.format=png holds no float32 values as predict.save={} has; use ome_tiff, nifti, "
-        "ome_zarr or npy",
-        save));
+    throw ConfigError(
+        fmt::format("predict.format={} holds no float32 values as predict.save={} has; use {}",
+                    format,
+                    save,
+                    io::output_names([](const io::Format& one) { return one.fits == nullptr; })));
   }
-  if (frames == "together" && format != "auto" && format != "ome_tiff" && format != "ome_zarr") {
+  if (frames == "together" && written != nullptr && !written->holds_time) {
     throw ConfigError(fmt::format(
-        "predict.frames=together: predict.format={} has no time points here, expected ome_tiff or "
-        "ome_zarr",
-        format));
+        "predict.frames=together: predict.format={} has no time points here, expected {}",
+        format,
+        io::output_names([](const io::Format& one) { return one.holds_time; })));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "config/registry.h"
 #include "inference/postprocess.h"
+#include "io/formats.h"
 
 namespace cytra::pipelines {
 
@@ -33,8 +34,8 @@ struct PredictOptions {
     v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
     v("format",
       format,
-      "auto: NIfTI, OME-Zarr, NumPy and (of masks) PNG as the image, else OME-TIFF",
-      {"auto", "ome_tiff", "nifti", "ome_zarr", "npy", "png"});
+      "auto: as the image where that can be written (PNG of masks alone), else OME-TIFF",
+      io::output_choices());
     v("frames",
       frames,
       "of a time lapse: a file for each time point, or one for all",

@@ -1,0 +1,97 @@
+#pragma once
+// Voxels as they lie in memory, behind a header that is text or in files beside it; for the formats
+// alone.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/pixels/format.h"
+
+namespace cytra::io {
+
+struct RawVoxels {
+  enum class Packing { none, deflate, text };  // deflate: gzip or zlib; text: numbers
+  struct Part {
+    std::string path;
+    uint64_t begin = 0;      // where they lie; of packed ones, where the packed bytes do
+    bool is_at_end = false;  // the last bytes of the file, instead
+  };
+  Packing packing = Packing::none;
+  std::vector<Part> parts;  // of one size, one after the other
+  uint64_t skipped = 0;     // bytes in front of the voxels of each, once unpacked
+  // Set by set_axes():
+  Samples samples;
+  int64_t of_time = 0;    // bytes from a time point to the next
+  std::size_t bytes = 0;  // of all
+};
+
+/// Sets the sizes of `info`, and how voxels of the type samples.type lie, from axes, the fastest
+/// first: of "CXYZT", X and Y at least. Throws: DataError for sizes that no file has.
+void set_axes(const std::string& path,
+              const std::string& names,
+              const std::vector<int64_t>& sizes,
+              ImageInfo& info,
+              RawVoxels& voxels);
+/// The image of `info` (of all channels). Throws: as open_image().
+std::unique_ptr<ImageReader> open_raw(const std::string& path,
+                                      const ImageInfo& info,
+                                      const RawVoxels& voxels,
+                                      const Selection& selection);
+
+/// The path of a file that a header names. Throws: DataError unless the name leads to a place below
+/// the header's folder.
+std::string named_file(const std::string& header, const std::string& name);
+/// That file. Throws: as named_file(); DataError when it is not there, or a link leads elsewhere.
+std::string find_file(const std::string& header, const std::string& name);
+/// The names "a001.raw", "a003.raw" ... of "a%03d.raw 1 9 2": without numbers 1 to `count`.
+/// Throws: DataError for another pattern.
+std::vector<std::string> numbered_names(const std::string& header,
+                                        const std::string& pattern,
+                                        int64_t count);
+
+/// The beginning of a file, so much that it `is_whole`, or all. Throws: DataError when that takes
+/// more than 4 MiB.
+std::string read_text_header(const std::string& path, bool (*is_whole)(const std::string& text));
+std::string in_small_letters(std::string text);
+/// Where the line begins that comes after `lines` others. Throws: DataError when there are fewer.
+uint64_t after_lines(const std::string& path,
+                     const std::string& file,
+                     uint64_t begin,
+                     int64_t lines);
+/// Between blanks. Throws: DataError for what is no number; `what` tells which they are.
+std::vector<int64_t> whole_numbers(const std::string& path,
+                                   const std::string& what,
+                                   const std::string& text);
+std::vector<double> real_numbers(const std::string& path,
+                                 const std::string& what,
+                                 const std::string& text);
+
+using WorldVector = std::array<double, 3>;  // right, anterior, superior in mm
+/// Of the steps along x, y and, of a stack, z, and the first voxel's place. Without a place that
+/// makes sense the spacing alone.
+Geometry placed_geometry(std::vector<WorldVector> steps, const WorldVector& origin);
+/// Of distances along x, y and z in mm; others than positive ones are unknown.
+Geometry spaced_geometry(const std::vector<double>& spacing);
+
+/// What a header says of where an image lies.
+struct Placement {
+  std::size_t dimensions = 3;          // 2: a plane that lies in the world's x and y
+  bool is_placed = false;              // steps and origin are known
+  std::array<WorldVector, 3> steps{};  // of x, y, z; left, posterior, superior in mm
+  WorldVector origin{};
+  std::array<double, 3> spacing{};  // of x, y, z in mm, 0: unknown
+};
+Placement placement_of(const ImageInfo& info);
+
+/// Writes a header and voxels whose channels lie side by side.
+struct RawOutput {
+  std::string head;
+  std::string data_path;  // "": behind the head
+  bool is_gzip = false;
+};
+std::unique_ptr<ImageWriter> create_raw(const std::string& path,
+                                        const ImageInfo& info,
+                                        const RawOutput& output);
+
+}  // namespace cytra::io
