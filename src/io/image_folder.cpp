@@ -24,10 +24,11 @@ namespace fs = std::filesystem;
 namespace {
 
 /// What Bio-Formats reads and we don't.
-constexpr const char* kForeign[] = {
-    ".czi", ".nd2", ".lif",  ".lei",  ".oib", ".oif", ".oir",  ".vsi",  ".ets",  ".zvi", ".ims",
-    ".dv",  ".r3d", ".dm3",  ".dm4",  ".mrc", ".rec", ".mrcs", ".svs", ".qptiff", ".ndpi", ".scn", ".mrxs",
-    ".bif", ".sld", ".flex", ".xdce", ".c01", ".ics", ".nrrd", ".nhdr", ".mha",  ".mhd"};
+constexpr const char* kForeign[] = {".czi", ".nd2",  ".lif",  ".lei",  ".oib",  ".oif",    ".oir",
+                                    ".vsi", ".ets",  ".zvi",  ".ims",  ".dv",   ".r3d",    ".dm3",
+                                    ".dm4", ".mrc",  ".rec",  ".mrcs", ".svs",  ".qptiff", ".ndpi",
+                                    ".scn", ".mrxs", ".bif",  ".sld",  ".flex", ".xdce",   ".c01",
+                                    ".ics", ".nrrd", ".nhdr", ".mha",  ".mhd"};
 
 std::string ending_in_small(const std::string& path) {
   std::string ending = fs::path(path).extension().string();

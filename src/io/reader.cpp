@@ -65,9 +65,9 @@ bool is_image_path(const std::string& path) {
   }
   // .ome.tif and .ome.btf are covered by their ends
   for (const char* extension :
-       {".tif", ".tiff", ".btf", ".tf8", ".tf2", ".png", ".jpg", ".jpeg", ".jp2", ".j2k",
-        ".nii", ".nii.gz", ".hdr",  ".npy", ".h5",  ".hdf5", ".dcm",  ".mp4", ".mov",
-        ".avi", ".mkv",    ".webm", ".bmp", ".gif", ".lsm",  ".stk"}) {
+       {".tif", ".tiff", ".btf",    ".tf8",  ".tf2", ".png", ".jpg",  ".jpeg", ".jp2",
+        ".j2k", ".nii",  ".nii.gz", ".hdr",  ".npy", ".h5",  ".hdf5", ".dcm",  ".mp4",
+        ".mov", ".avi",  ".mkv",    ".webm", ".bmp", ".gif", ".lsm",  ".stk"}) {
     if (name.size() > std::string_view(extension).size() && ends_with(name, extension)) return true;
   }
   return false;

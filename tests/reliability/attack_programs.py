@@ -278,7 +278,7 @@ def spoiled(folder):
         if path.suffix == ".csv":
             for row in csv.reader(content.decode(errors="surrogateescape").splitlines()):
                 for cell in row:
-                    if cell[:1] in "=+@\t\r" and cell or cell[:1] == "-" and not re.fullmatch(r"-[\d.e+-]*(inf|nan)?", cell):
+                    if cell and cell[0] in "=+-@\t\r" and not re.fullmatch(r"[+-][\d.e+-]*(inf|nan)?", cell):
                         return f"{path.name}: cell {cell!r}"
         elif path.suffix in (".json", ".geojson", ".jsonl"):
             for line in content.splitlines() if path.suffix == ".jsonl" else [content]:

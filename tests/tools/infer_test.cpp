@@ -272,7 +272,8 @@ TEST_F(Infer, SaysHowManyImagesItLookedAt) {
   write("images/*.png", grey);
   write("masks/*.png", mask);
   const Outcome all = train(small_ + "--check");
-  EXPECT_NE(all.err.find("the targets' values are 0, 255, in 5 images, all of them"), std::string::npos)
+  EXPECT_NE(all.err.find("the targets' values are 0, 255, in 5 images, all of them"),
+            std::string::npos)
       << all.err;
 }
 
