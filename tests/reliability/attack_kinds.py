@@ -35,7 +35,8 @@ def prepare(a):
     for name, options in {"base": ("experiment=im2im/segmentation", "model.filters=[4,8,8]", "patch_shape=[32,32]"),
                           "detector": ("experiment=detection/cells", "data.batch_size=1"),
                           "segmenter": ("experiment=promptable/cells", "model=sam_tiny", "data.batch_size=1")}.items():
-        done = a.run([a.bin / "train", *options, f"data.path={data}", "trainer.accelerator=cpu", "trainer.max_steps=1", "logger=null",
+        done = a.run([a.bin / "train", *options, f"data.path={data}", "trainer.accelerator=cpu", "trainer.max_steps=1",
+                      "logger=null",
                       "trainer.limit_val_batches=0", "data.num_workers=0", f"paths.output_dir={a.folder / name}"])
         if done.returncode:
             raise SystemExit(done.err)
@@ -72,7 +73,8 @@ def check_data(a, image, *more):
 
 def film(a, source, *more, output=None):
     output = output or a.fresh("film") / "out.mp4"
-    return [a.bin / "process_video", source, output, "--ckpt", a.base, "performance.backend=eager", "trainer.accelerator=cpu", *more]
+    return [a.bin / "process_video", source, output, "--ckpt", a.base, "performance.backend=eager", "trainer.accelerator=cpu",
+            *more]
 
 
 def fundus(a, path, *more):
@@ -107,7 +109,8 @@ def nodes(a):
             os.close(here)
 
     some = {"fifo": os.mkfifo, "folder": os.mkdir, "link": lambda path: os.symlink(a.precious, path),
-            "dangling link": lambda path: os.symlink(a.folder / "created", path), "link to itself": lambda path: os.symlink(path, path),
+            "dangling link": lambda path: os.symlink(a.folder / "created", path),
+            "link to itself": lambda path: os.symlink(path, path),
             "link to stdout": lambda path: os.symlink("/dev/stdout", path), "socket": listener}
     if a.is_root:
         for name, minor in {"null": 3, "zero": 5, "full": 7}.items():
@@ -147,7 +150,8 @@ def png(path, width, height, rows=None, level=9):
 
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", body) +
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT",
+                                                                                                                          body) +
                      chunk(b"IEND", b""))
 
 
@@ -226,15 +230,18 @@ def earlier(a):
     strip = zlib.compress(bytes(side * 100), 9)
     (big / "b.tif").write_bytes(tiff_of_strips(side, side, [strip] * 300))
     for ending in ("png", "nii.gz", "tif"):
-        some = readers(a) | {"train --plan": lambda path: check_data(a, path, "--plan", f"plan.output={a.folder / 'plans/experiment/p.yaml'}")}
+        some = readers(a) | {"train --plan": lambda path: check_data(a, path, "--plan",
+                                                                     f"plan.output={a.folder / 'plans/experiment/p.yaml'}")}
         del some["predict"]  # by rows: minutes
         for name, command in some.items():
-            a.attack("low", f"b.{ending} of {side}x{side} in 0.9 MB within 4 GB: {name}", limited(command(big / f"b.{ending}"), "-v 4000000"),
+            a.attack("low", f"b.{ending} of {side}x{side} in 0.9 MB within 4 GB: {name}",
+                     limited(command(big / f"b.{ending}"), "-v 4000000"),
                      "done, or exit 2 or 5 in a line", (0, 2, 5), memory=4000, seconds=60)
     shutil.rmtree(big)
     rows = [bytes((x * y) % 251 for x in range(1024)) for y in range(256)]
     image = a.folder / "middle.tif"
-    image.write_bytes(tiff_of_strips(4096, 4096, [zlib.compress(b"".join(row * 4 for row in rows[i * 16:i * 16 + 16])) for i in range(16)] * 16))
+    image.write_bytes(tiff_of_strips(4096, 4096, [zlib.compress(b"".join(row * 4 for row in rows[i * 16:i * 16 + 16]))
+                                                  for i in range(16)] * 16))
     memory = os.path.join("/sys/fs/cgroup/memory", f"cytra_attacks_{os.getpid()}")
     for megabytes in (600, 450, 250, 200):
         try:
@@ -246,7 +253,8 @@ def earlier(a):
         codes = (0, 5) if megabytes >= 350 else (0, 5, -9)
         a.attack("low", f"predict of 4096x4096 in a container of {megabytes} MB", command, f"exit code {codes}", codes)
         os.rmdir(memory)
-    for ending in ("lsm", "stk", "tiff", "TIF", "btf", "tf2", "tf8", "qptiff", "svs", "scn", "ndpi", "png", "PNG", "npy", "nii", "nii.gz", "bmp",
+    for ending in ("lsm", "stk", "tiff", "TIF", "btf", "tf2", "tf8", "qptiff", "svs", "scn", "ndpi", "png", "PNG", "npy", "nii",
+                   "nii.gz", "bmp",
                    "jpg", "JPEG", "gif", "jp2", "dcm", "h5", "mp4", "czi", "txt", "tmp", "", "ome.tif"):
         folder = a.fresh("endings")
         shutil.copy(a.image, folder / "a.ome.tif")
@@ -254,8 +262,10 @@ def earlier(a):
         (png(other, 64, 64, [b"\0" + picture()[i * 64:i * 64 + 64] for i in range(64)]) if ending in ("png", "PNG") else
          shutil.copy(a.image, other))
         known = ending not in ("czi", "txt", "tmp", "")
-        a.attack("low", f"a folder with .ome.tif and .{ending}: predict", predict(a, folder), "both are predicted, or the second is named",
-                 check=lambda done: None if not known or other.name in done.err or [p for p in a.out.glob("b*")] else "left out without a word")
+        a.attack("low", f"a folder with .ome.tif and .{ending}: predict", predict(a, folder),
+                 "both are predicted, or the second is named",
+                 check=lambda done: None if not known or other.name in done.err or [p for p in a.out.glob("b*")]
+                 else "left out without a word")
     for kind, make in nodes(a).items():
         for name, command in readers(a).items():
             path = a.fresh("place") / f"x.{'mp4' if name == 'process_video' else 'tif'}"
@@ -263,7 +273,8 @@ def earlier(a):
             ends = {}
             if name == "process_video" and kind in ("fifo", "zero", "full"):  # streams that may still come to something
                 ends = {"signal": signal.SIGTERM, "after": 2, "codes": (2, 143)}
-            a.attack("low", f"{kind} as an image: {name}", command(path), seconds=10, limit=30, check=lambda done: is_untouched(a), **ends)
+            a.attack("low", f"{kind} as an image: {name}", command(path), seconds=10, limit=30, check=lambda done: is_untouched(a),
+                     **ends)
 
 
 def tiff_of_strips(width, height, strips):
@@ -274,7 +285,8 @@ def tiff_of_strips(width, height, strips):
         at += len(strip)
     at += at % 2
     count, end = len(strips), at + 2 + 12 * 9 + 4
-    tags = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1), (273, 4, count, end), (277, 3, 1, 1),
+    tags = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1), (273, 4, count, end),
+            (277, 3, 1, 1),
             (278, 4, 1, height // count), (279, 4, count, end + 4 * count)]
     return (struct.pack("<2sHI", b"II", 42, at) + b"".join(strips)).ljust(at, b"\0") + struct.pack("<H", 9) + b"".join(
         struct.pack("<HHII", *tag) for tag in tags) + bytes(4) + struct.pack(f"<{2 * count}I", *offsets, *map(len, strips))
@@ -284,12 +296,15 @@ def resumed(a):
     """predict --resume: books of strangers, results and images that have changed, names, caches."""
     a.reuse(strangers.records)
     for length in (200, 240, 247, 250, 251, 255):
-        for more in ((), ("predict.measurements=true", "predict.contours=both"), ("predict.save=probability", "predict.format=nifti")):
+        for more in ((), ("predict.measurements=true", "predict.contours=both"),
+                     ("predict.save=probability", "predict.format=nifti")):
             folder = a.fresh("long")
             shutil.copy(a.image, folder / ("y" * (length - 4) + ".tif"))
             shutil.copy(a.image, folder / "short.tif")
-            a.attack("low", f"image name of {length} bytes, {more}", predict(a, folder, *more), "done, or it is named and the other done", (0, 2),
-                     check=lambda done: None if list(a.out.glob("short*")) and (done.returncode == 0 or "yyy" in done.err) else "the other isn't done")
+            a.attack("low", f"image name of {length} bytes, {more}", predict(a, folder, *more),
+                     "done, or it is named and the other done", (0, 2),
+                     check=lambda done: None if list(a.out.glob("short*")) and (done.returncode == 0 or "yyy" in done.err)
+                     else "the other isn't done")
     stale(a)
     measured = ("predict.measurements=true", "predict.contours=geojson")
     right = right_results(a, predict(a, a.image, *measured))
@@ -303,7 +318,8 @@ def resumed(a):
             if kind not in changes:
                 (a.out / name).unlink()
             change(a.out / name)
-            a.attack("low", f"result {name}: {kind} before --resume", predict(a, a.image, *measured, "--resume"), "made anew, or refused in a line",
+            a.attack("low", f"result {name}: {kind} before --resume", predict(a, a.image, *measured, "--resume"),
+                     "made anew, or refused in a line",
                      ENDED, keep=True, limit=60, check=lambda done: is_untouched(a) or
                      expect_right(a, right, may_fail=kind not in changes, but="" if kind in changes else name)(done))
     a.clear(a.out)
@@ -313,7 +329,8 @@ def resumed(a):
         a.clear(a.out)
         a.run(predict(a, a.image, *measured))
         (a.out / "predictions.jsonl").write_bytes(text)
-        a.attack("low", f"predictions.jsonl: {name}, --resume", predict(a, a.image, *measured, "--resume"), "the right results", (0,), keep=True,
+        a.attack("low", f"predictions.jsonl: {name}, --resume", predict(a, a.image, *measured, "--resume"), "the right results",
+                 (0,), keep=True,
                  check=expect_right(a, right))
 
 
@@ -323,9 +340,12 @@ def damaged_books(book):
     changed = {f"without {key}": json.dumps({k: v for k, v in line.items() if k != key}).encode() + b"\n" for key in line}
     changed |= {f"{key} is {value!r:.20}": json.dumps(line | {key: value}).encode() + b"\n" for key in line
                 for value in (None, -1, [], {"a": "../x"}, 1e308)}
-    return changed | {"empty": b"", "half": book[:len(book) // 2], "no newline": book[:-1], "twice": book * 2, "zeros": bytes(len(book)),
-                      "not UTF-8": book.replace(b"name", b"n\xff\xfee"), "nested": b"[" * 100000 + b"\n" + book, "binary": os.urandom(5000),
-                      "a list": b"[1]\n" + book, "a number": b"1e999\n" + book, "blank lines": b"\n\n" + book, "a long line": b"x" * 10**7 + b"\n" + book}
+    return changed | {"empty": b"", "half": book[:len(book) // 2], "no newline": book[:-1], "twice": book * 2,
+                      "zeros": bytes(len(book)),
+                      "not UTF-8": book.replace(b"name", b"n\xff\xfee"), "nested": b"[" * 100000 + b"\n" + book,
+                      "binary": os.urandom(5000),
+                      "a list": b"[1]\n" + book, "a number": b"1e999\n" + book, "blank lines": b"\n\n" + book,
+                      "a long line": b"x" * 10**7 + b"\n" + book}
 
 
 def stale(a):
@@ -364,7 +384,8 @@ def stale(a):
         if change is None:  # the pixels of the first page
             def change(content):
                 at, = struct.unpack_from("<I", content, 4)
-                tags = [struct.unpack_from("<HHII", content, at + 2 + 12 * i) for i in range(struct.unpack_from("<H", content, at)[0])]
+                tags = [struct.unpack_from("<HHII", content, at + 2 + 12 * i)
+                        for i in range(struct.unpack_from("<H", content, at)[0])]
                 values = {tag: value for tag, _, _, value in tags}
                 return range(values[273], values[273] + values[279])
         command = predict(a, place / image, "predict.save=logits", model=model)
@@ -397,7 +418,8 @@ def stale(a):
             a.clear(a.out)
             done = a.run(train(a, *more, f"data.cache_dir={cache or 'null'}", data=data))
             losses.append(json.loads(done.out).get("val/loss") if done.returncode == 0 else done.err)
-        a.judge("medium", f"stale data.cache_dir: .{ending}", ["train"], "made anew", None if losses[2] == losses[3] != losses[0] == losses[1]
+        a.judge("medium", f"stale data.cache_dir: .{ending}", ["train"], "made anew",
+                None if losses[2] == losses[3] != losses[0] == losses[1]
                 else f"val/loss {losses}")
 
 
@@ -406,10 +428,14 @@ def foreign(a):
     a.reuse(strangers.scripts)
     a.reuse(strangers.hangs, full=False)
     for backend in ("eager", "auto"):
-        for expression in ("torch.zeros([0])", "torch.zeros([1, 2, 64, 64, 1])", "torch.zeros([1, 2, 1, 1])", "torch.zeros([2**20, 2**20, 2**20])",
-                           "torch.resize_(x, [1099511627776])", "torch.repeat(x, [1, 100000, 1000, 1000])", "torch.mul((conv).forward(x, ), inf)",
-                           "torch.to((conv).forward(x, ), 9)", "torch.to((conv).forward(x, ), 11)", "torch.slice((conv).forward(x, ), 2, 0, 3)",
-                           "torch.slice((conv).forward(x, ), 1, 0, 0)", "torch.unsqueeze(x, 0)", "torch.select(x, 0, 5)", "x", "conv", "None", "(x, x)",
+        for expression in ("torch.zeros([0])", "torch.zeros([1, 2, 64, 64, 1])", "torch.zeros([1, 2, 1, 1])",
+                           "torch.zeros([2**20, 2**20, 2**20])",
+                           "torch.resize_(x, [1099511627776])", "torch.repeat(x, [1, 100000, 1000, 1000])",
+                           "torch.mul((conv).forward(x, ), inf)",
+                           "torch.to((conv).forward(x, ), 9)", "torch.to((conv).forward(x, ), 11)",
+                           "torch.slice((conv).forward(x, ), 2, 0, 3)",
+                           "torch.slice((conv).forward(x, ), 1, 0, 0)", "torch.unsqueeze(x, 0)", "torch.select(x, 0, 5)", "x",
+                           "conv", "None", "(x, x)",
                            "[x]", "{'out': x}", "annotate(Tensor, None)", "torch.div((conv).forward(x, ), 0)"):
             model = with_code(a.folder / "crafted.pt", f"return {expression}")
             a.attack("low", f"TorchScript that gives {expression} ({backend})", predict(a, a.image, model=model, backend=backend),
@@ -418,7 +444,8 @@ def foreign(a):
             command = predict(a, a.image, model=GOLDEN / "scripts" / script, backend=backend)
             ends = {} if script == "printing.pt" else {"signal": signal.SIGTERM, "after": 1.5, "limit": 20}
             a.attack("low", f"TorchScript {script} ({backend})", command, "done without forged results, or ended by SIGTERM",
-                     (0, 2) if not ends else (2, 143), check=lambda done: "forged results" if "forged" in done.out else None, **ends)
+                     (0, 2) if not ends else (2, 143), check=lambda done: "forged results" if "forged" in done.out else None,
+                     **ends)
     bundles(a)
     for path in sorted((GOLDEN / "torch").glob("*.p*")) + sorted((GOLDEN / "nnunet").glob("*.pth")) + sorted((GOLDEN / "models").glob("*.*t*")):
         programs = (("predict", predict(a, a.image, model=path)), ("export_model", export(a, model=path)))
@@ -430,7 +457,8 @@ def foreign(a):
         for name, ending in (("predict", "ckpt"), ("export_model", "pt")):
             path = a.fresh("place") / f"model.{ending}"
             make(path)
-            a.attack("low", f"{kind} as model.{ending}: {name}", predict(a, a.image, model=path) if name == "predict" else export(a, model=path),
+            a.attack("low", f"{kind} as model.{ending}: {name}",
+                     predict(a, a.image, model=path) if name == "predict" else export(a, model=path),
                      seconds=10, limit=40, check=lambda done: is_untouched(a))
 
 
@@ -441,20 +469,26 @@ def bundles(a):
     image = GOLDEN / "models/image.nii.gz"
     references = {f"a{i}": ["@a" + str(i + 1)] * 10 for i in range(14)} | {"a14": 1}
     pads = [{"_target_": "LoadImaged", "keys": "image"}, {"_target_": "EnsureChannelFirstd", "keys": "image"}]
-    settings = {"references 10^14": references | {"preprocessing": "@a0"}, "references that go round": {"a": "@b", "b": "@a", "preprocessing": "@a"},
-                "a reference to itself": {"preprocessing": "@preprocessing"}, "code": {"preprocessing": "$__import__('os').system('touch pwned')"},
+    settings = {"references 10^14": references | {"preprocessing": "@a0"},
+                "references that go round": {"a": "@b", "b": "@a", "preprocessing": "@a"},
+                "a reference to itself": {"preprocessing": "@preprocessing"},
+                "code": {"preprocessing": "$__import__('os').system('touch pwned')"},
                 "code in a list": {"inferer": {"_target_": "SlidingWindowInferer", "roi_size": ["$open('pwned', 'w')", 8, 8]}},
-                "imports": {"imports": ["$import os; os.system('touch pwned')"]}, "a target of Python's": {"preprocessing": {"_target_": "os.system", "command": "touch pwned"}},
+                "imports": {"imports": ["$import os; os.system('touch pwned')"]},
+                "a target of Python's": {"preprocessing": {"_target_": "os.system", "command": "touch pwned"}},
                 "deep": {"preprocessing": json.loads("[" * 900 + "]" * 900)}, "include": {"preprocessing": "%/etc/passwd"},
-                "include of itself": {"preprocessing": "%inference.json::preprocessing"}, "null": {"preprocessing": None}, "text": {"inferer": "x"}}
+                "include of itself": {"preprocessing": "%inference.json::preprocessing"}, "null": {"preprocessing": None},
+                "text": {"inferer": "x"}}
     settings |= {f"roi_size {size}": {"inferer": {"_target_": "SlidingWindowInferer", "roi_size": [size] * 3}}
                  for size in (2**40, 2**63, -1, 0, 1.5, "x", None, 1e308)}
     settings |= {f"{name} {size}": {"preprocessing": [*pads, {"_target_": name, "keys": "image", option: [size] * 3}]}
-                 for name, option in (("BorderPadd", "spatial_border"), ("SpatialPadd", "spatial_size"), ("Resized", "spatial_size"), ("Spacingd", "pixdim"))
+                 for name, option in (("BorderPadd", "spatial_border"), ("SpatialPadd", "spatial_size"),
+                                      ("Resized", "spatial_size"), ("Spacingd", "pixdim"))
                  for size in (2**31, 2**33, 2**62, -1, 0)}
     metas = {f"{key} {value!r:.20}": (key, value) for key in ("num_channels", "spatial_shape")
              for value in (2**40, -1, 0, "x", [2**40] * 3, [0, 0, 0], None, ["2**n**9**9"] * 3)}
-    for name in (*settings, *metas, "model.ts is a link to a FIFO", "no model", "inference.json is a FIFO", "inference.json is cut"):
+    for name in (*settings, *metas, "model.ts is a link to a FIFO", "no model", "inference.json is a FIFO",
+                 "inference.json is cut"):
         folder = a.fresh("bundle")
         shutil.copytree(GOLDEN / "models/a bundle", folder, dirs_exist_ok=True)
         new = json.loads(json.dumps(meta))
@@ -472,6 +506,7 @@ def bundles(a):
             elif "cut" in name:
                 part.write_bytes(content[:len(content) // 2])
         here = a.fresh("here")
-        a.attack("low", f"bundle: {name}", predict(a, image, model=folder), "refused with its place, or done; no code", (0, 2, 5), cwd=here,
+        a.attack("low", f"bundle: {name}", predict(a, image, model=folder), "refused with its place, or done; no code", (0, 2, 5),
+                 cwd=here,
                  limit=60, check=lambda done: "code has run" if os.listdir(here) else None)
 

@@ -108,7 +108,8 @@ class Attacks:
         row = self.rows.setdefault(self.kind, [0, []])
         row[0] += 1
         if problem:
-            text = " ".join(str(os.fsdecode(word)) for word in command).replace(str(self.folder), "A").replace(str(self.bin) + "/", "")
+            text = " ".join(str(os.fsdecode(word)) for word in command).replace(str(self.folder), "A").replace(str(self.bin) + "/",
+                                                                                                               "")
             line = f"- {self.kind} ({severity}) {what}. `{text[:300]}` expected: {expected}; observed: {problem}"
             line = "".join(c if c.isprintable() and not "\udc80" <= c <= "\udcff" else "?" for c in line)
             row[1].append(line)
@@ -132,7 +133,8 @@ class Attacks:
         row = self.rows.setdefault(self.kind, [0, []])
         try:
             tries, _ = case(Programs(self.bin.parent, folder), full, count, self.random)
-            row[0] += sum(int(number) for number in re.findall(r"\d+(?= (?:records|runs|outputs|signals|files|levels|kills|names))", tries))
+            row[0] += sum(int(number) for number in re.findall(r"\d+(?= (?:records|runs|outputs|signals|files|levels|kills|names))",
+                                                               tries))
         except Skipped as why:
             print(f"{case.__module__}.{case.__name__}: skipped: {why}", file=sys.stderr)
         except Failed as why:
@@ -191,6 +193,7 @@ def main():
         signal.signal(number, lambda *_: sys.exit(130))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="cytra attacks ", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)  # some attacks are those of another user
         attacks = Attacks(Programs(arguments.build, folder), arguments.seed)
         prepare(attacks)
         for attacks.kind, (title, try_all) in kinds.items():
@@ -200,7 +203,8 @@ def main():
                 try_all(attacks)
             except Exception:  # the other kinds are still to be tried
                 attacks.judge("high", "an attack could not be made", [], "it is tried", traceback.format_exc())
-            print(f"{title}: {attacks.rows[attacks.kind][0]} tried in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+            print(f"{title}: {attacks.rows[attacks.kind][0]} tried in {time.monotonic() - begin:.0f} s", file=sys.stderr,
+                  flush=True)
         print("\n" + table(attacks, kinds))
         return 1 if any(through for _, through in attacks.rows.values()) else 0
 
