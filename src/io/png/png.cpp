@@ -1,5 +1,3 @@
-#include "io/png/png.h"
-
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>

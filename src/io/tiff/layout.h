@@ -74,9 +74,6 @@ void map_to(const PageIndices& indices, TiffLayout& layout);
 /// Whether a file can hold so many planes without compression.
 bool fits(const TiffPage& page, int64_t planes, std::size_t file_bytes);
 int64_t whole_number(const std::string& path, const std::string& what, const std::string& text);
-/// Micrometres per unit; 0 for a unit we don't know ("pixel").
-double micrometres(std::string unit);
-double spacing_of(double number, double unit);  // 0 unless it is a length
 void check_scene(const std::string& path, int64_t scene, std::size_t scenes);
 TiffLayout imagej_layout(const TiffFile& file,
                          const PageIndices& pages,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/same_grid.h"
 #include "io/annotations/annotations.h"
+#include "io/annotations/paint.h"
 #include "ops/boxes/boxes.h"
 #include "tasks/instances/labels.h"
 
