@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/shared_library.h"
+#include "inference/engines/openvino.h"
 #include "perf/compile.h"
 #include "tests/inference/small_model.h"
 #include "tests/support/message_of.h"

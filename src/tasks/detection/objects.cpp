@@ -10,6 +10,7 @@
 #include "data/same_grid.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
+#include "nn/fcos.h"
 #include "ops/boxes/boxes.h"
 #include "tasks/instances/labels.h"
 
