@@ -23,6 +23,7 @@
 #include "inference/sliding_window.h"
 #include "nn/model.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_precision.h"
 #include "perf/precision.h"
 #include "training/optimizer.h"
@@ -51,8 +52,8 @@ void row(const std::string& what, const std::string& how, double value, const ch
   std::fflush(stdout);
 }
 
-/// Median milliseconds of a call, the device's work included, after three to warm up: of three calls
-/// at least, of one where they are long.
+/// Median milliseconds of a call, the device's work included, after three to warm up: of three
+/// calls at least, of one where they are long.
 double median_ms(const std::function<void()>& work) {
   std::vector<double> times;
   const auto begin = Clock::now();
@@ -231,9 +232,8 @@ void inference_rows() {
   inference_of(
       fmt::format("segmentation {}x{}", side(512), side(512)), 2, {1, 1, side(512), side(512)});
   inference_of("segmentation 3D", 3, {1, 1, side(128), side(128), side(128)});
-  inference_of(fmt::format("batch of 16, {}x{}", side(512), side(512)),
-               2,
-               {16, 1, side(512), side(512)});
+  inference_of(
+      fmt::format("batch of 16, {}x{}", side(512), side(512)), 2, {16, 1, side(512), side(512)});
 }
 
 void sliding_window(int dims) {
@@ -284,9 +284,7 @@ double trained_ms(const std::string& task_text,
                   int64_t batch_size) {
   at::manual_seed(0);
   const auto task = make<training::Task>(yaml(task_text));
-  nn::place(task->model(),
-            device,
-            perf::uses_tensor_cores(precision, device));
+  nn::place(task->model(), device, perf::uses_tensor_cores(precision, device));
   const auto optimizer = make<training::Optimizer>(yaml("{_target_: AdamW}"));
   const auto scheduler = make<training::Scheduler>(yaml("{_target_: ConstantLR, factor: 1}"));
   const auto clock = std::make_shared<Clocked>();
@@ -298,8 +296,9 @@ double trained_ms(const std::string& task_text,
                             *optimizer,
                             *scheduler,
                             {clock});
-  data::DataLoader images = loader_of(shapes, 100 * batch_size, batch_size, task->model().channels_last),
-      none({});
+  data::DataLoader images =
+                       loader_of(shapes, 100 * batch_size, batch_size, task->model().channels_last),
+                   none({});
   trainer.fit(images, none);
   perf::synchronize(device);
   return 1e3 * since(clock->begin) / static_cast<double>(std::max<int64_t>(1, clock->steps));

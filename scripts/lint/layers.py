@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom in src/, where third-party headers live, and how long files are.
+"""Checks who includes whom in src/, where third-party headers live, how long files are, and what sources are named.
 
 layers.py [ROOT]     prints `file:line: message` for every finding; exit 1 when there is one
 layers.py --self-test
@@ -8,6 +8,8 @@ import pathlib
 import re
 import sys
 import tempfile
+
+from declarations import declared, defined
 
 LAYERS = {
     "base": 0, "config": 1, "cli": 2, "io": 2, "ops": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
@@ -29,6 +31,13 @@ HOMES = [
 ]
 LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
 INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
+PART_OF = re.compile(r"// Part of (\S+\.h): \S")
+# Headers that sources of any name implement, each with the reason.
+ANY_SOURCE = {
+    "io/pixels/format.h": "a registry of formats is under way",
+    "io/image.h": "likewise: each format's file holds what writes it",
+    "io/video_stream.h": "likewise: io/module.cpp loads FFmpeg's library",
+}
 
 
 def layer_message(folder, header):
@@ -58,6 +67,37 @@ def read_allowed(path):
     return allowed, findings
 
 
+def name_findings(root):
+    """A source implements the header of its own name, or the one that its first line says it is a part of."""
+    headers = {path.relative_to(root / "src").as_posix(): path for path in (root / "src").rglob("*.h")}
+    homes = {}  # name: the headers that declare it
+    for header, path in headers.items():
+        for name in declared(path.read_text()):
+            homes.setdefault(name, set()).add(header)
+    for path in sorted((root / "src").rglob("*.cpp")):
+        source = path.relative_to(root / "src").as_posix()
+        if "/cuda/" in source:
+            continue
+        text = path.read_text()
+        own, part = source[:-len("cpp")] + "h", PART_OF.match(text)
+        implemented = {}  # header: the first (line, name) of it
+        for line, name, wholes in defined(text):
+            declaring = next((homes[whole] for whole in wholes if whole in homes), set())
+            for header in declaring if own not in declaring else (own,):
+                if header.split("/")[0] == source.split("/")[0]:  # another layer declares it again to include less
+                    implemented.setdefault(header, (line, name))
+        if part and part[1] not in headers:
+            yield f"src/{source}:1: no header src/{part[1]}"
+        elif part and own in headers:
+            yield f'src/{source}:1: part of "{part[1]}", but it has a header of its own name'
+        elif part and part[1] not in implemented:
+            yield f'src/{source}:1: implements nothing of "{part[1]}"'
+        for header, (line, name) in implemented.items():
+            if header not in (own, part and part[1]) and header not in ANY_SOURCE:
+                yield (f'src/{source}:{line}: "{header}" declares {name}(): give both one name, or begin with '
+                       f"`// Part of {header}: what is in here.`")
+
+
 def check(root, allow_path):
     allowed, findings = read_allowed(allow_path)
     list_path = root / "cmake/installed_headers.txt"
@@ -71,6 +111,8 @@ def check(root, allow_path):
         if len(lines) > allowed.get(name, (limit, 0))[0]:
             findings.append(f"{name}:{len(lines)}: {len(lines)} lines; {allowed.get(name, (limit, 0))[0]} are allowed: "
                             f"split it, or name it with a reason in {allow_path.name}")
+        elif path.suffix == ".cpp" and len(lines) > limit and not lines[0].startswith("// "):
+            findings.append(f"{name}:1: {len(lines)} lines: the first one says in a comment which idea they have")
         elif len(lines) <= limit and name in allowed:
             findings.append(f"{allow_path.name}:{allowed[name][1]}: {name} no longer needs its exception")
         parts = name.split("/")
@@ -94,9 +136,15 @@ def check(root, allow_path):
             elif name[4:] in installed and header not in installed:
                 findings.append(f'{name}:{number}: a header that is installed includes "{header}", which is not in '
                                 f"cmake/{list_path.name}")
+    findings += name_findings(root)
     findings += [f"{allow_path.name}:{number}: no file {name}"
                  for name, (_, number) in allowed.items() if not (root / name).exists()]
     return findings
+
+
+def in_space(text, name="cytra"):
+    """C++ in a namespace."""
+    return f"namespace {name}{' ' if name else ''}{{\n\n{text}\n}}  // namespace {name}\n"
 
 
 def self_test():
@@ -123,9 +171,28 @@ def self_test():
         "src/nn/models/block.h": ('#include "ops/y.h"\n', ""),
         "src/nn/long.h": ("\n" * 151, "151 lines"),
         "src/nn/long.cpp": ("\n" * 401, "401 lines"),
-        "src/nn/excused.cpp": ("\n" * 450, ""),
+        "src/nn/excused.cpp": ("// A table.\n" + "\n" * 449, ""),
+        "src/nn/untold.cpp": ("\n" * 450, "which idea"),
         "src/nn/grown.cpp": ("\n" * 451, "451 lines"),
         "src/nn/short.cpp": ("\n" * 400, "no longer needs"),
+        "src/ops/box.h": (in_space("struct Box {\n  float area() const;\n  struct Edge;\n};\n"
+                                   "std::pair<int, int> sides(const Box& box = {},\n                          int = 1);\n"
+                                   "void grow(Box& box);\ninline int twice(int x) {\n  return 2 * x;\n}\n"), ""),
+        "src/ops/box.cpp": (in_space("float Box::area() const {\n  return 0;\n}\n"), ""),
+        "src/ops/area.cpp": (in_space("#define OPEN {\nconst char* kWord = \"{\";\nfloat Box::area() const {\n  return '{';\n}\n"),
+                             'cpp:5: "ops/box.h" declares Box::area()'),
+        "src/ops/edge.cpp": (in_space("Box::Edge::Edge(int a)\n    : a_{a} {}\n"), "Box::Edge::Edge()"),
+        "src/ops/ended.cpp": (in_space("Box::~Box() = default;\n"), "Box::~Box()"),
+        "src/ops/sides.cpp": (in_space("std::pair<int, int> sides(const cytra::Box& of, int count) {\n  return {};\n}\n"),
+                              '"ops/box.h" declares sides()'),
+        "src/ops/others.cpp": (in_space(in_space("void grow(Box& box) {\n}\n", "") + in_space("void grow(Box& box) {\n}\n", "other")
+                                        + "void grow(Box& box, int by) {\n}\nstatic int sides(const Box& box, int) {\n}\n"), ""),
+        "src/data/grow.cpp": (in_space("void grow(Box& box) {\n}\n"), ""),  # box.h declares it for its own use
+        "src/ops/part.cpp": ("// Part of ops/box.h: how boxes grow.\n" + in_space("void grow(Box& box) {\n}\n"), ""),
+        "src/ops/idle.cpp": ("// Part of ops/box.h: nothing.\n", "implements nothing"),
+        "src/ops/astray.cpp": ("// Part of ops/bag.h: how it closes.\n", "no header src/ops/bag.h"),
+        "src/ops/torn.h": ("", ""),
+        "src/ops/torn.cpp": ("// Part of ops/box.h: how boxes grow.\n" + in_space("void grow(Box& box) {\n}\n"), "a header of its own"),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -135,7 +202,7 @@ def self_test():
         (root / "cmake").mkdir()
         (root / "cmake/installed_headers.txt").write_text("nn/public.h\nnn/missing.h\n")
         allow = root / "allow.txt"
-        allow.write_text("# why\n" + "".join(f"src/nn/{name}.cpp 450 a table\n" for name in ("excused", "grown", "short"))
+        allow.write_text("# why\n" + "".join(f"src/nn/{name}.cpp 450 a table\n" for name in ("excused", "untold", "grown", "short"))
                          + "src/nn/gone.cpp 450 a table\nbad\n")
         findings = check(root, allow)
     wrong = []

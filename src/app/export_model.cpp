@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "inference/engine.h"
+#include "inference/engines/openvino.h"
 #include "inference/trained_model.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"

@@ -6,8 +6,6 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <mutex>
-#include <set>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -111,38 +109,6 @@ void remove_if_stale(const std::string& path, const std::string& boot) {
 
 }  // namespace
 
-namespace {
-
-/// Of this process, not committed yet. Never destroyed: an exit may come from any thread.
-struct OpenTemporaries {
-  std::mutex mutex;
-  std::set<std::string> paths;
-  static OpenTemporaries& instance() {
-    static auto* all = new OpenTemporaries;
-    return *all;
-  }
-  void add(const std::string& path) {
-    const std::lock_guard lock(mutex);
-    paths.insert(path);
-  }
-  void drop(const std::string& path) {
-    const std::lock_guard lock(mutex);
-    paths.erase(path);
-  }
-};
-
-}  // namespace
-
-void remove_open_temporaries() {
-  OpenTemporaries& all = OpenTemporaries::instance();
-  const std::lock_guard lock(all.mutex);
-  std::error_code ignored;
-  for (const std::string& path : all.paths) {
-    ::unlink(path.c_str());
-    std::filesystem::remove_all(path + ".d", ignored);
-  }
-}
-
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   stream_ = open_output_stream(path_);
   if (stream_ >= 0) {
@@ -158,7 +124,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     });
     if (descriptor_ < 0) throw_errno("can't be written", path_, errno);
   } while (!keep(descriptor_, temporary_));
-  OpenTemporaries::instance().add(temporary_);
+  add_open_temporary(temporary_);
 }
 
 AtomicFile::~AtomicFile() {
@@ -169,7 +135,7 @@ AtomicFile::~AtomicFile() {
     return;
   }
   ::unlink(temporary_.c_str());
-  OpenTemporaries::instance().drop(temporary_);
+  drop_open_temporary(temporary_);
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
@@ -199,7 +165,7 @@ void AtomicFile::commit(bool durable) {
   if (durable && retried([&] { return ::fsync(descriptor_); }) != 0)
     throw_errno("can't be flushed to the disk", path_, errno);
   put_in_place(temporary_, path_);
-  OpenTemporaries::instance().drop(temporary_);
+  drop_open_temporary(temporary_);
   ::close(descriptor_);
   descriptor_ = -1;
   if (durable) sync_folder(parent_of(path_));

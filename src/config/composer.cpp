@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/composition/apply_override.h"
 #include "config/composition/defaults.h"
 #include "config/composition/hydra_node.h"
 #include "config/composition/merge.h"
@@ -189,6 +190,31 @@ std::vector<Group> Composer::groups() const {
 
 std::vector<std::string> Composer::options(const std::string& group) const {
   return group.empty() ? std::vector<std::string>() : Repository(folders_).options(group);
+}
+
+Node evaluate(const Node& root, const std::string& key, bool keeps_environment) {
+  check_syntax(root);
+  Interpolator tree(root);
+  tree.keeps_environment = keeps_environment;
+  const std::string source = "'" + key + "'";
+  const Interpolator::Selection selection =
+      tree.select_from(tree.root(), tree.root(), key, source, true);
+  if (selection.result != Interpolator::Selection::Result::found)
+    tree.fail_missing_key(tree.root(), selection, source);
+  Node result = tree.resolved(selection.value, selection.last->node->origin);
+  set_paths(result, key);
+  return result;
+}
+
+void resolve(Node& root) {
+  if (!root.is_container()) return;
+  Interpolator tree(root);
+  Value whole;
+  whole.kind = Value::Kind::container;
+  whole.site = &tree.root();
+  Node result = tree.resolved(whole, root.origin);
+  root = std::move(result);
+  set_paths(root);
 }
 
 void set_paths(Node& node, const std::string& path) {

@@ -1,11 +1,12 @@
 // JSON Schema draft-07 from what visit() says. One flat schema per value (`type` lists what may
 // stand there, `pattern` holds for text alone), because editors explain those better than anyOf.
+#include "config/json_schema.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 
 #include "base/strings.h"
-#include "config/schema.h"
 
 namespace cytra::config {
 namespace {

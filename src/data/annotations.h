@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/datamodule.h"
-#include "io/annotations/annotations.h"
+#include "io/annotations/paint.h"
 
 namespace cytra::data {
 

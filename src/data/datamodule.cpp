@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "data/manifest.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 
@@ -76,10 +77,36 @@ DataLoaderSpec loader_spec(const DataModule& module, Split split) {
   return spec;
 }
 
+std::string table_of(const std::string& folder, Split split) {
+  std::vector<std::string> names = {name_of(split)}, found;
+  if (split == Split::valid) names.insert(names.end(), {"val", "validation"});
+  for (const std::string& name : names) {
+    for (const char* extension : {".csv", ".tsv"}) {
+      const std::string file = (fs::path(folder) / (name + extension)).string();
+      if (is_there(file)) found.push_back(file);
+    }
+  }
+  if (found.size() > 1) {
+    throw ConfigError(
+        fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
+                    "other, or name a single table of all splits",
+                    found[0],
+                    found[1],
+                    name_of(split)));
+  }
+  return found.empty() ? "" : found[0];
+}
+
 bool is_there(const std::string& path) {
   std::error_code error;  // a path of 5,000 letters or a loop of links is an error, too
   const fs::file_status status = fs::status(io::file_of(path), error);
   return fs::is_regular_file(status) || fs::is_directory(status);
+}
+
+std::vector<Sample> read_manifest(const std::string& path,
+                                  const std::vector<std::string>& columns,
+                                  const std::string& axes) {
+  return Manifest(path, columns, "", /*leave_out=*/false, axes).samples();
 }
 
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {

@@ -1,3 +1,5 @@
+// How the images of a data set lie: one search through a folder, its parts and the data sets below
+// it.
 #include "data/layout.h"
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "data/folder_hint.h"
 #include "data/image_folder_names.h"
 #include "data/layout_names.h"
+#include "data/layout_table.h"
 #include "data/name_pairs.h"
 #include "io/annotations/annotations.h"
 #include "io/image_folder.h"

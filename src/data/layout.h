@@ -25,9 +25,5 @@ struct Layout {
 /// can tell. Throws: ConfigError that lists the candidates and what to type where several fit, and
 /// for a layout that is known but not read.
 std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish);
-/// The same of a table; `is_whole`: of all splits.
-std::optional<Layout> layout_of_table(const std::string& file,
-                                      bool is_whole,
-                                      const LayoutWish& wish);
 
 }  // namespace cytra::data

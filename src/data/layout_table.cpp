@@ -1,3 +1,5 @@
+#include "data/layout_table.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "data/layout.h"
 #include "data/layout_names.h"
 #include "io/annotations/annotations.h"
 #include "io/csv.h"

@@ -1,3 +1,4 @@
+// The loader: one class round one lock.
 #include "data/loader.h"
 
 #include <algorithm>

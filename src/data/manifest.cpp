@@ -283,10 +283,4 @@ std::vector<Sample> Manifest::samples() const {
   return samples(all);
 }
 
-std::vector<Sample> read_manifest(const std::string& path,
-                                  const std::vector<std::string>& columns,
-                                  const std::string& axes) {
-  return Manifest(path, columns, "", /*leave_out=*/false, axes).samples();
-}
-
 }  // namespace cytra::data

@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
+#include "data/survey_judge.h"
 #include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
 #include "io/image.h"

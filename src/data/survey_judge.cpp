@@ -1,4 +1,5 @@
-// What is wrong, or remarkable, in a surveyed data set.
+#include "data/survey_judge.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +8,6 @@
 
 #include "base/strings.h"
 #include "data/same_grid.h"
-#include "data/survey.h"
 #include "io/annotations/annotations.h"
 
 namespace cytra::data {

@@ -1,11 +1,11 @@
-// What a target holds, whatever it is for.
+#include "data/target_facts.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "data/target_judge.h"
 #include "ops/labels/components.h"
 
 namespace cytra::data {

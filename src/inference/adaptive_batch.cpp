@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/signals.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_memory.h"
 
 namespace cytra::inference {

@@ -15,7 +15,7 @@
 #include "base/foreign_call.h"
 #include "base/log.h"
 #include "inference/engines/entry.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {
@@ -233,17 +233,6 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
 
 }  // namespace
 
-std::map<std::string, EngineEntry>& engine_entries() {
-  static std::map<std::string, EngineEntry> entries;
-  return entries;
-}
-
-bool add_engine(const std::string& name, const EngineEntry& entry) {
-  if (!engine_entries().emplace(name, entry).second)
-    throw std::logic_error("two engines are named " + name);
-  return true;
-}
-
 const std::vector<std::string>& engine_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -277,23 +266,6 @@ void expect_engine(const EngineOptions& options, c10::Device device) {
   options.check();
   if (options.backend == "cudagraph" && !device.is_cuda())
     throw ConfigError("performance.backend=cudagraph: needs a GPU; use performance.backend=auto");
-}
-
-perf::Precision precision_of(const EngineOptions& options) {
-  perf::Precision precision = perf::precision_of(options.precision);
-  precision.is_mixed = precision.compute != at::kFloat;
-  precision.parameters = at::kFloat;
-  return precision;
-}
-
-std::vector<Tensor> forward_with(const EngineModel& model,
-                                 const perf::Precision& precision,
-                                 const Tensor& windows) {
-  const c10::InferenceMode inference_mode;
-  const perf::Autocast autocast(precision, model.device.type());
-  std::vector<Tensor> outputs = model.forward(windows);
-  for (Tensor& output : outputs) output = output.to(at::kFloat);
-  return outputs;
 }
 
 std::unique_ptr<Engine> make_engine(const EngineModel& model,

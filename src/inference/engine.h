@@ -89,11 +89,4 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example);
 
-/// Writes PATH.xml and PATH.bin, OpenVINO's own files, of a TorchScript archive that takes one
-/// tensor of `shape`; -1: any size. Throws: ConfigError without OpenVINO, or where that lacks an
-/// operation of the model; as AtomicFile.
-void export_openvino(const std::string& torchscript,
-                     const std::vector<int64_t>& shape,
-                     const std::string& path);
-
 }  // namespace cytra::inference

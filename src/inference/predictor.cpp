@@ -1,3 +1,4 @@
+// The Predictor: what it is made of, and each way to ask it.
 #include "inference/predictor.h"
 
 #include <algorithm>

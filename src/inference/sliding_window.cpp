@@ -2,14 +2,21 @@
 
 #include <cmath>
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "config/checked.h"
+#include "inference/window_run.h"
 
 namespace cytra::inference {
 namespace {
+
+using Sizes = std::vector<int64_t>;
 
 void expect_device(const char* name, const std::optional<std::string>& device) {
   if (!device) return;
@@ -20,6 +27,47 @@ void expect_device(const char* name, const std::optional<std::string>& device) {
         "inference_args.{}: expected a device (cpu, cuda, cuda:1), got '{}'", name, *device));
   }
 }
+
+/// Images and results in memory; sums become results in their place.
+class WholeImages final : public Road {
+ public:
+  WholeImages(const at::Tensor& images, const WindowLayout& layout)
+      : images_(readable(images)), dims_(layout.size.size()) {}
+  at::Tensor image(int64_t n, int64_t /*i*/) override {
+    return as_zyx(images_.select(0, n), dims_);
+  }
+  void open(const std::vector<SummedOutput>& outputs) override {
+    for (const SummedOutput& output : outputs) {
+      Sizes shape = sizes_of(output.grid, dims_);
+      shape.insert(shape.begin(), {images_.size(0), output.classes});
+      results.push_back(make_room(shape, output.device));
+    }
+  }
+  at::Tensor sums(int64_t n, std::size_t output) override {
+    return as_zyx(results[output].select(0, n), dims_);
+  }
+  void close_row(const std::vector<SummedOutput>& outputs, int64_t n, int64_t i) override {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const auto [begin, end] = outputs[o].grid.final_rows(i);
+      const at::Tensor all = sums(n, o);
+      ops::finish_rows(all, outputs[o].grid, begin, end, {}, all.narrow(1, begin, end - begin), {});
+    }
+  }
+  std::vector<at::Tensor> results;  // (N,K,...)
+
+ private:
+  /// Windows are taken out of it as it is, where that can be.
+  static at::Tensor readable(const at::Tensor& images) {
+    at::ScalarType type = images.scalar_type();
+    if (type == at::kInt || type == at::kLong || type == at::kDouble || type == at::kBool ||
+        type == at::kChar)
+      type = at::kFloat;
+    const at::Tensor same = images.to(type);
+    return same.stride(-1) == 1 ? same : same.contiguous();
+  }
+  at::Tensor images_;
+  std::size_t dims_;
+};
 
 }  // namespace
 
@@ -50,6 +98,44 @@ void SlidingWindowOptions::check() const {
           fmt::format("inference_args.sigma_scale: expected a number above 0, got {}", scale));
     }
   }
+}
+
+std::vector<Tensor> sliding_window(const Tensor& image,
+                                   const Forward& model,
+                                   const SlidingWindowOptions& given,
+                                   const WindowProgress& progress) {
+  const SlidingWindowOptions options = config::checked(given, "inference_args");
+  const at::NoGradGuard no_grad;
+  if (image.dim() < 3 || image.dim() > 5) {
+    throw DataError(fmt::format("sliding window: an image of ({}), expected (N,C,[D,][H,]W)",
+                                fmt::join(image.sizes(), ",")));
+  }
+  const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
+  WholeImages road(image, layout);
+  // A model whose weights are short or double floats is given images that are.
+  const at::ScalarType type = image.is_floating_point() ? image.scalar_type() : at::kFloat;
+  WindowRun(layout, options, image.size(0), image.size(1), image.device(), type)
+      .run(model, road, progress);
+  return std::move(road.results);
+}
+
+Tensor sliding_window(const Tensor& image,
+                      const Network& model,
+                      const SlidingWindowOptions& options,
+                      const WindowProgress& progress) {
+  const Forward one = [&](const at::Tensor& windows) {
+    std::vector<at::Tensor> made{model(windows)};
+    const int64_t dims = windows.dim() - 2;
+    if (made[0].dim() != windows.dim() ||
+        made[0].sizes().slice(2, dims) != windows.sizes().slice(2, dims)) {
+      throw DataError(fmt::format(
+          "sliding window: the model made ({}) of a window of ({}); windows must keep their size",
+          fmt::join(made[0].sizes().slice(2), ","),
+          fmt::join(windows.sizes().slice(2), ",")));
+    }
+    return made;
+  };
+  return sliding_window(image, one, options, progress)[0];
 }
 
 }  // namespace cytra::inference

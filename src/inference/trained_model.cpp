@@ -9,8 +9,12 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "config/run_config.h"
-#include "inference/foreign/foreign.h"
-#include "io/fingerprint.h"
+#include "inference/foreign/aoti.h"
+#include "inference/foreign/archive.h"
+#include "inference/foreign/bundle.h"
+#include "inference/foreign/complete.h"
+#include "inference/foreign/torchscript.h"
+#include "nn/fingerprint.h"
 #include "nn/model.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"
@@ -52,7 +56,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   loaded.spatial_dims = loaded.network->spatial_dims();
   loaded.divisor = loaded.network->divisor();
   loaded.fixed_window = loaded.network->fixed_size();
-  loaded.fingerprint = fingerprint_of(*loaded.network, model);
+  loaded.fingerprint = nn::fingerprint_of(*loaded.network, model);
   loaded.forward = [network = loaded.network](const at::Tensor& windows) {
     return network->all(windows);
   };
@@ -119,15 +123,6 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
 }
 
 }  // namespace
-
-std::string fingerprint_of(const nn::Model& network, const config::Node& model) {
-  std::string text = config::to_json(model);
-  for (const auto& [name, tensor] : nn::state_of(network)) {
-    const at::Tensor values = tensor.contiguous();
-    text += name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
-  return io::fingerprint(text);
-}
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;

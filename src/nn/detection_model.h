@@ -1,7 +1,5 @@
 #pragma once
-// Networks that find objects, and what becomes of their outputs. Include only from .cpp files, as
-// nn/model.h. The method is FCOS: Tian et al. 2019, arXiv:1904.01355; every number is that of
-// torchvision.models.detection.fcos.
+// Networks that find objects. Include only from .cpp files, as nn/model.h.
 #include <cstdint>
 #include <vector>
 
@@ -25,51 +23,5 @@ struct DetectionModel : Model {
   int64_t out_channels() const override { return num_classes() + 5; }
   int64_t spatial_dims() const override { return 2; }
 };
-
-/// Which object each place answers for: the smallest of those whose centre is nearer than
-/// `center_sampling_radius` strides along both axes, that it lies in, and whose farthest side is 4
-/// to 8 strides away (the first level: 0 to 8; the last: 4 or more).
-/// Shape: corners (M,4), classes (M) -> (5,1,A) float: the class, -1 for none, and the object's
-/// corners; A: places of all levels of an image (height,width), by rows.
-at::Tensor fcos_target(const Boxes& objects,
-                       const std::vector<int64_t>& strides,
-                       int64_t height,
-                       int64_t width,
-                       double center_sampling_radius);
-
-/// Focal loss of the classes, generalized IoU loss of the boxes, cross entropy of the centralness:
-/// each a sum over the places that answer for an object, by their number.
-struct FcosLoss {
-  at::Tensor classification, box, centerness;
-  at::Tensor sum() const { return classification + box + centerness; }
-};
-/// `levels`: of DetectionModel::all(). `target`: (N,5,1,A), fcos_target() of each image.
-FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
-                   const at::Tensor& target,
-                   const std::vector<int64_t>& strides);
-
-struct BoxOptions {
-  double score_thresh = 0.2;         // what is not above is left out
-  double nms_thresh = 0.6;           // IoU; ops::nms
-  int64_t topk_candidates = 1000;    // of each level, ahead of that
-  int64_t detections_per_img = 100;  // the best
-};
-
-/// Of the outputs for padded images, the objects of each: within (height,width), none without
-/// area, by descending score, on the CPU.
-std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
-                               const std::vector<int64_t>& strides,
-                               int64_t height,
-                               int64_t width,
-                               const BoxOptions& options);
-
-/// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
-/// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
-at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
-
-/// The objects of each image (N,C,H,W) of any sides.
-std::vector<Boxes> find_boxes(DetectionModel& model,
-                              const at::Tensor& images,
-                              const BoxOptions& options);
 
 }  // namespace cytra::nn

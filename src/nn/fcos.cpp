@@ -1,9 +1,10 @@
 // Targets, loss and boxes of FCOS. Source: torchvision.models.detection.fcos (FCOS.compute_loss,
 // FCOSHead.compute_loss, FCOS.postprocess_detections), but places lie in the middle of their cells,
 // as in the paper.
+#include "nn/fcos.h"
+
 #include <ATen/ATen.h>
 
-#include "nn/detection_model.h"
 #include "ops/boxes/nms.h"
 
 namespace cytra::nn {

@@ -1,5 +1,4 @@
 #pragma once
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -80,8 +79,6 @@ int64_t used_memory(c10::Device device);
 void reset_peak_memory(c10::Device device);
 /// Waits until the device has done all that was asked of it.
 void synchronize(c10::Device device);
-/// Whether there was no memory, of the host or a device, for what torch was to do.
-bool is_out_of_memory(const std::exception& error);
 /// "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H100)".
 std::string describe(c10::Device device);
 

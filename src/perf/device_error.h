@@ -1,7 +1,11 @@
 #pragma once
+#include <exception>
 #include <string>
 
 namespace cytra::perf {
+
+/// Whether there was no memory, of the host or a device, for what torch was to do.
+bool is_out_of_memory(const std::exception& error);
 
 /// What torch says of a failure on a device, told to a user. Throws: DataError for an index beyond
 /// its range (a label), ConfigError for a GPU, driver or setting that does not fit, IoError for

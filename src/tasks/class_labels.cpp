@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
+#include "data/target_facts.h"
 #include "data/target_judge.h"
 #include "ops/labels/components.h"
 #include "tasks/head.h"

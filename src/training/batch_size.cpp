@@ -11,6 +11,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_memory.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"

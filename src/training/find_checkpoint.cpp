@@ -1,4 +1,5 @@
-// Which checkpoint "last" and "best" mean.
+#include "training/find_checkpoint.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -14,7 +15,6 @@
 #include "config/json.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
-#include "training/checkpoint.h"
 
 namespace cytra::training {
 namespace {

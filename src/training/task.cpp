@@ -1,9 +1,10 @@
+#include "training/task.h"
+
 #include <cmath>
 
 #include <ATen/ATen.h>
 
 #include "data/target_judge.h"
-#include "training/callback.h"
 
 namespace cytra::training {
 
@@ -30,14 +31,6 @@ std::vector<Tensor> Task::sums() {
 }
 
 std::map<std::string, Tensor> Task::preview(const data::Batch& /*batch*/) {
-  return {};
-}
-
-void Context::log_only(const Metrics& metrics) const {
-  for (const auto& logger : loggers) logger->log(metrics, state.epoch, state.step);
-}
-
-std::map<std::string, Tensor> Callback::tensors() const {
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/composer.h"
+#include "config/json_schema.h"
 #include "config/registry.h"
 #include "tests/config/tree.h"
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "data/target_facts.h"
 
 namespace cytra {
 namespace {

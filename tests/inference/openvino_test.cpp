@@ -1,4 +1,6 @@
 // Skipped, each by its name, where the module was not built.
+#include "inference/engines/openvino.h"
+
 #include <filesystem>
 #include <fstream>
 #include <thread>

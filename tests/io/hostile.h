@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/annotations/annotations.h"
+#include "io/annotations/paint.h"
 #include "io/csv.h"
 #include "io/reader.h"
 #include "io/safetensors.h"

@@ -1,3 +1,5 @@
+#include "nn/fcos.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -24,6 +24,7 @@
 #include "io/safetensors.h"
 #include "tests/reliability/faults.h"
 #include "tests/support/tmp_dir.h"
+#include "training/find_checkpoint.h"
 #include "training/trainer/checkpoint_writer.h"
 
 namespace cytra {

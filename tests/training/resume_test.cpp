@@ -12,7 +12,7 @@
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
-#include "training/checkpoint.h"
+#include "training/find_checkpoint.h"
 
 namespace cytra {
 namespace {

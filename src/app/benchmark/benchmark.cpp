@@ -2,19 +2,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "app/benchmark/baseline.h"
+#include "app/benchmark/html.h"
+#include "app/benchmark/inference.h"
 #include "app/benchmark/report.h"
 #include "app/benchmark/rows.h"
 #include "app/benchmark/service.h"
 #include "app/benchmark/subject.h"
+#include "app/benchmark/training.h"
 #include "app/run/entry.h"
 #include "app/setup/train_config.h"
 #include "base/error.h"
@@ -29,6 +29,7 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_precision.h"
 #include "perf/machine_load.h"
 #include "perf/precision.h"

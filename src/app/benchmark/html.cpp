@@ -1,4 +1,5 @@
-// A report as a page.
+#include "app/benchmark/html.h"
+
 #include <algorithm>
 #include <cmath>
 

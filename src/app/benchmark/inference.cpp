@@ -1,7 +1,8 @@
+#include "app/benchmark/inference.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "app/benchmark/subject.h"
 #include "inference/engine.h"
 #include "nn/model.h"
 #include "perf/device.h"

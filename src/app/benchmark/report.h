@@ -27,7 +27,5 @@ std::vector<std::string> cells_of(const config::Node& row);
 
 /// For a terminal.
 std::string table_of(config::Node report);
-/// A page that needs no other file and no network: bars, lines by batch size, the roofline.
-std::string html_of(config::Node report);
 
 }  // namespace cytra::app

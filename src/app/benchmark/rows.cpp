@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::app {
 namespace {

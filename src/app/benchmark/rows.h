@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/benchmark/subject.h"
+#include "nn/flop_counter.h"
 #include "perf/machine_load.h"
 #include "perf/roofline.h"
 

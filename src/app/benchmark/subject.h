@@ -9,7 +9,6 @@
 
 #include "app/benchmark/measure.h"
 #include "app/benchmark/variant.h"
-#include "nn/flop_counter.h"
 
 namespace cytra::nn {
 struct Model;
@@ -38,20 +37,6 @@ using Ready = std::function<Measured(const Repeats&)>;
 /// Prepares a variant. Throws, as what it returns does: what torch throws; ConfigError for a
 /// variant that there is not on this device.
 using Work = std::function<Ready(const Variant&, int64_t batch)>;
-
-/// The model's pass on random images. Results: its outputs.
-Ready prepare_inference(const Subject& subject, const Variant& variant, int64_t batch);
-/// Training steps on random images and targets: forward, loss, backward, clipping, update. Results:
-/// the losses of the first steps.
-Ready prepare_training(const Subject& subject, const Variant& variant, int64_t batch);
-/// Does what performance.forbid_transfers says in steps of their own, so that watching costs the
-/// timed ones nothing. Throws: ConfigError for a step that waits, where it says error.
-void watch_training(const Subject& subject, const Variant& variant, int64_t batch);
-
-/// FLOPs of a pass, and of a training step's forward pass with what its backward pass will take;
-/// without what gradient checkpointing computes again.
-nn::Flops count_inference(const Subject& subject, int64_t batch);
-nn::Flops count_training(const Subject& subject, int64_t batch);
 
 /// What of the variant concerns the model is set in its configuration, and for the process.
 /// Throws: ConfigError where the device lacks it.

@@ -1,8 +1,9 @@
+#include "app/benchmark/training.h"
+
 #include <algorithm>
 
 #include <ATen/ATen.h>
 
-#include "app/benchmark/subject.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "config/registry.h"

@@ -8,6 +8,7 @@
 
 #include "app/optimize/kept_profile.h"
 #include "app/optimize/measure_training.h"
+#include "app/optimize/try_changes.h"
 #include "app/plan/file.h"
 #include "base/error.h"
 #include "base/files.h"

@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 
 #include "app/optimize/measure_training.h"
+#include "app/optimize/try_changes.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/composer.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/measure.h"
 
 namespace cytra::app {

@@ -1,6 +1,5 @@
 #pragma once
 // A training as the user has it, for some seconds, with a clock on it.
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 #include "app/setup/train_config.h"
 #include "base/signal_watch.h"
 #include "data/cache.h"
-#include "perf/measure.h"
 #include "perf/operator_profile.h"
 
 namespace cytra::app {
@@ -54,35 +52,8 @@ class Trials {
   SignalWatch watch_;
 };
 
-/// What a change of `before` brought.
-struct Tried {
-  perf::Verdict verdict;       // of the time of an image
-  double loss_difference = 0;  // of the mean of the first steps, relative; 0: of other batches
-  Trials::Measured measured;   // the last run with it
-};
-enum class Aim { training, validation };  // whose time is compared
-
-/// Trainings of `before` and `after` in turn (perf/measure.h), each of `seconds`. None: `after`
-/// does not fit into memory. Throws: as measure().
-std::optional<Tried> try_changes(const Trials& trials,
-                                 const Changes& before,
-                                 const Changes& after,
-                                 double seconds,
-                                 Aim aim = Aim::training);
-
 /// The configuration of `run` with changes, and in `changed` the run that has it. Throws:
 /// ConfigError.
 TrainConfig with_changes(const cli::Run& run, const Changes& changes, cli::Run& changed);
-
-/// Changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is new.
-std::string text_of(const cli::Run& run, const Changes& changes);
-/// The command that trains the experiment of `optimize` with changes, ready to paste.
-/// `performance`: the choice in the group of that name; "": as it is.
-std::string train_command(const cli::Run& run,
-                          const Changes& changes,
-                          const std::string& performance = "");
-/// The overrides of the experiment, without those of `optimize` itself.
-std::vector<std::string> experiment_overrides(const cli::Run& run,
-                                              const std::string& performance = "");
 
 }  // namespace cytra::app

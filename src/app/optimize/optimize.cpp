@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/optimize/measure_training.h"
+#include "app/optimize/try_changes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"

@@ -1,15 +1,15 @@
-// What is made of the trials of `optimize`: gains, overrides, command lines.
+#include "app/optimize/try_changes.h"
+
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "app/optimize/measure_training.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::app {
 namespace {

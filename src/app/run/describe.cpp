@@ -1,5 +1,6 @@
 // `--describe` and `--schema` of every program, from the one declaration of each option.
 #include "app/run/entry.h"
+#include "config/json_schema.h"
 
 extern "C" int cytra_describe(cytra::cli::DescribeRequest& request) {
   using namespace cytra;

@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
-#include "inference/torchscript.h"
+#include "inference/foreign/torchscript.h"
 #include "io/csv.h"
 #include "nn/weights.h"
 #include "perf/device_error.h"

@@ -13,6 +13,7 @@
 #include "config/overrides/overrides.h"
 #include "data/annotations.h"
 #include "data/image_tensor.h"
+#include "data/target_facts.h"
 #include "data/target_judge.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/colour_table.h"

@@ -83,22 +83,6 @@ uint64_t prepare_process(const TrainConfig& config,
 
 }  // namespace
 
-void TrainConfig::check() const {
-  const Node* window = task.find("inference_args.roi_size");
-  const Node* dims = task.find("model.spatial_dims");
-  if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
-      dims->kind != config::Kind::integer || dims->integer < 2 || dims->integer > 3)
-    return;
-  const auto count = static_cast<int64_t>(window->list.size());
-  if (count <= 1 || count == dims->integer) return;
-  throw ConfigError(fmt::format(
-      "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; a "
-      "patch_shape that is left out follows spatial_dims",
-      window->origin.text(),
-      count,
-      dims->integer));
-}
-
 c10::Device choose_device(const TrainConfig& config) {
   perf::prepare(config.performance, config.trainer.deterministic_mode);
   return perf::choose_device(config.trainer.accelerator);

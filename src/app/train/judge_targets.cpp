@@ -8,6 +8,7 @@
 #include "app/setup/train_data.h"
 #include "base/error.h"
 #include "data/pipeline.h"
+#include "data/target_facts.h"
 #include "data/target_judge.h"
 #include "training/task.h"
 

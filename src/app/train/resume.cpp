@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "config/run_config.h"
 #include "nn/weights.h"
-#include "training/checkpoint.h"
+#include "training/find_checkpoint.h"
 
 namespace cytra::app {
 

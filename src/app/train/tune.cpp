@@ -15,6 +15,7 @@
 #include "config/json.h"
 #include "inference/windows.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_precision.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"

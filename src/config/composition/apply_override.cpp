@@ -1,4 +1,5 @@
-// Values of the command line: what they do to a composed tree.
+#include "config/composition/apply_override.h"
+
 #include <algorithm>
 
 #include "base/error.h"

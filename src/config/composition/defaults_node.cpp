@@ -1,4 +1,4 @@
-// Paths and packages of one entry of a defaults list.
+// Part of config/composition/defaults.h: paths and packages of one entry of a defaults list.
 #include <algorithm>
 
 #include "base/strings.h"

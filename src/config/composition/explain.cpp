@@ -1,5 +1,5 @@
-// Where a value comes from: the composition is run again, and after each file and override the
-// value is compared with what it was.
+// Part of config/composer.h: where a value comes from: the composition is run again, and after each
+// file and override the value is compared with what it was.
 #include "base/error.h"
 #include "config/composer.h"
 #include "config/composition/merge.h"

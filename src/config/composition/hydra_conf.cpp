@@ -1,5 +1,6 @@
-// The `hydra` group every tree has: what Hydra brings as pkg://hydra.conf. Keys and values follow
-// Hydra 1.3.8, so trees that change them compose; docs/config.md says which of them have an effect.
+// Part of config/composition/defaults.h: the `hydra` group every tree has: what Hydra brings as
+// pkg://hydra.conf. Keys and values follow Hydra 1.3.8, so trees that change them compose;
+// docs/config.md says which of them have an effect.
 #include <algorithm>
 #include <iterator>
 

@@ -18,9 +18,6 @@ struct HydraFacts {
 
 /// Writes overrides, choices, working folder, version, sources and the job's name into root.hydra.
 void fill_hydra(Node& root, const HydraFacts& facts);
-/// Gives Hydra's settings the types they have there: job.num: '3' is 3, job.name: 3 is text.
-/// Throws: ConfigError for a value that can't be one.
-void set_hydra_types(Node& hydra);
 /// Throws: ConfigError for a key of `hydra` that Hydra does not have; launcher, sweeper, callbacks
 /// and logging are open.
 void check_hydra_keys(const Node& hydra, const Node& known, const std::string& path = "hydra");

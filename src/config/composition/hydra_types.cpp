@@ -1,10 +1,11 @@
 // The types of Hydra's own settings. Source: hydra/conf/__init__.py and the conversions of
 // omegaconf/nodes.py.
+#include "config/composition/hydra_types.h"
+
 #include <algorithm>
 #include <cctype>
 
 #include "base/error.h"
-#include "config/composition/hydra_node.h"
 #include "config/composition/merge.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"

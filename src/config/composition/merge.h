@@ -1,5 +1,5 @@
 #pragma once
-// How trees become one: OmegaConf's merge rules and the command line's values in struct mode.
+// How trees become one: OmegaConf's merge rules.
 #include <functional>
 #include <map>
 #include <string>
@@ -44,11 +44,6 @@ void merge_into(Node& target,
                 Node& root,
                 const std::string& path,
                 const OnNewKey& on_new_key = {});
-
-/// Sets, adds or removes one value. `groups` are proposed besides the tree's keys when the key does
-/// not exist. Source: ConfigLoaderImpl._apply_overrides_to_config of Hydra, OmegaConf.update and
-/// OmegaConf.select.
-void apply_override(Node& root, const Override& override, const std::vector<std::string>& groups);
 
 /// The key of the tree (or group) most like `key`, or "": beside it, by its end (optimizer.lr ->
 /// model.optimizer.lr), by spelling, by its last word.

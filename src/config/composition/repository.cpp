@@ -1,3 +1,4 @@
+// Part of config/composition/defaults.h: the folders that groups and their options lie in.
 #include <algorithm>
 #include <filesystem>
 #include <set>

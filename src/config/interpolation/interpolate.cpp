@@ -290,29 +290,4 @@ void check_syntax(const Node& root) {
   for (const auto& [key, child] : root.map) check_syntax(child);
 }
 
-Node evaluate(const Node& root, const std::string& key, bool keeps_environment) {
-  check_syntax(root);
-  Interpolator tree(root);
-  tree.keeps_environment = keeps_environment;
-  const std::string source = "'" + key + "'";
-  const Interpolator::Selection selection =
-      tree.select_from(tree.root(), tree.root(), key, source, true);
-  if (selection.result != Interpolator::Selection::Result::found)
-    tree.fail_missing_key(tree.root(), selection, source);
-  Node result = tree.resolved(selection.value, selection.last->node->origin);
-  set_paths(result, key);
-  return result;
-}
-
-void resolve(Node& root) {
-  if (!root.is_container()) return;
-  Interpolator tree(root);
-  Value whole;
-  whole.kind = Value::Kind::container;
-  whole.site = &tree.root();
-  Node result = tree.resolved(whole, root.origin);
-  root = std::move(result);
-  set_paths(root);
-}
-
 }  // namespace cytra::config

@@ -1,4 +1,4 @@
-// Interpolator: following a key through a tree.
+// Part of config/interpolation/interpolate.h: following a key through a tree.
 #include <algorithm>
 
 #include "base/error.h"

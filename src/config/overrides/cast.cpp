@@ -1,4 +1,5 @@
-// Casts as Python's int(), float(), str() and bool() do them.
+#include "config/overrides/cast.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -6,7 +7,6 @@
 #include <stdexcept>
 
 #include "base/strings.h"
-#include "config/overrides/value.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {

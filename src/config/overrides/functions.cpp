@@ -1,10 +1,12 @@
 // Source: hydra/_internal/grammar/grammar_functions.py of Hydra 1.3.8, rule by rule.
+#include "config/overrides/functions.h"
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 #include "base/error.h"
-#include "config/overrides/value.h"
+#include "config/overrides/cast.h"
 
 namespace cytra::config {
 namespace {

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/overrides/functions.h"
+#include "config/overrides/range.h"
 #include "config/overrides/value.h"
 #include "config/text/scalar.h"
 
@@ -145,13 +147,6 @@ std::string override_word(const std::string& key, const std::string& text) {
   } catch (const ConfigError&) {
   }
   return key + "=" + override_text(Node::make_string(text));
-}
-
-Node parse_value(const std::string& text, const Origin& origin) {
-  OverrideValue value = parse_override_value(text, 0, origin, false);
-  if (!value.sweep) return std::move(value.node);
-  throw ConfigError(origin.text() + ": '" + text.substr(0, 200) +
-                    "' has a bare comma, expected [a, b] or quotes");
 }
 
 std::string override_text(const Node& node) {

@@ -1,13 +1,15 @@
 // The values of range(start, stop, step), digit for digit as Hydra's FloatRange counts them: Python
 // decimals of 28 digits, to which the step is added again and again. So range(0, 1, 0.1) has
 // 0.7000000000000001, and range(0, 0.2, 0.1) has 0.2.
+#include "config/overrides/range.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
-#include "config/overrides/value.h"
+#include "config/overrides/cast.h"
 
 namespace cytra::config {
 namespace {

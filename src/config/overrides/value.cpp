@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/overrides/functions.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {

@@ -1,3 +1,4 @@
+// Part of config/node.h: a tree as YAML and JSON.
 #include <algorithm>
 #include <cmath>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Our own tree from yaml-cpp's events: yaml-cpp's nodes have no merge keys, lose columns and read
-// YAML 1.2 types.
+// Part of config/node.h: our own tree from yaml-cpp's events: yaml-cpp's nodes have no merge keys,
+// lose columns and read YAML 1.2 types.
 #include <algorithm>
 #include <map>
 #include <sstream>

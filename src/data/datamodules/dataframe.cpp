@@ -20,26 +20,6 @@
 
 namespace cytra::data {
 namespace fs = std::filesystem;
-std::string table_of(const std::string& folder, Split split) {
-  std::vector<std::string> names = {name_of(split)}, found;
-  if (split == Split::valid) names.insert(names.end(), {"val", "validation"});
-  for (const std::string& name : names) {
-    for (const char* extension : {".csv", ".tsv"}) {
-      const std::string file = (fs::path(folder) / (name + extension)).string();
-      if (is_there(file)) found.push_back(file);
-    }
-  }
-  if (found.size() > 1) {
-    throw ConfigError(
-        fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
-                    "other, or name a single table of all splits",
-                    found[0],
-                    found[1],
-                    name_of(split)));
-  }
-  return found.empty() ? "" : found[0];
-}
-
 namespace {
 
 /// Images of a split to use: a whole number counts them (-1: all), one with a point is a share.

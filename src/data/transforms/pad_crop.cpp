@@ -28,13 +28,6 @@ int64_t source(int64_t i, int64_t n, const std::string& mode) {
 
 }  // namespace
 
-std::vector<int64_t> KeyOptions::first_size(Sample& sample) const {
-  for (const std::string& key : keys) {
-    if (!skips(sample, key)) return sample.size(key);
-  }
-  return {};
-}
-
 const std::vector<std::string> kPadModes{
     "constant", "edge", "replicate", "reflect", "symmetric", "wrap", "circular"};
 

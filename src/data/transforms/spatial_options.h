@@ -18,7 +18,12 @@ struct KeyOptions : data::KeyOptions {
     v("lazy", config::Unused{{"false", "null"}}, "each transform resamples by itself");
   }
   /// The size of the first key that is there, (Y,X) or (Z,Y,X); empty: none is.
-  std::vector<int64_t> first_size(Sample& sample) const;  // in pad_crop.cpp
+  std::vector<int64_t> first_size(Sample& sample) const {
+    for (const std::string& key : keys) {
+      if (!skips(sample, key)) return sample.size(key);
+    }
+    return {};
+  }
   /// image = change(image, position of the key, its geometry) for each key; its DataError gets the
   /// sample's name and the key in front.
   template <class Change>

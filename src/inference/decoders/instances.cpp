@@ -1,10 +1,10 @@
-// InstanceDecoder: flows or stars, and the labels that they become (ops/labels/flows.h,
-// ops/labels/stars.h).
+// InstanceDecoder: flows or stars, and the labels that they become (ops/labels/flow_labels.h,
+// ops/labels/star_labels.h).
 #include "config/registry.h"
 #include "inference/decoder.h"
 #include "inference/postprocess/step.h"
-#include "ops/labels/flows.h"
-#include "ops/labels/stars.h"
+#include "ops/labels/flow_labels.h"
+#include "ops/labels/star_labels.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {

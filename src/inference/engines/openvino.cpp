@@ -1,4 +1,6 @@
 // The model run by OpenVINO, which libcytra_openvino.so holds.
+#include "inference/engines/openvino.h"
+
 #include <algorithm>
 #include <filesystem>
 

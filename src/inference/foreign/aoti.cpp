@@ -1,5 +1,7 @@
 // AOTInductor: what torch._inductor.aoti_compile_and_package wrote, machine code for one processor
 // and some shapes. It does not look at the shapes that it gets, so we do.
+#include "inference/foreign/aoti.h"
+
 #include <algorithm>
 #include <regex>
 
@@ -13,9 +15,10 @@
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "config/json.h"
-#include "inference/foreign/foreign.h"
+#include "inference/foreign/archive.h"
+#include "inference/foreign/complete.h"
 #include "io/fingerprint.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,11 +1,11 @@
-// What a file is, and the parts of ZIP archives.
+#include "inference/foreign/archive.h"
+
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/foreign/foreign.h"
 #include "io/input_file.h"
 #include "io/weights/zip_directory.h"
 

@@ -2,6 +2,8 @@
 // programs; what is read of them are values, references to values (@a::b, @a#b) and the names of
 // transforms. MONAI's axes are (X,Y[,Z]), ours ([Z,]Y,X): windows are turned for the network, and
 // so are arguments that have one number per axis.
+#include "inference/foreign/bundle.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -14,7 +16,8 @@
 #include "config/registry.h"
 #include "config/schema.h"
 #include "data/sample.h"
-#include "inference/foreign/foreign.h"
+#include "inference/foreign/torchscript.h"
+#include "nn/fingerprint.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 
@@ -189,7 +192,7 @@ void open_network(Program& program, Node definition, const std::string& weights)
   nn::load_weights(weights, *network, true);
   network->eval();
   for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
-  program.fingerprint = fingerprint_of(*network, definition);
+  program.fingerprint = nn::fingerprint_of(*network, definition);
   program.divisor = network->divisor();
   std::reverse(program.divisor.begin(), program.divisor.end());
   program.place = [network](c10::Device device, bool on_tensor_cores) {

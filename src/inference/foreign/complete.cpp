@@ -1,4 +1,5 @@
-// What a foreign program takes and gives: as it or the user says, else found by trying it out.
+#include "inference/foreign/complete.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -9,8 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/run_config.h"
-#include "inference/foreign/foreign.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/foreign/foreign.h"
 #include "inference/foreign/script_operators.h"
 
 namespace cytra::inference {

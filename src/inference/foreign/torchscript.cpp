@@ -1,5 +1,5 @@
 // TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
-#include "inference/torchscript.h"
+#include "inference/foreign/torchscript.h"
 
 #include <sstream>
 
@@ -18,11 +18,12 @@
 #include "base/foreign_call.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "inference/foreign/foreign.h"
+#include "inference/foreign/archive.h"
+#include "inference/foreign/complete.h"
 #include "inference/foreign/script_check.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {

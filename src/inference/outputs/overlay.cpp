@@ -7,7 +7,7 @@
 #include "inference/outputs/output.h"
 #include "inference/overlay_rows.h"
 #include "inference/result.h"
-#include "io/png/png.h"
+#include "io/png/write.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,7 +1,8 @@
 // AsDiscrete: classes out of scores, channels out of classes, 0 and 1 by a threshold. Source:
 // monai.transforms.AsDiscrete.
+#include "ops/labels/as_discrete.h"
+
 #include "inference/postprocess/step.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,5 +1,6 @@
+#include "ops/labels/fill_holes.h"
+
 #include "inference/postprocess/step.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::inference {
 

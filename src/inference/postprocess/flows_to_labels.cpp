@@ -1,6 +1,6 @@
 // FlowsToLabels: objects out of flows. Source: cellpose/dynamics.py.
 #include "inference/postprocess/step.h"
-#include "ops/labels/flows.h"
+#include "ops/labels/flow_labels.h"
 
 namespace cytra::inference {
 

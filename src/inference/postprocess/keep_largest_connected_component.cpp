@@ -1,5 +1,5 @@
 #include "inference/postprocess/step.h"
-#include "ops/labels/labels.h"
+#include "ops/labels/keep_largest.h"
 
 namespace cytra::inference {
 

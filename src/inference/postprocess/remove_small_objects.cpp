@@ -1,6 +1,6 @@
 // RemoveSmallObjects: clears what covers few voxels. Source: monai.transforms.RemoveSmallObjects.
 #include "inference/postprocess/step.h"
-#include "ops/labels/labels.h"
+#include "ops/labels/remove_small.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,6 +1,6 @@
 // StarsToLabels: objects out of distances along rays. Source: stardist/nms.py.
 #include "inference/postprocess/step.h"
-#include "ops/labels/stars.h"
+#include "ops/labels/star_labels.h"
 
 namespace cytra::inference {
 

@@ -51,7 +51,7 @@ class ToLabels final : public Postprocess {
   Options options_;
 };
 
-/// An operation of ops/labels/labels.h on labels.
+/// An operation of ops/labels/ on labels.
 template <class Operation>
 class OnLabels final : public Postprocess {
  public:

@@ -6,6 +6,7 @@
 #include "inference/postprocess/step.h"
 #include "ops/labels/components.h"
 #include "ops/labels/distance.h"
+#include "ops/labels/peaks.h"
 
 namespace cytra::inference {
 namespace {

@@ -14,8 +14,10 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
+#include "io/annotations/shapes.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
+#include "io/reader.h"
 
 namespace cytra::io {
 namespace {
@@ -167,6 +169,11 @@ bool is_annotation_path(const std::string& path) {
   for (const char* known : {".roi", ".zip", ".geojson", ".json", ".xml", ".txt"})
     if (extension == known) return true;
   return is_mask_folder(path);
+}
+
+bool is_mask_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) && !is_image_path(path);
 }
 
 std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive) {

@@ -1,6 +1,6 @@
 #pragma once
 // What people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme, Pascal VOC,
-// YOLO and folders with a mask file for each object; and the images that these become. Torch-free.
+// YOLO and folders with a mask file for each object. Torch-free.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -54,25 +54,5 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths);
 
 /// The images that one COCO file is of; empty for other files. Throws: as read_annotations.
 std::vector<std::string> coco_images(const std::string& path);
-
-enum class TargetKind {
-  instances,  // 0 for none, 1 ... for each object; a later one lies over an earlier one
-  classes,    // 0 for none, 1 ... by class_names; likewise
-  mask,       // 1 in any object
-  channels,   // a mask for each of class_names
-  boxes,      // layers of filled boxes, none over another: class (1 ...) * kBoxClass + a number
-};
-TargetKind target_kind(const std::string& name);
-extern const std::vector<std::string> kTargetKinds;  // their names
-constexpr int64_t kBoxClass = 65536;
-
-/// (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that class_names
-/// do not have (unless it is empty), a plane that the image has not, more objects over each other
-/// than can be painted.
-Image paint_annotations(const std::string& path,
-                        const std::vector<Annotation>& annotations,
-                        const AnnotatedImage& image,
-                        TargetKind kind,
-                        const std::vector<std::string>& class_names);
 
 }  // namespace cytra::io

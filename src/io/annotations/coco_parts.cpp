@@ -1,3 +1,5 @@
+#include "io/annotations/coco_parts.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -6,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/annotations/json_parts.h"
+#include "io/annotations/shapes.h"
 
 namespace cytra::io {
 

@@ -41,23 +41,4 @@ AnnotationFile parse_yolo(const std::string& path,
 /// own file, where it lies there, is none. Throws: DataError naming the file.
 std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image);
 
-/// What follows the last slash, of either kind.
-std::string last_name(const std::string& path);
-/// The rectangle, one that begins at its upper left and goes round.
-Ring rectangle(const std::array<double, 4>& box);
-/// The smallest box around an annotation's rings and masks.
-std::array<double, 4> box_around(const Annotation& annotation);
-/// An ellipse's outline: its axes end at centre + a and centre + b.
-Ring ellipse(const std::array<double, 2>& centre,
-             const std::array<double, 2>& a,
-             const std::array<double, 2>& b);
-/// The number, as a coordinate. Throws: DataError for one that no image has.
-double coordinate(const std::string& place, double value);
-/// As pycocotools fills a polygon (x, y, x, y, ...), pixel by pixel. Source: rleFrPoly of
-/// cocoapi/common/maskApi.c. Throws: DataError naming `place`.
-CocoRle fill_coco_polygon(const std::string& place,
-                          const std::vector<double>& corners,
-                          int64_t height,
-                          int64_t width);
-
 }  // namespace cytra::io

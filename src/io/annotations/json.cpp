@@ -1,6 +1,6 @@
-// Annotations in JSON: QuPath's GeoJSON (RFC 7946; qupath.lib.io.PathObjectTypeAdapters), COCO
-// (cocodataset.org/#format-data) and labelme. Lists are read element by element: a file of many
-// images never lies in memory as a whole tree.
+// Part of io/annotations/formats.h: JSON, which is QuPath's GeoJSON (RFC 7946;
+// qupath.lib.io.PathObjectTypeAdapters), COCO (cocodataset.org/#format-data) and labelme. Lists are
+// read element by element: a file of many images never lies in memory as a whole tree.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/annotations/coco_parts.h"
 #include "io/annotations/formats.h"
 #include "io/annotations/json_parts.h"
 
@@ -87,33 +88,6 @@ class AnnotationJson {
 
 AnnotationFile parse_annotation_json(const std::string& path, const std::string& bytes) {
   return AnnotationJson(path).read(bytes);
-}
-
-std::string JsonPlace::text() const {
-  return fmt::format("{}: {}[{}]", path, list, index);
-}
-
-void JsonPlace::refuse(const std::string& what) const {
-  throw DataError(text() + ": " + what);
-}
-
-double JsonPlace::number(const Json& value, const char* what) const {
-  if (value.is_number()) return coordinate(text() + ": " + what, value.get<double>());
-  refuse(fmt::format("{} is {}, expected a number", what, value.type_name()));
-}
-
-const Json* JsonPlace::find(const Json& object, const char* key) const {
-  if (!object.is_object()) refuse(fmt::format("{}, expected a map", object.type_name()));
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string JsonPlace::text_of(const Json& object, const char* key) const {
-  const Json* value = find(object, key);
-  if (value == nullptr) return "";
-  if (value->is_string()) return value->get<std::string>();
-  if (value->is_number_integer()) return value->dump();
-  refuse(fmt::format("{} is {}, expected text", key, value->type_name()));
 }
 
 }  // namespace cytra::io

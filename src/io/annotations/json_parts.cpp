@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/annotations/shapes.h"
 
 namespace cytra::io {
 namespace {

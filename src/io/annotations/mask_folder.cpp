@@ -1,4 +1,5 @@
-// A folder with one mask file for each object of an image, as the nuclei of DSB 2018 have it.
+// Part of io/annotations/formats.h: a folder with one mask file for each object of an image, as the
+// nuclei of DSB 2018 have it.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/annotations/formats.h"
+#include "io/annotations/shapes.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 
@@ -44,11 +46,6 @@ std::vector<unsigned char> object_in(const std::string& path, const Image& mask)
 }
 
 }  // namespace
-
-bool is_mask_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error) && !is_image_path(path);
-}
 
 std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image) {
   std::vector<std::string> files = list_images(folder);

@@ -1,4 +1,5 @@
-// Annotations in an image's grid.
+#include "io/annotations/paint.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/annotations/formats.h"
 #include "io/pixels/format.h"
 
 namespace cytra::io {

@@ -1,4 +1,5 @@
-// ImageJ's ROIs. Source: ij.io.RoiDecoder of ImageJ 1.54; its files are big-endian on any machine.
+// Part of io/annotations/formats.h: ImageJ's ROIs. Source: ij.io.RoiDecoder of ImageJ 1.54; its
+// files are big-endian on any machine.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
+#include "io/annotations/shapes.h"
 #include "io/weights/zip_directory.h"
 
 namespace cytra::io {

@@ -1,10 +1,11 @@
+#include "io/annotations/shapes.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "io/annotations/formats.h"
 
 namespace cytra::io {
 namespace {

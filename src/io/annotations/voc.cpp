@@ -1,5 +1,6 @@
-// Pascal VOC's XML. Source: its development kit's documentation (pixels are counted from 1, xmax
-// and ymax included); detectron2.data.datasets.pascal_voc, which takes boxes likewise.
+// Part of io/annotations/formats.h: Pascal VOC's XML. Source: its development kit's documentation
+// (pixels are counted from 1, xmax and ymax included); detectron2.data.datasets.pascal_voc, which
+// takes boxes likewise.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
+#include "io/annotations/shapes.h"
 #include "io/tiff/ome_xml.h"
 
 namespace cytra::io {

@@ -1,5 +1,6 @@
-// YOLO's text: a line for each object, its class's number and a box (middle and size) or the
-// corners of an outline, as shares of the image's sides. Source: docs.ultralytics.com/datasets.
+// Part of io/annotations/formats.h: YOLO's text, a line for each object, its class's number and a
+// box (middle and size) or the corners of an outline, as shares of the image's sides. Source:
+// docs.ultralytics.com/datasets.
 #include <cstdlib>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "base/strings.h"
 #include "config/node.h"
 #include "io/annotations/formats.h"
+#include "io/annotations/shapes.h"
 #include "io/input_file.h"
 
 namespace cytra::io {

@@ -1,4 +1,4 @@
-// The pixels of a DICOM file, frame by frame.
+// Part of io/dicom/dicom_file.h: the pixels of a DICOM file, frame by frame.
 #include <cmath>
 #include <cstring>
 

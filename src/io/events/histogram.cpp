@@ -1,8 +1,8 @@
+#include "io/events/histogram.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "io/events/event_file.h"
 
 namespace cytra::io {
 namespace {

@@ -31,6 +31,19 @@ std::string words_of(int error) {
   return text;
 }
 
+void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stream) {
+  while (true) {
+    const PacketPointer packet = make_packet();
+    int code = avcodec_receive_packet(&encoder, packet.get());
+    if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
+    if (code < 0) throw DataError(fmt::format("{}: {}", encoder.codec->name, words_of(code)));
+    packet->stream_index = stream;
+    av_packet_rescale_ts(packet.get(), encoder.time_base, container.streams[stream]->time_base);
+    code = av_interleaved_write_frame(&container, packet.get());
+    if (code < 0) throw IoError(fmt::format("{}: {}", container.url, words_of(code)));
+  }
+}
+
 bool Picture::operator==(const Picture& other) const {
   return std::tie(width, height, format, matrix, range) ==
          std::tie(other.width, other.height, other.format, other.matrix, other.range);

@@ -38,6 +38,10 @@ PacketPointer make_packet();
 /// "Invalid data found when processing input".
 std::string words_of(int error);
 
+/// Packets of one stream, as they come out of an encoder, into the file. Throws: DataError,
+/// IoError.
+void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stream);
+
 /// A converter between 8-bit RGB and the picture of `yuv`, whose matrix and range are that of its
 /// tags; where it has none, BT.709 from 720 lines on, else BT.601, both with the studio's range.
 enum class Direction { to_rgb, to_yuv };

@@ -20,8 +20,4 @@ class Tone {
   int64_t samples_ = 0;
 };
 
-/// Packets of one stream, as they come out of an encoder, into the file. Throws: DataError,
-/// IoError.
-void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stream);
-
 }  // namespace cytra::io

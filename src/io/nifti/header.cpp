@@ -1,3 +1,4 @@
+// Part of io/nifti/nifti.h: the headers as bytes, and what they say of pixels and places.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -83,9 +84,7 @@ std::array<double, 9> rotation_of(double b, double c, double d) {
   double a = rest > 0 ? std::sqrt(rest) : 0;
   if (rest < 1e-7) {  // a half turn, up to rounding
     const double norm = length(b, c, d);
-    b /= norm;
-    c /= norm;
-    d /= norm;
+    for (double* part : {&b, &c, &d}) *part /= norm;
     a = 0;
   }
   return {a * a + b * b - c * c - d * d,

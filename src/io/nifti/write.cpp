@@ -1,3 +1,4 @@
+// Part of io/nifti/nifti.h: what is written.
 #include <algorithm>
 
 #include "base/strings.h"

@@ -1,4 +1,4 @@
-// What the user says of a file's axes, and the file's own.
+// Part of io/reader.h: what the user says of a file's axes, and the file's own.
 #include <algorithm>
 
 #include <fmt/format.h>

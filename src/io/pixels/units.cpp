@@ -1,5 +1,6 @@
-// Units of length, by the names that OME-XML and ImageJ give them:
 // https://www.openmicroscopy.org/Schemas/Documentation/Generated/OME-2016-06/ome_xsd.html#UnitsLength
+#include "io/pixels/units.h"
+
 #include <cmath>
 #include <map>
 

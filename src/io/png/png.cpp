@@ -1,5 +1,3 @@
-#include "io/png/png.h"
-
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "io/pixels/format.h"
 #include "io/pixels/stored.h"
 #include "io/png/plain.h"
+#include "io/png/write.h"
 
 // libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
 // longer is in Coder, and the functions that call setjmp have no locals with a destructor.

@@ -1,3 +1,5 @@
+#include "io/png/write.h"
+
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -11,7 +13,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "io/pixels/format.h"
-#include "io/png/png.h"
 
 // Without libpng and zlib: filters that vectorize, and ISA-L's deflate, take a photograph to 95 %
 // of what zlib's level 3 makes of it in a tenth of its time.

@@ -1,5 +1,5 @@
-// ImageJ's and Fiji's TIFFs. Source: ij.io.TiffEncoder and FileSaver, and tifffile's
-// _series_imagej.
+// Part of io/tiff/layout.h: ImageJ's and Fiji's TIFFs. Source: ij.io.TiffEncoder and FileSaver, and
+// tifffile's _series_imagej.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

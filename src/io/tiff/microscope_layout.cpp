@@ -1,11 +1,13 @@
-// What microscopes write into private tags. Sources: tifffile's _series_lsm and _series_stk;
-// Zeiss's "LSM 5/7/8 image file format"; MetaMorph's "Stack (STK) Image File Format".
+// Part of io/tiff/layout.h: what microscopes write into private tags. Sources: tifffile's
+// _series_lsm and _series_stk; Zeiss's "LSM 5/7/8 image file format"; MetaMorph's "Stack (STK)
+// Image File Format".
 #include <array>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

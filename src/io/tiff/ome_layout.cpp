@@ -1,4 +1,5 @@
-// OME-XML in a TIFF: https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html
+// Part of io/tiff/layout.h: OME-XML in a TIFF. Source:
+// https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
+#include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/ome_xml.h"
 

@@ -1,4 +1,4 @@
-// An OME-TIFF whose planes lie in several files of a folder:
+// Part of io/tiff/layout.h: an OME-TIFF whose planes lie in several files of a folder:
 // https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html
 #include <algorithm>
 #include <cstring>

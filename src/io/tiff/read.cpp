@@ -1,3 +1,4 @@
+// Part of io/tiff/layout.h: the images that layouts find in files, read.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/pixels/format.h"
+#include "io/pixels/units.h"
 #include "io/tiff/blocks.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/samples.h"

@@ -55,10 +55,6 @@ struct ZarrMeta {
 /// Throws: DataError `place: ...` for what is missing, wrong or not supported.
 ZarrMeta parse_zarr_v2(const Json& json, const std::string& place);
 ZarrMeta parse_zarr_v3(const Json& json, const std::string& place);
-/// .zarray, and zarr.json; for the codecs that we write.
-Json zarr_v2_json(const ZarrMeta& meta);
-Json zarr_v3_json(const ZarrMeta& meta);
-
 /// A chunk may have this many bytes once decoded.
 constexpr std::size_t kLargestChunk = std::size_t{1} << 30;
 /// Bytes of a chunk of that shape; saturates.

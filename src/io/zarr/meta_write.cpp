@@ -1,6 +1,6 @@
-#include <stdexcept>
+#include "io/zarr/meta_write.h"
 
-#include "io/zarr/meta.h"
+#include <stdexcept>
 
 namespace cytra::io {
 namespace {

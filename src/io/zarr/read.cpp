@@ -1,4 +1,4 @@
-// The reader of OME-Zarr images and of plain Zarr arrays.
+// Part of io/zarr/ome_zarr.h: the reader of OME-Zarr images and of plain Zarr arrays.
 #include <algorithm>
 #include <filesystem>
 

@@ -5,6 +5,7 @@
 #include "config/node.h"
 #include "nn/blocks/layer.h"
 #include "ops/norm/norm.h"
+#include "ops/norm/synced_batch_norm.h"
 
 namespace cytra::nn {
 

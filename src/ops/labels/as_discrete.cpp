@@ -1,8 +1,9 @@
+#include "ops/labels/as_discrete.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::ops {
 namespace {

@@ -1,9 +1,10 @@
+#include "ops/labels/fill_holes.h"
+
 #include <algorithm>
 
 #include <ATen/ATen.h>
 
 #include "ops/boxes/boxes.h"
-#include "ops/labels/labels.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

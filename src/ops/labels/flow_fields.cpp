@@ -1,4 +1,6 @@
 // masks_to_flows: diffusion inside each object, then its gradient.
+#include "ops/labels/flow_fields.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <ATen/ATen.h>
 
 #include "ops/boxes/boxes.h"
-#include "ops/labels/flows.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -1,4 +1,6 @@
 // FlowsToLabels: voxels follow the flow, peaks of where they end are objects.
+#include "ops/labels/flow_labels.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/labels/flows.h"
-#include "ops/labels/labels.h"
+#include "ops/labels/fill_holes.h"
+#include "ops/labels/flow_fields.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -1,3 +1,5 @@
+#include "ops/labels/keep_largest.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "ops/labels/components.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::ops {
 

@@ -1,3 +1,5 @@
+#include "ops/labels/peaks.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -11,7 +13,6 @@
 #include "ops/boxes/boxes.h"
 #include "ops/labels/morphology.h"
 #include "ops/labels/volume.h"
-#include "ops/labels/watershed.h"
 
 namespace cytra::ops {
 namespace {

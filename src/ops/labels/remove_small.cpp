@@ -1,3 +1,5 @@
+#include "ops/labels/remove_small.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -5,7 +7,6 @@
 
 #include "base/error.h"
 #include "ops/labels/components.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::ops {
 namespace {

@@ -1,4 +1,6 @@
 // Stars of labels: rays, distances along them, the depth in the object.
+#include "ops/labels/star_distances.h"
+
 #include <cmath>
 #include <stdexcept>
 
@@ -6,7 +8,6 @@
 
 #include "ops/boxes/boxes.h"
 #include "ops/labels/distance.h"
-#include "ops/labels/stars.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

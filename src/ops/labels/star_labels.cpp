@@ -1,4 +1,6 @@
 // StarsToLabels: star-convex shapes by descending probability, painted where they are new.
+#include "ops/labels/star_labels.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/labels/stars.h"
+#include "ops/labels/star_distances.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -2,7 +2,6 @@
 // Normalisations with the activation that follows them in one operation.
 // Source: torch.nn.functional.{instance,group,batch,layer}_norm, with their numbers; differentiable
 // once.
-#include <functional>
 
 #include <ATen/core/Tensor.h>
 
@@ -52,20 +51,6 @@ at::Tensor batch_norm(const at::Tensor& x,
                       bool training,
                       double eps,
                       const Activation& activation = {});
-
-/// Adds a tensor up over the processes of a training, in place. Shape: (K) float64.
-using SumOverProcesses = std::function<void(const at::Tensor& values)>;
-
-/// batch_norm() of a training whose processes have a part of the batch each: by the mean and
-/// variance of all parts, forward and backward. `sum` is called once in each pass, by every
-/// process. Source: Lightning's sync_batchnorm, torch.nn.SyncBatchNorm.
-at::Tensor synced_batch_norm(const at::Tensor& x,
-                             const at::Tensor& weight,
-                             const at::Tensor& bias,
-                             const RunningStatistics& running,
-                             double eps,
-                             const SumOverProcesses& sum,
-                             const Activation& activation = {});
 
 /// Over the last dimensions. Shape: x (...,normalized_shape), weight and bias (normalized_shape).
 at::Tensor layer_norm(const at::Tensor& x,

@@ -1,11 +1,11 @@
 // The batch norm of several processes, by ATen's operations.
+#include "ops/norm/synced_batch_norm.h"
+
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "ops/norm/norm.h"
 
 namespace cytra::ops {
 namespace {

@@ -1,4 +1,6 @@
 // The passes by ATen's operations; on a GPU the kernels of libcytra_cuda.so take what they can.
+#include "ops/windows/sums_aten.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -6,7 +8,7 @@
 
 #include "ops/cuda/window_sums.h"
 #include "ops/cuda_kernel.h"
-#include "ops/windows/sums_cpu.h"
+#include "ops/windows/window_box.h"
 
 namespace cytra::ops {
 namespace {

@@ -12,6 +12,7 @@
 #include <ATen/Parallel.h>
 
 #include "ops/windows/rows.h"
+#include "ops/windows/window_box.h"
 
 namespace cytra::ops::cpu {
 namespace {

@@ -63,7 +63,4 @@ class Graph {
   int64_t count_ = 0;
 };
 
-/// Adds what an operator of ATen does; false when there is no rule for it. Throws: Unsupported.
-bool translate(Graph& graph, const Node& node);
-
 }  // namespace cytra::perf::onnx

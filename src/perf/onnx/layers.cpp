@@ -1,5 +1,6 @@
-// Convolutions, norms, pooling and resizing. Source: https://onnx.ai/onnx/operators, version 17 and
-// before; the arguments' places are those of ATen's native_functions.yaml, PyTorch 2.11.
+// Part of perf/onnx/rules.h: convolutions, norms, pooling and resizing. Source:
+// https://onnx.ai/onnx/operators, version 17 and before; the arguments' places are those of ATen's
+// native_functions.yaml, PyTorch 2.11.
 #include <ATen/ATen.h>
 
 #include "perf/onnx/rules.h"

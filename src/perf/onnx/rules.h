@@ -13,4 +13,10 @@ using Rules = std::unordered_map<std::string, Rule>;
 const Rules& layer_rules();
 const Rules& value_rules();
 
+/// Adds what an operator of ATen does; false when there is no rule for it. Throws: Unsupported.
+bool translate(Graph& graph, const Node& node);
+
+/// "relu" of aten::relu_, too, which works in place.
+std::string own_name_of(const Node& node);
+
 }  // namespace cytra::perf::onnx

@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "perf/device_memory.h"
 #include "perf/device_usage.h"
 #include "pipelines/batch_segment/compute.h"

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "perf/device.h"
+#include "perf/device_error.h"
 #include "pipelines/batching/batcher.h"
 
 namespace cytra::pipelines {

@@ -27,8 +27,4 @@ std::string text_of(const DetectorOptions& options);
 /// Throws: DataError unless it is (C,H,W) with that many channels; 0: any number.
 void expect_detector_image(const at::Tensor& image, int64_t channels);
 
-/// TorchScript of torchvision's detectors calls operators of its own; from now on there is
-/// torchvision::nms.
-void add_torchvision_operators();
-
 }  // namespace cytra::pipelines

@@ -1,4 +1,5 @@
-// TorchScript that gives boxes: torchvision's detectors, and others with outputs as theirs.
+// Part of pipelines/detection/kinds.h: TorchScript that gives boxes: torchvision's detectors, and
+// others with outputs as theirs.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
@@ -6,12 +7,13 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
-#include "inference/torchscript.h"
+#include "inference/foreign/torchscript.h"
 #include "nn/detection_model.h"
 #include "ops/boxes/nms.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
+#include "pipelines/detection/torchvision_operators.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -1,4 +1,6 @@
 // Source: torchvision/csrc/ops/boxes/nms.cpp for the operator's schema.
+#include "pipelines/detection/torchvision_operators.h"
+
 #include <mutex>
 
 #include <ATen/ATen.h>
@@ -6,7 +8,6 @@
 #include <torch/library.h>
 
 #include "ops/boxes/nms.h"
-#include "pipelines/detection/kinds.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -1,4 +1,4 @@
-// A checkpoint of `train experiment=detection/...`.
+// Part of pipelines/detection/detector.h: a checkpoint of `train experiment=detection/...`.
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -10,6 +10,7 @@
 #include "inference/input.h"
 #include "inference/trained_model.h"
 #include "nn/detection_model.h"
+#include "nn/fcos.h"
 #include "perf/device_precision.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"

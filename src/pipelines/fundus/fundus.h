@@ -7,7 +7,7 @@
 
 #include <c10/core/Device.h>
 
-#include "data/fundus.h"
+#include "data/transforms/fundus/view.h"
 #include "pipelines/job/stage_report.h"
 
 namespace cytra::pipelines {

@@ -15,7 +15,7 @@
 #include "inference/overlay.h"
 #include "io/csv.h"
 #include "io/objects/coco_writer.h"
-#include "io/png/png.h"
+#include "io/png/write.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -1,5 +1,5 @@
-// Networks of ours as segmenters: a checkpoint says how it was made, weights of Meta's by their
-// shapes.
+// Part of pipelines/segmenter/segmenters.h: networks of ours as segmenters: a checkpoint says how
+// it was made, weights of Meta's by their shapes.
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -10,9 +10,9 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "config/run_config.h"
-#include "io/fingerprint.h"
 #include "io/safetensors.h"
 #include "io/weights/torch_file.h"
+#include "nn/fingerprint.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"
 #include "perf/device_precision.h"
@@ -163,13 +163,8 @@ std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path, c10::Device
                     "experiment=promptable/cells`");
   nn::load_weights(path, *model, true);
   model->eval();
-  std::string text = config::to_json(node);
-  for (const auto& [name, tensor] : nn::state_of(*model)) {
-    const at::Tensor values = tensor.contiguous();
-    text += name + io::fingerprint(values.const_data_ptr(), values.nbytes());
-  }
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  return std::make_unique<SamSegmenter>(model, device, io::fingerprint(text));
+  return std::make_unique<SamSegmenter>(model, device, nn::fingerprint_of(*model, node));
 }
 
 }  // namespace cytra::pipelines

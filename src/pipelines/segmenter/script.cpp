@@ -1,4 +1,4 @@
-// Others' segmenters as TorchScript.
+// Part of pipelines/segmenter/segmenters.h: others' segmenters as TorchScript.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
-#include "inference/torchscript.h"
+#include "inference/foreign/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {

@@ -1,6 +1,6 @@
 #include "pipelines/segmenter/segmenter.h"
 
-#include "inference/torchscript.h"
+#include "inference/foreign/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {

@@ -1,6 +1,6 @@
 // DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
 // label image, so whatever moves voxels moves the boxes. The method is FCOS
-// (nn/detection_model.h), the metric COCO's mean average precision.
+// (nn/fcos.h), the metric COCO's mean average precision.
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +13,7 @@
 #include "data/batch.h"
 #include "metrics/mean_average_precision.h"
 #include "nn/detection_model.h"
+#include "nn/fcos.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "data/same_grid.h"
 #include "io/annotations/annotations.h"
+#include "io/annotations/paint.h"
+#include "nn/fcos.h"
 #include "ops/boxes/boxes.h"
 #include "tasks/instances/labels.h"
 

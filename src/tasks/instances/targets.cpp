@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/same_grid.h"
-#include "ops/labels/flows.h"
+#include "ops/labels/flow_fields.h"
 #include "tasks/instances/labels.h"
 
 namespace cytra::tasks {

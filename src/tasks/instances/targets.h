@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/sample.h"
-#include "ops/labels/stars.h"
+#include "ops/labels/star_distances.h"
 
 namespace cytra::tasks {
 

@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "io/objects/palette.h"
-#include "io/png/png.h"
+#include "io/png/write.h"
 #include "training/class_in_metric.h"
 #include "training/logger.h"
 #include "training/loggers/html_plot.h"

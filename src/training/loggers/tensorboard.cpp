@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "config/registry.h"
 #include "io/events/event_file.h"
-#include "io/png/png.h"
+#include "io/png/write.h"
 #include "training/logger.h"
 
 namespace cytra::training {

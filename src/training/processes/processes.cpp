@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "perf/device.h"
+#include "perf/device_error.h"
 #include "training/processes/process_group.h"
 #include "training/processes/shared.h"
 

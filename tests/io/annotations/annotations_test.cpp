@@ -6,7 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/annotations/formats.h"
+#include "io/annotations/paint.h"
+#include "io/annotations/shapes.h"
 #include "io/objects/geojson.h"
 #include "io/objects/imagej_roi.h"
 #include "tests/io/fixture.h"

@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/labels/flows.h"
-#include "ops/labels/stars.h"
+#include "ops/labels/flow_fields.h"
+#include "ops/labels/flow_labels.h"
+#include "ops/labels/star_distances.h"
+#include "ops/labels/star_labels.h"
 #include "tests/support/golden.h"
 
 namespace cytra::ops {

@@ -1,6 +1,7 @@
 #include "ops/labels/watershed.h"
 
 #include "base/error.h"
+#include "ops/labels/peaks.h"
 #include "tests/support/golden.h"
 
 namespace cytra::ops {

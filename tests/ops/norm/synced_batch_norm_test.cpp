@@ -1,3 +1,5 @@
+#include "ops/norm/synced_batch_norm.h"
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>

@@ -9,6 +9,7 @@
 #include "data/batch.h"
 #include "data/sample.h"
 #include "io/annotations/annotations.h"
+#include "io/annotations/paint.h"
 #include "nn/detection_model.h"
 #include "tasks/detection/objects.h"
 #include "tests/support/message_of.h"

@@ -11,7 +11,6 @@
 #include "inference/postprocess.h"
 #include "nn/loss.h"
 #include "nn/model.h"
-#include "ops/labels/flows.h"
 #include "tasks/instances/targets.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"

@@ -1,3 +1,5 @@
+#include "data/transforms/fundus/find_discs.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -5,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/fundus.h"
 #include "data/transforms/fundus/block_means.h"
 #include "data/transforms/fundus/conics.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "config/registry.h"
-#include "data/fundus.h"
+#include "data/transforms/fundus/view.h"
 #include "data/transforms/spatial_options.h"
 #include "data/transforms/voxel_frame.h"
 
@@ -92,16 +92,5 @@ class FundusNormalized final : public Transform {
 CYTRA_REGISTER(Transform, FundusNormalized, "FundusNormalized");
 
 }  // namespace
-
-double white_of(const at::Tensor& image) {
-  if (image.scalar_type() == at::kByte) return 255;
-  if (image.scalar_type() == at::kUInt16) return 65535;
-  const double most = image.to(at::kFloat).max().item<double>();
-  if (most > 1) {
-    throw DataError(fmt::format(
-        "values up to {:g}, expected 0 to 1, or the value that is white: white: 255", most));
-  }
-  return 1;
-}
 
 }  // namespace cytra::data::fundus

@@ -1,4 +1,5 @@
-// The disc at a fixed place and size, its mask and its contrast.
+#include "data/transforms/fundus/view.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +8,6 @@
 
 #include <ATen/ATen.h>
 
-#include "data/fundus.h"
 #include "data/transforms/fundus/block_means.h"
 #include "data/transforms/gaussian_filter.h"
 #include "data/transforms/resample.h"
@@ -237,6 +237,17 @@ at::Tensor enhance(const at::Tensor& views,
   const at::Tensor mean =
       block > 1 ? at::upsample_bilinear2d(blurred, {view.size, view.size}, false) : blurred;
   return ((shown - mean) * factor + 0.5).clamp_(0, 1).mul_(mask);
+}
+
+double white_of(const at::Tensor& image) {
+  if (image.scalar_type() == at::kByte) return 255;
+  if (image.scalar_type() == at::kUInt16) return 65535;
+  const double most = image.to(at::kFloat).max().item<double>();
+  if (most > 1) {
+    throw DataError(fmt::format(
+        "values up to {:g}, expected 0 to 1, or the value that is white: white: 255", most));
+  }
+  return 1;
 }
 
 }  // namespace cytra::data::fundus

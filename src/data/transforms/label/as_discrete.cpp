@@ -1,8 +1,9 @@
 // AsDiscreted: classes out of scores, channels out of classes, 0 and 1 by a threshold, whole
 // numbers; in this order. Source: monai.transforms.AsDiscreted.
+#include "ops/labels/as_discrete.h"
+
 #include "config/registry.h"
 #include "data/transforms/spatial_options.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -1,5 +1,5 @@
 // ComponentLabelsd: a number for each piece of a mask. Source: skimage.measure.label with all axes.
-#include "data/target_judge.h"
+#include "data/target_facts.h"
 #include "data/transforms/per_key.h"
 #include "ops/labels/components.h"
 

@@ -1,4 +1,6 @@
 // FillHolesd: what a label encloses becomes that label. Source: monai.transforms.FillHolesd.
+#include "ops/labels/fill_holes.h"
+
 #include "data/transforms/label/with_keys.h"
 
 namespace cytra::data {

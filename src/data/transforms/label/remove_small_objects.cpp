@@ -1,5 +1,6 @@
 // RemoveSmallObjectsd: clears what covers few voxels. Source: monai.transforms.RemoveSmallObjectsd.
 #include "data/transforms/label/with_keys.h"
+#include "ops/labels/remove_small.h"
 
 namespace cytra::data {
 namespace {

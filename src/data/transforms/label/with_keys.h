@@ -1,10 +1,9 @@
 #pragma once
 #include "data/transforms/per_key.h"
-#include "ops/labels/labels.h"
 
 namespace cytra::data {
 
-/// An operation of ops/labels/labels.h with the keys that it is done to.
+/// An operation of ops/labels/ with the keys that it is done to.
 template <class Operation>
 struct WithKeys : KeyOptions, Operation {
   template <class V>

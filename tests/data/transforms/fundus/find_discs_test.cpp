@@ -1,3 +1,5 @@
+#include "data/transforms/fundus/find_discs.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "data/fundus.h"
 #include "data/image_tensor.h"
 #include "io/reader.h"
 #include "samples/fundus.h"

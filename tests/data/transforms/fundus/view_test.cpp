@@ -1,3 +1,5 @@
+#include "data/transforms/fundus/view.h"
+
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/fundus.h"
 #include "data/image_tensor.h"
 #include "samples/fundus.h"
 #include "tests/data/make_transform.h"

@@ -5,6 +5,8 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include "inference/foreign/program.h"
+
 namespace cytra::inference {
 
 /// Told by its content. Throws: DataError for a ZIP archive that is cut.
@@ -26,5 +28,8 @@ torch::jit::Module load_torchscript(const std::string& path,
 
 /// Of the file's bytes: a frozen module's weights are in its code.
 std::string fingerprint_of_file(const std::string& path);
+
+/// A model whose configuration is what export_model wrote into the file, if that wrote it.
+Program open_torchscript(const std::string& path);
 
 }  // namespace cytra::inference

@@ -1,3 +1,5 @@
+#include "io/tiff/ome_tiff.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,7 +14,6 @@
 #include "io/pixels/format.h"
 #include "io/tiff/directory.h"
 #include "io/tiff/encode.h"
-#include "io/tiff/ome_tiff.h"
 #include "io/tiff/ome_xml.h"
 
 // The file is put together here, since libtiff can't go back to a page that it has left; its codecs

@@ -1,17 +1,11 @@
 #pragma once
-// Objects as flows: at each of its voxels a unit vector that leads to the object's centre. What a
-// network learns instead of the objects' numbers, and how labels come out of it.
-// Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal flows and labels).
+// Objects out of flows (ops/labels/flow_fields.h).
+// Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal labels).
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
 
 namespace cytra::ops {
-
-/// Heat diffuses from each object's centre through the object; its gradient gives the flows, 0 in
-/// the background.
-/// Shape: labels ([Z,]Y,X), 0: none -> (D,[Z,]Y,X) float32.
-at::Tensor masks_to_flows(const at::Tensor& labels);
 
 /// Labels of a network's flows: voxels follow them, and where many meet is an object. Arguments and
 /// defaults as cellpose's eval(). The whole image at once: beyond its values some 60 bytes for a

@@ -1,4 +1,6 @@
 // The part of Processes that knows who lives, and says what happened to the others.
+#include "training/processes/shared.h"
+
 #include <algorithm>
 
 #include <c10/util/Exception.h>
@@ -9,7 +11,6 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/strings.h"
-#include "training/processes/shared.h"
 
 namespace cytra::training {
 namespace {

@@ -1,0 +1,15 @@
+#pragma once
+// Casts as Python's int(), float(), str() and bool() do them.
+#include <string>
+
+#include "config/node.h"
+
+namespace cytra::config {
+
+bool is_number(const Node& node);     // as to Python, true and false are numbers
+double number_of(const Node& node);   // of such a node
+std::string shown(const Node& node);  // for messages: quoted, not too long
+/// The node as another kind, lists and maps item by item. Throws: std::invalid_argument.
+Node cast(const Node& node, Kind kind);
+
+}  // namespace cytra::config

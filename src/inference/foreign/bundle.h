@@ -1,0 +1,13 @@
+#pragma once
+// MONAI's bundles.
+#include <string>
+
+#include "inference/foreign/program.h"
+
+namespace cytra::inference {
+
+/// Its transforms, sliding window and classes become ours. Throws: ConfigError with the place of
+/// what is not known here.
+Program open_bundle(const std::string& path);
+
+}  // namespace cytra::inference

@@ -1,0 +1,24 @@
+#pragma once
+// A model that another framework has written.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "inference/trained_model.h"
+
+namespace cytra::inference {
+
+/// What a file of another framework computes, and what it says of itself.
+struct Program {
+  Forward forward;
+  std::function<std::string()> torchscript;
+  Place place;
+  int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
+  std::vector<int64_t> window;                     // the only sides it takes; empty: not known
+  std::vector<int64_t> divisor;                    // as LoadedModel's; empty: not known
+  config::Node config = config::Node::make_map();  // as LoadedModel's; what is known of it
+  std::string fingerprint;
+};
+
+}  // namespace cytra::inference

@@ -1,0 +1,31 @@
+#pragma once
+// Annotations in an image's grid.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/annotations/annotations.h"
+
+namespace cytra::io {
+
+enum class TargetKind {
+  instances,  // 0 for none, 1 ... for each object; a later one lies over an earlier one
+  classes,    // 0 for none, 1 ... by class_names; likewise
+  mask,       // 1 in any object
+  channels,   // a mask for each of class_names
+  boxes,      // layers of filled boxes, none over another: class (1 ...) * kBoxClass + a number
+};
+TargetKind target_kind(const std::string& name);
+extern const std::vector<std::string> kTargetKinds;  // their names
+constexpr int64_t kBoxClass = 65536;
+
+/// (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that class_names
+/// do not have (unless it is empty), a plane that the image has not, more objects over each other
+/// than can be painted.
+Image paint_annotations(const std::string& path,
+                        const std::vector<Annotation>& annotations,
+                        const AnnotatedImage& image,
+                        TargetKind kind,
+                        const std::vector<std::string>& class_names);
+
+}  // namespace cytra::io

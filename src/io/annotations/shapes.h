@@ -1,0 +1,31 @@
+#pragma once
+// Outlines and boxes of annotations, and the names of their images.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/annotations/annotations.h"
+
+namespace cytra::io {
+
+/// What follows the last slash, of either kind.
+std::string last_name(const std::string& path);
+/// The rectangle, one that begins at its upper left and goes round.
+Ring rectangle(const std::array<double, 4>& box);
+/// The smallest box around an annotation's rings and masks.
+std::array<double, 4> box_around(const Annotation& annotation);
+/// An ellipse's outline: its axes end at centre + a and centre + b.
+Ring ellipse(const std::array<double, 2>& centre,
+             const std::array<double, 2>& a,
+             const std::array<double, 2>& b);
+/// The number, as a coordinate. Throws: DataError for one that no image has.
+double coordinate(const std::string& place, double value);
+/// As pycocotools fills a polygon (x, y, x, y, ...), pixel by pixel. Source: rleFrPoly of
+/// cocoapi/common/maskApi.c. Throws: DataError naming `place`.
+CocoRle fill_coco_polygon(const std::string& place,
+                          const std::vector<double>& corners,
+                          int64_t height,
+                          int64_t width);
+
+}  // namespace cytra::io

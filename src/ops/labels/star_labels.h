@@ -1,0 +1,43 @@
+#pragma once
+// Objects out of stars (ops/labels/star_distances.h).
+// Source: Schmidt 2018, Weigert 2020, StarDist; stardist/nms.py.
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// Labels of a network's stars: from the most probable on, each that is not taken yet is an object.
+/// Arguments and defaults as StarDist's predict_instances(); overlaps are counted in voxels that
+/// are painted, with the objects that cover them. The whole image at once.
+struct StarsToLabels {
+  double prob_thresh = 0.5, nms_thresh = 0.4;
+  int64_t border = 2;
+  std::vector<double> anisotropy;
+  template <class V>
+  void visit(V& v) {
+    v("prob_thresh",
+      prob_thresh,
+      "probability from which on a voxel may be an object's centre",
+      0,
+      1);
+    v("nms_thresh",
+      nms_thresh,
+      "an object that overlaps a more probable one by more than this is dropped; of the smaller's "
+      "voxels",
+      0,
+      1);
+    v("border", border, "voxels along the image's sides that are no centres", 0, 1e6);
+    v("anisotropy",
+      anisotropy,
+      "3D: voxel sizes Z, Y, X that the rays were made for; null: equal",
+      1e-12,
+      1e12);
+  }
+  /// Shape: (1+rays,[Z,]Y,X): the probability's logit, distances -> int32 ([Z,]Y,X), numbered from
+  /// the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4.
+  at::Tensor operator()(const at::Tensor& output) const;
+};
+
+}  // namespace cytra::ops
