@@ -187,7 +187,7 @@ TEST_F(Newcomers, FoldersWithoutImagesAndTablesOfTwoKindsAreNamed) {
   fs::create_directories(dir_ / "empty/below");
   const Outcome empty = train("data.path=empty paths.output_dir=run");
   EXPECT_EQ(empty.code, 2);
-  EXPECT_SAYS(empty, "empty: no images in this folder, nor below it; TIFF, OME-Zarr, NIfTI");
+  EXPECT_SAYS(empty, "empty: no images in this folder, nor below it; DICOM, TIFF, OME-Zarr, NIfTI");
   EXPECT_EQ(empty.err.find("train.csv"), std::string::npos) << empty.err;
   for (int i = 0; i < 3; ++i) {
     io::write_ome_tiff(place("t/r" + std::to_string(i) + ".tif"), boxes(i, 1, false));
