@@ -95,6 +95,8 @@ def readers(a):
 
 
 def limited(command, limit):
+    if limit.startswith("-f"):  # the file of the messages has no limit
+        return ["bash", "-c", f'(ulimit {limit}; exec "$@") 2>&1 | cat; exit ${{PIPESTATUS[0]}}', "bash", *command]
     return ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *command]
 
 
