@@ -320,10 +320,14 @@ def resumed(a):
             if kind not in changes:
                 (a.out / name).unlink()
             change(a.out / name)
+            corrected = (a.out / name).read_bytes() if kind in ("longer", "other bytes") else None  # by hand, for all we know
+
+            def check(done):
+                if corrected is not None:
+                    return None if (a.out / name).read_bytes() == corrected else "the user's correction is gone"
+                return is_untouched(a) or expect_right(a, right, may_fail=kind not in changes, but="" if kind in changes else name)(done)
             a.attack("low", f"result {name}: {kind} before --resume", predict(a, a.image, *measured, "--resume"),
-                     "made anew, or refused in a line",
-                     ENDED, keep=True, limit=60, check=lambda done: is_untouched(a) or
-                     expect_right(a, right, may_fail=kind not in changes, but="" if kind in changes else name)(done))
+                     "made anew, or refused in a line; a correction stays", ENDED, keep=True, limit=60, check=check)
     a.clear(a.out)
     a.run(predict(a, a.image, *measured))
     book = (a.out / "predictions.jsonl").read_bytes()
@@ -412,7 +416,7 @@ def stale(a):
         write_tiff(data / "x.tif", picture(), 64, "B")
         for table in ("train", "valid"):
             (data / f"{table}.csv").write_text(f"raw,seg\nx.{ending},m.hdr\n")
-        more = ("trainer.limit_val_batches=1", "logger=null", "--json")
+        more = ("trainer.limit_val_batches=1", "logger=null", "data.allow_shared=true", "--json")
         losses = []
         for cache in (a.fresh("kept"), None, a.folder / "kept", None):
             if len(losses) == 2:
