@@ -229,7 +229,20 @@ void PredictionFiles::put(const at::Tensor& rows, io::Dtype dtype) {
   writer_->write(data::to_image(rows, dtype, {}));
 }
 
+/// A model of others may give results of another size.
+void PredictionFiles::expect_size(int64_t rows, int64_t columns) const {
+  if (rows == input_->shape[1] && columns == input_->shape.back()) return;
+  throw DataError(fmt::format(
+      "the model's result has {} rows (or planes) and {} columns, the image {} and {}; expected a "
+      "model that gives each pixel a value",
+      rows,
+      columns,
+      input_->shape[1],
+      input_->shape.back()));
+}
+
 void PredictionFiles::take(const at::Tensor& rows) {
+  taken_ += rows.size(1);
   if (keeps_all_) {
     rows_.push_back(rows);
     return;
@@ -240,6 +253,7 @@ void PredictionFiles::take(const at::Tensor& rows) {
     draw(ended);
     return put(ended, io::Dtype::u32);
   }
+  expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
   draw(rows);
   put(rows, inference::dtype_of(common_.predictor.finish()));
 }
@@ -257,6 +271,7 @@ void PredictionFiles::draw(const at::Tensor& values) {
 
 void PredictionFiles::finish() {
   if (keeps_all_) finish_whole();
+  if (!keeps_all_) expect_size(taken_, input_->shape.back());
   if (objects_) {
     const at::Tensor rest = objects_->finish().unsqueeze(0);
     if (rest.numel() > 0) {

@@ -129,6 +129,7 @@ class PredictionFiles {
   void apply_steps();
   void put(const at::Tensor& rows, io::Dtype dtype);
   void draw(const at::Tensor& values);
+  void expect_size(int64_t rows, int64_t columns) const;
   void finish_whole();
   void write_objects();
   io::ImageInfo describe(at::IntArrayRef shape, io::Dtype dtype) const;
@@ -138,6 +139,7 @@ class PredictionFiles {
   std::unique_ptr<inference::ObjectSlabs> objects_;  // steps of an image that is read by rows
   bool keeps_all_, has_components_ = false;
   std::vector<at::Tensor> rows_;  // where all are needed at once
+  int64_t taken_ = 0;             // rows
   inference::Result result_;
   at::Tensor scored_;
   std::unique_ptr<io::ImageWriter> writer_;

@@ -325,7 +325,8 @@ def resumed(a):
             def check(done):
                 if corrected is not None:
                     return None if (a.out / name).read_bytes() == corrected else "the user's correction is gone"
-                return is_untouched(a) or expect_right(a, right, may_fail=kind not in changes, but="" if kind in changes else name)(done)
+                return is_untouched(a) or expect_right(a, right, may_fail=kind not in changes,
+                                                       but="" if kind in changes else name)(done)
             a.attack("low", f"result {name}: {kind} before --resume", predict(a, a.image, *measured, "--resume"),
                      "made anew, or refused in a line; a correction stays", ENDED, keep=True, limit=60, check=check)
     a.clear(a.out)
@@ -444,7 +445,8 @@ def foreign(a):
                            "conv", "None", "(x, x)",
                            "[x]", "{'out': x}", "annotate(Tensor, None)", "torch.div((conv).forward(x, ), 0)"):
             model = with_code(a.folder / "crafted.pt", f"return {expression}")
-            a.attack("low", f"TorchScript that gives {expression} ({backend})", predict(a, a.image, model=model, backend=backend),
+            a.attack("low", f"TorchScript that gives {expression} ({backend})",
+                     limited(predict(a, a.image, model=model, backend=backend), "-v 8000000"),
                      "an error of this image, or done; no crash", (0, 2, 5), memory=2000)
         for script in ("printing.pt", "endless_load.pt"):
             command = predict(a, a.image, model=GOLDEN / "scripts" / script, backend=backend)
