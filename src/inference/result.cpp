@@ -105,7 +105,21 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
   for (const auto& output : outputs_) output->take(*this, rows);
 }
 
+/// A model of others may give results of another size.
+void ImageResult::expect_size(int64_t rows, int64_t columns) const {
+  if (rows == input_->shape[1] && columns == input_->shape.back()) return;
+  throw DataError(fmt::format(
+      "the model's result has {} rows (or planes) and {} columns, the image {} and {}; expected a "
+      "model that gives each pixel a value",
+      rows,
+      columns,
+      input_->shape[1],
+      input_->shape.back()));
+}
+
 void ImageResult::take(const at::Tensor& rows) {
+  taken_ += rows.size(1);
+  expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
   if (is_whole_) {
     rows_.push_back(rows);
   } else if (slabs_) {
@@ -117,6 +131,7 @@ void ImageResult::take(const at::Tensor& rows) {
 }
 
 void ImageResult::finish() {
+  expect_size(taken_, input_->shape.back());
   if (is_whole_) finish_whole();
   if (slabs_) {
     const at::Tensor rest = slabs_->finish().unsqueeze(0);

@@ -69,6 +69,7 @@ class ImageResult {
   bool moves_to_file() const;
   void move_to_file(Result& result) const;
   void describe(at::IntArrayRef shape, io::Dtype dtype);
+  void expect_size(int64_t rows, int64_t columns) const;
   void put(const at::Tensor& rows, io::Dtype dtype);
   void apply_steps();
   void finish_whole();
@@ -82,6 +83,7 @@ class ImageResult {
   const bool is_whole_;
   const bool is_moved_;           // original_grid, and its voxels are others
   std::vector<at::Tensor> rows_;  // of one that is kept whole
+  int64_t taken_ = 0;             // rows
   Result result_;                 // likewise
   at::Tensor scored_;
   io::ImageInfo info_;

@@ -5,7 +5,7 @@
 
 hostile/*.pt hides a call each; --try runs those that PyTorch itself takes, in an empty folder, and says what became of it.
 honest/*.pt come with honest/expected.json: the sum of the outputs' values for the input that it names.
-endless.pt and endless_load.pt never come back; printing.pt prints.
+endless.pt and endless_load.pt never come back; printing.pt prints, halved.pt gives half of the rows and columns.
 """
 import io
 import json
@@ -514,6 +514,15 @@ class Printing(nn.Module):
         return self.conv(x)
 
 
+class Halved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.max_pool2d(self.conv(x), 2)
+
+
 class Endless(nn.Module):
     def __init__(self):
         super().__init__()
@@ -567,3 +576,4 @@ if __name__ == "__main__":
         write("endless.pt", torch.jit.script(Endless()))
         write("endless_load.pt", torch.jit.script(EndlessState()))
         write("printing.pt", torch.jit.script(Printing()))
+        write("halved.pt", torch.jit.script(Halved()))

@@ -95,6 +95,8 @@ def readers(a):
 
 
 def limited(command, limit):
+    if limit.startswith("-f"):  # the file of the messages has no limit
+        return ["bash", "-c", f'(ulimit {limit}; exec "$@") 2>&1 | cat; exit ${{PIPESTATUS[0]}}', "bash", *command]
     return ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *command]
 
 
@@ -318,10 +320,15 @@ def resumed(a):
             if kind not in changes:
                 (a.out / name).unlink()
             change(a.out / name)
+            corrected = (a.out / name).read_bytes() if kind in ("longer", "other bytes") else None  # by hand, for all we know
+
+            def check(done):
+                if corrected is not None:
+                    return None if (a.out / name).read_bytes() == corrected else "the user's correction is gone"
+                return is_untouched(a) or expect_right(a, right, may_fail=kind not in changes,
+                                                       but="" if kind in changes else name)(done)
             a.attack("low", f"result {name}: {kind} before --resume", predict(a, a.image, *measured, "--resume"),
-                     "made anew, or refused in a line",
-                     ENDED, keep=True, limit=60, check=lambda done: is_untouched(a) or
-                     expect_right(a, right, may_fail=kind not in changes, but="" if kind in changes else name)(done))
+                     "made anew, or refused in a line; a correction stays", ENDED, keep=True, limit=60, check=check)
     a.clear(a.out)
     a.run(predict(a, a.image, *measured))
     book = (a.out / "predictions.jsonl").read_bytes()
@@ -410,7 +417,7 @@ def stale(a):
         write_tiff(data / "x.tif", picture(), 64, "B")
         for table in ("train", "valid"):
             (data / f"{table}.csv").write_text(f"raw,seg\nx.{ending},m.hdr\n")
-        more = ("trainer.limit_val_batches=1", "logger=null", "--json")
+        more = ("trainer.limit_val_batches=1", "logger=null", "data.allow_shared=true", "--json")
         losses = []
         for cache in (a.fresh("kept"), None, a.folder / "kept", None):
             if len(losses) == 2:
@@ -438,7 +445,8 @@ def foreign(a):
                            "conv", "None", "(x, x)",
                            "[x]", "{'out': x}", "annotate(Tensor, None)", "torch.div((conv).forward(x, ), 0)"):
             model = with_code(a.folder / "crafted.pt", f"return {expression}")
-            a.attack("low", f"TorchScript that gives {expression} ({backend})", predict(a, a.image, model=model, backend=backend),
+            a.attack("low", f"TorchScript that gives {expression} ({backend})",
+                     limited(predict(a, a.image, model=model, backend=backend), "-v 8000000"),
                      "an error of this image, or done; no crash", (0, 2, 5), memory=2000)
         for script in ("printing.pt", "endless_load.pt"):
             command = predict(a, a.image, model=GOLDEN / "scripts" / script, backend=backend)

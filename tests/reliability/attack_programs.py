@@ -526,7 +526,7 @@ def around(a):
             a.attack("low", f"no network at all: {name}", ["unshare", "-n", *command()], "done, or refused by name within a minute",
                      ENDED, limit=60)
             a.attack("low", f"no /proc: {name}", ["unshare", "-m", "bash", "-c", 'mount -t tmpfs none /proc && exec "$@"', "bash",
-                                                  *command()], codes=ENDED, limit=60)
+                                                  *command()], codes=(*ENDED, 127), limit=60)
             room = a.fresh("room")
             a.attack("low", f"a disk of 16 kB: {name}", ["unshare", "-m", "bash", "-c",
                                                          f"mount -t tmpfs -o size=16k none {re.escape(str(room))} && exec \"$@\"",

@@ -119,6 +119,18 @@ TEST(ModelsOfOthers, WhatTheyPrintDoesNotReachStdout) {
   EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos);
 }
 
+TEST(ModelsOfOthers, AResultOfAnotherSizeIsTheModelsMistake) {
+  const test::TmpDir dir;
+  const Outcome outcome = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + kScripts +
+                                "halved.pt' 'data.path=" + kScripts +
+                                "image.png' trainer.accelerator=cpu "
+                                "performance.backend=eager 'paths.output_dir=" +
+                                (dir / "out") + "'");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("expected a model that gives each pixel a value"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(ModelsOfOthers, OneThatNeverComesBackEndsBySigterm) {
   const test::TmpDir dir;
   const auto predict = [&](const std::string& name) {

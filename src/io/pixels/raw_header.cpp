@@ -1,4 +1,5 @@
-// Part of io/pixels/raw_voxels.h: what headers that are text say, names of files, numbers, the place of the image.
+// Part of io/pixels/raw_voxels.h: what headers that are text say, names of files, numbers, the
+// place of the image.
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
