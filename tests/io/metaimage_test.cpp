@@ -68,6 +68,9 @@ TEST(MetaImage, DamagedHeadersAreRefused) {
   expect(meta_of("CompressedData = True\nBinaryData = False\n"), "is compressed text");
   expect(meta_of("BinaryData = False\n"), "number 0 of its text");
   expect(meta_of("", "LIST\n"), "expected");
+  const std::string ends = meta_of("", "LIST");
+  expect_refusal(refusal_of(folder, "a.mha", ends.substr(0, ends.size() - 1), ""),
+                 "0 files for 24 bytes");
   expect(meta_of("", "a%03d.raw 1 99999999 1"), "expected files as NAME%03d.raw");
   expect(meta_of("a line\n"), "has the line 'a line'");
 }

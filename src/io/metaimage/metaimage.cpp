@@ -52,8 +52,9 @@ MetaHeader parse_meta(const std::string& path) {
   std::string text =
       read_text_header(path, [](const std::string& head) { return end_of_meta_header(head) > 0; });
   MetaHeader header;
+  const std::size_t bytes = text.size();
   if (end_of_meta_header(text) == 0) text += '\n';  // the file's last line may lack it
-  header.end = end_of_meta_header(text);
+  header.end = std::min(end_of_meta_header(text), bytes);
   if (header.end == 0) fail_meta(path, "has no ElementDataFile");
   for (const std::string& line : split(text.substr(0, header.end), '\n')) {
     const std::size_t sign = line.find_first_of("=:");
@@ -64,9 +65,9 @@ MetaHeader parse_meta(const std::string& path) {
     header.fields[trim(line.substr(0, sign))] = trim(line.substr(sign + 1));
   }
   if (!starts_with(header.value({"ElementDataFile"}), "LIST")) return header;
-  const std::string all =
-      read_text_header(path, [](const std::string&) { return false; }).substr(header.end);
-  for (const std::string& line : split(all, '\n')) {
+  const std::string all = read_text_header(path, [](const std::string&) { return false; });
+  const std::size_t begin = std::min<std::size_t>(header.end, all.size());
+  for (const std::string& line : split(std::string_view(all).substr(begin), '\n')) {
     if (!trim(line).empty()) header.lines.push_back(trim(line));
   }
   return header;
@@ -158,7 +159,8 @@ void find_meta_voxels(const std::string& path,
   };
   const std::vector<std::string> names = meta_files(path, header, sizes);
   for (const std::string& name : names) add(find_file(path, name), 0);
-  if (names.empty()) add(path, header.end);
+  const bool is_list = starts_with(header.value({"ElementDataFile"}), "LIST");
+  if (names.empty() && !is_list) add(path, header.end);
 }
 
 /// The first line has one of the keys that headers begin with.
