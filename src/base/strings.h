@@ -8,6 +8,8 @@ namespace cytra {
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string trim(std::string_view text);
+/// Letters of ASCII as small ones, whatever the locale; others stay.
+std::string in_small_letters(std::string text);
 /// Of ASCII, whatever the locale.
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "base/strings.h"
 #include "data/layout_names.h"
 
 namespace cytra::data {
@@ -64,7 +65,7 @@ std::vector<std::string> regex_of_image_folders(const std::vector<ImageFolder>& 
        {"mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"}) {
     std::string word;  // as it is written
     for (const std::string& name : folders[0].images) {
-      const std::size_t at = in_small(name).find(known);
+      const std::size_t at = in_small_letters(name).find(known);
       if (at != std::string::npos) word = name.substr(at, std::string(known).size());
     }
     if (word.empty()) continue;

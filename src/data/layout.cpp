@@ -384,7 +384,7 @@ std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish)
   const auto holds = [&](const char* name) { return fs::exists(place / name, ignored); };
   if (!wish.folders.empty()) return of_typed_folders(place, wish);
   if (!fs::is_directory(place, ignored)) {
-    const std::string ending = in_small(place.extension().string());
+    const std::string ending = in_small_letters(place.extension().string());
     if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, wish);
     if (ending != ".json") return {};
     if (place.filename() == "dataset.json" && fs::exists(place.parent_path() / "imagesTr", ignored))

@@ -1,7 +1,6 @@
 #include "data/layout_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
 #include <string_view>
 
@@ -9,17 +8,10 @@
 
 namespace cytra::data {
 
-std::string in_small(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return text;
-}
-
 namespace {
 bool is_one_of_names(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(
-      names.begin(), names.end(), [&](const char* one) { return in_small(name) == one; });
+      names.begin(), names.end(), [&](const char* one) { return in_small_letters(name) == one; });
 }
 }  // namespace
 
@@ -63,7 +55,7 @@ std::string stem_of(std::string name) {
 }
 
 bool names_target(std::string name) {
-  name = in_small(name);
+  name = in_small_letters(name);
   for (const char* word :
        {"mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"}) {
     if (name.find(word) != std::string::npos) return true;

@@ -4,7 +4,6 @@
 
 namespace cytra::data {
 
-std::string in_small(std::string text);  // of ASCII
 /// "a" of a.tif, a.ome.tif, a.nii.gz and a.ome.zarr: the name that its partners share.
 std::string stem_of(std::string name);
 bool names_source(const std::string& name);  // "images"

@@ -39,7 +39,7 @@ std::string split_column(const io::Table& table) {
     for (const std::vector<std::string>& row : table.rows) words.insert(row[column]);
     if (words.size() < 2 || words.size() > 3 || words.count("predict") > 0) continue;
     if (std::all_of(words.begin(), words.end(), [](const std::string& word) {
-          return word == in_small(word) && names_split(word);
+          return word == in_small_letters(word) && names_split(word);
         }))
       return table.columns[column];
   }

@@ -96,7 +96,7 @@ bool pair_names(const std::vector<std::string>& images,
 
 bool is_target_word(std::string word) {
   while (!word.empty() && is_digit(word.back())) word.pop_back();
-  word = in_small(word);
+  word = in_small_letters(word);
   for (const char* known : {"mask",
                             "masks",
                             "msk",

@@ -1,7 +1,6 @@
 #include "io/formats.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <stdexcept>
 #include <tuple>
@@ -29,9 +28,8 @@ std::string ending_in(const Format& format, const std::string& name) {
 }
 
 /// The format of a name, and its ending there.
-std::pair<const Format*, std::string> find_ending(std::string name) {
-  for (char& letter : name)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+std::pair<const Format*, std::string> find_ending(const std::string& given) {
+  const std::string name = in_small_letters(given);
   std::pair<const Format*, std::string> found{nullptr, ""};
   for (const Format& format : formats()) {
     const std::string ending = ending_in(format, name);

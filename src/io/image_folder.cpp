@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -30,16 +29,12 @@ constexpr const char* kForeign[] = {
     ".ndpi", ".scn", ".mrxs", ".bif", ".sld", ".flex", ".xdce", ".c01",  ".ics"};
 
 std::string ending_in_small(const std::string& path) {
-  std::string ending = fs::path(path).extension().string();
-  for (char& letter : ending)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return ending;
+  return in_small_letters(fs::path(path).extension().string());
 }
 
 bool is_tiff_name(const std::string& path) {
-  const std::string ending = ending_in_small(path);
-  return ending == ".tif" || ending == ".tiff" || ending == ".btf" || ending == ".tf8" ||
-         ending == ".tf2";
+  const Format* const format = format_of_name(path);
+  return format != nullptr && format->name == "ome_tiff";
 }
 
 /// `looks`: whatever the name, since few files cost little to open.

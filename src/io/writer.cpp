@@ -1,7 +1,6 @@
 #include "io/writer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <set>
 #include <stdexcept>
@@ -61,9 +60,7 @@ void ImageWriter::finish() {
 std::unique_ptr<ImageWriter> create_image(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions& options) {
-  std::string name = std::filesystem::path(path).filename().string();
-  for (char& letter : name)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const std::string name = in_small_letters(std::filesystem::path(path).filename().string());
   std::set<std::string> endings;
   for (const Format& format : formats()) {
     for (const std::string& ending : format.written_endings) {

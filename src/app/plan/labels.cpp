@@ -1,7 +1,6 @@
 #include "app/plan/labels.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,8 +16,7 @@ void follow_channels(const data::DatasetDescription& description, bool& is_ct) {
   std::vector<std::string> others;
   std::size_t cts = 0;
   for (const std::string& name : description.channels) {
-    std::string lower = name;
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string lower = in_small_letters(name);
     cts += lower == "ct";
     if (lower == "nonorm" || lower == "rescale_to_0_1" || lower == "rgb_to_0_1")
       others.push_back(name);

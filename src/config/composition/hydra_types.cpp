@@ -3,9 +3,9 @@
 #include "config/composition/hydra_types.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/composition/merge.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"
@@ -97,10 +97,7 @@ bool make_integer(Node& node) {
 
 bool make_boolean(Node& node) {
   if (node.kind == Kind::string) {
-    std::string word = node.string;
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
+    const std::string word = in_small_letters(node.string);
     const auto is_one_of = [&](std::initializer_list<const char*> words) {
       return std::find(words.begin(), words.end(), word) != words.end();
     };

@@ -28,9 +28,8 @@ std::string number_text(const std::string& text) {
 }
 
 bool read_real(const std::string& source, double& value) {
-  std::string text = number_text(source);
+  const std::string text = in_small_letters(number_text(source));
   if (text.empty()) return false;
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool negative = text[0] == '-';
   const std::string size = text.substr(negative ? 1 : 0);
   if (size == "inf" || size == "infinity") {

@@ -112,8 +112,7 @@ int yaml_integer_base(std::string_view text) {
 }
 
 double parse_real(std::string_view text) {
-  std::string clean = without_underscores(text);
-  for (char& c : clean) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string clean = in_small_letters(without_underscores(text));
   const bool negative = clean[0] == '-';
   if (negative || clean[0] == '+') clean.erase(0, 1);
   double value = 0;

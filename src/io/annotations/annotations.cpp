@@ -1,7 +1,6 @@
 #include "io/annotations/annotations.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <list>
 #include <memory>
@@ -27,10 +26,7 @@ constexpr const char* kExpected =
     "expected an ImageJ ROI or RoiSet.zip, GeoJSON, COCO, labelme, Pascal VOC or YOLO";
 
 std::string small_extension(const std::string& path) {
-  std::string extension = fs::path(path).extension().string();
-  for (char& letter : extension)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return extension;
+  return in_small_letters(fs::path(path).extension().string());
 }
 
 /// Classes of files that do not list them: whole numbers by their size, then the alphabet.

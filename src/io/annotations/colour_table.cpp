@@ -1,7 +1,6 @@
 #include "io/annotations/colour_table.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -21,12 +20,6 @@ namespace {
 using Class = ColourTable::Class;
 constexpr uint64_t kMostTableBytes = 1 << 20;
 constexpr std::size_t kMostClasses = 256;
-
-std::string in_small_letters(std::string text) {
-  for (char& letter : text)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
 
 /// 0 to 255.
 std::optional<int> byte_of(const std::string& text) {

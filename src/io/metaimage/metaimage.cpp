@@ -1,6 +1,5 @@
 // MetaImage: https://itk.org/Wiki/MetaIO/Documentation. Where it leaves room, as ITK reads it.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -240,9 +239,8 @@ std::unique_ptr<ImageWriter> create_meta(const std::string& path,
   const bool is_plane = placement_of(info).dimensions == 2;
   RawOutput output;
   const std::filesystem::path file(path);
-  std::string ending = file.extension().string();
-  if (std::tolower(static_cast<unsigned char>(ending.back())) == 'd')  // .mhd
-    output.data_path = path.substr(0, path.size() - ending.size()) + ".raw";
+  if (in_small_letters(file.extension().string()) == ".mhd")
+    output.data_path = path.substr(0, path.size() - 4) + ".raw";
   output.head = fmt::format(
       "ObjectType = Image\nNDims = {}\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
       "CompressedData = False\n{}DimSize = {} {}{}\n{}ElementType = MET_{}\nElementDataFile = {}\n",

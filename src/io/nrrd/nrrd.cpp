@@ -1,6 +1,5 @@
 // NRRD: https://teem.sourceforge.net/nrrd/format.html. Where it leaves room, as ITK reads it.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 

@@ -1,7 +1,6 @@
 // Part of io/pixels/raw_voxels.h: what headers that are text say, names of files, numbers, the
 // place of the image.
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -70,12 +69,6 @@ bool is_flat(const std::array<double, 12>& affine) {
 }
 
 }  // namespace
-
-std::string in_small_letters(std::string text) {
-  for (char& letter : text)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
 
 std::string named_file(const std::string& header, const std::string& name) {
   bool is_below = !name.empty() && name[0] != '/' && printable(name, name.size()) == name;

@@ -53,7 +53,6 @@ std::vector<std::string> numbered_names(const std::string& header,
 /// The beginning of a file, so much that it `is_whole`, or all. Throws: DataError when that takes
 /// more than 4 MiB.
 std::string read_text_header(const std::string& path, bool (*is_whole)(const std::string& text));
-std::string in_small_letters(std::string text);
 /// Where the line begins that comes after `lines` others. Throws: DataError when there are fewer.
 uint64_t after_lines(const std::string& path,
                      const std::string& file,

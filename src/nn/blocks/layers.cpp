@@ -2,7 +2,6 @@
 #include "nn/blocks/layers.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -79,8 +78,7 @@ Options layer_options(const config::Node& node,
                     node.where(),
                     what));
   }
-  std::string kind = name.string;
-  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string kind = in_small_letters(name.string);
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     throw ConfigError(fmt::format("{}: '{}' is no {}; known: {}.{}",
                                   node.where(),
