@@ -121,6 +121,8 @@ def check(root, allow_path):
             findings.append(f"{name}:1: src/{parts[1]} is in no layer")
             continue
         for number, line in enumerate(lines, 1):
+            if line.startswith("TORCH_LIBRARY"):
+                findings.append(f"{name}:{number}: an operation of torch would change for the whole process, whoever links us")
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -166,6 +168,7 @@ def self_test():
         "src/app/cli.cpp": ("#include <CLI/CLI.hpp>\n", "src/cli/*.cpp"),
         "src/ops/k.cpp": ("#include <c10/cuda/CUDAStream.h>\n", "src/*/cuda/"),
         "src/ops/cuda/k.cu": ("#include <cuda_runtime.h>\n", ""),
+        "src/ops/rewires.cpp": ("TORCH_LIBRARY_IMPL(aten, CPU, library) {\n}\n", "for the whole process"),
         "src/odd/a.h": ("", "in no layer"),
         "src/nn/public.h": ('#include "nn/models/block.h"\n', "which is not in"),
         "src/nn/models/block.h": ('#include "ops/y.h"\n', ""),

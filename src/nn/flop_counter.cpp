@@ -34,9 +34,11 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
       operation->backward += has_backward && input(i).requires_grad() ? 1 : 0;
     }
   };
-  if (name == "aten::convolution") {
+  const bool is_ours = name == "cytra::convolution";  // input, weight, transposed
+  if (is_ours || name == "aten::convolution") {
     const at::Tensor weight = input(1);
-    if (function.inputs()[6].toBool()) {  // transposed: weight is (C_in, C_out / groups, ...)
+    if (function.inputs()[is_ours ? 2 : 6]
+            .toBool()) {  // transposed: weight is (C_in, C_out / groups, ...)
       operation->flops = 2 * input(0).numel() / weight.size(0) * weight.numel();
     } else {
       operation->per_output = 2 * weight.numel() / weight.size(0);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/options.h"
+#include "ops/conv/conv.h"
 
 namespace cytra::nn {
 
@@ -22,7 +23,8 @@ Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(optio
   }
   if (options.output_padding.empty()) {
     for (std::size_t d = 0; d < options.kernel.size(); ++d)
-      options_.output_padding.push_back(options.stride[d] + 2 * padding[d] - options.kernel[d]);
+      options_.output_padding.push_back(
+          transposed ? options.stride[d] + 2 * padding[d] - options.kernel[d] : 0);
   }
   Sizes shape{transposed ? in : out, (transposed ? out : in) / options.groups};
   shape.insert(shape.end(), options.kernel.begin(), options.kernel.end());
@@ -39,17 +41,10 @@ Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(optio
 }
 
 at::Tensor Conv::forward(const at::Tensor& x) {
-  // Not at::convolution, which autocast on a CPU does not know.
-  const auto& [stride, padding, groups, more] =
-      std::tie(options_.stride, options_.padding, options_.groups, options_.output_padding);
-  const bool flat = stride.size() == 2;
-  if (options_.transposed) {
-    return flat ? at::conv_transpose2d(x, weight, bias, stride, padding, more, groups)
-                : at::conv_transpose3d(x, weight, bias, stride, padding, more, groups);
-  }
-  const Sizes dilation(stride.size(), 1);
-  return flat ? at::conv2d(x, weight, bias, stride, padding, dilation, groups)
-              : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
+  const auto& o = options_;
+  const Sizes dilation(o.stride.size(), 1);
+  return ops::convolution(
+      x, weight, bias, {o.stride, o.padding, dilation, o.transposed, o.output_padding, o.groups});
 }
 
 namespace {

@@ -1,22 +1,17 @@
-// torch's convolution_backward on a CPU, so of every convolution, transposed or not: the weight's
-// gradient by a kernel of ours where it is faster, else in a part for each thread where it has few
-// values, all else as before. Threads that share one such gradient wait for each other inside of
-// oneDNN, and spin: beside another program on these cores each wait takes a time slice.
+#include "ops/conv/backward.h"
+
 #include <algorithm>
-#include <array>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/library.h>
 
 #include "ops/compute_alone.h"
 #include "ops/conv/onednn.h"
 #include "ops/conv/weight_grad.h"
 
-namespace cytra::ops {
+namespace cytra::ops::cpu {
 namespace {
 
 using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of input, weight and bias
@@ -32,12 +27,10 @@ constexpr int64_t kFewestPixels = 512;             // of a part: fewer cost less
 
 /// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
 /// than two: as torch has it.
-int64_t count_parts(const at::Tensor& output, const at::Tensor& weight, const Form& form) {
+int64_t count_parts(const at::Tensor& output, const at::Tensor& weight) {
   const at::ScalarType type = weight.scalar_type();
-  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
   if (at::in_parallel_region() || output.numel() == 0 || weight.numel() == 0 ||
-      output.scalar_type() != type || (type != at::kFloat && type != at::kBFloat16) ||
-      form.stride.size() != dims || form.padding.size() != dims || form.dilation.size() != dims)
+      output.scalar_type() != type || (type != at::kFloat && type != at::kBFloat16))
     return 0;
   const int64_t samples = output.size(0), pixels = output.numel() / output.size(1),
                 threads = at::get_num_threads(),
@@ -81,24 +74,17 @@ at::Tensor weight_grad_in_parts(int64_t parts,
       std::vector<int64_t> stride = form.stride.vec();
       if (dy.size(2) == 1) stride[0] = 1;  // SafeForm
       sums[static_cast<std::size_t>(part)] = std::get<1>(
-          cpu::convolution_backward(dy,
-                                    x,
-                                    weight,
-                                    std::nullopt,
-                                    {stride, padding, form.dilation, false, {0}, form.groups},
-                                    {false, true, false}));
+          convolution_backward(dy,
+                               x,
+                               weight,
+                               {stride, padding, form.dilation, false, {0}, form.groups},
+                               {false, true, false}));
     }
   });
   const at::AutoDispatchBelowADInplaceOrView no_gradients;
   at::Tensor sum = sums[0].to(at::kFloat);
   for (std::size_t i = 1; i < sums.size(); ++i) sum.add_(sums[i]);
   return sum.to(weight.scalar_type());
-}
-
-/// One number for each spatial dimension; torch's operations take one for all as well.
-std::vector<int64_t> of_each_side(at::IntArrayRef numbers, const at::Tensor& weight) {
-  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
-  return numbers.size() == 1 ? std::vector<int64_t>(dims, numbers[0]) : numbers.vec();
 }
 
 bool are_all(at::IntArrayRef values, int64_t value) {
@@ -147,20 +133,16 @@ struct SafeForm {
   std::vector<int64_t> stride, padding;
 };
 
-Tensors backward_on_cpu(const at::Tensor& grad,
-                        const at::Tensor& input,
-                        const at::Tensor& weight,
-                        at::OptionalIntArrayRef bias_sizes,
-                        at::IntArrayRef stride,
-                        at::IntArrayRef padding,
-                        at::IntArrayRef dilation,
-                        bool transposed,
-                        at::IntArrayRef output_padding,
-                        int64_t groups,
-                        std::array<bool, 3> needs) {
-  const cpu::ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
+}  // namespace
+
+Tensors conv_gradients(const at::Tensor& grad,
+                       const at::Tensor& input,
+                       const at::Tensor& weight,
+                       const ConvOptions& options,
+                       std::array<bool, 3> needs) {
+  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
-    return cpu::convolution_backward(dy, input, weight, bias_sizes, options, mask);
+    return convolution_backward(dy, input, weight, options, mask);
   };
   const at::ScalarType type = weight.scalar_type();
   if (!needs[1] || input.dim() != weight.dim() || input.numel() == 0 ||
@@ -168,30 +150,24 @@ Tensors backward_on_cpu(const at::Tensor& grad,
     return torchs(grad, needs);
   // A transposed convolution is one backwards.
   const at::Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
-  const std::vector<int64_t> steps = of_each_side(stride, weight),
-                             zeros = of_each_side(padding, weight),
-                             gaps = of_each_side(dilation, weight);
-  const auto dims = static_cast<std::size_t>(weight.dim() - 2);
-  if (steps.size() != dims || zeros.size() != dims || gaps.size() != dims)
-    return torchs(grad, needs);
   const at::MemoryFormat format = input.suggest_memory_format();
-  const cpu::ConvForm form{weight.sizes().slice(2), steps, zeros};
+  const ConvForm form{weight.sizes().slice(2), stride, padding};
   const bool has_ours =
-      groups == 1 && are_all(gaps, 1) && cpu::has_conv_weight_grad(image, output, form);
+      groups == 1 && are_all(dilation, 1) && has_conv_weight_grad(image, output, form);
   at::Tensor dy = grad, of_input, of_weight, of_bias;
   if (has_ours) {
     const at::MemoryFormat last =
         input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
     dy = grad.contiguous(last);
-    of_weight = cpu::conv_weight_grad(transposed ? dy : input,
-                                      (transposed ? input : dy).contiguous(last),
-                                      form,
-                                      weight.suggest_memory_format());
+    of_weight = conv_weight_grad(transposed ? dy : input,
+                                 (transposed ? input : dy).contiguous(last),
+                                 form,
+                                 weight.suggest_memory_format());
   } else {
-    const SafeForm safe(image, output, weight, {steps, zeros, gaps, groups});
-    const Form plain{safe.stride, safe.padding, gaps, groups};
-    const int64_t parts = count_parts(output, weight, plain);
-    const bool is_exact = type == at::kFloat || are_all(gaps, 1);
+    const SafeForm safe(image, output, weight, {stride, padding, dilation, groups});
+    const Form plain{safe.stride, safe.padding, dilation, groups};
+    const int64_t parts = count_parts(output, weight);
+    const bool is_exact = type == at::kFloat || are_all(dilation, 1);
     if (parts < 2 && is_exact && safe.image.is_same(image)) return torchs(grad, needs);
     dy = grad.contiguous(format);
     const at::ScalarType own = is_exact ? type : at::kFloat;
@@ -200,13 +176,8 @@ Tensors backward_on_cpu(const at::Tensor& grad,
     if (parts >= 2) {
       of_weight = weight_grad_in_parts(parts, x, y, w, plain).to(type);
     } else {
-      const auto all =
-          cpu::convolution_backward(y,
-                                    x,
-                                    w,
-                                    std::nullopt,
-                                    {safe.stride, safe.padding, gaps, false, {0}, groups},
-                                    {false, true, false});
+      const auto all = convolution_backward(
+          y, x, w, {safe.stride, safe.padding, dilation, false, {0}, groups}, {false, true, false});
       of_weight = std::get<1>(all).to(type);
     }
   }
@@ -215,9 +186,4 @@ Tensors backward_on_cpu(const at::Tensor& grad,
   return {of_input, of_weight, of_bias};
 }
 
-TORCH_LIBRARY_IMPL(aten, CPU, library) {
-  library.impl("convolution_backward", TORCH_FN(backward_on_cpu));
-}
-
-}  // namespace
-}  // namespace cytra::ops
+}  // namespace cytra::ops::cpu

@@ -8,9 +8,6 @@
 #endif
 #include <ATen/ATen.h>
 #include <ATen/native/ConvUtils.h>
-#include <ATen/ops/_convolution_compositeexplicitautograd_dispatch.h>
-#include <ATen/ops/convolution_backward_compositeexplicitautograd_dispatch.h>
-#include <torch/library.h>
 
 namespace cytra::ops::cpu {
 namespace {
@@ -68,40 +65,20 @@ at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
   return input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
 }
 
+}  // namespace
+
 at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& weight,
-                       const std::optional<at::Tensor>& bias,
-                       at::IntArrayRef stride,
-                       at::IntArrayRef padding,
-                       at::IntArrayRef dilation,
-                       bool transposed,
-                       at::IntArrayRef output_padding,
-                       int64_t groups,
-                       bool benchmark,
-                       bool deterministic,
-                       bool cudnn_enabled,
-                       bool allow_tf32) {
-  const ConvOptions options{stride, padding, dilation, transposed, output_padding, groups};
+                       const at::Tensor& bias,
+                       const ConvOptions& options) {
+  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const at::ScalarType type = input.scalar_type(),
                        own = !transposed && is_wrong_in_half(input, weight, options) ? at::kFloat
                                                                                      : type;
-  const at::Tensor x = input.to(own), w = own == type ? weight : weight.to(own);
-  const std::optional<at::Tensor> b =
-      own == type || !bias || !bias->defined() ? bias : std::optional(bias->to(own));
+  const at::Tensor x = input.to(own), w = own == type ? weight : weight.to(own),
+                   b = own == type || !bias.defined() ? bias : bias.to(own);
   if (!is_unrolled(x, w, options)) {
-    return at::compositeexplicitautograd::_convolution(x,
-                                                       w,
-                                                       b,
-                                                       stride,
-                                                       padding,
-                                                       dilation,
-                                                       transposed,
-                                                       output_padding,
-                                                       groups,
-                                                       benchmark,
-                                                       deterministic,
-                                                       cudnn_enabled,
-                                                       allow_tf32)
+    return at::convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups)
         .to(type);
   }
   const at::MemoryFormat format = format_of(x, w);
@@ -110,19 +87,11 @@ at::Tensor convolution(const at::Tensor& input,
       .to(type);
 }
 
-TORCH_LIBRARY_IMPL(aten, CPU, library) {
-  library.impl("_convolution", TORCH_FN(convolution));
-}
-
-}  // namespace
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& grad,
-    const at::Tensor& input,
-    const at::Tensor& weight,
-    at::OptionalIntArrayRef bias_sizes,
-    const ConvOptions& options,
-    std::array<bool, 3> needs) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad,
+                                                                    const at::Tensor& input,
+                                                                    const at::Tensor& weight,
+                                                                    const ConvOptions& options,
+                                                                    std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const bool is_wrong = is_wrong_in_half(input, weight, options);
   // torch 2.11 takes a gradient of one channel, whose layout is both, for channels last.
@@ -130,33 +99,29 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   if (needs[0] && transposed && (is_wrong || is_mistaken)) {
     std::tuple<at::Tensor, at::Tensor, at::Tensor> all;
     if (needs[1] || needs[2])
-      all = convolution_backward(
-          grad, input, weight, bias_sizes, options, {false, needs[1], needs[2]});
+      all = convolution_backward(grad, input, weight, options, {false, needs[1], needs[2]});
     const auto as_meant = [&](const at::Tensor& tensor) {
       return tensor.to(is_wrong ? at::kFloat : tensor.scalar_type()).contiguous();
     };
-    const auto exact = convolution_backward(as_meant(grad),
-                                            as_meant(input),
-                                            as_meant(weight),
-                                            std::nullopt,
-                                            options,
-                                            {true, false, false});
+    const auto exact = convolution_backward(
+        as_meant(grad), as_meant(input), as_meant(weight), options, {true, false, false});
     std::get<0>(all) =
         std::get<0>(exact).to(input.scalar_type()).contiguous(input.suggest_memory_format());
     return all;
   }
   if (!is_unrolled(input, weight, options)) {
-    return at::compositeexplicitautograd::convolution_backward(grad,
-                                                               input,
-                                                               weight,
-                                                               bias_sizes,
-                                                               stride,
-                                                               padding,
-                                                               dilation,
-                                                               transposed,
-                                                               output_padding,
-                                                               groups,
-                                                               needs);
+    const std::array<int64_t, 1> channels{grad.size(1)};
+    return at::convolution_backward(grad,
+                                    input,
+                                    weight,
+                                    at::OptionalIntArrayRef(at::IntArrayRef(channels)),
+                                    stride,
+                                    padding,
+                                    dilation,
+                                    transposed,
+                                    output_padding,
+                                    groups,
+                                    needs);
   }
   const at::MemoryFormat format = format_of(input, weight);
   return at::native::mkldnn_convolution_backward_stub(at::kCPU,

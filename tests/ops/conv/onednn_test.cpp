@@ -1,7 +1,14 @@
+#include <array>
+#include <memory>
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include "ops/conv/conv.h"
 
 namespace cytra {
 namespace {
@@ -28,8 +35,9 @@ std::vector<at::Tensor> conv_and_gradients(const OneImage& form,
                                            const at::Tensor& offset) {
   const at::Tensor x = image.detach().requires_grad_(), w = kernel.detach().requires_grad_(),
                    b = offset.defined() ? offset.detach().requires_grad_() : at::Tensor();
-  const auto y = at::convolution(
-      x, w, b, form.stride, form.padding, form.dilation, false, Numbers(form.stride.size()), 1);
+  const Numbers none(form.stride.size());
+  const auto y =
+      ops::convolution(x, w, b, {form.stride, form.padding, form.dilation, false, none, 1});
   y.square().sum().backward();
   std::vector<at::Tensor> all{y.detach(), x.grad(), w.grad()};
   if (b.defined()) all.push_back(b.grad());
@@ -63,7 +71,7 @@ TEST(ConvOneDnn, OfOneImageEqualsTorchsInDouble) {
   }
 }
 
-TEST(ConvOneDnn, ServesTorchsConvolution) {
+TEST(ConvOneDnn, ComputesWhatTorchUnrolls) {
   if (!at::hasMKLDNN()) GTEST_SKIP() << "torch without oneDNN";
   at::manual_seed(5);
   for (const OneImage& form : kOneImages) {
@@ -107,7 +115,7 @@ TEST(ConvOneDnn, NarrowImagesAreWhatTheyAreInDouble) {
                        w = weight.detach().to(type).requires_grad_();
       at::full({1 << 14}, 3e38, at::kBFloat16);  // what memory held earlier
       const at::Tensor y =
-          at::convolution(x, w, {}, c.stride, c.padding, ones, c.transposed, none, c.groups);
+          ops::convolution(x, w, {}, {c.stride, c.padding, ones, c.transposed, none, c.groups});
       y.backward(at::linspace(-1, 1, y.numel(), y.options()).cos().view(y.sizes()));
       return std::vector<at::Tensor>{y.detach(), x.grad(), w.grad()};
     };
@@ -126,11 +134,76 @@ TEST(ConvOneDnn, NarrowImagesAreWhatTheyAreInDouble) {
 
 TEST(ConvOneDnn, OptionsThatTorchRefusesAreItsErrors) {
   const at::Tensor x = at::ones({1, 2, 4, 4}), w = at::ones({2, 2, 2, 2});
+  const Numbers none{0, 0}, one{1, 1}, two{2, 2};
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const auto conv = [&](const at::Tensor& weight, const Numbers& stride) {
+      return ops::convolution(x.to(type), weight.to(type), {}, {stride, none, one, false, none, 1});
+    };
     for (const int64_t stride : {0, -1})
-      EXPECT_THROW(at::conv2d(x.to(type), w.to(type), {}, {stride}), c10::Error) << stride;
-    EXPECT_THROW(at::conv2d(x.to(type), at::ones({2, 3, 2, 2}, type), {}, {2}), c10::Error);
+      EXPECT_THROW(conv(w, {stride, stride}), c10::Error) << stride;
+    EXPECT_THROW(conv(at::ones({2, 3, 2, 2}), two), c10::Error);
   }
+}
+
+const Numbers kNone{0, 0}, kOne{1, 1}, kTwo{2, 2};
+
+TEST(Convolution, LeavesTorchsOperationsToTheProgramThatLinksUs) {
+  for (const char* name :
+       {"aten::convolution", "aten::_convolution", "aten::convolution_backward"}) {
+    const auto operation = c10::Dispatcher::singleton().findSchema({name, ""});
+    ASSERT_TRUE(operation.has_value()) << name;
+    EXPECT_FALSE(operation->hasKernelForDispatchKey(c10::DispatchKey::CPU)) << name;
+  }
+}
+
+TEST(Convolution, HasTorchsTypesAndGradientsUnderAutocast) {
+  at::manual_seed(11);
+  const at::Tensor x = at::randn({2, 4, 9, 8}), w = at::randn({6, 4, 3, 3}), b = at::randn({6});
+  const auto all = [&](bool is_ours) {
+    const at::Tensor image = x.detach().requires_grad_(), weight = w.detach().requires_grad_(),
+                     bias = b.detach().requires_grad_();
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    const at::Tensor y =
+        is_ours ? ops::convolution(image, weight, bias, {kOne, kOne, kOne, false, kNone, 1})
+                : at::conv2d(image, weight, bias, kOne, kOne);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    y.sum().backward();
+    return std::array<at::Tensor, 4>{y.detach(), image.grad(), weight.grad(), bias.grad()};
+  };
+  const auto ours = all(true), torchs = all(false);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(ours[i].scalar_type(), torchs[i].scalar_type()) << i;
+    EXPECT_TRUE(at::allclose(ours[i].to(at::kFloat), torchs[i].to(at::kFloat), 2e-2, 2e-2)) << i;
+  }
+}
+
+TEST(Convolution, GivesTheGradientsThatAreAskedFor) {
+  const at::Tensor x = at::randn({2, 4, 5, 6}), w = at::randn({4, 3, 2, 2}), b = at::randn({3});
+  for (int which = 0; which < 8; ++which) {
+    const at::Tensor image = x.detach().requires_grad_((which & 1) != 0),
+                     weight = w.detach().requires_grad_((which & 2) != 0),
+                     bias = b.detach().requires_grad_((which & 4) != 0);
+    const at::Tensor y = ops::convolution(image, weight, bias, {kTwo, kNone, kOne, true, kNone, 1});
+    ASSERT_EQ(y.requires_grad(), which > 0);
+    if (which > 0) y.sum().backward();
+    for (const at::Tensor& tensor : {image, weight, bias})
+      EXPECT_EQ(tensor.grad().defined(), tensor.requires_grad()) << which;
+  }
+}
+
+TEST(Convolution, IsTorchsOwnInATrace) {
+  const at::Tensor x = at::ones({1, 2, 4, 4}), w = at::ones({2, 2, 2, 2});
+  const auto traced = torch::jit::tracer::trace(
+      {x},
+      [&](const torch::jit::Stack& inputs) -> torch::jit::Stack {
+        return {
+            ops::convolution(inputs[0].toTensor(), w, {}, {kOne, kNone, kOne, false, kNone, 1})};
+      },
+      [](const torch::autograd::Variable&) { return ""; },
+      false);
+  EXPECT_NE(traced.first->graph->toString().find("aten::_convolution"), std::string::npos);
 }
 
 }  // namespace

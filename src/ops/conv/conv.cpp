@@ -1,0 +1,132 @@
+#include "ops/conv/conv.h"
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include "ops/conv/backward.h"
+#include "ops/conv/onednn.h"
+
+namespace cytra::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Shows an operation of ours to torch's profilers and to nn::FlopCounter while it lives.
+class Record {
+ public:
+  Record(const char* name, std::vector<c10::IValue> inputs)
+      : inputs_(std::move(inputs)), record_(at::RecordScope::FUNCTION) {
+    if (record_.isActive())
+      record_.before(name, c10::ArrayRef<const c10::IValue>(inputs_.data(), inputs_.size()));
+  }
+  void end(const at::Tensor& output) {
+    if (record_.needsOutputs()) record_.setOutputs(std::vector<c10::IValue>{output});
+  }
+
+ private:
+  std::vector<c10::IValue> inputs_;
+  at::RecordFunction record_;
+};
+
+struct ConvFunction : torch::autograd::Function<ConvFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& x,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
+                            const ConvOptions& options) {
+    context->save_for_backward({x, weight});
+    auto& data = context->saved_data;
+    data["has_bias"] = bias.has_value();
+    data["stride"] = options.stride.vec();
+    data["padding"] = options.padding.vec();
+    data["dilation"] = options.dilation.vec();
+    data["transposed"] = options.transposed;
+    data["output_padding"] = options.output_padding.vec();
+    data["groups"] = options.groups;
+    return cpu::convolution(x, weight, bias.value_or(at::Tensor()), options);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    if (at::GradMode::is_enabled())
+      throw std::logic_error("a convolution on a CPU has no second derivative");
+    const variable_list saved = context->get_saved_variables();
+    auto& data = context->saved_data;
+    const auto stride = data["stride"].toIntVector(), padding = data["padding"].toIntVector(),
+               dilation = data["dilation"].toIntVector(),
+               output_padding = data["output_padding"].toIntVector();
+    const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+    const Record record("cytra::convolution_backward", {grads[0], saved[0], saved[1]});
+    const auto [x, weight, bias] =
+        cpu::conv_gradients(grads[0],
+                            saved[0],
+                            saved[1],
+                            {stride,
+                             padding,
+                             dilation,
+                             data["transposed"].toBool(),
+                             output_padding,
+                             data["groups"].toInt()},
+                            {context->needs_input_grad(0),
+                             context->needs_input_grad(1),
+                             data["has_bias"].toBool() && context->needs_input_grad(2)});
+    return {x, weight, bias, {}};
+  }
+};
+
+at::Tensor by_torch(const at::Tensor& x,
+                    const at::Tensor& weight,
+                    const at::Tensor& bias,
+                    const ConvOptions& options) {
+  // Not at::convolution, which autocast does not know.
+  const auto& [stride, padding, dilation, transposed, more, groups] = options;
+  const bool is_flat = stride.size() == 2;
+  if (transposed) {
+    return is_flat ? at::conv_transpose2d(x, weight, bias, stride, padding, more, groups, dilation)
+                   : at::conv_transpose3d(x, weight, bias, stride, padding, more, groups, dilation);
+  }
+  return is_flat ? at::conv2d(x, weight, bias, stride, padding, dilation, groups)
+                 : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
+}
+
+}  // namespace
+
+at::Tensor convolution(const at::Tensor& given_x,
+                       const at::Tensor& given_weight,
+                       const at::Tensor& given_bias,
+                       const ConvOptions& options) {
+  if (!given_x.is_cpu() || torch::jit::tracer::isTracing())
+    return by_torch(given_x, given_weight, given_bias, options);
+  Record record("cytra::convolution", {given_x, given_weight, options.transposed});
+  const bool is_autocast = at::autocast::is_autocast_enabled(at::kCPU);
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  const auto in_its_type = [&](const at::Tensor& tensor) {
+    if (!is_autocast || !tensor.defined()) return tensor;
+    return at::autocast::cached_cast(at::autocast::get_autocast_dtype(at::kCPU), tensor, at::kCPU);
+  };
+  const at::Tensor x = in_its_type(given_x), weight = in_its_type(given_weight),
+                   bias = in_its_type(given_bias);
+  const bool needs_grad =
+      at::GradMode::is_enabled() &&
+      (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));
+  at::Tensor y;
+  if (needs_grad) {
+    y = ConvFunction::apply(
+        x, weight, bias.defined() ? std::optional(bias) : std::nullopt, options);
+  } else {
+    y = cpu::convolution(x, weight, bias, options);
+  }
+  record.end(y);
+  return y;
+}
+
+}  // namespace cytra::ops

@@ -1,0 +1,26 @@
+// Convolutions whose kernels on a CPU are right and fast in shapes where torch 2.11's are not:
+// conv/onednn.h, conv/backward.h.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace cytra::ops {
+
+/// One number for each spatial dimension.
+struct ConvOptions {
+  at::IntArrayRef stride, padding, dilation;
+  bool transposed;
+  at::IntArrayRef output_padding;  // of a transposed one
+  int64_t groups;
+};
+
+/// torch.nn.functional.conv2d, conv3d, conv_transpose2d and conv_transpose3d, also under autocast.
+/// On a CPU differentiable once; in a trace, and on other devices, torch's own operations.
+/// Shape: x (N,C,[D,]H,W), weight (K,C/groups,[d,]h,w), transposed (C,K/groups,[d,]h,w), bias (K)
+/// or undefined -> (N,K,[D',]H',W'). Throws: c10::Error as torch does for shapes and options that
+/// do not fit.
+at::Tensor convolution(const at::Tensor& x,
+                       const at::Tensor& weight,
+                       const at::Tensor& bias,
+                       const ConvOptions& options);
+
+}  // namespace cytra::ops
