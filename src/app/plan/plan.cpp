@@ -8,8 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "app/plan/file.h"
-#include "app/plan/labels.h"
-#include "app/plan/network.h"
 #include "app/plan/tasks.h"
 #include "app/setup/setup.h"
 #include "base/error.h"
@@ -20,7 +18,9 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
+#include "data/described_classes.h"
 #include "data/survey.h"
+#include "nn/plan_unet.h"
 #include "tasks/annotation_targets.h"
 
 namespace cytra::app {
@@ -35,7 +35,7 @@ constexpr double kLowestHounsfield = -500, kHighestHounsfield = 300;
 
 /// What the plan is made from.
 struct Fingerprint {
-  DataFacts data;
+  nn::DataFacts data;
   bool has_spacing = false, is_ct = false;
   int64_t channels = 0;
   std::vector<data::ClassFacts> labels;  // empty: no image of classes
@@ -113,7 +113,7 @@ std::string size_text(const std::vector<double>& size) {
   for (const double value : size) texts.push_back(fmt::format("{:.4g}", value));
   return join(texts, " x ");
 }
-std::string size_text(const Sizes& size) {
+std::string size_text(const nn::Sizes& size) {
   return fmt::format("{}", fmt::join(size, " x "));
 }
 
@@ -150,11 +150,11 @@ std::string network_comment(std::size_t levels, bool has_outputs) {
   return text;
 }
 
-void add_patch(const UNetPlan& plan,
+void add_patch(const nn::UNetPlan& plan,
                const std::vector<double>& median,
                const Memory& memory,
                ExperimentFile& file) {
-  const Sizes& patch = plan.topology.patch;
+  const nn::Sizes& patch = plan.topology.patch;
   bool is_whole = true;
   for (std::size_t d = 0; d < patch.size(); ++d)
     is_whole = is_whole && static_cast<double>(patch[d]) >= median[d];
@@ -285,7 +285,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
                                const std::string& name) {
   ExperimentFile file;
   file.set("experiment_name", Node::make_string(name));
-  DataFacts data = print.data;
+  nn::DataFacts data = print.data;
   const std::size_t dims = data.shapes.front().size();
   file.set("spatial_dims", Node::make_integer(static_cast<int64_t>(dims)));
   file.set("raw_im_channels", Node::make_integer(print.channels));
@@ -294,18 +294,19 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   if (has_classes) {
     std::string why = "As the command line said.";
     classes = carried.has("num_classes") ? config.task.get<int64_t>("num_classes")
-                                         : classes_of(print.labels, why);
+                                         : data::classes_of(print.labels, why);
     file.set("num_classes", Node::make_integer(classes), why);
   }
   data.outputs = has_classes ? std::max<int64_t>(classes, 2)  // nnU-Net's has the background
                              : config.task.get<int64_t>("model.out_channels");
 
-  const std::vector<double> spacing = target_spacing(data), median = median_shape(data, spacing);
-  const UNetPlan plan = plan_unet(data, spacing, median, memory.gb);
+  const std::vector<double> spacing = nn::target_spacing(data),
+                            median = nn::median_shape(data, spacing);
+  const nn::UNetPlan plan = nn::plan_unet(data, spacing, median, memory.gb);
   add_spacing(print, spacing, file);
   add_intensities(print, file);
   add_patch(plan, median, memory, file);
-  const Topology& net = plan.topology;
+  const nn::Topology& net = plan.topology;
   if (has_classes) {
     file.set("loss.batch",
              config::parse_value(dims == 2 ? "true" : "false", {}),
@@ -325,7 +326,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   file.set(
       "model.strides", numbers(net.strides), network_comment(plan.features.size(), has_classes));
   file.set("model.upsample_kernel_size",
-           numbers(std::vector<Sizes>(net.strides.begin() + 1, net.strides.end())));
+           numbers(std::vector<nn::Sizes>(net.strides.begin() + 1, net.strides.end())));
   file.set("model.kernel_size", numbers(net.kernels));
   file.set("model.filters", numbers(plan.features));
   const auto coarser = static_cast<int64_t>(plan.features.size()) - 2;  // than the finest output
@@ -349,7 +350,7 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   Fingerprint print = fingerprint_of(
       survey, config.task.get<std::string>("x_key"), config.task.get<std::string>("y_key"));
   const data::DatasetDescription description = data::description_of(*data);
-  if (learned == Learned::classes) follow(description, print.labels, print.is_ct);
+  if (learned == Learned::classes) data::follow(description, print.labels, print.is_ct);
   const Carried carried = carried_by(run);
   const Memory memory = memory_for(config, device);
   ExperimentFile file =

@@ -38,7 +38,7 @@ const char* defaults_of(Learned learned) {
   }
 }
 
-ExperimentFile plan_detection(const DataFacts& data,
+ExperimentFile plan_detection(const nn::DataFacts& data,
                               int64_t channels,
                               double memory_gb,
                               const std::string& memory_why,
@@ -50,8 +50,8 @@ ExperimentFile plan_detection(const DataFacts& data,
   file.set("raw_im_channels", Node::make_integer(channels));
   if (data.shapes.front().size() != 2)
     throw ConfigError("plan: stacks, but detection is of planes; experiment=im2im/instance");
-  const std::vector<double> median = median_shape(data, target_spacing(data));
-  Sizes patch;
+  const std::vector<double> median = nn::median_shape(data, nn::target_spacing(data));
+  nn::Sizes patch;
   double pixels = 1, all = 0;
   const auto shortest = static_cast<int64_t>(*std::min_element(median.begin(), median.end()));
   for (std::size_t axis = 0; axis < median.size(); ++axis) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "app/plan/file.h"
-#include "app/plan/network.h"
+#include "nn/plan_unet.h"
 
 namespace cytra::app {
 
@@ -16,7 +16,7 @@ const char* defaults_of(Learned learned);
 
 /// A detector has no levels to choose: its patch and its batch follow the images. Throws:
 /// ConfigError for stacks.
-ExperimentFile plan_detection(const DataFacts& data,
+ExperimentFile plan_detection(const nn::DataFacts& data,
                               int64_t channels,
                               double memory_gb,
                               const std::string& memory_why,

@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "app/run/entry.h"
-#include "app/setup/infer_targets.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"
@@ -18,6 +17,7 @@
 #include "config/overrides/overrides.h"
 #include "config/registry.h"
 #include "data/description.h"
+#include "data/guess_targets.h"
 #include "data/layout.h"
 
 namespace cytra::app {
@@ -166,7 +166,7 @@ class Inference {
   }
 
   void take_image(const std::vector<data::Sample>& items) {
-    const ImageFacts facts = look_at_images(items, text_value(root(), "source_col"));
+    const data::ImageHeaders facts = data::look_at_images(items, text_value(root(), "source_col"));
     const Node* transforms = root().find("data.transforms.valid");
     const bool are_ours = transforms != nullptr && is_own_file(*transforms);
     if (facts.example.empty() || !are_ours) return;
@@ -213,7 +213,7 @@ class Inference {
     const bool is_plan = request_.entry == "cytra_plan";
     if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
     if (!is_plan && take_description(module, has_experiment)) return;
-    const TargetGuess guess = guess_targets(module, items, key, kMostImages);
+    const data::TargetGuess guess = data::guess_targets(module, items, key, kMostImages);
     const std::string seen =
         guess.looked_at < items.size()
             ? fmt::format("; {} of {} images looked at", guess.looked_at, items.size())

@@ -9,7 +9,6 @@
 
 #include "app/optimize/kept_profile.h"
 #include "app/run/launch.h"
-#include "app/setup/data_identity.h"
 #include "app/setup/train_data.h"
 #include "app/setup/train_report.h"
 #include "app/train/judge_targets.h"
@@ -28,6 +27,7 @@
 #include "config/run_config.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "training/data_identity.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
 
@@ -251,10 +251,11 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   Node kept_config = config::keep_environment(run.config, run.composed);
   if (is_first) {
     const Node* const path = config.data.find_direct("path");
-    const Node identity = identity_of(path == nullptr ? "" : path->string, loaders.train.items());
+    const Node identity =
+        training::identity_of(path == nullptr ? "" : path->string, loaders.train.items());
     if (is_resumed) {
       const std::string asked = config.checkpoint.ckpt_path.value_or("");
-      expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
+      training::expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
     }
     common.folder = make_with_start([&] { return open_run_folder(run); });
     lock.emplace(folder);

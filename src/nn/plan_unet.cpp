@@ -1,4 +1,4 @@
-#include "app/plan/network.h"
+#include "nn/plan_unet.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace cytra::app {
+namespace cytra::nn {
 namespace {
 
 constexpr double kAnisotropy =
@@ -188,4 +188,4 @@ UNetPlan plan_unet(const DataFacts& data,
   return plan;
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::nn

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cytra::app {
+namespace cytra::nn {
 
 /// What the rules look at. Vectors have an entry per spatial dimension, the slowest first.
 struct DataFacts {
@@ -43,4 +43,4 @@ UNetPlan plan_unet(const DataFacts& data,
                    const std::vector<double>& median,
                    double memory_gb);
 
-}  // namespace cytra::app
+}  // namespace cytra::nn

@@ -1,4 +1,4 @@
-#include "app/plan/labels.h"
+#include "data/described_classes.h"
 
 #include <algorithm>
 
@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/strings.h"
 
-namespace cytra::app {
+namespace cytra::data {
 namespace {
 
-void follow_channels(const data::DatasetDescription& description, bool& is_ct) {
+void follow_channels(const DatasetDescription& description, bool& is_ct) {
   std::vector<std::string> others;
   std::size_t cts = 0;
   for (const std::string& name : description.channels) {
@@ -32,14 +32,13 @@ void follow_channels(const data::DatasetDescription& description, bool& is_ct) {
       fmt::join(others, ", "));
 }
 
-void follow_labels(const data::DatasetDescription& description,
-                   std::vector<data::ClassFacts>& labels) {
+void follow_labels(const DatasetDescription& description, std::vector<ClassFacts>& labels) {
   std::vector<int64_t> unnamed;
   labels.erase(std::remove_if(labels.begin(),
                               labels.end(),
                               [&](const auto& one) { return one.value == description.ignored; }),
                labels.end());
-  for (const data::ClassFacts& label : labels) {
+  for (const ClassFacts& label : labels) {
     if (description.labels.count(label.value) == 0) unnamed.push_back(label.value);
   }
   if (!unnamed.empty()) {
@@ -51,7 +50,7 @@ void follow_labels(const data::DatasetDescription& description,
   }
   for (const auto& [value, name] : description.labels) {
     const auto place =
-        std::find_if(labels.begin(), labels.end(), [value = value](const data::ClassFacts& one) {
+        std::find_if(labels.begin(), labels.end(), [value = value](const ClassFacts& one) {
           return one.value >= value;
         });
     if (place != labels.end() && place->value == value) continue;
@@ -62,9 +61,7 @@ void follow_labels(const data::DatasetDescription& description,
 
 }  // namespace
 
-void follow(const data::DatasetDescription& description,
-            std::vector<data::ClassFacts>& labels,
-            bool& is_ct) {
+void follow(const DatasetDescription& description, std::vector<ClassFacts>& labels, bool& is_ct) {
   follow_channels(description, is_ct);
   if (!description.regions.empty()) {
     throw ConfigError(fmt::format(
@@ -76,7 +73,7 @@ void follow(const data::DatasetDescription& description,
   if (!labels.empty() && !description.labels.empty()) follow_labels(description, labels);
 }
 
-int64_t classes_of(const std::vector<data::ClassFacts>& labels, std::string& why) {
+int64_t classes_of(const std::vector<ClassFacts>& labels, std::string& why) {
   if (labels.empty()) {
     throw ConfigError(
         "plan: the targets are no images of classes (whole numbers, 64 at most: instances, or "
@@ -84,7 +81,7 @@ int64_t classes_of(const std::vector<data::ClassFacts>& labels, std::string& why
         "background");
   }
   std::vector<std::string> values;
-  for (const data::ClassFacts& label : labels) values.push_back(std::to_string(label.value));
+  for (const ClassFacts& label : labels) values.push_back(std::to_string(label.value));
   const int64_t lowest = labels.front().value, highest = labels.back().value;
   if (lowest < 0)
     throw ConfigError(
@@ -106,4 +103,4 @@ int64_t classes_of(const std::vector<data::ClassFacts>& labels, std::string& why
   return labels.size() <= 2 ? 1 : highest + 1;
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::data

@@ -1,4 +1,4 @@
-#include "app/plan/labels.h"
+#include "data/described_classes.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::vector<int64_t> followed(const data::DatasetDescription& description,
                               bool& is_ct) {
   std::vector<data::ClassFacts> labels;
   for (const int64_t value : values) labels.push_back({value, 10, 1});
-  app::follow(description, labels, is_ct);
+  data::follow(description, labels, is_ct);
   std::vector<int64_t> result;
   for (const data::ClassFacts& label : labels) result.push_back(label.value);
   return result;

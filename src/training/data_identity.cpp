@@ -1,4 +1,4 @@
-#include "app/setup/data_identity.h"
+#include "training/data_identity.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -14,7 +14,7 @@
 #include "io/reader.h"
 #include "nn/weights.h"
 
-namespace cytra::app {
+namespace cytra::training {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ void expect_same_training(const std::string& checkpoint,
                                   "run_name=NAME begins a training of its own"));
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::training

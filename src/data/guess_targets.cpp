@@ -1,4 +1,4 @@
-#include "app/setup/infer_targets.h"
+#include "data/guess_targets.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,7 +18,7 @@
 #include "io/annotations/annotations.h"
 #include "io/annotations/colour_table.h"
 
-namespace cytra::app {
+namespace cytra::data {
 namespace {
 
 constexpr std::size_t kMostNumbers = 32, kMostHeaders = 32;
@@ -45,16 +45,16 @@ struct Values {
   std::set<std::string> colours;  // "#ff0000"; empty: too many
 };
 
-Values values_of(const std::vector<data::Sample>& items, const std::string& key, std::size_t most) {
+Values values_of(const std::vector<Sample>& items, const std::string& key, std::size_t most) {
   Values all;
   int64_t voxels = 0;
   for (const std::size_t i : spread(items.size(), most)) {
-    const data::Source& source = items[i].sources.at(key);
+    const Source& source = items[i].sources.at(key);
     if (voxels > kMostLookedAt || !source.more.empty()) break;
     try {
-      const at::Tensor target = data::without_equal_channels(
-          data::to_tensor(io::read_image(source.path, source.selection), 3, source.path));
-      const data::TargetFacts facts = data::look_at_target(target, at::zeros({1}), true);
+      const at::Tensor target = without_equal_channels(
+          to_tensor(io::read_image(source.path, source.selection), 3, source.path));
+      const TargetFacts facts = look_at_target(target, at::zeros({1}), true);
       voxels += target.numel();
       ++all.images;
       all.is_whole = all.is_whole && facts.is_whole;
@@ -188,7 +188,7 @@ bool has_shape(const io::Annotation& one) {
 }
 
 TargetGuess of_annotations(const std::vector<std::string>& files,
-                           const std::vector<data::Sample>& items,
+                           const std::vector<Sample>& items,
                            const std::string& key,
                            std::size_t most) {
   TargetGuess guess;
@@ -196,7 +196,7 @@ TargetGuess of_annotations(const std::vector<std::string>& files,
   const std::string classes = fmt::format("num_classes={}", names.size() + 1);
   bool has_shapes = false;
   for (const std::size_t i : spread(items.size(), most)) {
-    const data::Source& source = items[i].sources.at(key);
+    const Source& source = items[i].sources.at(key);
     ++guess.looked_at;
     const io::ImageInfo image = io::open_image(items[i].id)->info();
     const io::AnnotatedImage frame{items[i].id, image.shape[1], image.shape[2], image.shape[3]};
@@ -223,12 +223,12 @@ TargetGuess of_annotations(const std::vector<std::string>& files,
 
 }  // namespace
 
-ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::string& key) {
-  ImageFacts facts;
+ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string& key) {
+  ImageHeaders facts;
   for (const std::size_t i : spread(items.size(), kMostHeaders)) {
     const auto found = items[i].sources.find(key);
     if (found == items[i].sources.end()) continue;
-    const data::Source& source = found->second;
+    const Source& source = found->second;
     try {
       io::Selection selection = source.selection;
       if (source.time_is_channel && selection.timepoint < 0) selection.timepoint = 0;
@@ -250,11 +250,11 @@ ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::str
   return facts;
 }
 
-TargetGuess guess_targets(const data::DataModule& module,
-                          const std::vector<data::Sample>& items,
+TargetGuess guess_targets(const DataModule& module,
+                          const std::vector<Sample>& items,
                           const std::string& key,
                           int64_t most) {
-  const auto annotations = data::annotation_files(module);
+  const auto annotations = annotation_files(module);
   const auto found = annotations.find(key);
   const auto number = static_cast<std::size_t>(most);
   if (found != annotations.end()) return of_annotations(found->second, items, key, number);
@@ -264,4 +264,4 @@ TargetGuess guess_targets(const data::DataModule& module,
   return of_values(values);
 }
 
-}  // namespace cytra::app
+}  // namespace cytra::data

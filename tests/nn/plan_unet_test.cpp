@@ -1,5 +1,5 @@
 // The planner's rules against nnU-Net's own: tests/golden/make_plan.py.
-#include "app/plan/network.h"
+#include "nn/plan_unet.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 namespace cytra {
 namespace {
 
-using app::Sizes;
 using config::Node;
+using nn::Sizes;
 
 template <class T>
 std::vector<std::vector<T>> rows_of(const Node& node, std::size_t first = 0) {
@@ -30,16 +30,16 @@ TEST(PlanNetwork, ChoosesWhatNnUNetChooses) {
   for (const Node& one : cases.list) {
     SCOPED_TRACE(one.get<std::string>("name"));
     const auto expected = one.get<std::vector<double>>("spacing");
-    app::DataFacts data;
+    nn::DataFacts data;
     const std::size_t first = 3 - expected.size();  // a plane has one slice there
     data.spacings = rows_of<double>(one.at("spacings"), first);
     data.shapes = rows_of<int64_t>(one.at("shapes"), first);
     data.outputs = one.get<int64_t>("classes");
-    const std::vector<double> spacing = app::target_spacing(data);
+    const std::vector<double> spacing = nn::target_spacing(data);
     for (std::size_t d = 0; d < expected.size(); ++d) EXPECT_NEAR(spacing[d], expected[d], 1e-9);
-    const std::vector<double> median = app::median_shape(data, spacing);
+    const std::vector<double> median = nn::median_shape(data, spacing);
     EXPECT_EQ(median, one.get<std::vector<double>>("median"));
-    const app::UNetPlan plan = app::plan_unet(data, spacing, median, one.get<double>("memory_gb"));
+    const nn::UNetPlan plan = nn::plan_unet(data, spacing, median, one.get<double>("memory_gb"));
     EXPECT_EQ(plan.topology.patch, one.get<Sizes>("patch"));
     EXPECT_EQ(plan.topology.strides, rows_of<int64_t>(one.at("strides")));
     EXPECT_EQ(plan.topology.kernels, rows_of<int64_t>(one.at("kernels")));
@@ -49,9 +49,9 @@ TEST(PlanNetwork, ChoosesWhatNnUNetChooses) {
 }
 
 TEST(PlanNetwork, SaysWhenNothingFits) {
-  const app::DataFacts data{{{1, 1, 1}}, {{64, 64, 64}}, 2};
+  const nn::DataFacts data{{{1, 1, 1}}, {{64, 64, 64}}, 2};
   const std::string message = message_of<ConfigError>([&] {
-    app::plan_unet(data, {1, 1, 1}, {64, 64, 64}, 1e-6);
+    nn::plan_unet(data, {1, 1, 1}, {64, 64, 64}, 1e-6);
   });
   EXPECT_NE(message.find("memory_gb"), std::string::npos) << message;
 }

@@ -7,9 +7,9 @@
 
 #include "data/datamodule.h"
 
-namespace cytra::app {
+namespace cytra::data {
 
-struct ImageFacts {
+struct ImageHeaders {
   std::optional<int64_t> channels;  // of all that were looked at
   std::set<int64_t> all_channels;
   int64_t least_planes = 0, most_planes = 0;
@@ -18,7 +18,7 @@ struct ImageFacts {
 };
 
 /// From the headers of up to 32 images, spread over all.
-ImageFacts look_at_images(const std::vector<data::Sample>& items, const std::string& key);
+ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string& key);
 
 struct TargetGuess {
   /// "experiment=im2im/instance", ...: those that learn such targets; more than one where the
@@ -32,9 +32,9 @@ struct TargetGuess {
 };
 
 /// From up to `most` targets, spread over all, or from the annotations.
-TargetGuess guess_targets(const data::DataModule& module,
-                          const std::vector<data::Sample>& items,
+TargetGuess guess_targets(const DataModule& module,
+                          const std::vector<Sample>& items,
                           const std::string& key,
                           int64_t most);
 
-}  // namespace cytra::app
+}  // namespace cytra::data

@@ -6,7 +6,7 @@
 #include "config/node.h"
 #include "data/sample.h"
 
-namespace cytra::app {
+namespace cytra::training {
 
 /// `path`, the number of images, and a fingerprint of their files: names, sizes and, of some of
 /// them, content. Copies of a data set in another folder have the same one.
@@ -20,4 +20,4 @@ void expect_same_training(const std::string& checkpoint,
                           const config::Node& config,
                           bool chose);
 
-}  // namespace cytra::app
+}  // namespace cytra::training
