@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -19,12 +18,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 
 namespace cytra::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 using Json = nlohmann::ordered_json;
 
@@ -42,7 +40,7 @@ struct State {
   pid_t pid = 0;
   bool started = false;
   int exit_code = 0;
-  Clock::time_point start;
+  Stopwatch stopwatch;
   double seconds = 0;
   std::string error;  // its last message when it failed
   std::optional<double> score;
@@ -143,7 +141,7 @@ class Runner {
     State& state = states_[i];
     const Job& job = jobs_[i];
     state.started = true;
-    state.start = Clock::now();
+    state.stopwatch = {};
     log::info("job {} starts ({} of {}): {}", job.number, i + 1, jobs_.size(), one_line(job.label));
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
     const int log = ::open(file_of(i, ".log").c_str(), flags, 0666);
@@ -198,7 +196,7 @@ class Runner {
     State& state = states_[i];
     state.pid = 0;
     --running_;
-    state.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
+    state.seconds = state.stopwatch.seconds();
     state.exit_code = end.exit_code;
     if (state.exit_code != 0) state.error = reason_in(read_tail(file_of(i, ".log"), 8192));
     if (end.signal != 0) state.error = end.text() + (state.error.empty() ? "" : "; " + state.error);

@@ -1,12 +1,11 @@
 #include "data/device_feed.h"
 
-#include <chrono>
-
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "base/stopwatch.h"
 #include "perf/scopes.h"
 
 namespace cytra::data {
@@ -38,9 +37,9 @@ void DeviceFeed::start_epoch(int64_t epoch, int64_t first, bool more) {
 }
 
 std::optional<Batch> DeviceFeed::from_loader() {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   std::optional<Batch> batch = loader_.next();
-  waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  waited_s_ += stopwatch.seconds();
   return batch;
 }
 

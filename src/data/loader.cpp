@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/checked.h"
 #include "data/pipeline.h"
@@ -28,10 +29,6 @@ constexpr std::chrono::seconds kShutdown{2};
 constexpr std::chrono::milliseconds kListening{200},  // between two looks for a signal
     kPatience{1000}, kPatienceOfMany{5000};           // with a batch, once there was one
 constexpr int kReplacements = 10;  // images tried in place of one that can't be loaded
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 LoaderOptions with_workers(LoaderOptions options) {
   options.num_workers = options.workers();
@@ -62,7 +59,7 @@ struct Slot {
 struct WorkerActivity {
   std::shared_ptr<Slot> slot;  // null: nothing
   std::size_t position = 0;
-  Clock::time_point begin;
+  Stopwatch stopwatch;
   Stage stage{nullptr};
 };
 
@@ -214,7 +211,7 @@ void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, WorkerActivi
   const std::shared_ptr<Slot> slot = unclaimed.front();
   at.slot = slot;
   at.position = slot->claimed++;
-  at.begin = Clock::now();
+  at.stopwatch = {};
   at.stage = nullptr;
   if (slot->claimed == slot->images) unclaimed.pop_front();
   lock.unlock();
@@ -285,12 +282,13 @@ std::string DataLoader::Shared::under_way(const Slot* slot) const {
         fmt::format("{} ({}, for {:.0f} s)",
                     pipeline.items()[at.slot->plan->order[at.slot->begin + at.position]].id,
                     transform == nullptr ? "cache" : transform->name,
-                    seconds_since(at.begin)));
+                    at.stopwatch.seconds()));
   }
   return texts.empty() ? "images that no worker is free for" : join(texts, ", ");
 }
 
 void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot& slot) {
+  const Stopwatch stopwatch;
   const auto begin = Clock::now();
   const auto after = [&](double seconds) {
     return begin +
@@ -298,7 +296,7 @@ void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot
   };
   const auto is_done = [&] { return slot.missing == 0; };
   const auto waited = [&] {
-    return fmt::format("waiting for {} since {:.0f} s", under_way(&slot), seconds_since(begin));
+    return fmt::format("waiting for {} since {:.0f} s", under_way(&slot), stopwatch.seconds());
   };
   // Other processes wait for this one's batch: without it, they lose more.
   const auto patience = sampler.world_size > 1 ? kPatienceOfMany : kPatience;

@@ -1,9 +1,9 @@
 #pragma once
 // Where the time of a training goes.
-#include <chrono>
 #include <cstdint>
 #include <string>
 
+#include "base/stopwatch.h"
 #include "data/cache.h"
 
 namespace cytra::data {
@@ -15,11 +15,10 @@ struct Timing {
   double waited = 0, computed = 0;
   int64_t batches = 0;
 
-  /// A batch that began at `begin` and waited so long.
-  void add(double waited_s, std::chrono::steady_clock::time_point begin) {
-    const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
+  /// A batch that took as long as `all` until now, and waited so long.
+  void add(double waited_s, const Stopwatch& all) {
     waited += waited_s;
-    computed += all.count() - waited_s;
+    computed += all.seconds() - waited_s;
     ++batches;
   }
   Timing since(const Timing& earlier) const {

@@ -85,15 +85,13 @@ std::string DeviceUsage::text() const {
 UsageMeter::UsageMeter(c10::Device device)
     : gpu_(device.is_cuda() ? NvmlDevice::find(device.index()) : nullptr),
       counter_(std::make_unique<InstructionCounter>()),
-      begin_(std::chrono::steady_clock::now()),
       cpu_begin_(std::clock()) {}
 
 UsageMeter::~UsageMeter() = default;
 
 DeviceUsage UsageMeter::read() {
-  const auto now = std::chrono::steady_clock::now();
   const std::clock_t cpu = std::clock();
-  const double wall = std::chrono::duration<double>(now - std::exchange(begin_, now)).count();
+  const double wall = std::exchange(stopwatch_, {}).seconds();
   const double busy = static_cast<double>(cpu - std::exchange(cpu_begin_, cpu)) / CLOCKS_PER_SEC;
   DeviceUsage usage;
   if (wall > 0) usage.cores_busy = busy / wall;

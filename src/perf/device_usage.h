@@ -1,6 +1,5 @@
 #pragma once
 // What the machine does for this process, at a glance.
-#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include <c10/core/Device.h>
 
+#include "base/stopwatch.h"
 #include "perf/nvml.h"
 
 namespace cytra::perf {
@@ -39,7 +39,7 @@ class UsageMeter {
  private:
   std::unique_ptr<NvmlDevice> gpu_;
   std::unique_ptr<InstructionCounter> counter_;
-  std::chrono::steady_clock::time_point begin_;
+  Stopwatch stopwatch_;
   std::clock_t cpu_begin_;  // CPU time of all threads
 };
 

@@ -1,7 +1,6 @@
 #include "perf/roofline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -9,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "perf/device.h"
 
 namespace cytra::perf {
@@ -22,10 +22,10 @@ constexpr int64_t kCopied = 128 << 20;  // bytes: beyond the caches
 
 double seconds_of(const std::function<void()>& work, c10::Device device) {
   synchronize(device);
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   work();
   synchronize(device);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return stopwatch.seconds();
 }
 
 double fastest_of(const std::function<void()>& work, c10::Device device) {

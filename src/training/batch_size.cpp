@@ -1,11 +1,11 @@
 #include "training/batch_size.h"
 
-#include <chrono>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "data/batch.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
@@ -48,7 +48,7 @@ double seconds_of_image(Task& task,
                         const Precision& precision,
                         c10::Device device) {
   perf::synchronize(device);
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   at::Tensor loss;
   {
     const Autocast autocast(precision, device.type());
@@ -56,8 +56,7 @@ double seconds_of_image(Task& task,
   }
   loss.backward();
   perf::synchronize(device);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return seconds.count() / static_cast<double>(batch.tensors.begin()->second.size(0));
+  return stopwatch.seconds() / static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "app/benchmark/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 
+#include "base/stopwatch.h"
 #include "perf/device.h"
 
 namespace cytra::app {
@@ -43,11 +43,10 @@ Times measure(const std::function<void()>& work, const Repeats& repeats, c10::De
   std::clock_t cpu_begin = 0;
   for (int64_t i = -repeats.warmup; i < repeats.timed; ++i) {
     if (i == 0) cpu_begin = std::clock();
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     work();
     perf::synchronize(device);
-    const auto end = std::chrono::steady_clock::now();
-    if (i >= 0) times.ms.push_back(std::chrono::duration<double, std::milli>(end - begin).count());
+    if (i >= 0) times.ms.push_back(1e3 * stopwatch.seconds());
   }
   times.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) /
                  static_cast<double>(CLOCKS_PER_SEC * repeats.timed);

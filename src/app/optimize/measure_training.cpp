@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/composer.h"
 #include "config/overrides/overrides.h"
@@ -31,12 +32,6 @@ namespace cytra::app {
 namespace {
 
 using config::Node;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -90,10 +85,10 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
   }
   constexpr double kEnough = 0.2;  // seconds
   constexpr int kFewest = 3, kMost = 50;
-  const auto first = Clock::now();
+  const Stopwatch all;
   double best = 0;
-  for (int run = 0; run <= kFewest || (run <= kMost && seconds_since(first) < kEnough); ++run) {
-    const auto begin = Clock::now();
+  for (int run = 0; run <= kFewest || (run <= kMost && all.seconds() < kEnough); ++run) {
+    const Stopwatch pass;
     at::Tensor loss;
     {
       const training::Autocast autocast(setup.precision, setup.device.type());
@@ -102,7 +97,7 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
     std::optional<torch::autograd::DetectAnomalyGuard> guard;
     if (anomaly) guard.emplace();
     loss.backward();
-    const double seconds = seconds_since(begin);
+    const double seconds = pass.seconds();
     if (run > 0) best = run == 1 ? seconds : std::min(best, seconds);  // the first one warms up
   }
   return best;
@@ -159,20 +154,20 @@ std::vector<TransformTime> time_transforms(const data::DataLoaderSpec& spec, dou
     is_cached = is_cached && !transform->is_random();
     times.push_back({transform->name, 0, 0, is_cached});
   }
-  const auto begin = Clock::now();
+  const Stopwatch all;
   double done = 0;
   for (std::size_t i = 0; i < std::min(kImages, spec.items.size()); ++i) {
-    if (done > 0 && seconds_since(begin) > kLongest) break;
+    if (done > 0 && all.seconds() > kLongest) break;
     data::Sample sample = spec.items[i];
     Rng rng(spec.seed, i);
     double draws = 1;
     try {
       for (std::size_t t = 0; t < times.size(); ++t) {
-        const auto before = Clock::now();
+        const Stopwatch one;
         const double cpu_before = thread_cpu_s();
         data::apply(*spec.transforms[t], sample, rng);
         draws *= static_cast<double>(spec.transforms[t]->num_samples());
-        times[t].seconds += seconds_since(before) * draws;
+        times[t].seconds += one.seconds() * draws;
         times[t].cpu_s += (thread_cpu_s() - cpu_before) * draws;
         if (!times[t].is_cached) continue;
         double bytes = 0;

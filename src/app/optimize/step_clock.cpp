@@ -13,11 +13,6 @@ constexpr int64_t kFewest = 3;        // batches that are timed, however long th
 constexpr int64_t kRecorded = 8;      // batches
 constexpr std::size_t kLosses = 200;  // kept
 
-double seconds_between(std::chrono::steady_clock::time_point from,
-                       std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
 int64_t images_of(const data::Batch& batch) {
   if (!batch.tensors.empty()) return batch.tensors.begin()->second.size(0);
   return batch.lists.empty() ? 0 : static_cast<int64_t>(batch.lists.begin()->second.size());
@@ -31,13 +26,13 @@ StepClock::StepClock(double seconds, bool records, c10::Device device)
 }
 
 void StepClock::on_fit_start(training::Context& /*context*/) {
-  fit_begin_ = Clock::now();
+  fit_ = {};
   listening_.emplace(*this, /*to_operations=*/false);
 }
 
 void StepClock::on_epoch_start(training::Context& context) {
   if (context.state.epoch == 0) return;
-  const bool is_early = seconds_between(fit_begin_, Clock::now()) < seconds_ / 2;
+  const bool is_early = fit_.seconds() < seconds_ / 2;
   if (stage_ == Stage::timing && !has_passed_an_epoch_ && is_early) start_timing();
   if (stage_ <= Stage::timing) has_passed_an_epoch_ = has_passed_an_epoch_ || is_early;
 }
@@ -53,11 +48,10 @@ void StepClock::on_batch_start(training::Context& context) {
 void StepClock::on_step_end(training::Context& context) {
   if (losses_.size() < kLosses) losses_.push_back(context.loss);
   ++steps_;
-  const bool may_be_recorded = device_.is_cuda() && steps_ < kToRecord &&
-                               seconds_between(fit_begin_, Clock::now()) < seconds_ / 2;
+  const bool may_be_recorded =
+      device_.is_cuda() && steps_ < kToRecord && fit_.seconds() < seconds_ / 2;
   if (stage_ == Stage::warming && steps_ >= kWarmUp && !may_be_recorded) return start_timing();
-  if (stage_ == Stage::timing && times_.batches >= kFewest &&
-      seconds_between(begin_, Clock::now()) >= seconds_) {
+  if (stage_ == Stage::timing && times_.batches >= kFewest && timed_.seconds() >= seconds_) {
     stop_timing();
     stage_ = records_ ? Stage::recording : Stage::done;
     if (records_) {
@@ -83,12 +77,12 @@ void StepClock::start_timing() {
   stage_ = Stage::timing;
   times_ = {};
   apart_s_ = 0;
-  begin_ = Clock::now();
+  timed_ = {};
 }
 
 void StepClock::stop_timing() {
   perf::synchronize(device_);
-  times_.wall_s = seconds_between(begin_, Clock::now()) - apart_s_;
+  times_.wall_s = timed_.seconds() - apart_s_;
 }
 
 /// The training has ended, by this callback or earlier.
@@ -115,12 +109,12 @@ void StepClock::begin(const char* scope) {
   if (depth_++ > 0) return;
   open_ = slot(scope);
   is_optimizer_ = open_ == &times_.compute_s && scope == std::string_view("optimizer");
-  scope_begin_ = Clock::now();
+  scope_ = {};
 }
 
 void StepClock::end() {
   if (depth_ == 0 || --depth_ > 0 || open_ == nullptr) return;
-  const double seconds = seconds_between(scope_begin_, Clock::now());
+  const double seconds = scope_.seconds();
   *open_ += seconds;
   if (open_ == &validation_s_) apart_s_ += seconds;
   if (is_optimizer_) times_.fixed_s += seconds;

@@ -1,10 +1,10 @@
 #pragma once
 // Times the batches of a training from inside, by the scopes that the trainer marks.
-#include <chrono>
 #include <optional>
 #include <vector>
 
 #include "app/optimize/bottleneck.h"
+#include "base/stopwatch.h"
 #include "data/batch.h"
 #include "perf/device.h"
 #include "perf/operator_profile.h"
@@ -38,7 +38,6 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   const std::optional<data::Batch>& batch() const { return batch_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   enum class Stage { warming, timing, recording, done };
   void begin(const char* name) override;
   void end() override;
@@ -51,7 +50,7 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   bool records_;
   c10::Device device_;
   Stage stage_ = Stage::warming;
-  Clock::time_point fit_begin_, begin_, scope_begin_;
+  Stopwatch fit_, timed_, scope_;
   int64_t steps_ = 0, profiled_ = 0, validated_ = 0, depth_ = 0;
   bool has_passed_an_epoch_ = false;
   double* open_ = nullptr;     // where the outermost scope's time goes

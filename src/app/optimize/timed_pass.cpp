@@ -1,7 +1,6 @@
 #include "app/optimize/timed_pass.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -12,6 +11,7 @@
 
 #include "app/setup/train_data.h"
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "data/device_feed.h"
 #include "perf/device.h"
 #include "training/precision.h"
@@ -63,10 +63,10 @@ class RealPass {
   double once() {
     if (config_.performance.num_threads == 0) at::set_num_threads(all_threads_);
     perf::apply(config_.performance, setup_.device);
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     is_validation_ ? validate() : train();
     perf::synchronize(setup_.device);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return stopwatch.seconds();
   }
   void train() {
     at::Tensor loss;

@@ -1,7 +1,6 @@
 // The work of `train`: configuration -> data, task, optimizer -> Trainer -> checkpoints and
 // results.
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <set>
 
@@ -22,6 +21,7 @@
 #include "base/run_lock.h"
 #include "base/signal_watch.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/run_config.h"
@@ -216,7 +216,7 @@ Conclusion train_and_conclude(training::Trainer& trainer,
 }
 
 int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   training::Processes& processes = self.processes;
   const bool is_first = processes.is_first();
   std::optional<StartOfWork> start;
@@ -290,7 +290,6 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const Conclusion conclusion = train_and_conclude(trainer, loaders, loggers, config, self, folder);
   processes.finish();
   if (is_first) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     const auto &trained = loaders.train.items(), &valid = loaders.valid.items();
     std::set<std::string> learned;
     for (const data::Sample& sample : trained) learned.insert(sample.id);
@@ -305,7 +304,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
            valid.empty() ? trained : valid,
            are_held_out,
            folder,
-           elapsed.count());
+           stopwatch.seconds());
     if (is_resumed && state.step == first_step && conclusion.signal == 0) {
       log::warn(
           "nothing was left to do: {} had all {} steps of this training; a larger "

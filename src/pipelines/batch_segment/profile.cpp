@@ -1,13 +1,13 @@
 #include "pipelines/batch_segment/profile.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "base/memory.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
 #include "perf/device.h"
@@ -21,10 +21,6 @@ namespace {
 
 constexpr double kGoodShare = 0.97;  // of the highest rate: as fast as measured
 constexpr double kSlowest = 10;      // times the time that was asked for
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// Memory runs out within: the batch says so, and nothing else.
 BoxBatch profile_batch(PromptedSegmenter& segmenter,
@@ -43,10 +39,10 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
     pass();
     perf::UsageMeter meter(device);
     meter.read();
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     int64_t passes = 0;
-    for (; passes == 0 || seconds_since(begin) < seconds; ++passes) pass();
-    const double elapsed = seconds_since(begin);
+    for (; passes == 0 || stopwatch.seconds() < seconds; ++passes) pass();
+    const double elapsed = stopwatch.seconds();
     const perf::DeviceUsage usage = meter.read();
     batch.seconds = elapsed / static_cast<double>(passes);
     batch.boxes_per_s = static_cast<double>(batch.size) / batch.seconds;

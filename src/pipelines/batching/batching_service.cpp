@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/stopwatch.h"
 #include "perf/device.h"
 #include "perf/device_error.h"
 #include "pipelines/batching/batcher.h"
@@ -180,10 +181,10 @@ std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& s
       try {
         const at::Tensor images = at::zeros(sizes, type);
         for (int i = 0; i < kWarmUpRuns; ++i) {
-          const BatchTime begin = BatchClock::now();
+          const Stopwatch stopwatch;
           impl_->run(images);
           perf::synchronize(images.device());
-          const double time = std::chrono::duration<double>(BatchClock::now() - begin).count();
+          const double time = stopwatch.seconds();
           if (i == 1 || (i > 1 && time < seconds[size])) seconds[size] = time;
         }
       } catch (const std::exception& error) {

@@ -1,7 +1,6 @@
 // MemoryProfiler: what each phase of training allocates, leaves allocated and takes of the device,
 // and the course of the memory over the first steps.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
 #include "config/registry.h"
@@ -25,7 +25,6 @@
 
 namespace cytra::training {
 namespace {
-using Clock = std::chrono::steady_clock;
 
 /// Bytes of a phase, over its calls.
 struct PhaseMemory {
@@ -98,13 +97,13 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
 
   void start() {
     at_begin_ = entered_at_ = now_;
-    begin_ = Clock::now();
+    stopwatch_ = {};
     note();
   }
   void stop() { enter("other"); }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds() const { return stopwatch_.seconds(); }
   void enter(const std::string& phase) {
     if (!is_cuda_) reserved_ = perf::used_memory(c10::kCPU);
     const auto leave = [this](PhaseMemory& memory) {
@@ -141,7 +140,7 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   double entered_s_ = 0;
   Phases phases_, of_step_;
   std::vector<std::pair<int64_t, Phases>> steps_;
-  Clock::time_point begin_ = Clock::now();
+  Stopwatch stopwatch_;
 };
 
 /// "peak_bytes":{"forward":1024,...},"allocated_bytes":...

@@ -1,7 +1,6 @@
 // ModelCheckpoint: the best by a metric, and always the last. Source:
 // lightning.pytorch.callbacks.ModelCheckpoint.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/own_files.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
@@ -21,7 +21,6 @@ namespace cytra::training {
 namespace {
 using config::Node;
 using config::Unused;
-using Clock = std::chrono::steady_clock;
 
 /// "{epoch:03d}-{val/dice:.4f}" with the numbers of `state`; `missing`: a name that is none.
 /// Throws: ConfigError.
@@ -124,14 +123,14 @@ class ModelCheckpoint final : public Callback {
     std::error_code ignored;  // what this run goes on with may be its best, too
     if (tells_best(context) && std::filesystem::is_regular_file(context.state.best_path, ignored))
       link_file(context.state.best_path, best_path_);
-    saved_at_ = Clock::now();
+    since_save_ = {};
     saved_step_ = context.state.step;
   }
   void on_step_end(Context& context) override {
     const int64_t steps = options_.every_n_train_steps.value_or(0);
     const bool is_step = steps > 0 && context.state.step % steps == 0;
-    const std::chrono::duration<double> since = Clock::now() - saved_at_;
-    if (!is_step && (options_.interval_s <= 0 || since.count() < options_.interval_s)) return;
+    if (!is_step && (options_.interval_s <= 0 || since_save_.seconds() < options_.interval_s))
+      return;
     if (is_step && !options_.monitor) keep_newest(context);
     save_last(context);
   }
@@ -205,7 +204,7 @@ class ModelCheckpoint final : public Callback {
   /// `before`: with on_save_error: warn, what is still on the disk when the save fails.
   void save(Context& context, const std::string& path, std::vector<Kept> before) {
     context.save_to.push_back(path);
-    saved_at_ = Clock::now();
+    since_save_ = {};
     saved_step_ = context.state.step;
     if (options_.on_save_error != "warn") return;
     context.undo_saves.push_back([this, &context, before = std::move(before)] {
@@ -307,7 +306,7 @@ class ModelCheckpoint final : public Callback {
 
   Options options_;
   std::vector<Kept> kept_;  // best first
-  Clock::time_point saved_at_;
+  Stopwatch since_save_;
   int64_t saved_step_ = -1;  // until the training begins
   std::string last_path_, best_path_;
   bool has_last_ = false;  // of this run

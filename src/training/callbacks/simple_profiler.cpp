@@ -1,13 +1,13 @@
 // SimpleProfiler: the time of each phase and hook. AdvancedProfiler: and of each operation. Source:
 // lightning.pytorch.profilers.
 #include <algorithm>
-#include <chrono>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "base/table.h"
 #include "config/registry.h"
 #include "perf/scopes.h"
@@ -15,12 +15,6 @@
 
 namespace cytra::training {
 namespace {
-using Clock = std::chrono::steady_clock;
-
-double seconds(Clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 struct SimpleProfilerOptions {
   std::string dirpath = "profiler", filename = "table";
   template <class V>
@@ -40,7 +34,7 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
 
   void on_fit_start(Context&) override {
     make_folders(options_.dirpath);
-    begin_ = Clock::now();
+    stopwatch_ = {};
     listening_.emplace(*this, times_operations_);
   }
   void on_fit_end(Context&) override { finish(); }
@@ -49,24 +43,24 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
  private:
   struct Total {
     int64_t calls = 0, open = 0;
-    Clock::duration time{}, self{};  // a call inside one of the same name is in `self` alone
+    double time = 0, self = 0;  // a call inside one of the same name is in `self` alone
   };
   struct Frame {
     Total* total;
-    Clock::time_point begin;
-    Clock::duration inside{};
+    Stopwatch stopwatch = {};
+    double inside = 0;
   };
 
   void begin(const char* name) override {
     Total& total = totals_[name];
     total.open += 1;
-    frames_.push_back({&total, Clock::now()});
+    frames_.push_back({&total});
   }
   void end() override {
     if (frames_.empty()) return;
     const Frame frame = frames_.back();
     frames_.pop_back();
-    const Clock::duration time = Clock::now() - frame.begin;
+    const double time = frame.stopwatch.seconds();
     Total& total = *frame.total;
     total.calls += 1;
     total.open -= 1;
@@ -79,7 +73,7 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
     if (!listening_) return;
     listening_.reset();
     frames_.clear();
-    const double whole = seconds(Clock::now() - begin_);
+    const double whole = stopwatch_.seconds();
     std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
     std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
       return a.second.time > b.second.time;
@@ -91,14 +85,14 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
     if (times_operations_) lines.back().emplace_back("-");
     for (const auto& [name, total] : rows) {
       if (total.calls == 0) continue;  // cut off by an error
-      const double time = seconds(total.time);
+      const double time = total.time;
       constexpr std::size_t kWidth = 55;  // of a name, as in torch's tables
       lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
                        fmt::format("{:.4g}", time / static_cast<double>(total.calls)),
                        std::to_string(total.calls),
                        fmt::format("{:.4g}", time),
                        fmt::format("{:.2f} %", 100 * time / whole)});
-      if (times_operations_) lines.back().push_back(fmt::format("{:.4g}", seconds(total.self)));
+      if (times_operations_) lines.back().push_back(fmt::format("{:.4g}", total.self));
     }
     const std::string table = format_table(lines);
     const std::string path = options_.dirpath + "/" + options_.filename + ".txt";
@@ -110,7 +104,7 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
 
   SimpleProfilerOptions options_;
   bool times_operations_;
-  Clock::time_point begin_;
+  Stopwatch stopwatch_;
   std::unordered_map<std::string, Total> totals_;
   std::vector<Frame> frames_;
   std::optional<perf::Listening> listening_;

@@ -1,8 +1,8 @@
 // ThroughputMonitor: batches and images per second of training. Source:
 // lightning.pytorch.callbacks.ThroughputMonitor and lightning.fabric's Throughput.
-#include <chrono>
 #include <deque>
 
+#include "base/stopwatch.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "training/callback.h"
@@ -10,7 +10,6 @@
 namespace cytra::training {
 namespace {
 using config::Unused;
-using Clock = std::chrono::steady_clock;
 
 class ThroughputMonitor final : public Callback {
  public:
@@ -26,20 +25,20 @@ class ThroughputMonitor final : public Callback {
   };
   explicit ThroughputMonitor(const Options& options) : options_(options) {}
 
-  void on_fit_start(Context&) override { begin_ = Clock::now(); }
+  void on_fit_start(Context&) override { stopwatch_ = {}; }
   void on_batch_start(Context& context) override {
     now_.batches += 1;
     now_.images += static_cast<double>(context.batch->ids.size());
   }
   void on_step_end(Context& context) override {
-    now_.seconds = std::chrono::duration<double>(Clock::now() - begin_ - away_).count();
+    now_.seconds = stopwatch_.seconds() - away_s_;
     if (static_cast<int64_t>(window_.size()) == options_.window_size) window_.pop_front();
     window_.push_back(now_);
     if (context.is_logged_step()) log(context);
   }
   // Validations do not count.
-  void on_validation_start(Context&) override { left_ = Clock::now(); }
-  void on_validation_end(Context&) override { away_ += Clock::now() - left_; }
+  void on_validation_start(Context&) override { left_ = {}; }
+  void on_validation_end(Context&) override { away_s_ += left_.seconds(); }
 
  private:
   struct Sums {
@@ -60,8 +59,8 @@ class ThroughputMonitor final : public Callback {
   Options options_;
   Sums now_;
   std::deque<Sums> window_;
-  Clock::time_point begin_, left_;
-  Clock::duration away_{};
+  Stopwatch stopwatch_, left_;
+  double away_s_ = 0;
 };
 CYTRA_REGISTER(Callback, ThroughputMonitor, "ThroughputMonitor");
 

@@ -1,8 +1,8 @@
 // Timer: ends a training after a time, that before a resume included. Source:
 // lightning.pytorch.callbacks.Timer.
-#include <chrono>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
@@ -11,7 +11,6 @@
 namespace cytra::training {
 namespace {
 using config::Node;
-using Clock = std::chrono::steady_clock;
 
 class Timer final : public Callback {
  public:
@@ -33,7 +32,7 @@ class Timer final : public Callback {
   explicit Timer(const Options& options) : options_(options) {}
 
   void on_fit_start(Context& context) override {
-    begin_ = Clock::now();
+    stopwatch_ = {};
     look(context);  // the time of a checkpoint may be over already
   }
   void on_step_end(Context& context) override {
@@ -53,9 +52,7 @@ class Timer final : public Callback {
   void load(const Node& state) override { before_s_ = state.get<double>("seconds"); }
 
  private:
-  double elapsed_s() const {
-    return before_s_ + std::chrono::duration<double>(Clock::now() - begin_).count();
-  }
+  double elapsed_s() const { return before_s_ + stopwatch_.seconds(); }
   void look(Context& context) {
     if (options_.limit_s < 0 || elapsed_s() < options_.limit_s) return;
     context.stop = true;
@@ -65,7 +62,7 @@ class Timer final : public Callback {
   Options options_;
   double before_s_ = 0;
   bool is_over_ = false;
-  Clock::time_point begin_ = Clock::now();
+  Stopwatch stopwatch_;
 };
 CYTRA_REGISTER(Callback, Timer, "Timer");
 

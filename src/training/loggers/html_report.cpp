@@ -1,7 +1,6 @@
 // HTMLReport: report.html, the whole run on one page that needs no other file and no network.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -13,6 +12,7 @@
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/registry.h"
 #include "io/objects/palette.h"
@@ -118,7 +118,7 @@ class HtmlReport final : public Logger {
                   " / ");
     environment_ = info.environment;
     first_step_ = step_ = timed_ = info.step;
-    begin_ = std::chrono::steady_clock::now();
+    stopwatch_ = {};
   }
 
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
@@ -204,8 +204,7 @@ class HtmlReport final : public Logger {
     }
     html += tile("epochs", std::to_string(epoch_));
     html += tile("steps", std::to_string(step_));
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
-    return html + tile("time", format_seconds(time.count())) + "</div>\n";
+    return html + tile("time", format_seconds(stopwatch_.seconds())) + "</div>\n";
   }
 
   std::string plots() const {
@@ -334,7 +333,7 @@ class HtmlReport final : public Logger {
   double waited_ = 0, computed_ = 0;           // seconds, up to a factor
   int64_t epoch_ = 0, step_ = 0, first_step_ = 0;
   int64_t timed_ = 0;  // step of the newest data_time
-  std::chrono::steady_clock::time_point begin_;
+  Stopwatch stopwatch_;
 };
 CYTRA_REGISTER(Logger, HtmlReport, "HTMLReport");
 

@@ -1,7 +1,6 @@
 #include "training/trainer/compiled_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -9,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "nn/model.h"
 #include "perf/device.h"
 #include "perf/device_memory.h"
@@ -169,19 +169,15 @@ PendingStep CompiledStep::update(const Rates& rates, const at::Tensor& loss) {
 /// Makes a pass as it is, and decides when enough were timed.
 at::Tensor CompiledStep::time(const data::Batch& batch,
                               const std::function<at::Tensor(const data::Batch&)>& pass) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
   Pace& pace = paces_[key_of(batch, parameters_)];
   const bool is_timed = ++pace.passes > kUntimed;
   if (is_timed) recorder_->wait();
-  const auto begin = Clock::now();
+  const Stopwatch stopwatch;
   at::Tensor loss = pass(batch);
   if (is_timed) {
-    pace.asked_s = std::min(pace.asked_s, since(begin));
+    pace.asked_s = std::min(pace.asked_s, stopwatch.seconds());
     recorder_->wait();
-    pace.done_s = std::min(pace.done_s, since(begin));
+    pace.done_s = std::min(pace.done_s, stopwatch.seconds());
   }
   const bool repeats = batch.lists.empty() && paces_.size() <= kMostShapes;
   if (repeats && pace.passes < kUntimed + kTimed) return loss;

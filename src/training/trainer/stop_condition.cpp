@@ -15,13 +15,12 @@ StopCondition::StopCondition(const TrainerOptions& options, Processes& processes
     : options_(options), processes_(processes) {}
 
 void StopCondition::start_clock(double seconds_before) {
-  begin_ = std::chrono::steady_clock::now();
+  stopwatch_ = {};
   seconds_before_ = seconds_before;
 }
 
 double StopCondition::seconds() const {
-  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin_;
-  return seconds_before_ + since.count();
+  return seconds_before_ + stopwatch_.seconds();
 }
 
 StopCondition::Reasons StopCondition::own_reasons() const {

@@ -1,5 +1,6 @@
 #pragma once
-#include <chrono>
+
+#include "base/stopwatch.h"
 
 namespace cytra::training {
 
@@ -42,7 +43,7 @@ class StopCondition {
   Processes& processes_;
   bool is_asked_ = false;  // by a callback of this process
   Reasons agreed_;         // of several processes
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
   double seconds_before_ = 0;
 };
 

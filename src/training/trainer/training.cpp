@@ -136,7 +136,7 @@ void Training::train_epoch(Feeds& feeds) {
   while (state_.batch < plan_.batches) {
     // A group of accumulated batches is never left half done.
     if (group.batches == 0 && stop_.is_met(state_)) return;
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch all;
     const double waited = feeds.train.waited_s();
     std::optional<data::Batch> batch =
         processes_.is_alone() ? feeds.train.next() : feeds.at(state_.batch);
@@ -155,7 +155,7 @@ void Training::train_epoch(Feeds& feeds) {
     train_batch(std::move(*batch), group);
     state_.batch += 1;
     if (state_.batch == group_end) finish_group(group);
-    log_.add_batch(feeds.train.waited_s() - waited, begin);
+    log_.add_batch(feeds.train.waited_s() - waited, all);
     if (group.batches == 0 && state_.batch < plan_.batches && is_validation_due() &&
         !stop_.is_met(state_))
       validate(feeds);

@@ -28,8 +28,8 @@ void TrainingLog::log(const Metrics& metrics) {
   send(metrics);
 }
 
-void TrainingLog::add_batch(double waited_s, std::chrono::steady_clock::time_point begin) {
-  timing_.add(waited_s, begin);
+void TrainingLog::add_batch(double waited_s, const Stopwatch& all) {
+  timing_.add(waited_s, all);
 }
 
 void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clipped) {

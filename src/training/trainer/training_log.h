@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +28,7 @@ class TrainingLog {
 
   void log(const Metrics& metrics);
   /// A batch that began at `begin` has been trained, after waiting so long for the loader.
-  void add_batch(double waited_s, std::chrono::steady_clock::time_point begin);
+  void add_batch(double waited_s, const Stopwatch& all);
   /// The numbers of the newest step, with the mean times of the batches since the last call. Times
   /// go to the loggers alone, as they are never the same again; the norm of gradients that are
   /// clipped is told.

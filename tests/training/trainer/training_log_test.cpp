@@ -27,15 +27,15 @@ TEST_F(TrainingLogTest, MetricsGoToLoggersAndState) {
 
 TEST_F(TrainingLogTest, TimesAreMeansSinceTheLastRowAndNoPartOfTheState) {
   const StepOutcome outcome{0.5, 2, true};
-  const auto begin = std::chrono::steady_clock::now() - std::chrono::hours(1);
+  const Stopwatch hour(std::chrono::steady_clock::now() - std::chrono::hours(1));
   log.log_step(outcome, 0.1, /*is_clipped=*/false);
   EXPECT_EQ(newest(), (Metrics{{"train/loss_step", 0.5}, {"lr", 0.1}})) << "no batch is over yet";
-  log.add_batch(100, begin);
-  log.add_batch(300, begin);
+  log.add_batch(100, hour);
+  log.add_batch(300, hour);
   log.log_step(outcome, 0.1, /*is_clipped=*/false);
   EXPECT_EQ(newest().at("data_time"), 200);
   EXPECT_NEAR(newest().at("step_time"), 3600 - 200, 60);
-  log.add_batch(50, begin);
+  log.add_batch(50, hour);
   log.log_step(outcome, 0.1, /*is_clipped=*/false);
   EXPECT_EQ(newest().at("data_time"), 50);
   EXPECT_EQ(state.metrics, (Metrics{{"train/loss_step", 0.5}, {"lr", 0.1}}));

@@ -1,0 +1,19 @@
+#pragma once
+#include <chrono>
+
+namespace cytra {
+
+/// Seconds since it was made, or since `begin`, by a clock that nobody sets.
+class Stopwatch {
+ public:
+  Stopwatch() = default;
+  explicit Stopwatch(std::chrono::steady_clock::time_point begin) : begin_(begin) {}
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace cytra
