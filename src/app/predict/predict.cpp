@@ -33,7 +33,7 @@ const bool predict_is_added = add_program<PredictConfig>("predict");
 
 using inference::HeadPredictor;
 using pipelines::Books;
-using pipelines::PredictRecord;
+using pipelines::DoneRecord;
 using pipelines::PredictStages;
 
 /// All that results depend on but the images.
@@ -195,8 +195,8 @@ void gather(training::Processes& processes,
 }
 
 /// What the other processes have written, for the first one to tell.
-void add_others(PredictRecord& record, Books& books) {
-  const PredictRecord::Others others = record.of_others();
+void add_others(DoneRecord& record, Books& books) {
+  const DoneRecord::Others others = record.of_others();
   for (const auto& [kind, path] : others.files) books.results.add(kind, path);
   for (const auto& [image, code] : others.failed) books.results.add("failed", image);
   books.done += others.done;
@@ -241,7 +241,7 @@ void predict_head(OwnProcess& self,
   std::optional<tasks::ResultScores> scores;
   if (config.data.scores()) expect_scored_form(by.predictor);
   if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
-  PredictRecord record(folder, self.processes.place().rank);
+  DoneRecord record(folder, "predictions", self.processes.place().rank);
   pipelines::PredictPipeline pipeline({config.data,
                                        config.predict,
                                        settings_of(config, precision, by.predictor),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/predict/record.h"
+#include "inference/outputs/output.h"
 
 namespace cytra::pipelines {
 

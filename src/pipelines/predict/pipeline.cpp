@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -51,7 +50,7 @@ int64_t writer_threads() {
 
 PredictPipeline::PredictPipeline(PredictRun run,
                                  const inference::Predictor& predictor,
-                                 PredictRecord& record,
+                                 DoneRecord& record,
                                  tasks::ResultScores* scores)
     : run_(std::move(run)),
       predictor_(predictor),
@@ -161,11 +160,8 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
                                                         const std::string& content) {
   const auto source = input.sources.find(source_key(predictor_));
   if (source == input.sources.end()) return nullptr;
-  if (run_.options.frames == "apart") {  // after a run that joined them
-    for (const auto& [kind, path] : record_.outdated(stem, {})) {
-      std::error_code ignored;
-      if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-    }
+  if (run_.options.frames == "apart") {
+    record_.remove_outdated(stem, {});  // of a run that joined them
     return nullptr;
   }
   const std::string& format = run_.options.format;
@@ -187,7 +183,7 @@ bool PredictPipeline::is_done(const PredictLapse& lapse) {
   const std::lock_guard lock(run_.books.mutex);
   for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
   if (!run_.processes.is_first())  // who tells
-    record_.add(lapse.name(), lapse.image(), lapse.stamp(), *files, lapse.frames());
+    record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
   run_.books.done += lapse.frames();
   run_.books.resumed += lapse.frames();
   return true;
@@ -200,11 +196,8 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
   if (lapse.failed() == 0) {
     attempt(lapse.image(), Part::writing, [&] {
       all = lapse.join();
-      for (const auto& [kind, path] : record_.outdated(lapse.name(), all)) {
-        std::error_code ignored;
-        if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-      }
-      record_.add(lapse.name(), lapse.image(), lapse.stamp(), all, 0);
+      record_.remove_outdated(lapse.name(), all);
+      record_.add({lapse.name(), lapse.image(), lapse.stamp(), all, "", 0});
     });
   } else if (!all.empty()) {
     log::warn("{}: {} of {} time points failed, so the others stay in a file each",
@@ -256,7 +249,7 @@ bool PredictPipeline::is_done(const Job& job) {
     if (!job.lapse)
       for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
     if (!run_.processes.is_first())
-      record_.add(job.name(), job.id(), job.stamp, *files);  // who tells
+      record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
     ++run_.books.done;
     ++run_.books.resumed;
   }
@@ -499,11 +492,8 @@ void PredictPipeline::book(Job& job) {
     scores_->update(job.result->scored(), job.truth, job.input->sample.geometry());
   if (!job.lapse)
     for (const auto& [kind, path] : job.result->files()) run_.books.results.add(kind, path);
-  for (const auto& [kind, path] : record_.outdated(job.name(), job.result->files())) {
-    std::error_code ignored;
-    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-  }
-  record_.add(job.name(), job.id(), job.stamp, job.result->files());
+  record_.remove_outdated(job.name(), job.result->files());
+  record_.add({job.name(), job.id(), job.stamp, job.result->files()});
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? run_.processes.place().size : 1);
        ++rank)
     ::unlink(job.journal_path(rank).c_str());
