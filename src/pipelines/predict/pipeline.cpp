@@ -18,7 +18,6 @@
 #include "base/memory.h"
 #include "base/own_files.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "data/image_tensor.h"
 #include "io/row_journal.h"
 #include "perf/device_error.h"
@@ -164,10 +163,8 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
     record_.remove_outdated(stem, {});  // of a run that joined them
     return nullptr;
   }
-  const std::string& format = run_.options.format;
-  const bool is_zarr =
-      format == "ome_zarr" || (format == "auto" && ends_with(source->second.path, ".zarr"));
-  expect_replaceable(run_.folder + "/" + stem + (is_zarr ? ".ome.zarr" : ".ome.tif"));
+  expect_replaceable(run_.folder + "/" + stem +
+                     lapse_format(run_.options.format, source->second.path).output_ending);
   return std::make_shared<PredictLapse>(
       input.id,
       run_.folder + "/" + stem,
@@ -285,9 +282,9 @@ void PredictPipeline::compute_all(Progress& progress) {
 inference::ImageResult::Outputs PredictPipeline::outputs_of(const Job& job) const {
   inference::OutputPlace place;
   place.stem = job.stem;
-  // Of a lapse that becomes one file, the format is one that has time points.
-  place.source = job.lapse && !ends_with(job.path, ".zarr") ? "" : job.path;
-  place.format = run_.options.format;
+  place.source = job.path;
+  const std::string& format = run_.options.format;
+  place.format = job.lapse ? lapse_format(format, job.path).name : format;
   place.class_name = class_name_;
   inference::ImageResult::Outputs outputs;
   for (const std::string& name : outputs_)
