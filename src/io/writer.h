@@ -46,7 +46,7 @@ class ImageWriter {
 
   std::string path_;
   ImageInfo info_;
-  std::size_t axis_;  // the outer one, of Z, Y, X
+  std::size_t axis_;                  // the outer one, of Z, Y, X
   int64_t next_ = 0, timepoint_ = 0;  // next_: row
   bool is_failed_ = false;
 };

@@ -49,8 +49,8 @@ class PredictLapse {
 const io::Format& lapse_format(const std::string& format, const std::string& source);
 
 /// One image of several: `paths` have its time points, in order, in a type that holds the values of
-/// all, in the format that the ending says, which holds time. Throws: DataError for shapes that differ, as
-/// the writers.
+/// all, in the format that the ending says, which holds time. Throws: DataError for shapes that
+/// differ, as the writers.
 void join_timepoints(const std::vector<std::string>& paths,
                      const std::string& into,
                      bool is_labels);

@@ -22,7 +22,6 @@
 #include "io/row_journal.h"
 #include "perf/device_error.h"
 #include "perf/device_memory.h"
-#include "perf/scopes.h"
 #include "pipelines/job/stage_threads.h"
 #include "pipelines/job/stamp.h"
 #include "tasks/annotation_targets.h"
@@ -214,8 +213,7 @@ bool PredictPipeline::read(const JobPointer& job) {
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
         job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.y_key());
         if (is_done(*job)) return;
-        const perf::Scope scope("read");
-        const StageWork work(run_.stages.read, 1, true);
+        const StageWork work(run_.stages.read);
         auto input = std::make_shared<inference::ModelInput>(
             predictor_.transforms().apply(frame,
                                           key,
@@ -259,7 +257,7 @@ void PredictPipeline::compute_all(Progress& progress) {
   int64_t done = 0;
   std::vector<JobPointer> batch;
   const auto flush = [&] {
-    const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()), true);
+    const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()));
     if (batch.size() == 1) compute(batch[0], progress);
     if (batch.size() > 1) compute_together(batch, progress);
     done += static_cast<int64_t>(batch.size());
@@ -350,7 +348,6 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   bool is_computed = false;
   try {
     is_computed = attempt(job->id(), Part::computing, [&] {
-      const perf::Scope scope("predict");
       const inference::SlidingWindowOptions windows = begin(*job);
       const std::string label = job->id() + ", windows";
       progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
@@ -373,7 +370,6 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   std::vector<End> ends(jobs.size(), End::none);
   const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
   const auto compute_all_at_once = [&] {
-    const perf::Scope scope("predict");
     inference::SlidingWindowOptions windows;
     for (const JobPointer& job : jobs) windows = begin(*job);
     predictor_.run(
@@ -425,8 +421,7 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
   while (std::optional<Rows> rows = of_thread.pop()) {
     Job& job = *rows->job;
     const bool is_last = !rows->values.defined();
-    const perf::Scope scope("write");
-    const StageWork work(run_.stages.write, is_last ? 1 : 0, true);
+    const StageWork work(run_.stages.write, is_last ? 1 : 0);
     if (is_last) {
       if (shares_rows_) join_rows(job);
       finish(rows->job);

@@ -27,7 +27,7 @@ namespace cytra::pipelines {
 /// How many results are written side by side.
 int64_t writer_threads();
 
-/// What the threads do, over all heads. perf::Scope times the same work.
+/// What the threads do, over all heads.
 struct PredictStages {
   StageReport report{"predict"};
   StageReport::Stage& read = report.add("read");
