@@ -5,13 +5,12 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
 #include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/own_files.h"
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
@@ -22,6 +21,7 @@
 #include "io/fingerprint.h"
 #include "pipelines/fundus/fundus.h"
 #include "pipelines/job/books.h"
+#include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stamp.h"
@@ -74,36 +74,29 @@ struct FundusConfig : CommonConfig {
 
 const bool fundus_is_added = add_program<FundusConfig>("preprocess_fundus");
 
-/// fundus.csv: a row for each image, by its name. Renewed now and then, so that a run that is
-/// killed does not begin anew.
+/// fundus.csv of a folder: a row for each image, by its name, out of fundus.jsonl.
 class FundusTable {
  public:
-  explicit FundusTable(const std::string& folder) : path_(folder + "/fundus.csv") {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path_, ignored)) return;
-    const io::Table table = io::read_table(path_);
-    if (table.columns != kFundusColumns)
-      throw DataError(path_ + ": not written by this program; expected another paths.output_dir");
-    for (std::vector<std::string> row : table.rows) {
-      for (std::string& cell : row) cell = io::text_of_cell(cell);
-      rows_[row[1]] = row;
-    }
+  explicit FundusTable(const std::string& folder)
+      : path_(folder + "/fundus.csv"), record_(folder, "fundus") {
+    write();  // from now on the folder is ours
   }
   /// The photograph whose results have this name; "": none.
   std::string image_of(const std::string& name) const {
-    const auto found = rows_.find(name);
-    return found == rows_.end() ? "" : found->second.front();
+    const auto found = record_.lines().find(name);
+    return found == record_.lines().end() ? "" : found->second.image;
   }
   bool has(const std::string& name, const std::string& stamp) const {
-    const auto found = rows_.find(name);
-    return found != rows_.end() && found->second.back() == stamp;
+    return record_.find(name, stamp).has_value();
   }
+  /// `stamp` is "" of one without results.
   void add(const pipelines::FundusInput& input,
            const std::string& state,
            const Disc& disc,
            const data::fundus::View& view,
-           const std::string& stamp) {
-    std::vector<std::string> row{input.path, input.name, state};
+           const std::string& stamp,
+           const inference::ResultFiles& files) {
+    std::vector<std::string> row{state};
     for (const double number : {disc.y,
                                 disc.x,
                                 disc.major,
@@ -119,26 +112,34 @@ class FundusTable {
       row.push_back(io::cell_of(number));
     row.push_back(std::to_string(disc.inliers));
     row.push_back(std::to_string(disc.edges));
-    row.push_back(stamp);
-    rows_[input.name] = row;
-    constexpr std::chrono::seconds kInterval(10);
-    if (std::chrono::steady_clock::now() - written_ > kInterval) write();
+    if (!stamp.empty()) record_.remove_outdated(input.name, files);
+    record_.add({input.name,
+                 input.path,
+                 stamp,
+                 stamp.empty() ? record_.outdated(input.name, {}) : files,
+                 fmt::format("{{\"row\":[\"{}\"]}}", fmt::join(row, "\",\""))});
   }
   void write() {
+    record_.read();
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [name, row] : rows_) {
-      std::vector<std::string>& cells = rows.emplace_back();
-      for (const std::string& cell : row) cells.push_back(io::safe_cell(cell));
+    for (const auto& [name, line] : record_.lines()) {
+      try {
+        const config::Node known = record_.line(name, line.stamp, line.image);
+        auto row = known.get<std::vector<std::string>>("row");
+        row.insert(row.begin(), {line.image, name});
+        row.push_back(line.stamp);
+        for (std::string& cell : row) cell = io::safe_cell(cell);
+        if (row.size() == kFundusColumns.size()) rows.push_back(std::move(row));
+      } catch (const Error&) {  // none of this program's
+      }
     }
     io::write_table(path_, kFundusColumns, rows);
-    written_ = std::chrono::steady_clock::now();
   }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
-  std::map<std::string, std::vector<std::string>> rows_;
-  std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
+  const std::string path_;
+  pipelines::DoneRecord record_;
 };
 
 constexpr const char* kFundusParts[] = {"images", "contrast", "masks"};
@@ -171,20 +172,13 @@ std::string fundus_stamp(const std::string& path, const std::string& settings) {
   return io::fingerprint(data::content_stamp(path) + " " + settings).substr(0, 16);
 }
 
-/// What an earlier run with other settings has left of an image.
-void remove_outdated(const std::string& folder,
-                     const pipelines::FundusInput& input,
-                     pipelines::FundusOptions options) {
-  const std::vector<std::string> present = pipelines::fundus_files(input, options);
-  options.contrast = options.mask = true;
-  for (const std::string& name : pipelines::fundus_files(input, options)) {
-    const std::string path = folder + "/" + name;
-    const bool is_present = std::find(present.begin(), present.end(), name) != present.end();
-    if (is_present || !is_as_written(path) || !may_replace(path)) continue;
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-    ::rmdir(std::filesystem::path(path).parent_path().c_str());  // when it was the last one
-  }
+inference::ResultFiles fundus_results(const std::string& folder,
+                                      const pipelines::FundusInput& input,
+                                      const pipelines::FundusOptions& options) {
+  inference::ResultFiles files;
+  for (const std::string& name : pipelines::fundus_files(input, options))
+    files.emplace_back(name.substr(0, name.find('/')), folder + "/" + name);
+  return files;
 }
 
 int run_fundus(cli::Run run, const FundusConfig& config) {
@@ -210,15 +204,12 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   expect_own_folder(folder, inputs);
   make_folders(folder);
   const RunLock lock(folder);
-  keep_own_files(folder);
-  remove_stale_temporaries(folder);
   for (const char* part : kFundusParts) {
     const std::string own = fmt::format("{}/{}", folder, part);
     std::error_code ignored;
     if (std::filesystem::is_directory(own, ignored)) remove_stale_temporaries(own);
   }
   FundusTable table(folder);
-  table.write();  // from now on the folder is ours
   const std::string settings = "1 " + config::text_of(config.fundus, {"batch_size", "workers"}) +
                                config::text_of(config.performance, pipelines::kOptionsOfSpeed);
   std::map<std::string, std::string> stamps;
@@ -234,12 +225,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
                 table.path());
     }
     const std::string& stamp = stamps[input.name] = fundus_stamp(input.path, settings);
-    bool is_done = table.has(input.name, stamp);
-    for (const std::string& file : pipelines::fundus_files(input, config.fundus)) {
-      is_done = is_done && is_as_written(folder + "/" + file);
-    }
-    if (is_done) {
-      remove_outdated(folder, input, config.fundus);
+    if (table.has(input.name, stamp)) {
       ++books.done;
       ++books.resumed;
     } else {
@@ -263,8 +249,12 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     pipelines::FundusEvents events;
     events.done = [&](const pipelines::FundusInput& input, const Disc& disc) {
       const std::lock_guard guard(books.mutex);
-      remove_outdated(folder, input, config.fundus);
-      table.add(input, name_of(disc.state), disc, config.fundus.view, stamps.at(input.name));
+      table.add(input,
+                name_of(disc.state),
+                disc,
+                config.fundus.view,
+                stamps.at(input.name),
+                fundus_results(folder, input, config.fundus));
       ++books.done;
       progress.update(++seen);
     };
@@ -276,7 +266,8 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
                     disc != nullptr ? name_of(disc->state) : "not read",
                     disc != nullptr ? *disc : Disc(),
                     config.fundus.view,
-                    "");
+                    "",
+                    {});
           progress.update(++seen);
         };
     pipelines::preprocess_fundus(left, config.fundus, folder, device, report, events);

@@ -194,10 +194,6 @@ std::string safe_cell(const std::string& text) {
   return is_number ? text : "'" + text;
 }
 
-std::string text_of_cell(const std::string& cell) {
-  return starts_with(cell, "'") && is_formula(cell) ? cell.substr(1) : cell;
-}
-
 std::string cell_of(double value) {
   return std::isnan(value) ? "" : fmt::format("{}", value);
 }

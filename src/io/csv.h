@@ -28,8 +28,6 @@ void write_table(const std::string& path,
 /// A foreign text as a cell that no spreadsheet program takes for a formula: ' in front of one that
 /// begins with = + - @ or a control character, and is no number.
 std::string safe_cell(const std::string& text);
-/// The text of a safe_cell().
-std::string text_of_cell(const std::string& cell);
 /// A number of a cell, with "." or ","; false for another text.
 bool read_number(const std::string& cell, double& value);
 /// A cell: the shortest text that gives the same number, with "." whatever the locale; "" for NaN.

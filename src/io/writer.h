@@ -23,7 +23,8 @@ class ImageWriter {
   /// The size of the outer axis: Z of a stack, Y of a 2D image.
   int64_t rows() const { return info_.shape[axis_ + 1]; }
   /// All channels of whole rows of the outer axis: from the first to the last, each once, any
-  /// number at a time. Of `pixels` type, shape and values count. Throws: IoError; std::logic_error
+  /// number at a time; of several time points those of one after the other. Of `pixels` type, shape
+  /// and values count. Throws: IoError; std::logic_error
   /// for other rows or pixels.
   void write(const Region& region, const Image& pixels);
   /// The same: the next rows.
@@ -32,11 +33,12 @@ class ImageWriter {
   void finish();
 
  protected:
-  /// Throws: std::logic_error for an `info` without voxels, with time points, or with names that
-  /// are not as many as channels.
-  ImageWriter(std::string path, ImageInfo info);
+  /// `holds_time`: as Format's. Throws: std::logic_error for an `info` without voxels, with time
+  /// points that the format does not hold, or with names that are not as many as channels.
+  ImageWriter(std::string path, ImageInfo info, bool holds_time = false);
   const std::string& path() const { return path_; }
   bool is_stack() const { return axis_ == 0; }
+  int64_t timepoint() const { return timepoint_; }  // that is written
 
  private:
   virtual void put(int64_t first, const Image& rows) = 0;
@@ -44,8 +46,8 @@ class ImageWriter {
 
   std::string path_;
   ImageInfo info_;
-  std::size_t axis_;  // the outer one, of Z, Y, X
-  int64_t next_ = 0;  // row
+  std::size_t axis_;                  // the outer one, of Z, Y, X
+  int64_t next_ = 0, timepoint_ = 0;  // next_: row
   bool is_failed_ = false;
 };
 

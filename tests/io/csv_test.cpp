@@ -133,14 +133,10 @@ TEST(Csv, SuggestsTheNearestColumn) {
 TEST(Csv, ForeignTextsAreNoFormulas) {
   for (const char* text :
        {"=1+1", "+1+1", "-cmd", "@SUM(1)", "\t=1", "\r=1", "'=1", "''@", "-1.5.tif"}) {
-    const std::string cell = safe_cell(text);
-    EXPECT_EQ(cell, std::string("'") + text);
-    EXPECT_EQ(text_of_cell(cell), text);
+    EXPECT_EQ(safe_cell(text), std::string("'") + text);
   }
-  for (const char* text : {"", "a.tif", "-1.5", "+2e3", "-0", "1=1", "'a", "/in/=1"}) {
+  for (const char* text : {"", "a.tif", "-1.5", "+2e3", "-0", "1=1", "'a", "/in/=1"})
     EXPECT_EQ(safe_cell(text), text);
-    EXPECT_EQ(text_of_cell(text), text);
-  }
 }
 
 }  // namespace

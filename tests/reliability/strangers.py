@@ -1,4 +1,5 @@
 """Files that others made to do harm, given to the programs as a user would. See run.py and docs/security.md."""
+import ctypes
 import json
 import os
 import re
@@ -30,6 +31,16 @@ def expect_refused(process, what, codes=(2,)):
     expect("error: internal" not in process.err, f"{what}: {process.err}")
 
 
+def checked(line):
+    """A line of a record with a right sum: a stranger can make it, too."""
+    class Sum(ctypes.Structure):
+        _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+    make = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    make.restype, make.argtypes = Sum, [ctypes.c_char_p, ctypes.c_size_t]
+    made = make(line.encode(), len(line.encode()))
+    return f'{line[:-1]},"check":"{made.high:016x}{made.low:016x}"}}\n'
+
+
 def records(programs, full, count, random):
     """predict --resume where a stranger wrote the books."""
     checkpoint, image = prepared(programs)
@@ -53,7 +64,7 @@ def records(programs, full, count, random):
             stem = image.name.split(".")[0]
             line = {"name": stem, "image": str(image), "stamp": "0" * 32,
                     "files": dict((f"file{i}", name) for i, name in enumerate(case[1]))}
-            (output / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+            (output / "predictions.jsonl").write_text(checked(json.dumps(line)))
         else:
             kinds[case[1]](output / case[0], host)
         done = run(["timeout", "-k", "5", "60", *programs.predict(checkpoint, image, output, "--resume")])

@@ -23,12 +23,12 @@ WriteOptions ome_tiff_options(const ImageInfo& info, const OutputOptions& output
 class OmeTiffRows final : public ImageWriter {
  public:
   OmeTiffRows(const std::string& path, const ImageInfo& info, const OutputOptions& options)
-      : ImageWriter(path, info), file_(path, info, ome_tiff_options(info, options)) {}
+      : ImageWriter(path, info, true), file_(path, info, ome_tiff_options(info, options)) {}
 
  private:
   /// Of a plane, rows wait until they are a row of blocks.
   void put(int64_t first, const Image& rows) override {
-    if (is_stack()) return file_.write({{first, 0, 0}, {rows.shape[1], -1, -1}}, rows);
+    if (is_stack()) return file_.write({{first, 0, 0}, {rows.shape[1], -1, -1}}, rows, timepoint());
     const int64_t block = file_.block()[0], end = first + rows.shape[2];
     const std::size_t row = static_cast<std::size_t>(rows.shape[3]) * size_of(rows.dtype);
     for (int64_t y = first, some; y < end; y += some) {
@@ -46,7 +46,7 @@ class OmeTiffRows final : public ImageWriter {
             static_cast<std::size_t>(some) * row);
       }
       if (y + some < top + height) continue;
-      file_.write({{0, top, 0}, {1, height, -1}}, waiting_);
+      file_.write({{0, top, 0}, {1, height, -1}}, waiting_, timepoint());
       waiting_.pixels.clear();
     }
   }

@@ -11,12 +11,12 @@ namespace {
 class OmeZarrRows final : public ImageWriter {
  public:
   OmeZarrRows(const std::string& path, const ImageInfo& info, const ZarrOptions& options)
-      : ImageWriter(path, info), file_(path, info, options) {}
+      : ImageWriter(path, info, true), file_(path, info, options) {}
 
  private:
   void put(int64_t first, const Image& rows) override {
-    if (is_stack()) return file_.write({{first, 0, 0}, {rows.shape[1], -1, -1}}, rows);
-    file_.write({{0, first, 0}, {1, rows.shape[2], -1}}, rows);
+    if (is_stack()) return file_.write({{first, 0, 0}, {rows.shape[1], -1, -1}}, rows, timepoint());
+    file_.write({{0, first, 0}, {1, rows.shape[2], -1}}, rows, timepoint());
   }
   void close() override { file_.finish(); }
 

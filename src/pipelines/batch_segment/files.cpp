@@ -34,8 +34,8 @@ Node list_node(const std::vector<Node>& values) {
   return node;
 }
 
-/// A line of the record.
-std::string line_of(const SegmentedImage& image, const std::string& stamp) {
+/// What the record keeps.
+std::string text_of(const SegmentedImage& image) {
   std::vector<Node> objects;
   for (const SegmentedObject& object : image.objects) {
     const Detection& found = object.found;
@@ -50,10 +50,7 @@ std::string line_of(const SegmentedImage& image, const std::string& stamp) {
     objects.push_back(std::move(node));
   }
   Node node = Node::make_map();
-  node.set("name", Node::make_string(image.input.name));
-  node.set("image", Node::make_string(image.input.path));
   node.set("view", Node::make_string(image.input.view));
-  node.set("stamp", Node::make_string(stamp));
   node.set("height", Node::make_integer(image.height));
   node.set("width", Node::make_integer(image.width));
   node.set("objects", list_node(objects));
@@ -152,9 +149,7 @@ SegmentFiles::SegmentFiles(std::string folder,
       settings_(std::move(settings)),
       object_masks_(object_masks),
       class_names_(std::move(class_names)),
-      record_(folder_ + "/segmented.jsonl") {
-  keep_own_files(folder_);
-  remove_stale_temporaries(folder_);
+      record_(folder_, "segmented") {
   std::error_code ignored;
   for (const char* kind : {"masks", "objects"}) {
     const std::string below = folder_ + "/" + kind;
@@ -180,8 +175,7 @@ std::string SegmentFiles::object_path(const SegmentInput& input, std::size_t num
 bool SegmentFiles::has(const SegmentInput& input, const std::string& content) {
   const std::lock_guard lock(mutex_);
   const std::string stamp = stamp_of(input, content);
-  if (!record_.has(input.name, stamp)) return false;
-  if (!is_as_written(label_path(input))) return false;
+  if (!record_.find(input.name, stamp)) return false;
   try {
     const KeptImage image = kept_image(record_.line(input.name, stamp, input.path));
     for (std::size_t i = 0; object_masks_ && i < image.objects.size(); ++i)
@@ -217,9 +211,8 @@ void SegmentFiles::write(const SegmentedImage& image) {
     }
   }
   const std::string stamp = stamp_of(image.input, image.content);
-  const std::string line = line_of(image, stamp);
+  record_.add({image.input.name, image.input.path, stamp, {{"mask", path}}, text_of(image)});
   const std::lock_guard lock(mutex_);
-  record_.append(line);
   current_[image.input.name] = stamp;
 }
 

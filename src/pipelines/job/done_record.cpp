@@ -1,10 +1,15 @@
 #include "pipelines/job/done_record.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "config/json.h"
 #include "io/fingerprint.h"
@@ -12,20 +17,76 @@
 namespace cytra::pipelines {
 
 using config::Node;
+using inference::ResultFiles;
 namespace {
 
+namespace fs = std::filesystem;
 constexpr std::string_view kCheck = ",\"check\":\"";  // before the sum
 constexpr std::size_t kSumDigits = 32;
 
+/// Throws: DataError for a name that is not below the folder.
+std::string path_below(const std::string& folder, const std::string& name) {
+  for (const std::string& part : split(name, '/')) {
+    if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+      throw DataError(name + ": no result's name");
+  }
+  return folder + "/" + name;
+}
+
+ResultFiles files_of(const Node& line, const std::string& folder) {
+  ResultFiles files;
+  const Node* const found = line.find_direct("files");
+  if (found == nullptr) return files;
+  if (!found->is_map()) throw DataError("files: expected their names by their kinds");
+  for (const auto& [kind, names] : found->map) {
+    const std::vector<Node> single{names};
+    for (const Node& name : names.kind == config::Kind::list ? names.list : single)
+      files.emplace_back(kind, path_below(folder, name.as<std::string>()));
+  }
+  return files;
+}
+
+/// Of a time lapse there are several of a kind.
+Node names_of(const ResultFiles& files, const std::string& folder) {
+  Node names = Node::make_map();
+  for (const auto& [kind, path] : files) {
+    const Node name = Node::make_string(path.substr(folder.size() + 1));
+    Node* const known = names.find_direct(kind);
+    if (known == nullptr) {
+      names.set(kind, name);
+    } else if (known->kind == config::Kind::list) {
+      known->list.push_back(name);
+    } else {
+      Node both;
+      both.kind = config::Kind::list;
+      both.list = {*known, name};
+      *known = both;
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
-DoneRecord::DoneRecord(std::string path) : path_(std::move(path)), file_(path_) {
+DoneRecord::DoneRecord(std::string folder, std::string kind, int64_t rank)
+    : folder_(std::move(folder)),
+      kind_(std::move(kind)),
+      own_(fmt::format(
+          "{}/{}{}.jsonl", folder_, kind_, rank == 0 ? "" : fmt::format(".rank{}", rank))),
+      file_(own_) {
+  keep_own_files(folder_);  // for every process
+  std::ifstream own(own_, std::ios::binary | std::ios::ate);
+  if (own.tellg() > 0 && own.seekg(-1, std::ios::end).get() != '\n')
+    file_.append("\n");  // behind a line that was cut
   read();
 }
 
-void DoneRecord::append(std::string_view line) {
-  line.remove_suffix(line.size() - line.rfind('}'));
-  file_.append(fmt::format("{}{}{}\"}}\n", line, kCheck, io::fingerprint(std::string(line) + "}")));
+void DoneRecord::append(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  file_.append(fmt::format("{}{}{}\"}}\n",
+                           std::string_view(line).substr(0, line.size() - 1),
+                           kCheck,
+                           io::fingerprint(line)));
 }
 
 /// Throws: DataError for a line that is not as append() wrote it.
@@ -34,44 +95,154 @@ Node DoneRecord::parse(const std::string& line) const {
   const std::size_t body = line.size() < tail ? 0 : line.size() - tail;
   if (line.compare(body, kCheck.size(), kCheck) != 0 ||
       line.substr(body + kCheck.size(), kSumDigits) != io::fingerprint(line.substr(0, body) + "}"))
-    throw DataError(path_ + ": a line that is damaged");
-  return config::from_utf8(config::parse_json(line, path_));
+    throw DataError(own_ + ": a line that is damaged");
+  return config::from_utf8(config::parse_json(line, own_));
+}
+
+std::vector<std::string> DoneRecord::paths() const {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, kind_ + ".") && ends_with(name, ".jsonl") &&
+        fs::is_regular_file(entry.symlink_status(ignored)))
+      paths.push_back(folder_ + "/" + name);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 void DoneRecord::read() {
-  std::ifstream file(path_, std::ios::binary);
-  done_.clear();
-  bool is_whole = true;
-  for (std::string line;;) {
-    const auto place = static_cast<int64_t>(file.tellg());
-    if (!std::getline(file, line)) break;
-    is_whole = !file.eof();
+  for (const std::string& path : paths()) read(path, nullptr);
+}
+
+void DoneRecord::read(const std::string& path, Others* others) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  auto& [key, from] = *read_.try_emplace(path).first;
+  if (from > file.tellg()) from = 0;  // somebody has cut it
+  file.seekg(from);
+  for (std::string line; std::getline(file, line) && !file.eof(); from = file.tellg()) {
     try {
-      const Node node = parse(line);
-      done_[node.get<std::string>("name")] = {node.get<std::string>("stamp"), place};
+      take(parse(line), {"", "", {}, &key, from}, others);
     } catch (const Error&) {
     }
   }
-  if (!is_whole) file_.append("\n");  // behind a line that was cut
+}
+
+void DoneRecord::take(const Node& node, Line line, Others* others) {
+  if (node.has("failed")) {
+    if (others != nullptr) {
+      others->failed.emplace_back(node.get<std::string>("image"),
+                                  static_cast<int>(node.get<int64_t>("failed")));
+    }
+    return;
+  }
+  const auto name = node.get<std::string>("name");
+  line.image = node.get<std::string>("image");
+  line.stamp = node.get<std::string>("stamp");
+  line.files = files_of(node, folder_);
+  if (others != nullptr) {
+    others->files.insert(others->files.end(), line.files.begin(), line.files.end());
+    others->done += node.get<int64_t>("images", 1);
+    others->has_joined = others->has_joined || node.has("images");
+  }
+  take_over(name, line.files);
+  lines_[name] = std::move(line);
+}
+
+DoneRecord::Others DoneRecord::of_others() {
+  Others others;
+  for (const std::string& path : paths())
+    if (path != own_) read(path, &others);
+  if (!others.has_joined) return others;
+  const auto is_gone = [](const auto& file) {
+    std::error_code ignored;
+    return !fs::exists(file.second, ignored);
+  };
+  others.files.erase(std::remove_if(others.files.begin(), others.files.end(), is_gone),
+                     others.files.end());
+  return others;
+}
+
+void DoneRecord::take_over(const std::string& name, const ResultFiles& files) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [kind, path] : files) owners_[path] = name;
+}
+
+void DoneRecord::add(const DoneImage& image) {
+  take_over(image.name, image.files);
+  Node node = Node::make_map();
+  node.set("name", Node::make_string(image.name));
+  node.set("image", Node::make_string(image.image));
+  node.set("stamp", Node::make_string(image.stamp));
+  if (!image.files.empty()) node.set("files", names_of(image.files, folder_));
+  if (image.images != 1) node.set("images", Node::make_integer(image.images));
+  std::string line = config::to_json(config::to_utf8(node));
+  if (!image.more.empty()) line.replace(line.size() - 1, 1, "," + image.more.substr(1));
+  append(line);
+}
+
+void DoneRecord::add_failed(const std::string& image, int code) {
+  Node node = Node::make_map();
+  node.set("image", Node::make_string(image));
+  node.set("failed", Node::make_integer(code));
+  append(config::to_json(config::to_utf8(node)));
 }
 
 bool DoneRecord::has(const std::string& name, const std::string& stamp) const {
-  const auto found = done_.find(name);
-  return found != done_.end() && found->second.stamp == stamp;
+  const auto found = lines_.find(name);
+  return found != lines_.end() && found->second.stamp == stamp;
+}
+
+std::optional<ResultFiles> DoneRecord::find(const std::string& name,
+                                            const std::string& stamp) const {
+  if (!has(name, stamp)) return std::nullopt;
+  const ResultFiles& files = lines_.at(name).files;
+  const auto is_whole = [](const auto& file) { return is_as_written(file.second); };
+  if (files.empty() || !std::all_of(files.begin(), files.end(), is_whole)) return std::nullopt;
+  take_over(name, files);
+  return files;
 }
 
 Node DoneRecord::line(const std::string& name,
                       const std::string& stamp,
                       const std::string& image) const {
-  if (!has(name, stamp)) throw IoError(fmt::format("{}: no line of {}", path_, image));
-  std::ifstream file(path_, std::ios::binary);
-  file.seekg(done_.at(name).place);
-  std::string line;
-  std::getline(file, line);
-  try {
-    return parse(line);
-  } catch (const DataError&) {  // changed since
-    throw IoError(fmt::format("{}: no line of {}", path_, image));
+  if (has(name, stamp)) {
+    const Line& known = lines_.at(name);
+    std::ifstream file(*known.path, std::ios::binary);
+    file.seekg(known.place);
+    std::string text;
+    std::getline(file, text);
+    try {
+      Node node = parse(text);
+      if (node.get<std::string>("name") == name && node.get<std::string>("stamp") == stamp)
+        return node;
+    } catch (const Error&) {  // changed since
+    }
+  }
+  throw IoError(fmt::format("{}: no line of {}", own_, image));
+}
+
+ResultFiles DoneRecord::outdated(const std::string& name, const ResultFiles& files) const {
+  ResultFiles old;
+  const auto found = lines_.find(name);
+  if (found == lines_.end()) return old;
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : found->second.files) {
+    const bool is_new = std::any_of(
+        files.begin(), files.end(), [&](const auto& one) { return one.second == file.second; });
+    if (!is_new && owners_.at(file.second) == name && is_as_written(file.second))
+      old.push_back(file);
+  }
+  return old;
+}
+
+void DoneRecord::remove_outdated(const std::string& name, const ResultFiles& files) const {
+  for (const auto& [kind, path] : outdated(name, files)) {
+    std::error_code ignored;
+    if (!may_replace(path)) continue;
+    fs::remove_all(path, ignored);
+    ::rmdir(fs::path(path).parent_path().c_str());  // when it was the last one
   }
 }
 

@@ -1,41 +1,92 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/append_file.h"
 #include "config/node.h"
+#include "inference/outputs/output.h"
 
 namespace cytra::pipelines {
 
-/// A file of JSON lines, one for each image that is done: "name" of its results, "stamp" of all
-/// they depend on, what else its writer puts there, and "check", a sum of all that. Of lines with
-/// one name the last one counts; one that was cut short, damaged, or is none of ours, says nothing.
-/// Holds the places of lines alone. The sum is against damage, not forgery: who reads line() takes
-/// what it says for data.
+/// What a record says of an image that is done.
+struct DoneImage {
+  std::string name;              // of its results
+  std::string image;             // its path, with what was chosen of it
+  std::string stamp;             // of all its results depend on
+  inference::ResultFiles files;  // below the folder
+  std::string more = "";         // what else its writer keeps: JSON of a map
+  int64_t images = 1;            // that it stands for and that have no line of their own
+};
+
+/// KIND.jsonl of a run's folder, for a run that goes on with it: a line for each image that is done
+/// or that failed, and "check", a sum of that. Each process has a file of its own,
+/// KIND.rankN.jsonl, and knows those of all. Of lines with one name the last one counts; one that
+/// was cut short, damaged, or is none of ours, says nothing. The sum is against damage, not
+/// forgery: what a line says is data, and its files count where they are below the folder and as
+/// this run, or the one that it goes on with, wrote them.
 class DoneRecord {
  public:
-  /// Opens or makes it and reads what is there. Throws: as AtomicFile.
-  explicit DoneRecord(std::string path);
-  /// `line`: JSON of a map. Known after the next read().
-  void append(std::string_view line);
-  void read();
+  /// Opens or makes it, removes what a killed run left half-written in the folder, and reads what
+  /// is there. Throws: as AtomicFile, keep_own_files().
+  DoneRecord(std::string folder, std::string kind, int64_t rank = 0);
+  /// The files of an image that was done with this stamp; null: they are not all there as they were
+  /// written, or there are none.
+  std::optional<inference::ResultFiles> find(const std::string& name,
+                                             const std::string& stamp) const;
+  /// Also of one without files.
   bool has(const std::string& name, const std::string& stamp) const;
-  /// Throws: IoError that names `image` when it is not done with this stamp.
+  /// All that its line says. Throws: IoError that names `image` when it is not done with this
+  /// stamp.
   config::Node line(const std::string& name,
                     const std::string& stamp,
                     const std::string& image) const;
+  /// What an earlier run with other settings has left of an image, but for `files` that are new,
+  /// and for those that are another image's.
+  inference::ResultFiles outdated(const std::string& name,
+                                  const inference::ResultFiles& files) const;
+  /// Removes that, and folders of it that are empty then.
+  void remove_outdated(const std::string& name, const inference::ResultFiles& files) const;
+  /// Known after the next read(). Thread: any.
+  void add(const DoneImage& image);
+  void add_failed(const std::string& image, int code);
+  /// What was added since, by any process.
+  void read();
+  /// By the name of their results, the images and stamps of the lines that count.
+  struct Line {
+    std::string image, stamp;
+    inference::ResultFiles files;
+    const std::string* path = nullptr;  // of the file
+    int64_t place = 0;                  // in it
+  };
+  const std::map<std::string, Line>& lines() const { return lines_; }
+  /// What other processes have added since: files of images that are done, or their names and
+  /// codes.
+  struct Others {
+    inference::ResultFiles files;
+    int64_t done = 0;
+    bool has_joined = false;  // time lapses became one file: their parts are gone
+    std::vector<std::pair<std::string, int>> failed;
+  };
+  Others of_others();
 
  private:
+  void append(const std::string& line);
   config::Node parse(const std::string& line) const;
-  struct Done {
-    std::string stamp;
-    int64_t place = 0;  // of its line
-  };
-  const std::string path_;
+  void read(const std::string& path, Others* others);
+  void take(const config::Node& node, Line line, Others* others);
+  std::vector<std::string> paths() const;
+  void take_over(const std::string& name, const inference::ResultFiles& files) const;
+  const std::string folder_, kind_, own_;
+  std::map<std::string, int64_t> read_;  // bytes of each process's file by now
+  std::map<std::string, Line> lines_;
   AppendFile file_;
-  std::map<std::string, Done> done_;  // by name
+  mutable std::mutex mutex_;                           // of appending, and of what follows
+  mutable std::map<std::string, std::string> owners_;  // by path, the image whose file it is
 };
 
 }  // namespace cytra::pipelines

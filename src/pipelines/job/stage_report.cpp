@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/prometheus_text.h"
 #include "base/table.h"
-#include "base/timers.h"
+#include "perf/scopes.h"
 
 namespace cytra::pipelines {
 
@@ -111,11 +111,16 @@ void StageReport::write_prometheus(const std::string& path) const {
   write_file(path, prometheus());
 }
 
+StageWork::StageWork(StageReport::Stage& stage, int64_t items)
+    : stage_(stage),
+      items_(items),
+      scope_(std::make_unique<perf::Scope>(stage.name_.c_str())),
+      begin_(std::chrono::steady_clock::now()) {}
+
 StageWork::~StageWork() {
   const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin_;
   stage_.busy_ns_ += time.count();
   stage_.items_ += items_;
-  if (!is_timing_) timers::add(stage_.name_.c_str(), time);
 }
 
 StagePause::~StagePause() {

@@ -6,9 +6,14 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
+
+namespace cytra::perf {
+class Scope;
+}
 
 namespace cytra::pipelines {
 
@@ -74,15 +79,10 @@ class StageReport {
   std::map<std::string, Counter> counters_;
 };
 
-/// Counts its own life, and `items`, to a stage; also to base/timers, where they are on, unless
-/// somebody else `is_timing` the same work.
+/// Counts its own life, and `items`, to a stage; it is a perf::Scope of the stage's name, too.
 class StageWork {
  public:
-  explicit StageWork(StageReport::Stage& stage, int64_t items = 1, bool is_timing = false)
-      : stage_(stage),
-        items_(items),
-        is_timing_(is_timing),
-        begin_(std::chrono::steady_clock::now()) {}
+  explicit StageWork(StageReport::Stage& stage, int64_t items = 1);
   ~StageWork();
   StageWork(const StageWork&) = delete;
   StageWork& operator=(const StageWork&) = delete;
@@ -90,7 +90,7 @@ class StageWork {
  private:
   StageReport::Stage& stage_;
   const int64_t items_;
-  const bool is_timing_;
+  const std::unique_ptr<perf::Scope> scope_;
   const std::chrono::steady_clock::time_point begin_;
 };
 

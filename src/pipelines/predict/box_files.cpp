@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -10,8 +9,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/own_files.h"
-#include "config/json.h"
 #include "inference/overlay.h"
 #include "io/csv.h"
 #include "io/objects/coco_writer.h"
@@ -20,17 +17,10 @@
 namespace cytra::pipelines {
 namespace {
 
-namespace fs = std::filesystem;
 using config::Node;
 
-std::string box_json(const std::string& text) {
-  return config::to_json(config::to_utf8(Node::make_string(text)));
-}
-
 /// Numbers are the shortest that give the same float again.
-std::string box_line(const BoxedImage& image,
-                     const at::Tensor& pixels,
-                     const std::vector<Detection>& found) {
+std::string boxes_text(const at::Tensor& pixels, const std::vector<Detection>& found) {
   std::string boxes;
   for (const Detection& one : found) {
     boxes += fmt::format("{}[{},{},{},{},{},{}]",
@@ -43,13 +33,7 @@ std::string box_line(const BoxedImage& image,
                          one.label);
   }
   return fmt::format(
-      "{{\"name\":{},\"image\":{},\"stamp\":{},\"height\":{},\"width\":{},\"boxes\":[{}]}}",
-      box_json(image.name),
-      box_json(image.path),
-      box_json(image.stamp),
-      pixels.size(1),
-      pixels.size(2),
-      boxes);
+      "{{\"height\":{},\"width\":{},\"boxes\":[{}]}}", pixels.size(1), pixels.size(2), boxes);
 }
 
 /// Throws: Error for a line that says something else.
@@ -141,18 +125,12 @@ BoxFiles::BoxFiles(std::string folder,
       classes_(classes),
       class_names_(std::move(class_names)),
       overlay_(overlay),
-      record_(folder_ + "/detections.jsonl") {
-  keep_own_files(folder_);
-  remove_stale_temporaries(folder_);
-}
-
-std::string BoxFiles::overlay_path(const BoxedImage& image) const {
-  return folder_ + "/" + image.name + "_overlay.png";
-}
+      record_(folder_, "detections") {}
 
 bool BoxFiles::has(const BoxedImage& image) const {
-  if (!record_.has(image.name, image.stamp)) return false;
-  if (overlay_ && !is_as_written(overlay_path(image))) return false;
+  const bool is_there = overlay_ ? record_.find(image.name, image.stamp).has_value()
+                                 : record_.has(image.name, image.stamp);
+  if (!is_there) return false;
   try {
     expect_boxes(record_.line(image.name, image.stamp, image.path));
     return true;
@@ -164,13 +142,13 @@ bool BoxFiles::has(const BoxedImage& image) const {
 void BoxFiles::add(const BoxedImage& image,
                    const at::Tensor& pixels,
                    const std::vector<Detection>& found) {
-  std::error_code ignored;
+  inference::ResultFiles files;
   if (overlay_) {
-    draw_boxes(overlay_path(image), pixels, found);
-  } else if (is_as_written(overlay_path(image))) {  // of a run with other settings
-    fs::remove(overlay_path(image), ignored);
+    files = {{"overlay", folder_ + "/" + image.name + "_overlay.png"}};
+    draw_boxes(files[0].second, pixels, found);
   }
-  record_.append(box_line(image, pixels, found));
+  record_.remove_outdated(image.name, files);
+  record_.add({image.name, image.path, image.stamp, files, boxes_text(pixels, found)});
 }
 
 BoxFiles::Tables BoxFiles::finish(const std::vector<BoxedImage>& images) {

@@ -38,7 +38,6 @@ class BoxFiles {
   Tables finish(const std::vector<BoxedImage>& images);
 
  private:
-  std::string overlay_path(const BoxedImage& image) const;
   const std::string folder_;
   const int64_t classes_;
   const std::vector<std::string> class_names_;

@@ -10,11 +10,9 @@
 
 #include "base/error.h"
 #include "base/own_files.h"
-#include "base/strings.h"
 #include "io/csv.h"
 #include "io/reader.h"
-#include "io/tiff/ome_tiff.h"
-#include "io/zarr/write.h"
+#include "io/writer.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -40,26 +38,14 @@ bool is_label_type(Dtype dtype) {
   return dtype == Dtype::u8 || dtype == Dtype::u16 || dtype == Dtype::u32;
 }
 
-/// Copies the frames to what write(region, pixels, timepoint) fills, `rows` of a plane at a time.
-template <class Write>
-void copy_frames(const std::vector<std::unique_ptr<io::ImageReader>>& frames,
-                 const io::ImageInfo& info,
-                 int64_t rows,
-                 const Write& write) {
-  const bool is_stack = info.shape[1] > 1;
-  const std::size_t axis = is_stack ? 0 : 1;
-  const int64_t count = info.shape[axis + 1], step = is_stack ? 1 : rows;
-  for (std::size_t t = 0; t < frames.size(); ++t) {
-    for (int64_t first = 0; first < count; first += step) {
-      io::Region region;
-      region.begin[axis] = first;
-      region.size[axis] = std::min(step, count - first);
-      write(region, widened(frames[t]->read(region), info.dtype), static_cast<int64_t>(t));
-    }
-  }
-}
-
 }  // namespace
+
+const io::Format& lapse_format(const std::string& format, const std::string& source) {
+  const io::Format* const own = io::format_of_name(source);
+  const io::Format* const chosen =
+      io::find_format(format != "auto" || own == nullptr ? format : own->written_as);
+  return chosen != nullptr && chosen->holds_time ? *chosen : *io::find_format("ome_tiff");
+}
 
 void join_timepoints(const std::vector<std::string>& paths,
                      const std::string& into,
@@ -86,20 +72,21 @@ void join_timepoints(const std::vector<std::string>& paths,
       throw std::logic_error("time points of types that do not go together");
     if (io::size_of(own) > io::size_of(info.dtype)) info.dtype = own;
   }
-  if (ends_with(into, ".zarr")) {
-    io::ZarrOptions options;
-    options.is_labels = is_labels && is_label_type(info.dtype);
-    io::ZarrWriter writer(into, info, options);
-    copy_frames(
-        frames, info, io::usual_chunk(info)[2], [&](auto&&... part) { writer.write(part...); });
-    return writer.finish();
+  io::OutputOptions options;
+  options.is_labels = is_labels && is_label_type(info.dtype);
+  const auto writer = io::create_image(into, info, options);
+  constexpr int64_t kRows = 512;
+  const std::size_t axis = info.shape[1] > 1 ? 0 : 1;
+  const int64_t step = axis == 0 ? 1 : kRows;
+  for (const auto& frame : frames) {
+    for (int64_t first = 0; first < writer->rows(); first += step) {
+      io::Region region;
+      region.begin[axis] = first;
+      region.size[axis] = std::min(step, writer->rows() - first);
+      writer->write(widened(frame->read(region), info.dtype));
+    }
   }
-  io::WriteOptions options;
-  options.is_labels = is_labels;
-  options.levels = frames.front()->info().levels;
-  io::OmeTiffWriter writer(into, info, options);
-  copy_frames(frames, info, writer.block()[0], [&](auto&&... part) { writer.write(part...); });
-  writer.finish();
+  writer->finish();
 }
 
 PredictLapse::PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames)
@@ -133,7 +120,7 @@ std::vector<std::string> PredictLapse::paths(const std::string& kind) const {
 inference::ResultFiles PredictLapse::join() const {
   inference::ResultFiles joined;
   const std::vector<std::string> images = paths("prediction"), tables = paths("measurements");
-  const std::string image = stem_ + (ends_with(images.at(0), ".zarr") ? ".ome.zarr" : ".ome.tif");
+  const std::string image = stem_ + io::format_of_name(images.at(0))->output_ending;
   join_timepoints(images, image, is_label_type(io::open_image(images[0])->info().dtype));
   joined.emplace_back("prediction", image);
   if (!tables.empty()) {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/predict/record.h"
+#include "inference/outputs/output.h"
+#include "io/formats.h"
 
 namespace cytra::pipelines {
 
@@ -43,9 +44,13 @@ class PredictLapse {
   int64_t failed_ = 0;
 };
 
+/// Of those that hold time, the format that predict.format names, or else that of images like
+/// `source`.
+const io::Format& lapse_format(const std::string& format, const std::string& source);
+
 /// One image of several: `paths` have its time points, in order, in a type that holds the values of
-/// all. Formats: OME-TIFF and OME-Zarr, by the ending. Throws: DataError for shapes that differ, as
-/// the writers.
+/// all, in the format that the ending says, which holds time. Throws: DataError for shapes that
+/// differ, as the writers.
 void join_timepoints(const std::vector<std::string>& paths,
                      const std::string& into,
                      bool is_labels);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -19,12 +18,10 @@
 #include "base/memory.h"
 #include "base/own_files.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "data/image_tensor.h"
 #include "io/row_journal.h"
 #include "perf/device_error.h"
 #include "perf/device_memory.h"
-#include "perf/scopes.h"
 #include "pipelines/job/stage_threads.h"
 #include "pipelines/job/stamp.h"
 #include "tasks/annotation_targets.h"
@@ -51,7 +48,7 @@ int64_t writer_threads() {
 
 PredictPipeline::PredictPipeline(PredictRun run,
                                  const inference::Predictor& predictor,
-                                 PredictRecord& record,
+                                 DoneRecord& record,
                                  tasks::ResultScores* scores)
     : run_(std::move(run)),
       predictor_(predictor),
@@ -109,7 +106,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     std::string content;  // of all scenes and frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
           scenes = scenes_of(inputs[i], predictor_);
-          content = content_of(inputs[i], predictor_.y_key());
+          content = content_of(inputs[i], predictor_.road().y_key);
         }))
       continue;
     const auto count = [&](std::size_t parts) {
@@ -161,21 +158,16 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
                                                         const std::string& content) {
   const auto source = input.sources.find(source_key(predictor_));
   if (source == input.sources.end()) return nullptr;
-  if (run_.options.frames == "apart") {  // after a run that joined them
-    for (const auto& [kind, path] : record_.outdated(stem, {})) {
-      std::error_code ignored;
-      if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-    }
+  if (run_.options.frames == "apart") {
+    record_.remove_outdated(stem, {});  // of a run that joined them
     return nullptr;
   }
-  const std::string& format = run_.options.format;
-  const bool is_zarr =
-      format == "ome_zarr" || (format == "auto" && ends_with(source->second.path, ".zarr"));
-  expect_replaceable(run_.folder + "/" + stem + (is_zarr ? ".ome.zarr" : ".ome.tif"));
+  expect_replaceable(run_.folder + "/" + stem +
+                     lapse_format(run_.options.format, source->second.path).output_ending);
   return std::make_shared<PredictLapse>(
       input.id,
       run_.folder + "/" + stem,
-      stamp_of(input, content, run_.settings + " together", predictor_.y_key()),
+      stamp_of(input, content, run_.settings + " together", predictor_.road().y_key),
       static_cast<int64_t>(frames));
 }
 
@@ -187,7 +179,7 @@ bool PredictPipeline::is_done(const PredictLapse& lapse) {
   const std::lock_guard lock(run_.books.mutex);
   for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
   if (!run_.processes.is_first())  // who tells
-    record_.add(lapse.name(), lapse.image(), lapse.stamp(), *files, lapse.frames());
+    record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
   run_.books.done += lapse.frames();
   run_.books.resumed += lapse.frames();
   return true;
@@ -200,11 +192,8 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
   if (lapse.failed() == 0) {
     attempt(lapse.image(), Part::writing, [&] {
       all = lapse.join();
-      for (const auto& [kind, path] : record_.outdated(lapse.name(), all)) {
-        std::error_code ignored;
-        if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-      }
-      record_.add(lapse.name(), lapse.image(), lapse.stamp(), all, 0);
+      record_.remove_outdated(lapse.name(), all);
+      record_.add({lapse.name(), lapse.image(), lapse.stamp(), all, "", 0});
     });
   } else if (!all.empty()) {
     log::warn("{}: {} of {} time points failed, so the others stay in a file each",
@@ -218,24 +207,23 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
 
 bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
-  const std::string key = predictor_.x_key();
+  const std::string key = predictor_.road().x_key;
   if (!attempt(frame.id, Part::reading, [&] {
         const auto source = frame.sources.find(source_key(predictor_));
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
-        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.y_key());
+        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.road().y_key);
         if (is_done(*job)) return;
-        const perf::Scope scope("read");
-        const StageWork work(run_.stages.read, 1, true);
+        const StageWork work(run_.stages.read);
         auto input = std::make_shared<inference::ModelInput>(
-            predictor_.transforms().apply(frame,
-                                          key,
-                                          run_.data.spacing_um,
-                                          scores_ != nullptr ? INT64_MAX
-                                          : shares_rows_     ? -1
-                                                             : inference::by_rows_from()));
-        predictor_.check(*input);
+            predictor_.road().transforms.apply(frame,
+                                               key,
+                                               run_.data.spacing_um,
+                                               scores_ != nullptr ? INT64_MAX
+                                               : shares_rows_     ? -1
+                                                                  : inference::by_rows_from()));
+        predictor_.road().check(*input);
         if (scores_ != nullptr)
-          job->truth = scores_->target_of(input->sample, predictor_.y_key(), key);
+          job->truth = scores_->target_of(input->sample, predictor_.road().y_key, key);
         job->input = std::move(input);
       })) {
     if (job->lapse) end_frame(*job, nullptr);
@@ -256,7 +244,7 @@ bool PredictPipeline::is_done(const Job& job) {
     if (!job.lapse)
       for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
     if (!run_.processes.is_first())
-      record_.add(job.name(), job.id(), job.stamp, *files);  // who tells
+      record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
     ++run_.books.done;
     ++run_.books.resumed;
   }
@@ -269,7 +257,7 @@ void PredictPipeline::compute_all(Progress& progress) {
   int64_t done = 0;
   std::vector<JobPointer> batch;
   const auto flush = [&] {
-    const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()), true);
+    const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()));
     if (batch.size() == 1) compute(batch[0], progress);
     if (batch.size() > 1) compute_together(batch, progress);
     done += static_cast<int64_t>(batch.size());
@@ -292,9 +280,9 @@ void PredictPipeline::compute_all(Progress& progress) {
 inference::ImageResult::Outputs PredictPipeline::outputs_of(const Job& job) const {
   inference::OutputPlace place;
   place.stem = job.stem;
-  // Of a lapse that becomes one file, the format is one that has time points.
-  place.source = job.lapse && !ends_with(job.path, ".zarr") ? "" : job.path;
-  place.format = run_.options.format;
+  place.source = job.path;
+  const std::string& format = run_.options.format;
+  place.format = job.lapse ? lapse_format(format, job.path).name : format;
   place.class_name = class_name_;
   inference::ImageResult::Outputs outputs;
   for (const std::string& name : outputs_)
@@ -304,8 +292,7 @@ inference::ImageResult::Outputs PredictPipeline::outputs_of(const Job& job) cons
 
 inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
   const inference::ModelInput& input = *job.input;
-  inference::SlidingWindowOptions windows =
-      predictor_.windows(job.id(), {input.shape.begin() + 1, input.shape.end()});
+  inference::SlidingWindowOptions windows = predictor_.road().windows(input);
   tell(job, windows);
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
@@ -348,7 +335,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
     if (kept > 0) log::info("{}: {} of {} rows are there", job->id(), kept, rows);
   }
   if (range.begin >= range.end) return;
-  predictor_.run(
+  predictor_.road().run(
       input,
       windows,
       [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0]); },
@@ -360,7 +347,6 @@ void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   bool is_computed = false;
   try {
     is_computed = attempt(job->id(), Part::computing, [&] {
-      const perf::Scope scope("predict");
       const inference::SlidingWindowOptions windows = begin(*job);
       const std::string label = job->id() + ", windows";
       progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
@@ -383,10 +369,9 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   std::vector<End> ends(jobs.size(), End::none);
   const std::string label = fmt::format("{} and {} more, windows", jobs[0]->id(), jobs.size() - 1);
   const auto compute_all_at_once = [&] {
-    const perf::Scope scope("predict");
     inference::SlidingWindowOptions windows;
     for (const JobPointer& job : jobs) windows = begin(*job);
-    predictor_.run(
+    predictor_.road().run(
         inputs,
         windows,
         [&](std::size_t i, const at::Tensor& values) {
@@ -424,7 +409,8 @@ void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions
   const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
   log::write(
       std::exchange(told_, true) ? log::Level::debug : log::Level::info,
-      fmt::format("{}: {}", job.id(), predictor_.plan(size, windows, input.is_by_rows()).text));
+      fmt::format(
+          "{}: {}", job.id(), predictor_.road().plan(size, windows, input.is_by_rows()).text));
 }
 
 Queue<PredictPipeline::Rows>& PredictPipeline::rows_of(const Job& job) {
@@ -435,15 +421,15 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
   while (std::optional<Rows> rows = of_thread.pop()) {
     Job& job = *rows->job;
     const bool is_last = !rows->values.defined();
-    const perf::Scope scope("write");
-    const StageWork work(run_.stages.write, is_last ? 1 : 0, true);
+    const StageWork work(run_.stages.write, is_last ? 1 : 0);
     if (is_last) {
       if (shares_rows_) join_rows(job);
       finish(rows->job);
     } else if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
                  if (job.journal && !rows->is_kept) {
                    job.journal->append(
-                       data::to_image(rows->values, inference::dtype_of(predictor_.finish()), {}),
+                       data::to_image(
+                           rows->values, inference::dtype_of(predictor_.road().finish), {}),
                        rows->values.size(1));
                  }
                  if (!shares_rows_ || !job.journal) job.result->take(rows->values);
@@ -499,11 +485,8 @@ void PredictPipeline::book(Job& job) {
     scores_->update(job.result->scored(), job.truth, job.input->sample.geometry());
   if (!job.lapse)
     for (const auto& [kind, path] : job.result->files()) run_.books.results.add(kind, path);
-  for (const auto& [kind, path] : record_.outdated(job.name(), job.result->files())) {
-    std::error_code ignored;
-    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
-  }
-  record_.add(job.name(), job.id(), job.stamp, job.result->files());
+  record_.remove_outdated(job.name(), job.result->files());
+  record_.add({job.name(), job.id(), job.stamp, job.result->files()});
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? run_.processes.place().size : 1);
        ++rank)
     ::unlink(job.journal_path(rank).c_str());

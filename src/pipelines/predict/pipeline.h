@@ -12,13 +12,14 @@
 
 #include "base/progress.h"
 #include "base/queue.h"
+#include "inference/predict_road.h"
 #include "pipelines/job/books.h"
+#include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/predict/job.h"
 #include "pipelines/predict/options.h"
-#include "pipelines/predict/record.h"
 #include "tasks/result_scores.h"
 #include "training/processes/processes.h"
 
@@ -27,7 +28,7 @@ namespace cytra::pipelines {
 /// How many results are written side by side.
 int64_t writer_threads();
 
-/// What the threads do, over all heads. perf::Scope times the same work.
+/// What the threads do, over all heads.
 struct PredictStages {
   StageReport report{"predict"};
   StageReport::Stage& read = report.add("read");
@@ -52,7 +53,7 @@ class PredictPipeline {
   /// `scores`: null: nothing is scored. All outlive this.
   PredictPipeline(PredictRun run,
                   const inference::Predictor& predictor,
-                  PredictRecord& record,
+                  DoneRecord& record,
                   tasks::ResultScores* scores);
   /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
   /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
@@ -107,7 +108,7 @@ class PredictPipeline {
 
   const PredictRun run_;
   const inference::Predictor& predictor_;
-  PredictRecord& record_;
+  DoneRecord& record_;
   tasks::ResultScores* scores_;
   bool shares_rows_ = false;
   const inference::ResultOptions result_;

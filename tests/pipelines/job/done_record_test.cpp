@@ -1,4 +1,4 @@
-#include "pipelines/predict/record.h"
+#include "pipelines/job/done_record.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/own_files.h"
+#include "io/fingerprint.h"
 #include "io/image.h"
 #include "pipelines/job/stamp.h"
 #include "tests/support/tmp_dir.h"
@@ -17,17 +18,18 @@
 namespace cytra {
 namespace {
 using inference::ResultFiles;
-using pipelines::PredictRecord;
+using pipelines::DoneImage;
+using pipelines::DoneRecord;
 
-TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
+TEST(DoneRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   const test::TmpDir dir;
   const ResultFiles files{{"prediction", dir / "a\xe4.tif"}, {"overlay", dir / "a.png"}};
   keep_own_files(dir.path());
   for (const auto& [kind, path] : files) write_file(path, "x");
-  { PredictRecord(dir.path(), 0).add("a", "in/a\xe4.tif", "stamp 1", files); }
+  { DoneRecord(dir.path(), "predictions", 0).add({"a", "in/a\xe4.tif", "stamp 1", files}); }
   std::ofstream(dir / "predictions.jsonl", std::ios::app) << "{\"name\": \"b\", \"sta";  // killed
-  { PredictRecord(dir.path(), 0).add("c", "in/c.tif", "stamp 1", {files[0]}); }
-  PredictRecord record(dir.path(), 1);
+  { DoneRecord(dir.path(), "predictions", 0).add({"c", "in/c.tif", "stamp 1", {files[0]}}); }
+  DoneRecord record(dir.path(), "predictions", 1);
   EXPECT_TRUE(record.find("c", "stamp 1"));
   EXPECT_EQ(record.find("a", "stamp 1"), files);
   EXPECT_EQ(record.find("a", "stamp 2"), std::nullopt);
@@ -41,50 +43,82 @@ TEST(PredictRecord, KnowsWhatIsDoneWhileItsFilesAreThere) {
   EXPECT_EQ(record.find("a", "stamp 1"), std::nullopt);
 }
 
-TEST(PredictRecord, ALineOfAStrangerIsData) {  // --resume removed ../../victim
+/// A stranger can make the sum, too.
+std::string with_check(const std::string& line) {
+  return line.substr(0, line.size() - 1) + ",\"check\":\"" + io::fingerprint(line) + "\"}\n";
+}
+
+TEST(DoneRecord, ALineOfAStrangerIsData) {  // --resume removed ../../victim
   const test::TmpDir dir;
   const std::string folder = dir / "out";
   std::filesystem::create_directories(folder + "/inside");
   std::filesystem::create_directory_symlink(dir.path(), folder + "/link");
   for (const char* path : {"precious", "out/mine", "out/inside/f"})
     std::ofstream(dir / path) << "x";
-  std::string lines;
-  for (const char* name : {"../precious",
-                           "",
-                           ".",
-                           "..",
-                           "mine",
-                           "inside/f",
-                           "inside",
-                           "link",
-                           "link/precious",
-                           "a/../../precious",
-                           "other.tif"})
-    lines += std::string("{\"name\":\"img\",\"image\":\"i\",\"stamp\":\"s\",\"files\":{\"x\":\"") +
-             name + "\"}}\n";
-  lines += "{\"name\":\"img\",\"stamp\":\"s\",\"files\":{\"x\":\"" + (dir / "precious") + "\"}}\n";
-  lines +=
-      "{\"name\":\"img\",\"stamp\":\"s\",\"files\":[1,2]}\n{\"name\":\"img\",\"stamp\":\"s\","
-      "\"files\":{}}\n{\"name\":3}\n[]\nnull\n";
-  for (std::size_t end = lines.find('\n'); end != std::string::npos;
-       end = lines.find('\n', end + 1)) {
-    std::ofstream(folder + "/predictions.jsonl") << lines.substr(0, end + 1);
-    PredictRecord record(folder, 0);
-    EXPECT_TRUE(record.outdated("img", {}).empty()) << lines.substr(0, end);
-    EXPECT_EQ(record.find("img", "s"), std::nullopt) << lines.substr(0, end);
+  std::vector<std::string> lines;
+  for (const std::string name : {"../precious",
+                                 "",
+                                 ".",
+                                 "..",
+                                 "mine",
+                                 "inside/f",
+                                 "inside",
+                                 "link",
+                                 "link/precious",
+                                 "a/../../precious",
+                                 "other.tif"})
+    lines.push_back("{\"x\":\"" + name + "\"}");
+  for (const std::string& files :
+       {"{\"x\":\"" + (dir / "precious") + "\"}", std::string("[1,2]"), std::string("{}")})
+    lines.push_back(files);
+  for (std::string& files : lines)
+    files = with_check(R"({"name":"img","image":"i","stamp":"s","files":)" + files + "}");
+  for (const char* line : {R"({"name":3})", "[]", "null", "{}"}) lines.push_back(with_check(line));
+  std::string text;
+  for (const std::string& line : lines) {
+    std::ofstream(folder + "/predictions.jsonl") << (text += line);
+    DoneRecord record(folder, "predictions");
+    EXPECT_TRUE(record.outdated("img", {}).empty()) << line;
+    EXPECT_EQ(record.find("img", "s"), std::nullopt) << line;
+    record.remove_outdated("img", {});
   }
+  for (const char* path : {"precious", "out/mine", "out/inside/f"})
+    EXPECT_EQ(read_file(dir / path), "x") << path;
 }
 
-TEST(PredictRecord, AFileOfAnotherImageIsNotOutdated) {
+TEST(DoneRecord, FilesInFoldersAreRemovedWithThem) {
+  const test::TmpDir dir;
+  keep_own_files(dir.path());
+  std::filesystem::create_directories(dir / "masks/front");
+  const ResultFiles files{{"mask", dir / "masks/front/a.png"}};
+  write_file(files[0].second, "x");
+  { DoneRecord(dir.path(), "segmented").add({"front/a", "in/a.png", "s", files}); }
+  DoneRecord record(dir.path(), "segmented");
+  EXPECT_EQ(record.find("front/a", "s"), files);
+  std::filesystem::rename(dir / "masks/front", dir / "kept");
+  std::filesystem::create_directory_symlink(dir / "kept", dir / "masks/front");
+  EXPECT_EQ(record.find("front/a", "s"), std::nullopt) << "behind a link";
+  record.remove_outdated("front/a", {});
+  EXPECT_TRUE(std::filesystem::exists(dir / "kept/a.png"));
+  std::filesystem::remove(dir / "masks/front");
+  std::filesystem::rename(dir / "kept", dir / "masks/front");
+  record.remove_outdated("front/a", files);
+  EXPECT_EQ(record.find("front/a", "s"), files);
+  record.remove_outdated("front/a", {});
+  EXPECT_FALSE(std::filesystem::exists(dir / "masks/front"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "masks"));
+}
+
+TEST(DoneRecord, AFileOfAnotherImageIsNotOutdated) {
   const test::TmpDir dir;
   keep_own_files(dir.path());
   const ResultFiles of_b{{"prediction", dir / "b.tif"}};
   write_file(dir / "b.tif", "x");
-  { PredictRecord(dir.path(), 0).add("b", "in/b.tif", "s", of_b); }
+  { DoneRecord(dir.path(), "predictions", 0).add({"b", "in/b.tif", "s", of_b}); }
   {  // a forged line behind it
-    PredictRecord(dir.path(), 0).add("a", "in/a.tif", "s", of_b);
+    DoneRecord(dir.path(), "predictions", 0).add({"a", "in/a.tif", "s", of_b});
   }
-  PredictRecord record(dir.path(), 0);
+  DoneRecord record(dir.path(), "predictions", 0);
   EXPECT_EQ(record.find("b", "s"), of_b);
   EXPECT_TRUE(record.outdated("a", {}).empty());
 }
@@ -111,7 +145,7 @@ TEST(Stamp, IsOfEveryColumnButTheTargets) {
   EXPECT_NE(stamp(), before);
 }
 
-TEST(PredictRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
+TEST(DoneRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
   const test::TmpDir dir;
   data::Sample sample;
   data::Source& source = sample.sources["raw"];
@@ -171,33 +205,35 @@ TEST(PredictRecord, ContentIsThatOfAllFilesAndOfTheirLastChange) {
   EXPECT_TRUE(is_changed()) << "a slice";
 }
 
-TEST(PredictRecord, TellsWhatOtherProcessesHaveDoneSince) {
+TEST(DoneRecord, TellsWhatOtherProcessesHaveDoneSince) {
   const test::TmpDir dir;
-  PredictRecord other(dir.path(), 1);
-  other.add("old", "in/old.tif", "s", {{"prediction", dir / "old.tif"}});
-  PredictRecord first(dir.path(), 0);
-  first.add("own", "in/own.tif", "s", {{"prediction", dir / "own.tif"}});
-  other.add("new", "in/new.tif", "s", {{"prediction", dir / "new.tif"}});
+  DoneRecord other(dir.path(), "predictions", 1);
+  other.add({"old", "in/old.tif", "s", {{"prediction", dir / "old.tif"}}});
+  DoneRecord first(dir.path(), "predictions", 0);
+  first.add({"own", "in/own.tif", "s", {{"prediction", dir / "own.tif"}}});
+  other.add({"new", "in/new.tif", "s", {{"prediction", dir / "new.tif"}}});
   other.add_failed("in/bad.tif", 2);
-  const PredictRecord::Others others = first.of_others();
+  const DoneRecord::Others others = first.of_others();
   EXPECT_EQ(others.done, 1);
   EXPECT_EQ(others.files, (ResultFiles{{"prediction", dir / "new.tif"}}));
   EXPECT_EQ(others.failed, (std::vector<std::pair<std::string, int>>{{"in/bad.tif", 2}}));
 }
 
-TEST(PredictRecord, ALapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
+TEST(DoneRecord, ALapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
   const test::TmpDir dir;
-  PredictRecord other(dir.path(), 1);
-  PredictRecord first(dir.path(), 0);
+  DoneRecord other(dir.path(), "predictions", 1);
+  DoneRecord first(dir.path(), "predictions", 0);
   for (const char* name : {"a_t0.png", "a_t1.png", "a.tif"}) write_file(dir / name, "x");
   for (const char* name : {"a_t0", "a_t1"})
-    other.add(
-        name, "in/a", "s", {{"prediction", dir / name + ".tif"}, {"overlay", dir / name + ".png"}});
+    other.add({name,
+               "in/a",
+               "s",
+               {{"prediction", dir / name + ".tif"}, {"overlay", dir / name + ".png"}}});
   const ResultFiles whole{
       {"overlay", dir / "a_t0.png"}, {"overlay", dir / "a_t1.png"}, {"prediction", dir / "a.tif"}};
-  other.add("a", "in/a", "s", whole, 0);
-  EXPECT_EQ(PredictRecord(dir.path(), 2).find("a", "s"), whole);
-  const PredictRecord::Others others = first.of_others();
+  other.add({"a", "in/a", "s", whole, "", 0});
+  EXPECT_EQ(DoneRecord(dir.path(), "predictions", 2).find("a", "s"), whole);
+  const DoneRecord::Others others = first.of_others();
   EXPECT_EQ(others.done, 2);
   for (const auto& [kind, path] : others.files) EXPECT_TRUE(std::filesystem::exists(path)) << path;
   EXPECT_EQ(std::count(others.files.begin(), others.files.end(), whole[2]), 1);
