@@ -158,12 +158,8 @@ void PredictRecord::add(const std::string& name,
       names.set(kind, name);
       continue;
     }
-    if (known->kind != config::Kind::list) {  // of a time lapse there are several
-      Node list;
-      list.kind = config::Kind::list;
-      list.list.push_back(*known);
-      *known = std::move(list);
-    }
+    if (known->kind != config::Kind::list)  // of a time lapse there are several
+      *known = Node::make_list({*known});
     known->list.push_back(name);
   }
   Node node = Node::make_map();
