@@ -92,10 +92,7 @@ std::vector<std::string> with_rest(const Program& program,
            });
   };
   const auto others = std::stable_partition(overrides.begin(), overrides.end(), is_own);
-  Node rest;
-  rest.kind = config::Kind::list;
-  for (auto word = others; word != overrides.end(); ++word)
-    rest.list.push_back(Node::make_string(*word));
+  const Node rest = Node::make_list(std::vector<std::string>(others, overrides.end()));
   overrides.erase(others, overrides.end());
   if (!rest.list.empty())
     overrides.push_back(fmt::format("{}={}", program.rest, config::override_text(rest)));
@@ -332,10 +329,7 @@ void Results::add(const std::string& key, config::Node value) {
 }
 
 void Results::add(const std::string& key, double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = without_nan_sign(value);
-  add(key, std::move(node));
+  add(key, Node::make_real(without_nan_sign(value)));
 }
 
 void Results::print() const {
@@ -347,12 +341,7 @@ void Results::print() const {
       if (present == nullptr) {
         object.set(key, value);
       } else {  // a second value turns the entry into a list
-        if (present->kind != config::Kind::list) {
-          config::Node list;
-          list.kind = config::Kind::list;
-          list.list.push_back(std::move(*present));
-          *present = std::move(list);
-        }
+        if (present->kind != config::Kind::list) *present = Node::make_list({*present});
         present->list.push_back(value);
       }
     }

@@ -22,27 +22,9 @@ constexpr const char* kOwnKeys = "^_(.*[^_])?$";  // _aux: the user's
 Node text(const std::string& value) {
   return Node::make_string(value);
 }
-Node boolean(bool value) {
-  Node node;
-  node.kind = Kind::boolean;
-  node.boolean = value;
-  return node;
-}
-Node list(std::vector<Node> items) {
-  Node node;
-  node.kind = Kind::list;
-  node.list = std::move(items);
-  return node;
-}
 Node object(std::vector<std::pair<std::string, Node>> entries) {
   Node node = Node::make_map();
   node.map = std::move(entries);
-  return node;
-}
-Node number(double value) {
-  Node node;
-  node.kind = Kind::real;
-  node.real = value;
   return node;
 }
 Node reference() {
@@ -50,12 +32,12 @@ Node reference() {
 }
 Node type_of(const std::vector<std::string>& names) {
   if (names.size() == 1) return text(names.front());
-  Node node = list({});
+  Node node = Node::make_list();
   for (const std::string& name : names) node.list.push_back(text(name));
   return node;
 }
 Node any_of(std::vector<Node> schemas) {
-  return object({{"anyOf", list(std::move(schemas))}});
+  return object({{"anyOf", Node::make_list(std::move(schemas))}});
 }
 Node use(const std::string& name) {
   return object({{"$ref", text("#/definitions/" + name)}});
@@ -77,7 +59,7 @@ class Writer {
                              "with _")}});
     return object({{"type", type_of({"object", "null"})},
                    {"properties", properties(sections, true)},
-                   {"patternProperties", object({{kOwnKeys, boolean(true)}})},
+                   {"patternProperties", object({{kOwnKeys, Node::make_boolean(true)}})},
                    {"additionalProperties", std::move(own)}});
   }
   /// A file of the group that holds this option's values.
@@ -120,8 +102,8 @@ class Writer {
     properties.set("_convert_", object({{"type", text("string")}}));
     if (!properties.has("_target_")) properties.set("_target_", object({{"type", text("string")}}));
     return object({{"properties", std::move(properties)},
-                   {"patternProperties", object({{kOwnKeys, boolean(true)}})},
-                   {"additionalProperties", boolean(false)}});
+                   {"patternProperties", object({{kOwnKeys, Node::make_boolean(true)}})},
+                   {"additionalProperties", Node::make_boolean(false)}});
   }
 
   Node map_or_reference(Node schema, bool nullable = false) {
@@ -135,7 +117,7 @@ class Writer {
   /// it the options of every component of the kind are taken.
   Node component(const Components& components, bool is_file) {
     Node all = object({});
-    Node choices = list({});
+    Node choices = Node::make_list();
     for (const auto& [name, type] : components.types) {
       const Node own = properties(type.describe(), is_file);
       for (const auto& [key, schema] : own.map) {
@@ -211,9 +193,10 @@ class Writer {
   Node item(const Components& components) {
     const std::string name = "item." + name_of(components);
     definition(name, [&] {
-      Node rules = list({kind(components), object({{"required", list({text("_target_")})}})});
+      Node rules = Node::make_list(
+          {kind(components), object({{"required", Node::make_list({text("_target_")})}})});
       for (const auto& [component, type] : components.types) {
-        Node required = list({});
+        Node required = Node::make_list();
         for (const OptionInfo& option : type.describe()) {
           if (option.required) required.list.push_back(text(option.name));
         }
@@ -227,7 +210,7 @@ class Writer {
   }
   static Node target(const Components& components) {
     const std::vector<std::string> own = components.names();
-    Node choices = list({});
+    Node choices = Node::make_list();
     for (const std::string& name : own) choices.list.push_back(text(name));
     Node python =
         object({{"type", text("string")},
@@ -240,7 +223,7 @@ class Writer {
   }
   /// True for a map whose _target_ is `name`.
   static Node names(const std::string& name) {
-    return object({{"required", list({text("_target_")})},
+    return object({{"required", Node::make_list({text("_target_")})},
                    {"properties",
                     object({{"_target_", object({{"pattern", text("(^|\\.)" + name + "$")}})}})}});
   }
@@ -248,7 +231,7 @@ class Writer {
   Node part(const Part& part) {
     switch (part.form) {
       case Form::one:
-        return object({{"allOf", list({kind(*part.components)})}});
+        return object({{"allOf", Node::make_list({kind(*part.components)})}});
       case Form::optional:
         return any_of({object({{"type", text("null")}}), kind(*part.components)});
       case Form::list:
@@ -273,7 +256,7 @@ class Writer {
 
   Node plain_value(const OptionInfo& option, int lists) {
     if (!option.choices.empty()) {
-      Node choices = list({});
+      Node choices = Node::make_list();
       for (const std::string& choice : option.choices) {
         choices.list.push_back(text(choice));
         if (!choice.empty() && choice.size() < 10 &&
@@ -293,8 +276,8 @@ class Writer {
     if (lists == option.lists && (option.nullable || lists > 0)) types.emplace_back("null");
     Node schema = object({{"type", type_of(types)}});
     if (option.low) {
-      schema.set("minimum", number(*option.low));
-      if (std::isfinite(*option.high)) schema.set("maximum", number(*option.high));
+      schema.set("minimum", Node::make_real(*option.low));
+      if (std::isfinite(*option.high)) schema.set("maximum", Node::make_real(*option.high));
     }
     if (option.type != Type::text) schema.set("pattern", text(kReference));
     if (lists > 0) schema.set("items", plain_value(option, lists - 1));

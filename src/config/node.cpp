@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/options.h"
 
 namespace cytra::config {
@@ -123,6 +125,63 @@ std::vector<std::string> Node::keys() const {
 
 std::string Node::where() const {
   return path.empty() ? origin.text() : origin.text() + ": " + path;
+}
+
+bool Node::is_set_by_user() const {
+  static const std::filesystem::path own = [] {
+    std::error_code ignored;
+    try {
+      return std::filesystem::weakly_canonical(config_folder(), ignored);
+    } catch (const ConfigError&) {  // a program that comes without
+      return std::filesystem::path();
+    }
+  }();
+  if (origin.file == nullptr || origin.line == 0 || own.empty()) return origin.file != nullptr;
+  std::error_code ignored;
+  const std::filesystem::path below =
+      std::filesystem::weakly_canonical(*origin.file, ignored).lexically_relative(own);
+  return below.empty() || *below.begin() == "..";
+}
+
+Node Node::make_map() {
+  Node node;
+  node.kind = Kind::map;
+  return node;
+}
+
+Node Node::make_boolean(bool value) {
+  Node node;
+  node.kind = Kind::boolean;
+  node.boolean = value;
+  return node;
+}
+
+Node Node::make_integer(int64_t value) {
+  Node node;
+  node.kind = Kind::integer;
+  node.integer = value;
+  return node;
+}
+
+Node Node::make_real(double value) {
+  Node node;
+  node.kind = Kind::real;
+  node.real = value;
+  return node;
+}
+
+Node Node::make_string(std::string value) {
+  Node node;
+  node.kind = Kind::string;
+  node.string = std::move(value);
+  return node;
+}
+
+Node Node::make_list(std::vector<Node> items) {
+  Node node;
+  node.kind = Kind::list;
+  node.list = std::move(items);
+  return node;
 }
 
 Node& Node::set(const std::string& key, Node value) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct Node {
   const Node& at(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
   std::vector<std::string> keys() const;
+  /// Whether a user wrote it: on the command line, or in a file that is not of Cytra's configs/.
+  bool is_set_by_user() const;
   /// "configs/model/unet.yaml:12:3: model.filters"
   std::string where() const;
 
@@ -69,22 +72,30 @@ struct Node {
     return node == nullptr || node->is_null() ? std::move(fallback) : node->as<T>();
   }
 
-  static Node make_map() {
-    Node node;
-    node.kind = Kind::map;
+  static Node make_map();
+  static Node make_boolean(bool value);
+  static Node make_integer(int64_t value);
+  static Node make_real(double value);
+  static Node make_string(std::string value);
+  static Node make_list(std::vector<Node> items = {});
+  /// A list of booleans, integers, reals or texts.
+  template <class List>
+  static Node make_list(const List& values) {
+    Node node = make_list();
+    for (const typename List::value_type& value : values) node.list.push_back(make_value(value));
     return node;
   }
-  static Node make_string(std::string value) {
-    Node node;
-    node.kind = Kind::string;
-    node.string = std::move(value);
-    return node;
-  }
-  static Node make_integer(int64_t value) {
-    Node node;
-    node.kind = Kind::integer;
-    node.integer = value;
-    return node;
+  template <class T>
+  static Node make_value(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return make_boolean(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      return make_integer(value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return make_real(value);
+    } else {
+      return make_string(value);
+    }
   }
   /// Sets or adds a direct child of a map.
   Node& set(const std::string& key, Node value);

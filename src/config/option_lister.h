@@ -78,18 +78,11 @@ class OptionLister {
     if constexpr (IsOptional<T>::value) {
       if (field) node = value_of(*field);
     } else if constexpr (IsVector<T>::value) {
-      node.kind = Kind::list;
+      node = Node::make_list();
       for (const auto& item : field) node.list.push_back(value_of(item));
-    } else if constexpr (std::is_same_v<T, bool>) {
-      node.kind = Kind::boolean;
-      node.boolean = field;
-    } else if constexpr (std::is_same_v<T, int64_t>) {
-      node = Node::make_integer(field);
-    } else if constexpr (std::is_same_v<T, double>) {
-      node.kind = Kind::real;
-      node.real = field;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      node = Node::make_string(field);
+    } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> ||
+                         std::is_same_v<T, double> || std::is_same_v<T, std::string>) {
+      node = Node::make_value(field);
     }
     return node;
   }

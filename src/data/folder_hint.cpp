@@ -30,10 +30,7 @@ bool holds_images(const fs::path& folder) {
 }  // namespace
 
 std::string folders_word(const std::vector<std::string>& folders) {
-  config::Node list;
-  list.kind = config::Kind::list;
-  for (const std::string& folder : folders) list.list.push_back(config::Node::make_string(folder));
-  return shell_quote("data.folders=" + config::override_text(list));
+  return shell_quote("data.folders=" + config::override_text(config::Node::make_list(folders)));
 }
 
 std::string path_word(const std::string& path) {

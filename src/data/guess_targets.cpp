@@ -139,13 +139,6 @@ TargetGuess of_values(const Values& all) {
   return guess;
 }
 
-config::Node list_of_texts(const std::vector<std::string>& texts) {
-  config::Node list;
-  list.kind = config::Kind::list;
-  for (const std::string& text : texts) list.list.push_back(config::Node::make_string(text));
-  return list;
-}
-
 /// Colours that a table beside the targets, or in a folder above, gives names. Nothing where it
 /// does not have them all.
 TargetGuess of_colours(const Values& all, const std::string& target) {
@@ -170,8 +163,9 @@ TargetGuess of_colours(const Values& all, const std::string& target) {
   guess.why = fmt::format("the targets have the colours of a table in {}", folder.string());
   guess.experiments = {kSegmentation};
   if (colours.size() > 2) guess.classes.push_back(fmt::format("num_classes={}", colours.size()));
-  guess.classes.push_back("class_names=" + config::override_text(list_of_texts(names)));
-  guess.classes.push_back("task.colours=" + config::override_text(list_of_texts(colours)));
+  guess.classes.push_back("class_names=" + config::override_text(config::Node::make_list(names)));
+  guess.classes.push_back("task.colours=" +
+                          config::override_text(config::Node::make_list(colours)));
   return guess;
 }
 

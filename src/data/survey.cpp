@@ -106,9 +106,7 @@ std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
   const config::Node* lists[] = {&transforms.train, &transforms.valid, &transforms.test};
   std::vector<const config::Node*> order{lists[static_cast<int>(split)]};
   order.insert(order.end(), std::begin(lists), std::end(lists));
-  config::Node keys;
-  keys.kind = config::Kind::list;
-  keys.list.push_back(config::Node::make_string(key));
+  const config::Node keys = config::Node::make_list({config::Node::make_string(key)});
   for (const config::Node* list : order) {
     for (config::Node node : list->list) {
       if (!node.is_map() || registry.components().name_of(node) != "LoadImaged") continue;

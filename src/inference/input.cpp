@@ -107,7 +107,7 @@ void expect_memory(const std::string& id, const data::Transform& transform, int6
 /// The list with an option of LoadImaged set.
 Node with_load_option(Node list, const char* option) {
   for (Node& transform : list.list) {
-    if (is_load_image(transform)) transform.set(option, config::parse_yaml("true", option));
+    if (is_load_image(transform)) transform.set(option, Node::make_boolean(true));
   }
   return list;
 }

@@ -61,13 +61,6 @@ std::vector<std::string> names_in(const Node& task) {
   return result;
 }
 
-Node list_node(const std::vector<std::string>& names) {
-  Node list;
-  list.kind = config::Kind::list;
-  for (const std::string& name : names) list.list.push_back(Node::make_string(name));
-  return list;
-}
-
 void add_targets(const Node& task, std::map<std::string, data::AnnotationTarget>& targets) {
   for (const Need& need : needs_of(task)) {
     targets[need.key] = {need.kind, need.classes > 0 ? names_in(task) : std::vector<std::string>()};
@@ -122,7 +115,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
           count + background));
     }
     if (is_given) continue;
-    task.set("class_names", list_node(names));
+    task.set("class_names", Node::make_list(names));
     log::info("class_names: {} ({} annotation files)", fmt::join(names, ", "), files.size());
   }
 }
@@ -144,7 +137,7 @@ void tell_loader(const std::map<std::string, data::AnnotationTarget>& targets, N
             : keys.as<std::string>() == key;
     if (!is_loaded) continue;
     kinds.set(key, Node::make_string(io::kTargetKinds[static_cast<std::size_t>(target.kind)]));
-    if (!target.class_names.empty()) names.set(key, list_node(target.class_names));
+    if (!target.class_names.empty()) names.set(key, Node::make_list(target.class_names));
   }
   if (kinds.map.empty()) return;
   transform.set("annotations", std::move(kinds));

@@ -208,9 +208,8 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
 config::Node ClassLabels::metrics(config::Node given) const {
   if (given.is_null())
     given = config::parse_yaml("{dice: {_target_: DiceMetric}}", "ClassLabels::metrics()");
-  config::Node background;  // of masks that overlap, the first is as good as any other
-  background.kind = config::Kind::boolean;
-  background.boolean = !are_exclusive();
+  // Of masks that overlap, the first is as good as any other.
+  const config::Node background = config::Node::make_boolean(!are_exclusive());
   for (auto& [name, metric] : given.map)
     fit_options(metric, metrics::Metric::kKind, {{"include_background", background}});
   return given;

@@ -15,10 +15,6 @@ namespace {
 using config::Node;
 using Input = metrics::Metric::Input;
 
-Node numbers_node(const std::vector<double>& values) {
-  return config::parse_yaml(fmt::format("[{}]", fmt::join(values, ", ")), "RegressionHead");
-}
-
 class RegressionHead final : public Head {
  public:
   struct Options : HeadOptions {
@@ -145,7 +141,7 @@ class RegressionHead final : public Head {
       throw DataError(fmt::format("{}: no voxel of the training's targets counts", y_key_));
     const auto list = [](const at::Tensor& numbers) {
       const double* begin = numbers.const_data_ptr<double>();
-      return numbers_node({begin, begin + numbers.numel()});
+      return Node::make_list(std::vector<double>(begin, begin + numbers.numel()));
     };
     options_.decoder.set("mean", list(mean));
     options_.decoder.set("std", list(deviation));

@@ -21,13 +21,6 @@ namespace {
 using config::Node;
 using Input = metrics::Metric::Input;
 
-Node boolean_node(bool value) {
-  Node node;
-  node.kind = config::Kind::boolean;
-  node.boolean = value;
-  return node;
-}
-
 class SegmentationHead final : public Head {
  public:
   struct Options : HeadOptions {
@@ -68,7 +61,7 @@ class SegmentationHead final : public Head {
     void check(const Node& model = Node::make_map()) {
       Node task = Node::make_map();
       if (num_classes) task.set("num_classes", Node::make_integer(*num_classes));
-      task.set("multilabel", boolean_node(multilabel));
+      task.set("multilabel", Node::make_boolean(multilabel));
       task.set("model", model);
       labels = class_labels_of(task);
       labels.ignore_index = ignore_index;
@@ -97,10 +90,10 @@ class SegmentationHead final : public Head {
           fmt::format("num_classes={} means {}", labels.num_classes, labels.text());
       fit_options(loss,
                   nn::Loss::kKind,
-                  {{"sigmoid", boolean_node(!exclusive)},
-                   {"softmax", boolean_node(exclusive)},
-                   {"to_onehot_y", boolean_node(exclusive)},
-                   {"multilabel", boolean_node(labels.multilabel)}},
+                  {{"sigmoid", Node::make_boolean(!exclusive)},
+                   {"softmax", Node::make_boolean(exclusive)},
+                   {"to_onehot_y", Node::make_boolean(exclusive)},
+                   {"multilabel", Node::make_boolean(labels.multilabel)}},
                   meaning);
       const Node* ignored = loss.find_direct("ignore_index");
       if (ignored != nullptr && !ignored->is_null()) {

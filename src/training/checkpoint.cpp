@@ -29,13 +29,6 @@ namespace {
 
 using config::Node;
 
-Node real_node(double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = value;
-  return node;
-}
-
 /// JSON has no NaN and no infinity: to_json() writes them as texts.
 double number_of_node(const Node& node) {
   if (node.kind != config::Kind::string) return node.as<double>();
@@ -44,7 +37,7 @@ double number_of_node(const Node& node) {
 
 Node numbers(const std::map<std::string, double>& values) {
   Node node = Node::make_map();
-  for (const auto& [name, value] : values) node.set(name, real_node(value));
+  for (const auto& [name, value] : values) node.set(name, Node::make_real(value));
   return node;
 }
 
@@ -61,12 +54,12 @@ Node to_node(const TrainState& state) {
   node.set("step", Node::make_integer(state.step));
   node.set("skipped", Node::make_integer(state.skipped));
   node.set("validated_at", Node::make_integer(state.validated_at));
-  node.set("seconds", real_node(state.seconds));
-  node.set("loss_sum", real_node(state.loss_sum));
+  node.set("seconds", Node::make_real(state.seconds));
+  node.set("loss_sum", Node::make_real(state.loss_sum));
   node.set("loss_count", Node::make_integer(state.loss_count));
   node.set("processes", Node::make_integer(state.processes));
   node.set("seed", Node::make_integer(state.seed));
-  node.set("best_score", real_node(state.best_score));
+  node.set("best_score", Node::make_real(state.best_score));
   node.set("best_path", Node::make_string(state.best_path));
   node.set("best_metric", Node::make_string(state.best_metric));
   node.set("best_mode", Node::make_string(state.best_mode));

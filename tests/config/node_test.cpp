@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/composer.h"
 #include "tests/config/tree.h"
 
@@ -69,6 +70,29 @@ TEST(Node, SetsAndCompares) {
   EXPECT_FALSE(equal(node, read_tree("b: x\na: 2.0\n")));
   EXPECT_FALSE(equal(read_tree("a: [1]\n"), read_tree("a: [1, 2]\n")));
   EXPECT_EQ(Node().where(), "default");
+}
+
+TEST(Node, IsMadeOfValues) {
+  Node node = Node::make_map();
+  node.set("b", Node::make_boolean(true));
+  node.set("r", Node::make_real(2));
+  node.set("l", Node::make_list(std::vector<double>{1, 2.5}));
+  node.set("t", Node::make_list(std::vector<std::string>{"1"}));
+  node.set("n", Node::make_list({Node::make_integer(1), Node()}));
+  EXPECT_TRUE(equal(node, read_tree("b: true\nr: 2.0\nl: [1.0, 2.5]\nt: ['1']\nn: [1, null]\n")));
+}
+
+TEST(Node, KnowsWhatTheUserHasSet) {
+  Node node;
+  EXPECT_FALSE(node.is_set_by_user());
+  const auto is_set_in = [&](const std::string& file, int line) {
+    node.origin = {std::make_shared<const std::string>(file), line, 1};
+    return node.is_set_by_user();
+  };
+  EXPECT_TRUE(is_set_in("a=1", 0));
+  EXPECT_TRUE(is_set_in("/home/me/task/configs/mine.yaml", 3));
+  EXPECT_FALSE(is_set_in(config_folder() + "/task/segmentation.yaml", 3));
+  EXPECT_TRUE(is_set_in(config_folder() + "/../mine.yaml", 3));
 }
 
 }  // namespace

@@ -62,9 +62,7 @@ TEST(Postprocess, WatershedEqualsScikitImagesRecipe) {
 TEST(Postprocess, MorphologyEqualsScipy) {
   const test::Golden golden("morphology");
   for (const test::GoldenCase& entry : golden.cases(100)) {
-    config::Node steps;
-    steps.kind = config::Kind::list;
-    steps.list.push_back(test::component("Morphology", entry.options()));
+    const auto steps = config::Node::make_list({test::component("Morphology", entry.options())});
     Result result = labels_of(entry.tensor("image").to(at::kInt) * 3);
     apply_all(make_postprocess(steps), result);
     EXPECT_EQ(test::max_difference(result.values[0], entry.tensor("out").to(at::kInt) * 3), 0)

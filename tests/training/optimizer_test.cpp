@@ -23,14 +23,8 @@ std::shared_ptr<Optimizer> make_optimizer(const std::string& target,
                                           const config::Node& options,
                                           const std::string& implementation) {
   config::Node node = test::component(target, options);
-  const auto boolean = [](bool value) {
-    config::Node flag;
-    flag.kind = config::Kind::boolean;
-    flag.boolean = value;
-    return flag;
-  };
-  node.set("fused", boolean(implementation == "fused"));
-  node.set("foreach", boolean(implementation == "foreach"));
+  node.set("fused", config::Node::make_boolean(implementation == "fused"));
+  node.set("foreach", config::Node::make_boolean(implementation == "foreach"));
   return cytra::make<Optimizer>(node);
 }
 std::shared_ptr<Optimizer> make_optimizer(const std::string& text) {

@@ -81,7 +81,7 @@ std::vector<std::string> compare(const Node& baseline,
     const char* const verdict = now.first > was.second   ? "slower"
                                 : now.second < was.first ? "faster"
                                                          : "same";
-    row.set("change", real(change));
+    row.set("change", Node::make_real(change));
     row.set("verdict", Node::make_string(verdict));
     if (threshold_percent && now.first > was.second && 100 * change > *threshold_percent) {
       slower.push_back(fmt::format("{}: {:.2f} ms, {:.2f} before ({:+.1f} %)",

@@ -216,13 +216,6 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
   return shape;
 }
 
-Node integers(const std::vector<int64_t>& values) {
-  Node node;
-  node.kind = config::Kind::list;
-  for (const int64_t value : values) node.list.push_back(Node::make_integer(value));
-  return node;
-}
-
 /// The variant that the configuration describes.
 Variant configured(const Subject& subject) {
   Variant variant;
@@ -293,7 +286,7 @@ Node head_of(const Subject& subject, bool has_training) {
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
   report.set("device", Node::make_string(perf::describe(subject.device)));
-  report.set("input_shape", integers(subject.shape));
+  report.set("input_shape", Node::make_list(subject.shape));
   report.set("model", subject.config.at("task.model"));
   if (!has_training) return report;
   Node& training = report.set("training_of", Node::make_map());

@@ -47,36 +47,36 @@ Node row_of(const Measured& measured,
   const Times& times = measured.times;
   const double rate = 1e3 * static_cast<double>(batch) / times.median();
   Node row = Node::make_map();
-  row.set("median_ms", real(times.median()));
+  row.set("median_ms", Node::make_real(times.median()));
   const auto interval = times.interval();
-  row.set("median_low_ms", interval ? real(interval->first) : Node());
-  row.set("median_high_ms", interval ? real(interval->second) : Node());
-  row.set("p95_ms", real(times.at_share(0.95)));
-  row.set("min_ms", real(times.ms.front()));
-  row.set("max_ms", real(times.ms.back()));
-  row.set("cpu_ms", real(times.cpu_ms));
-  row.set("images_per_s", real(rate));
-  row.set("peak_memory_mb", real(static_cast<double>(measured.peak_bytes) / 1e6));
+  row.set("median_low_ms", interval ? Node::make_real(interval->first) : Node());
+  row.set("median_high_ms", interval ? Node::make_real(interval->second) : Node());
+  row.set("p95_ms", Node::make_real(times.at_share(0.95)));
+  row.set("min_ms", Node::make_real(times.ms.front()));
+  row.set("max_ms", Node::make_real(times.ms.back()));
+  row.set("cpu_ms", Node::make_real(times.cpu_ms));
+  row.set("images_per_s", Node::make_real(rate));
+  row.set("peak_memory_mb", Node::make_real(static_cast<double>(measured.peak_bytes) / 1e6));
   row.set("max_difference",
-          expected.empty() ? Node() : real(difference(measured.results, expected)));
+          expected.empty() ? Node() : Node::make_real(difference(measured.results, expected)));
   row.set("arithmetic", Node::make_string(variant.arithmetic()));
   if (costs.image.forward == 0) return row;
   const auto flops = static_cast<double>(costs.image.forward + costs.image.backward);
-  row.set("flops_per_image", real(flops));
-  row.set("flops_per_s", real(rate * flops));
+  row.set("flops_per_image", Node::make_real(flops));
+  row.set("flops_per_s", Node::make_real(rate * flops));
   // A gradient's product reads and writes as much as the forward pass' product.
   const auto bytes = static_cast<double>(costs.image.values * variant.bytes_per_value());
-  row.set("flops_per_byte", real(static_cast<double>(costs.image.forward) / bytes));
+  row.set("flops_per_byte", Node::make_real(static_cast<double>(costs.image.forward) / bytes));
   const auto peak = costs.roofline.flops_per_s.find(variant.arithmetic());
   if (peak != costs.roofline.flops_per_s.end())
-    row.set("share_of_peak", real(rate * flops / peak->second));
+    row.set("share_of_peak", Node::make_real(rate * flops / peak->second));
   return row;
 }
 
 Node error_row(const std::string& reason, bool is_out_of_memory) {
   Node row = Node::make_map();
   row.set("error", Node::make_string(reason));
-  row.set("is_out_of_memory", boolean(is_out_of_memory));
+  row.set("is_out_of_memory", Node::make_boolean(is_out_of_memory));
   return row;
 }
 
@@ -106,12 +106,12 @@ class Rows {
       Measured measured = run(ready);
       if (variant.is_usual() && expected_.empty()) expected_ = std::move(measured.results);
       Node row = row_of(measured, variant, batch_, costs_, expected_);
-      if (variant.is_usual()) row.set("max_difference", real(0));
+      if (variant.is_usual()) row.set("max_difference", Node::make_real(0));
       if (rows.map.empty()) {
         first_ = variant;
         if (costs_.keeps_first) kept_ = ready;
         before_ = measured.times;
-        row.set("speedup", real(1));
+        row.set("speedup", Node::make_real(1));
       } else {
         compare(measured.times, row);
       }
@@ -159,9 +159,9 @@ class Rows {
       if (!is_of_memory(error)) throw;
     }
     const auto was = range_of(*before_), is = range_of(behind), own = range_of(times);
-    row.set("speedup", real((before_->median() + behind.median()) / 2 / times.median()));
-    row.set("speedup_low", real(std::min(was.first, is.first) / own.second));
-    row.set("speedup_high", real(std::max(was.second, is.second) / own.first));
+    row.set("speedup", Node::make_real((before_->median() + behind.median()) / 2 / times.median()));
+    row.set("speedup_low", Node::make_real(std::min(was.first, is.first) / own.second));
+    row.set("speedup_high", Node::make_real(std::max(was.second, is.second) / own.first));
     if ((was.second < is.first || is.second < was.first) && !std::exchange(has_warned_, true)) {
       log::warn(
           "{} took {:.3g} ms, and {:.3g} ms when it was measured again: the machine is not equally "
@@ -189,16 +189,16 @@ class Rows {
 Node node_of(const perf::Roofline& roofline) {
   Node node = Node::make_map();
   Node& peaks = node.set("product_flops_per_s", Node::make_map());
-  for (const auto& [name, peak] : roofline.flops_per_s) peaks.set(name, real(peak));
-  node.set("copy_bytes_per_s", real(roofline.bytes_per_s));
+  for (const auto& [name, peak] : roofline.flops_per_s) peaks.set(name, Node::make_real(peak));
+  node.set("copy_bytes_per_s", Node::make_real(roofline.bytes_per_s));
   return node;
 }
 
 Node node_of(const perf::MachineLoad& load) {
   const double others = load.others();
   Node node = Node::make_map();
-  node.set("others", others < 0 ? Node() : real(others));
-  node.set("is_busy", boolean(load.is_busy()));
+  node.set("others", others < 0 ? Node() : Node::make_real(others));
+  node.set("is_busy", Node::make_boolean(load.is_busy()));
   return node;
 }
 

@@ -103,16 +103,16 @@ Node service_row(const ServiceAnswers& answers,
   times.ms = answers.ms;
   const auto answered = static_cast<int64_t>(answers.ms.size());
   Node row = Node::make_map();
-  row.set("offered_per_s", offered_per_s > 0 ? real(offered_per_s) : Node());
-  row.set("answered_per_s", real(static_cast<double>(answered) / answers.seconds));
+  row.set("offered_per_s", offered_per_s > 0 ? Node::make_real(offered_per_s) : Node());
+  row.set("answered_per_s", Node::make_real(static_cast<double>(answered) / answers.seconds));
   row.set("requests", service_count(answered + answers.rejected));
   row.set("rejected", service_count(answers.rejected));
-  row.set("mean_batch", real(figures.mean_batch()));
+  row.set("mean_batch", Node::make_real(figures.mean_batch()));
   if (answered == 0) return row;
-  row.set("p50_ms", real(times.at_share(0.5)));
-  row.set("p95_ms", real(times.at_share(0.95)));
-  row.set("p99_ms", real(times.at_share(0.99)));
-  row.set("max_ms", real(times.ms.back()));
+  row.set("p50_ms", Node::make_real(times.at_share(0.5)));
+  row.set("p95_ms", Node::make_real(times.at_share(0.95)));
+  row.set("p99_ms", Node::make_real(times.at_share(0.99)));
+  row.set("max_ms", Node::make_real(times.ms.back()));
   Node& histogram = row.set("histogram_ms", Node::make_map());
   auto from = times.ms.begin();
   for (double end = 1; from != times.ms.end(); end *= 2) {
@@ -169,10 +169,10 @@ Node measure_service(const Subject& subject, const Variant& variant, const Servi
   Node section = Node::make_map();
   Node batches = Node::make_map();
   for (const auto& [size, time] : seconds)
-    batches.set(std::to_string(size), real(static_cast<double>(size) / time));
+    batches.set(std::to_string(size), Node::make_real(static_cast<double>(size) / time));
   section.set("batches", batches);
   section.set("full_batch", service_count(full));
-  section.set("offline_images_per_s", real(capacity));
+  section.set("offline_images_per_s", Node::make_real(capacity));
   const std::vector<double> at_once(static_cast<std::size_t>(count_of(capacity)), 0.0);
   section.set("saturated", measure_load(at_once, 0, std::min<int64_t>(4 * full, 512)));
   Node rows = Node::make_map();

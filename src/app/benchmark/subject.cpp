@@ -14,20 +14,6 @@ namespace cytra::app {
 
 using config::Node;
 
-Node real(double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = value;
-  return node;
-}
-
-Node boolean(bool value) {
-  Node node;
-  node.kind = config::Kind::boolean;
-  node.boolean = value;
-  return node;
-}
-
 std::vector<int64_t> Subject::shape_of(int64_t batch) const {
   std::vector<int64_t> sizes = shape;
   sizes[0] = batch;
@@ -50,18 +36,19 @@ Node prepared(const Subject& subject, const Variant& variant) {
   }
   Node config = subject.config;
   Node& model = *config.find("task.model");
-  if (variant.channels_last) model.set("channels_last", boolean(*variant.channels_last));
+  if (variant.channels_last) model.set("channels_last", Node::make_boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
-    model.set("gradient_checkpointing", boolean(*variant.gradient_checkpointing));
+    model.set("gradient_checkpointing", Node::make_boolean(*variant.gradient_checkpointing));
   // Left open, a launch-bound step would be recorded in rows of another name.
   const bool is_recorded = variant.engine == "cudagraph";
-  model.set("compile_model", boolean(is_recorded || model.get<bool>("compile_model", false)));
+  model.set("compile_model",
+            Node::make_boolean(is_recorded || model.get<bool>("compile_model", false)));
   if (is_recorded) {
     model.set("compile_mode", Node::make_string(variant.compile_mode));
   }
   if (variant.fused) {
     Node& optimizer = *config.find("optimizer");
-    optimizer.set("fused", boolean(*variant.fused));
+    optimizer.set("fused", Node::make_boolean(*variant.fused));
     if (*variant.fused) optimizer.set("foreach", {});
   }
   return config;

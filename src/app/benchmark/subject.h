@@ -46,7 +46,4 @@ std::shared_ptr<nn::Model> make_model(const Subject& subject,
                                       const config::Node& model,
                                       const Variant& variant);
 
-config::Node real(double value);
-config::Node boolean(bool value);
-
 }  // namespace cytra::app

@@ -104,7 +104,7 @@ class Search {
 
   void find_layout() {
     if (!trials_.value("model").is_map()) return;
-    try_value(kLayout, config::parse_value(start_.channels_last ? "false" : "true", {}));
+    try_value(kLayout, Node::make_boolean(!start_.channels_last));
   }
 
   /// By the time of a validation, the only part of a training that has windows.

@@ -79,7 +79,7 @@ void advise_loading(const StepTimes& times, const Facts& facts, std::vector<Advi
   }
   if (!facts.lazy_key.empty() && facts.miss_share > 0) {
     advice.push_back(
-        {{{facts.lazy_key, config::parse_value("true", {})}},
+        {{{facts.lazy_key, Node::make_boolean(true)}},
          // a crop costs next to nothing beside the image that it is read out of
          gain(now - facts.transforms.front().seconds * facts.miss_share, facts.num_workers),
          ""});
@@ -129,10 +129,7 @@ void advise_batch(const StepTimes& times, const Facts& facts, std::vector<Advice
 
 /// The same work, done in another way: only a trial tells.
 void advise_computing(const Facts& facts, std::vector<Advice>& advice) {
-  advice.push_back(
-      {{{"model.channels_last", config::parse_value(facts.channels_last ? "false" : "true", {})}},
-       1,
-       ""});
+  advice.push_back({{{"model.channels_last", Node::make_boolean(!facts.channels_last)}}, 1, ""});
   if (facts.precision == "32" || facts.precision == "32-true") {
     advice.push_back({{{"trainer.precision", Node::make_string("bf16-mixed")}},
                       1,
@@ -190,13 +187,13 @@ std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
   std::vector<Advice> advice;
   if (times.data_s + times.loader_s > 0) advise_loading(times, facts, advice);
   if (times.transfer_s > 0 && !facts.pins_memory) {
-    advice.push_back({{{"data.pin_memory", config::parse_value("true", {})}},
+    advice.push_back({{{"data.pin_memory", Node::make_boolean(true)}},
                       without(times, times.transfer_s / 2),
                       ""});
   }
   advise_callbacks(times, facts, advice);
   if (facts.detects_anomaly) {
-    advice.push_back({{{"trainer.detect_anomaly", config::parse_value("false", {})}},
+    advice.push_back({{{"trainer.detect_anomaly", Node::make_boolean(false)}},
                       without(times, times.anomaly_s),
                       "a NaN's operation is no longer named"});
   }
@@ -210,7 +207,7 @@ std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
   }
   advise_batch(times, facts, advice);
   if (facts.is_on_gpu && !facts.compiles) {
-    advice.push_back({{{"model.compile_model", config::parse_value("true", {})}},
+    advice.push_back({{{"model.compile_model", Node::make_boolean(true)}},
                       without(times, rest_of(times)),
                       "steps are recorded once and played"});
   }

@@ -15,8 +15,7 @@ namespace cytra::app {
 config::Node numbers(double value);
 template <class T>
 config::Node numbers(const std::vector<T>& values) {
-  config::Node node;
-  node.kind = config::Kind::list;
+  config::Node node = config::Node::make_list();
   for (const T& value : values) {
     if constexpr (std::is_arithmetic_v<T>) {
       node.list.push_back(numbers(static_cast<double>(value)));

@@ -309,13 +309,13 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   const nn::Topology& net = plan.topology;
   if (has_classes) {
     file.set("loss.batch",
-             config::parse_value(dims == 2 ? "true" : "false", {}),
+             Node::make_boolean(dims == 2),
              dims == 2 ? "Dice over all slices of a batch: single ones may hold nothing."
                        : "Dice of each patch.");
   }
   if (classes > 1 && !config.task.get<bool>("multilabel", false)) {
     file.set("loss.include_background",
-             config::parse_value("false", {}),
+             Node::make_boolean(false),
              "The Dice leaves out the background.");
   }
   file.set("data.batch_size",
@@ -331,7 +331,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
   file.set("model.filters", numbers(plan.features));
   const auto coarser = static_cast<int64_t>(plan.features.size()) - 2;  // than the finest output
   if (coarser > 0 && has_classes) {
-    file.set("model.deep_supervision", config::parse_value("true", {}));
+    file.set("model.deep_supervision", Node::make_boolean(true));
     file.set("model.deep_supr_num", Node::make_integer(coarser));
   }
   return file;

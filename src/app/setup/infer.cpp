@@ -26,13 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
-Node texts_node(const std::vector<std::string>& texts) {
-  Node node;
-  node.kind = config::Kind::list;
-  for (const std::string& text : texts) node.list.push_back(Node::make_string(text));
-  return node;
-}
-
 /// A part of the tree as the program gets it; null where it can't be had, which the program tells.
 Node part_of(const Node& root, const std::string& key) {
   try {
@@ -90,13 +83,9 @@ class Inference {
 
   /// Written in our own configs: in `name`, or in any of them.
   bool is_own_file(const Node& node, const std::string& name = "") const {
-    if (!node.origin.file || node.origin.line == 0) return false;
+    if (!node.origin.file || node.is_set_by_user()) return false;
     std::error_code ignored;
-    const fs::path file = fs::weakly_canonical(*node.origin.file, ignored);
-    const fs::path own = fs::weakly_canonical(own_, ignored);
-    if (!name.empty()) return file == own / name;
-    const fs::path below = file.lexically_relative(own);
-    return !below.empty() && *below.begin() != "..";
+    return name.empty() || fs::equivalent(*node.origin.file, own_ + "/" + name, ignored);
   }
   /// A value that nobody has set: it is the primary config's, or one of an experiment of ours.
   bool is_open(const std::string& key, bool also_in_experiments = false) const {
@@ -152,7 +141,7 @@ class Inference {
       if (!is_list && key != "data.split_column" && !is_open(key, true)) continue;
       words.push_back(
           key + "=" +
-          config::override_text(is_list ? texts_node(texts) : Node::make_string(texts[0])));
+          config::override_text(is_list ? Node::make_list(texts) : Node::make_string(texts[0])));
     }
     if (!words.empty()) take(words, layout->text);
   }

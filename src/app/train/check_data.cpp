@@ -131,21 +131,6 @@ std::string key_text(const char* split, const std::string& key, const data::KeyF
   return text;
 }
 
-Node make_real(double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = value;
-  return node;
-}
-
-template <class List, class Make>
-Node make_list(const List& items, const Make& make) {
-  Node node;
-  node.kind = config::Kind::list;
-  for (const auto& item : items) node.list.push_back(make(item));
-  return node;
-}
-
 Node key_node(const data::KeyFacts& facts) {
   const Summary summary = summarize(facts);
   const auto count = [](std::size_t value) {
@@ -156,23 +141,23 @@ Node key_node(const data::KeyFacts& facts) {
   node.set("broken", count(summary.broken));
   if (summary.shapes == 0) return node;
   node.set("shapes", count(summary.shapes));
-  node.set("shape_min", make_list(summary.smallest, Node::make_integer));
-  node.set("shape_max", make_list(summary.largest, Node::make_integer));
-  node.set("types", make_list(summary.dtypes, Node::make_string));
-  node.set("spacing_um", make_list(summary.spacing_um, make_real));
+  node.set("shape_min", Node::make_list(summary.smallest));
+  node.set("shape_max", Node::make_list(summary.largest));
+  node.set("types", Node::make_list(summary.dtypes));
+  node.set("spacing_um", Node::make_list(summary.spacing_um));
   node.set("other_spacing", count(summary.other_spacing));
-  node.set("min", make_real(summary.min));
-  node.set("percentile_00_5", make_real(facts.histogram.percentile(0.005)));
-  node.set("mean", make_real(summary.mean));
-  node.set("percentile_99_5", make_real(facts.histogram.percentile(0.995)));
-  node.set("max", make_real(summary.max));
-  node.set("classes", make_list(facts.classes(), [&](const data::ClassFacts& one) {
-             Node entry = Node::make_map();
-             entry.set("value", Node::make_integer(one.value));
-             entry.set("voxels", count(one.voxels));
-             entry.set("images", count(one.images));
-             return entry;
-           }));
+  node.set("min", Node::make_real(summary.min));
+  node.set("percentile_00_5", Node::make_real(facts.histogram.percentile(0.005)));
+  node.set("mean", Node::make_real(summary.mean));
+  node.set("percentile_99_5", Node::make_real(facts.histogram.percentile(0.995)));
+  node.set("max", Node::make_real(summary.max));
+  Node& classes = node.set("classes", Node::make_list());
+  for (const data::ClassFacts& one : facts.classes()) {
+    Node& entry = classes.list.emplace_back();
+    entry.set("value", Node::make_integer(one.value));
+    entry.set("voxels", count(one.voxels));
+    entry.set("images", count(one.images));
+  }
   return node;
 }
 
@@ -185,8 +170,8 @@ std::string json_text(const data::Survey& survey) {
   }
   Node root = Node::make_map();
   root.set("splits", std::move(splits));
-  root.set("problems", make_list(survey.problems, Node::make_string));
-  root.set("notes", make_list(survey.notes, Node::make_string));
+  root.set("problems", Node::make_list(survey.problems));
+  root.set("notes", Node::make_list(survey.notes));
   return config::to_plain_json(root) + "\n";
 }
 

@@ -45,20 +45,17 @@ std::string texts_of(const std::vector<Choice>& chosen) {
 }
 
 Choice layout_choice(bool channels_last) {
-  const std::string value = channels_last ? "true" : "false";
-  return {"model.channels_last=" + value, [value](TrainConfig& config) {
-            config.task.find("model")->set("channels_last", config::parse_yaml(value, "tune"));
+  return {fmt::format("model.channels_last={}", channels_last), [=](TrainConfig& config) {
+            config.task.find("model")->set("channels_last", Node::make_boolean(channels_last));
           }};
 }
 
-/// Whether there is a validation by windows, and their number is that of the group `task`: nobody
-/// has asked for another.
+/// Whether there is a validation by windows, and nobody has asked for a number of them.
 bool asks_for_windows(const TrainConfig& config) {
   const Node* count = config.task.find(kWindowBatch);
   return count != nullptr && count->kind == config::Kind::integer &&
-         count->integer == inference::SlidingWindowOptions().sw_batch_size && count->origin.file &&
-         count->origin.file->find("/task/") != std::string::npos &&
-         !config.trainer.limit_val_batches.is_none();
+         count->integer == inference::SlidingWindowOptions().sw_batch_size &&
+         !count->is_set_by_user() && !config.trainer.limit_val_batches.is_none();
 }
 
 /// Of a pass in the validation of this batch: no more than there are.
@@ -216,8 +213,7 @@ void keep(const std::string& path,
           Node kept,
           const std::string& key,
           const std::vector<Choice>& chosen) {
-  Node texts;
-  texts.kind = config::Kind::list;
+  Node texts = Node::make_list();
   for (const Choice& choice : chosen) texts.list.push_back(Node::make_string(choice.text));
   kept.set(key, std::move(texts));
   if (path.empty()) return;

@@ -66,9 +66,7 @@ void fill_hydra(Node& root, const HydraFacts& facts) {
   runtime.set("version", Node::make_string(version()));
   runtime.set("version_base", Node::make_string("1.3"));
   runtime.set("cwd", Node::make_string(std::filesystem::current_path(error).string()));
-  Node sources;
-  sources.kind = Kind::list;
-  sources.list.push_back(source("hydra.conf", "pkg", "hydra"));
+  Node sources = Node::make_list({source("hydra.conf", "pkg", "hydra")});
   for (const std::string& folder : facts.folders)
     sources.list.push_back(source(
         std::filesystem::absolute(folder, error).lexically_normal().string(), "file", "main"));

@@ -176,8 +176,7 @@ const Site& map_of(const Call& call) {
 }
 
 Value keys(const Call& call) {
-  Node list;
-  list.kind = Kind::list;
+  Node list = Node::make_list();
   for (const auto& [key, child] : map_of(call).node->map)
     list.list.push_back(Node::make_string(key));
   return call.tree.adopt(std::move(list), call.node.parent, call.node);
@@ -188,8 +187,7 @@ Value values(const Call& call) {
   // count from the list, one level further in.
   const std::string& key = call.text(0);
   const std::string prefix = key[0] == '.' ? "." + key : key;
-  Node list;
-  list.kind = Kind::list;
+  Node list = Node::make_list();
   for (const auto& [name, child] : map_of(call).node->map)
     list.list.push_back(Node::make_string("${" + prefix + "." + name + "}"));
   return call.tree.adopt(std::move(list), call.node.parent, call.node);

@@ -152,26 +152,22 @@ Node to_node(const Value& value) {
     case Value::Kind::null:
       break;
     case Value::Kind::boolean:
-      node.kind = Kind::boolean;
-      node.boolean = value.boolean;
-      break;
+      return Node::make_boolean(value.boolean);
     case Value::Kind::integer:
       return Node::make_integer(value.integer);
     case Value::Kind::real:
-      node.kind = Kind::real;
-      node.real = value.real;
-      break;
+      return Node::make_real(value.real);
     case Value::Kind::text:
       node = Node::make_string(value.text);
       node.quoted = true;
       break;
     case Value::Kind::list:
     case Value::Kind::tuple:
-      node.kind = Kind::list;
+      node = Node::make_list();
       for (const Value& item : value.items) node.list.push_back(to_node(item));
       break;
     case Value::Kind::map:
-      node.kind = Kind::map;
+      node = Node::make_map();
       for (std::size_t i = 0; i < value.items.size(); ++i)
         node.map.emplace_back(key_text(value.keys[i]), to_node(value.items[i]));
       break;

@@ -304,12 +304,7 @@ OverrideValue call_shuffle(FunctionCall& call) {
     value.sweep->seed = call.seed;
     return value;
   }
-  if (value.node.kind != Kind::list) {
-    Node list;
-    list.kind = Kind::list;
-    list.list.push_back(std::move(value.node));
-    return value_of(std::move(list));
-  }
+  if (value.node.kind != Kind::list) return value_of(Node::make_list({std::move(value.node)}));
   shuffle(value.node.list, call.seed);
   return value_of(std::move(value.node));
 }

@@ -104,10 +104,7 @@ std::vector<Node> real_values(const SweepValue& range) {
     const Decimal left = sum(at, stop);
     if (left.digits.empty() || left.negative == step.negative) return values;
     if (values.size() == max_sweep_values) fail_too_many();
-    Node value;
-    value.kind = Kind::real;
-    value.real = at.to_double();
-    values.push_back(value);
+    values.push_back(Node::make_real(at.to_double()));
     at = sum(at, step);
     round(at);
   }

@@ -259,8 +259,8 @@ Program open_bundle(const std::string& path) {
     return outputs;
   };
 
-  Node task = Node::make_map(), transforms = Node::make_map(), data = Node::make_map(), list;
-  list.kind = config::Kind::list;
+  Node task = Node::make_map(), transforms = Node::make_map(), data = Node::make_map(),
+       list = Node::make_list();
   std::string x_key = "image";
   for (Node& step : steps_of(bundle, "preprocessing")) {
     adapt_transform(step, dims);
@@ -274,10 +274,7 @@ Program open_bundle(const std::string& path) {
   }
   task.set("x_key", Node::make_string(x_key));
   task.set("y_key", Node::make_string("pred"));
-  Node multilabel;
-  multilabel.kind = config::Kind::boolean;
-  multilabel.boolean = is_multilabel(bundle);
-  task.set("multilabel", multilabel);
+  task.set("multilabel", Node::make_boolean(is_multilabel(bundle)));
   task.set("inference_args", window_args(bundle.get("inferer"), dims));
   program.config.set("task", std::move(task));
   if (!list.list.empty()) {

@@ -18,13 +18,6 @@ namespace {
 using config::Node;
 using Sides = std::vector<int64_t>;
 
-Node list_node(const Sides& values) {
-  Node node;
-  node.kind = config::Kind::list;
-  for (const int64_t value : values) node.list.push_back(Node::make_integer(value));
-  return node;
-}
-
 /// Sets `key`, which may be dotted, unless it is there already.
 void set_default(Node& node, const std::string& key, Node value) {
   const std::size_t dot = key.find('.');
@@ -196,10 +189,10 @@ LoadedModel complete(const std::string& path,
   set_default(all, "task.model.out_channels", Node::make_integer(model.out_channels));
   // Other than the patch: a size that is kept.
   if (!fitting.is_fixed)
-    set_default(all, "patch_shape", list_node(window));
+    set_default(all, "patch_shape", Node::make_list(window));
   else
-    set_default(all, "patch_shape", list_node({}));
-  set_default(all, "task.inference_args.roi_size", list_node(window));
+    set_default(all, "patch_shape", Node::make_list());
+  set_default(all, "task.inference_args.roi_size", Node::make_list(window));
   model.fingerprint = program.fingerprint;
   model.torchscript = std::move(program.torchscript);
   model.place = std::move(program.place);

@@ -20,31 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
-Node real_node(double value) {
-  Node node;
-  node.kind = config::Kind::real;
-  node.real = value;
-  return node;
-}
-
-Node list_node(const std::vector<Node>& values) {
-  Node node;
-  node.kind = config::Kind::list;
-  node.list = values;
-  return node;
-}
-
 /// What the record keeps.
 std::string text_of(const SegmentedImage& image) {
   std::vector<Node> objects;
   for (const SegmentedObject& object : image.objects) {
     const Detection& found = object.found;
     Node node = Node::make_map();
-    node.set(
-        "box",
-        list_node(
-            {real_node(found.x0), real_node(found.y0), real_node(found.x1), real_node(found.y1)}));
-    node.set("score", real_node(found.score));
+    node.set("box", Node::make_list(std::vector<double>{found.x0, found.y0, found.x1, found.y1}));
+    node.set("score", Node::make_real(found.score));
     node.set("class", Node::make_integer(found.label));
     node.set("counts", Node::make_string(object.mask.text()));
     objects.push_back(std::move(node));
@@ -53,7 +36,7 @@ std::string text_of(const SegmentedImage& image) {
   node.set("view", Node::make_string(image.input.view));
   node.set("height", Node::make_integer(image.height));
   node.set("width", Node::make_integer(image.width));
-  node.set("objects", list_node(objects));
+  node.set("objects", Node::make_list(std::move(objects)));
   return config::to_json(config::to_utf8(node));
 }
 

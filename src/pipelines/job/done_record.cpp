@@ -57,10 +57,7 @@ Node names_of(const ResultFiles& files, const std::string& folder) {
     } else if (known->kind == config::Kind::list) {
       known->list.push_back(name);
     } else {
-      Node both;
-      both.kind = config::Kind::list;
-      both.list = {*known, name};
-      *known = both;
+      *known = Node::make_list({*known, name});
     }
   }
   return names;

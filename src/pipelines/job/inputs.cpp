@@ -94,14 +94,12 @@ std::string module_of(const std::string& path, bool is_folder) {
 std::vector<data::Sample> of_data_set(const std::string& module,
                                       const std::string& path,
                                       const std::vector<std::string>& keys) {
-  Node config, columns;
-  config.kind = config::Kind::map;
-  columns.kind = config::Kind::list;
-  columns.list = {Node::make_string(keys.front()),
-                  Node::make_string(keys.size() > 1 ? keys[1] : keys.front() + "_target")};
+  Node config = Node::make_map();
   config.set("_target_", Node::make_string(module));
   config.set("path", Node::make_string(path));
-  config.set("columns", columns);
+  config.set("columns",
+             Node::make_list(std::vector<std::string>{
+                 keys.front(), keys.size() > 1 ? keys[1] : keys.front() + "_target"}));
   const auto data_set = make<data::DataModule>(config);
   try {
     return data_set->items(data::Split::predict);

@@ -107,9 +107,7 @@ class SamShapes {
                                        static_cast<double>(size(block + "mlp.lin1.weight", 0)) /
                                            static_cast<double>(features)),
                            "mlp_ratio"));
-    node.set(
-        "global_attn_indexes",
-        config::parse_yaml(fmt::format("[{}]", fmt::join(whole, ", ")), "global_attn_indexes"));
+    node.set("global_attn_indexes", config::Node::make_list(whole));
     const std::string decoder = "mask_decoder.", head = decoder + "iou_prediction_head.layers.";
     set("mask_in_chans", size("prompt_encoder.mask_downscaling.3.weight", 0));
     set("num_multimask_outputs", size(decoder + "mask_tokens.weight", 0) - 1);

@@ -65,10 +65,7 @@ class EarlyStopping final : public Callback {
     Node state = Node::make_map();
     state.set("waited", Node::make_integer(waited_));
     state.set("watched", Node::make_string(options_.mode + " " + options_.monitor));
-    Node best;
-    best.kind = config::Kind::real;
-    best.real = best_.value_or(0);
-    if (best_ && std::isfinite(*best_)) state.set("best", best);
+    if (best_ && std::isfinite(*best_)) state.set("best", Node::make_real(*best_));
     return state;
   }
   void load(const Node& state) override {

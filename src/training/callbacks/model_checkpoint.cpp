@@ -163,12 +163,8 @@ class ModelCheckpoint final : public Callback {
     // Of all that are kept, none is ever compared with but the best.
     const std::size_t count =
         options_.save_top_k < 0 ? std::min<std::size_t>(1, kept_.size()) : kept_.size();
-    for (std::size_t k = 0; k < count; ++k) {
-      Node value;
-      value.kind = config::Kind::real;
-      value.real = kept_[k].first;
-      kept.map.emplace_back(kept_[k].second, value);
-    }
+    for (std::size_t k = 0; k < count; ++k)
+      kept.map.emplace_back(kept_[k].second, Node::make_real(kept_[k].first));
     state.set("watched", Node::make_string(watched()));
     return state;
   }

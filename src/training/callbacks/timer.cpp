@@ -44,9 +44,7 @@ class Timer final : public Callback {
 
   Node state() const override {
     Node state = Node::make_map();
-    Node& seconds = state.set("seconds", Node());
-    seconds.kind = config::Kind::real;
-    seconds.real = elapsed_s();
+    state.set("seconds", Node::make_real(elapsed_s()));
     return state;
   }
   void load(const Node& state) override { before_s_ = state.get<double>("seconds"); }
