@@ -38,7 +38,7 @@ TEST(ChildProcess, TellsHowItEnded) {
 }
 
 TEST(ChildProcess, AnEndIsToldOnceAndNotBefore) {
-  const pid_t child = start_child(shell_child("sleep 30"));
+  const pid_t child = start_child(shell_child("exec sleep 30"));
   EXPECT_FALSE(end_of(child));
   ::kill(child, SIGTERM);
   EXPECT_EQ(wait_for(child).exit_code, 143);
@@ -76,7 +76,7 @@ TEST(ChildProcess, SignalsWaitWhereAsked) {
 }
 
 TEST(ChildProcess, MayHaveAGroupOfItsOwn) {
-  ChildOptions options = shell_child("sleep 30");
+  ChildOptions options = shell_child("exec sleep 30");
   const pid_t with_us = start_child(options);
   EXPECT_EQ(::getpgid(with_us), ::getpgrp());
   options.has_own_group = true;
@@ -105,7 +105,7 @@ TEST(ChildProcess, EndsWithTheOneThatStartedIt) {
   ASSERT_EQ(::pipe(numbers), 0);
   const pid_t parent = ::fork();
   if (parent == 0) {
-    ChildOptions options = shell_child("sleep 30");
+    ChildOptions options = shell_child("exec sleep 30");
     options.death_signal = SIGKILL;
     const pid_t child = start_child(options);
     const bool is_told = ::write(numbers[1], &child, sizeof child) == sizeof child;

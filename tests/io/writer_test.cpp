@@ -180,7 +180,7 @@ TEST(ImageWriter, NamesWhatItCantWrite) {
     EXPECT_THROW(create_image(folder / (std::string("none/") + name), info), ConfigError) << name;
   ImageInfo times = info;
   times.timepoints = 2;
-  EXPECT_THROW(create_image(folder / "a.tif", times), std::logic_error);
+  EXPECT_THROW(create_image(folder / "a.nii", times), std::logic_error);
   EXPECT_EQ(folder.files(), 0U);
 }
 
