@@ -34,9 +34,9 @@ INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 PART_OF = re.compile(r"// Part of (\S+\.h): \S")
 # Headers that sources of any name implement, each with the reason.
 ANY_SOURCE = {
-    "io/pixels/format.h": "a registry of formats is under way",
-    "io/image.h": "likewise: each format's file holds what writes it",
-    "io/video_stream.h": "likewise: io/module.cpp loads FFmpeg's library",
+    "io/pixels/format.h": "what the formats share; each implements its share",
+    "io/image.h": "whole images in one call; each format has its own in its writer's file",
+    "io/video_stream.h": "io/module.cpp loads FFmpeg's library for it",
 }
 
 
