@@ -15,6 +15,7 @@
 #include "base/signals.h"
 #include "base/strings.h"
 #include "base/table.h"
+#include "inference/predict_road.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "perf/device.h"
@@ -191,7 +192,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
             info.turns == 0 ? "" : fmt::format(" turned by {} degrees", 90 * info.turns),
             info.frame_rate,
             info.sound_tracks,
-            perf::describe(predictor.device()));
+            perf::describe(predictor.road().device));
 
   pipelines::StageReport report("process_video");
   Progress progress("frames", std::min(info.frames, options.limit_frames.value_or(info.frames)));
@@ -326,7 +327,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
   }
   log::info("{} on {}, {}:\n{}",
             predictor.model().path,
-            perf::describe(predictor.device()),
+            perf::describe(predictor.road().device),
             predictor.engine(),
             format_table(rows));
   results.print();

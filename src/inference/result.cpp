@@ -10,6 +10,7 @@
 #include "inference/measure.h"
 #include "inference/original_grid.h"
 #include "inference/outputs/objects.h"
+#include "inference/predict_road.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {
@@ -29,7 +30,7 @@ bool take_objects(const ImageResult::Outputs& outputs) {
 }  // namespace
 
 PostprocessSteps result_steps(const Predictor& predictor, const config::Node& more) {
-  PostprocessSteps steps = predictor.steps();
+  PostprocessSteps steps = predictor.road().steps;
   const auto add = [&](const config::Node& list) {
     for (auto& step : make_postprocess(list)) steps.push_back(step);
   };
@@ -57,8 +58,8 @@ bool ImageResult::works_by_slabs() const {
   const PostprocessSteps& steps = options_.steps;
   return input_->is_by_rows() && !steps.empty() && !options_.keeps_scored &&
          !options_.original_grid && !take_objects(outputs_) &&
-         predictor_.finish().channels(predictor_.model().out_channels) == 1 &&
-         predictor_.decoder().is_labels(predictor_.form()) &&
+         predictor_.road().finish.channels(predictor_.model().out_channels) == 1 &&
+         predictor_.road().decoder->is_labels(predictor_.road().form) &&
          std::all_of(
              steps.begin(), steps.end(), [](const auto& step) { return step->works_by_objects(); });
 }
@@ -91,7 +92,7 @@ void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
   info_.dtype = dtype;
   if (info_.shape[0] == shape[0]) return;
   info_.shape[0] = shape[0];  // steps have made others
-  info_.channel_names.assign(static_cast<std::size_t>(shape[0]), predictor_.y_key());
+  info_.channel_names.assign(static_cast<std::size_t>(shape[0]), predictor_.road().y_key);
 }
 
 /// The next rows for the outputs, or all.
@@ -117,6 +118,14 @@ void ImageResult::expect_size(int64_t rows, int64_t columns) const {
       input_->shape.back()));
 }
 
+void ImageResult::run() {
+  const PredictRoad& road = predictor_.road();
+  road.run(*input_, road.windows(*input_), [&](int64_t, const std::vector<at::Tensor>& rows) {
+    take(rows[0]);
+  });
+  finish();
+}
+
 void ImageResult::take(const at::Tensor& rows) {
   taken_ += rows.size(1);
   expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
@@ -126,7 +135,7 @@ void ImageResult::take(const at::Tensor& rows) {
     const at::Tensor ended = slabs_->add(rows[0]).unsqueeze(0);
     if (ended.numel() > 0) put(ended, io::Dtype::u32);
   } else {
-    put(rows, dtype_of(predictor_.finish()));
+    put(rows, dtype_of(predictor_.road().finish));
   }
 }
 
@@ -152,9 +161,9 @@ void ImageResult::finish() {
 void ImageResult::apply_steps() {
   const auto apply = [&](auto from, auto to) { apply_all(PostprocessSteps(from, to), result_); };
   const auto first = options_.steps.begin(), last = options_.steps.end();
-  const auto own = first + static_cast<std::ptrdiff_t>(predictor_.steps().size());
+  const auto own = first + static_cast<std::ptrdiff_t>(predictor_.road().steps.size());
   auto scored = own == first ? own : last;  // of objects all steps count
-  if (predictor_.decoder().gives_labels()) {
+  if (predictor_.road().decoder->gives_labels()) {
     scored = std::find_if(own, last, [](const auto& step) { return step->works_by_objects(); });
   }
   apply(first, scored);
@@ -167,9 +176,9 @@ void ImageResult::finish_whole() {
   result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
   result_.geometry = input_->sample.geometry();
-  result_.is_labels =
-      predictor_.steps().empty() && predictor_.decoder().is_labels(predictor_.form());
-  io::Dtype dtype = dtype_of(predictor_.finish());
+  result_.is_labels = predictor_.road().steps.empty() &&
+                      predictor_.road().decoder->is_labels(predictor_.road().form);
+  io::Dtype dtype = dtype_of(predictor_.road().finish);
   if (!options_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
     apply_steps();
@@ -195,14 +204,14 @@ const ModelInput& ImageResult::image() const {
 }
 
 bool ImageResult::has_labels() const {
-  return result_.is_labels || predictor_.decoder().gives_labels();
+  return result_.is_labels || predictor_.road().decoder->gives_labels();
 }
 
 at::Tensor ImageResult::labels(const at::Tensor& rows) const {
-  const Decoder& decoder = predictor_.decoder();
+  const Decoder& decoder = *predictor_.road().decoder;
   const bool are_labels =
-      result_.values.defined() ? result_.is_labels : decoder.is_labels(predictor_.form());
-  return are_labels ? rows : decoder.labels_of(rows, predictor_.form(), options_.threshold);
+      result_.values.defined() ? result_.is_labels : decoder.is_labels(predictor_.road().form);
+  return are_labels ? rows : decoder.labels_of(rows, predictor_.road().form, options_.threshold);
 }
 
 /// A channel after the other, so that no more than one is in memory as objects.
@@ -212,7 +221,7 @@ void ImageResult::give_objects() {
         "predict.measurements, predict.contours: values of predict.save={} are no "
         "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
         "threshold: 0.5}}]",
-        predictor_.form()));
+        predictor_.road().form));
   }
   const at::Tensor all = labels(result_.values);
   has_components_ = !result_.is_objects;
@@ -235,15 +244,12 @@ ResultFiles predict_files(const Predictor& predictor,
                           const std::vector<std::string>& outputs) {
   const c10::InferenceMode inference_mode;
   const auto input = std::make_shared<const ModelInput>(
-      predictor.transforms().apply(sample, predictor.x_key(), {}, by_rows_from()));
-  predictor.check(*input);
+      predictor.road().transforms.apply(sample, predictor.road().x_key, {}, by_rows_from()));
+  predictor.road().check(*input);
   ImageResult::Outputs writers;
   for (const std::string& name : outputs) writers.push_back(make_result_output(name, place));
   ImageResult result(predictor, options, input, std::move(writers));
-  predictor.run(*input,
-                predictor.windows(sample.id, {input->shape.begin() + 1, input->shape.end()}),
-                [&](int64_t, const std::vector<at::Tensor>& rows) { result.take(rows[0]); });
-  result.finish();
+  result.run();
   return result.files();
 }
 

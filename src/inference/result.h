@@ -7,8 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/input.h"
 #include "inference/object_slabs.h"
 #include "inference/outputs/output.h"
+#include "inference/postprocess.h"
 #include "inference/predictor.h"
 
 namespace cytra::inference {
@@ -41,6 +43,8 @@ class ImageResult {
   /// All rows are there. Throws: as the steps and outputs; ConfigError where an output needs
   /// objects and the result has none.
   void finish();
+  /// Both, of all rows that the predictor makes. Throws: as PredictRoad::run(), too.
+  void run();
   /// What the outputs wrote, after finish(): in their order.
   const ResultFiles& files() const { return files_; }
   /// What is scored, (C,[D,]H,W), in the voxels of the model: labels, of one that makes any, ahead

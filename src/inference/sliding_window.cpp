@@ -138,4 +138,17 @@ Tensor sliding_window(const Tensor& image,
   return sliding_window(image, one, options, progress)[0];
 }
 
+bool WindowChanges::is_auto(const config::Node& roi) {
+  return roi.kind == config::Kind::string && (roi.string == "AUTO" || roi.string == "auto");
+}
+
+void WindowChanges::check() {
+  SlidingWindowOptions::check();
+  if (given_roi.is_null() || is_auto(given_roi)) return;
+  if (given_roi.kind != config::Kind::list) given_roi.as<int64_t>();
+  for (const config::Node& side : given_roi.list) {
+    if (!side.is_null()) side.as<int64_t>();
+  }
+}
+
 }  // namespace cytra::inference

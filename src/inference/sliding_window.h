@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/tensor_fwd.h"
+#include "config/node.h"
 
 namespace cytra::inference {
 
@@ -71,6 +72,21 @@ struct SlidingWindowOptions {
     v("progress", progress, "show progress over windows");
   }
   void check() const;
+};
+
+/// `inference_args` of predict: changes to the checkpoint's windows.
+struct WindowChanges : SlidingWindowOptions {
+  config::Node given_roi;
+  template <class V>
+  void visit(V& v) {
+    v("roi_size",
+      given_roi,
+      "AUTO: twice the training patch where memory allows, no larger than the image; else voxels "
+      "of the window, per spatial dimension, one number for all; <= 0: the image's size");
+    visit_others(v);
+  }
+  static bool is_auto(const config::Node& roi);
+  void check();
 };
 
 /// (S,C,roi...) -> (S,K,roi...)

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "config/schema.h"
 #include "inference/predictor.h"
+#include "inference/sliding_window.h"
 #include "perf/device.h"
 
 namespace cytra::inference {

@@ -21,6 +21,7 @@
 #include "base/timers.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
+#include "inference/predict_road.h"
 #include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "pipelines/job/own_folder.h"
@@ -45,7 +46,7 @@ std::string settings_of(const PredictConfig& config,
                      predictor.model().fingerprint,
                      config::to_json(trained.at("data.transforms")),
                      config::to_json(trained.at("task")),
-                     predictor.form(),
+                     predictor.road().form,
                      config::to_json(config.inference_args),
                      precision,
                      config.data.axes.value_or(""),
@@ -70,7 +71,7 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     Books& books) {
   std::vector<std::string> keys{pipelines::source_key(predictor)};
   if (config.data.scores()) {
-    keys.push_back(predictor.y_key());
+    keys.push_back(predictor.road().y_key);
     const config::Node* mask = predictor.model().config.find("task.mask_key");
     if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
   }
@@ -92,12 +93,12 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
 
 /// Of a pass over windows of this shape.
 double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
-  const at::Tensor noise = at::rand(shape).to(predictor.device());
-  predictor.forward(noise);  // makes the engine
-  perf::synchronize(predictor.device());
+  const at::Tensor noise = at::rand(shape).to(predictor.road().device);
+  predictor.road().forward(noise);  // makes the engine
+  perf::synchronize(predictor.road().device);
   const auto begin = std::chrono::steady_clock::now();
-  predictor.forward(noise);
-  perf::synchronize(predictor.device());
+  predictor.road().forward(noise);
+  perf::synchronize(predictor.road().device);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -113,12 +114,12 @@ int tell_plan(const inference::Predictor& predictor,
     try {
       const pipelines::Frames frames = pipelines::frames_of(input, predictor);
       const std::vector<int64_t> shape =
-          predictor.transforms().shape_of(frames[0], predictor.x_key());
+          predictor.road().transforms.shape_of(frames[0], predictor.road().x_key);
       const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
-      const inference::SlidingWindowOptions chosen = predictor.windows(input.id, size);
+      const inference::SlidingWindowOptions chosen = predictor.road().windows(input.id, size);
       int64_t loading = 8;
       for (const int64_t side : shape) loading *= side;
-      const auto plan = predictor.plan(size, chosen, loading > inference::by_rows_from());
+      const auto plan = predictor.road().plan(size, chosen, loading > inference::by_rows_from());
       const auto count = static_cast<int64_t>(frames.size());
       log::info(
           "{}: {}{}", input.id, count == 1 ? "" : fmt::format("{} images of ", count), plan.text);
@@ -144,7 +145,7 @@ int tell_plan(const inference::Predictor& predictor,
             windows,
             format_seconds(all_seconds),
             format_bytes(bytes),
-            perf::describe(predictor.device()),
+            perf::describe(predictor.road().device),
             predictor.engine());
   return books.code;
 }
@@ -204,12 +205,12 @@ void add_others(DoneRecord& record, Books& books) {
 
 /// Throws: ConfigError for a form that is not yet what the targets are.
 void expect_scored_form(const inference::Predictor& predictor) {
-  const std::string usual = predictor.decoder().forms().front();
-  if (predictor.decoder().steps(usual).empty() || !predictor.steps().empty()) return;
+  const std::string usual = predictor.road().decoder->forms().front();
+  if (predictor.road().decoder->steps(usual).empty() || !predictor.road().steps.empty()) return;
   throw ConfigError(
       fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
                   usual,
-                  predictor.form()));
+                  predictor.road().form));
 }
 
 /// The scores, and which of them compares this run with others: the one that the training watched.
@@ -306,7 +307,7 @@ int predict_with(OwnProcess& self,
   log::info("{}: {} images on {}",
             predictor.model().path,
             books.images,
-            perf::describe(predictor.device()));
+            perf::describe(predictor.road().device));
   PredictStages stages;
   if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
 
@@ -341,7 +342,7 @@ int predict_with(OwnProcess& self,
 
 void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
   const double threshold = config.predict.threshold;
-  const bool is_used = predictor.finish().kind == ops::Finish::Kind::threshold;
+  const bool is_used = predictor.road().finish.kind == ops::Finish::Kind::threshold;
   if (is_used || threshold == pipelines::PredictOptions().threshold) return;
   log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
 }

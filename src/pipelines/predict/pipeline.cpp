@@ -106,7 +106,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     std::string content;  // of all scenes and frames
     if (!attempt(inputs[i].id, Part::reading, [&] {
           scenes = scenes_of(inputs[i], predictor_);
-          content = content_of(inputs[i], predictor_.y_key());
+          content = content_of(inputs[i], predictor_.road().y_key);
         }))
       continue;
     const auto count = [&](std::size_t parts) {
@@ -167,7 +167,7 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
   return std::make_shared<PredictLapse>(
       input.id,
       run_.folder + "/" + stem,
-      stamp_of(input, content, run_.settings + " together", predictor_.y_key()),
+      stamp_of(input, content, run_.settings + " together", predictor_.road().y_key),
       static_cast<int64_t>(frames));
 }
 
@@ -207,23 +207,23 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
 
 bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
-  const std::string key = predictor_.x_key();
+  const std::string key = predictor_.road().x_key;
   if (!attempt(frame.id, Part::reading, [&] {
         const auto source = frame.sources.find(source_key(predictor_));
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
-        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.y_key());
+        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.road().y_key);
         if (is_done(*job)) return;
         const StageWork work(run_.stages.read);
         auto input = std::make_shared<inference::ModelInput>(
-            predictor_.transforms().apply(frame,
-                                          key,
-                                          run_.data.spacing_um,
-                                          scores_ != nullptr ? INT64_MAX
-                                          : shares_rows_     ? -1
-                                                             : inference::by_rows_from()));
-        predictor_.check(*input);
+            predictor_.road().transforms.apply(frame,
+                                               key,
+                                               run_.data.spacing_um,
+                                               scores_ != nullptr ? INT64_MAX
+                                               : shares_rows_     ? -1
+                                                                  : inference::by_rows_from()));
+        predictor_.road().check(*input);
         if (scores_ != nullptr)
-          job->truth = scores_->target_of(input->sample, predictor_.y_key(), key);
+          job->truth = scores_->target_of(input->sample, predictor_.road().y_key, key);
         job->input = std::move(input);
       })) {
     if (job->lapse) end_frame(*job, nullptr);
@@ -292,8 +292,7 @@ inference::ImageResult::Outputs PredictPipeline::outputs_of(const Job& job) cons
 
 inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
   const inference::ModelInput& input = *job.input;
-  inference::SlidingWindowOptions windows =
-      predictor_.windows(job.id(), {input.shape.begin() + 1, input.shape.end()});
+  inference::SlidingWindowOptions windows = predictor_.road().windows(input);
   tell(job, windows);
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
@@ -336,7 +335,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
     if (kept > 0) log::info("{}: {} of {} rows are there", job->id(), kept, rows);
   }
   if (range.begin >= range.end) return;
-  predictor_.run(
+  predictor_.road().run(
       input,
       windows,
       [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0]); },
@@ -372,7 +371,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   const auto compute_all_at_once = [&] {
     inference::SlidingWindowOptions windows;
     for (const JobPointer& job : jobs) windows = begin(*job);
-    predictor_.run(
+    predictor_.road().run(
         inputs,
         windows,
         [&](std::size_t i, const at::Tensor& values) {
@@ -410,7 +409,8 @@ void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions
   const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
   log::write(
       std::exchange(told_, true) ? log::Level::debug : log::Level::info,
-      fmt::format("{}: {}", job.id(), predictor_.plan(size, windows, input.is_by_rows()).text));
+      fmt::format(
+          "{}: {}", job.id(), predictor_.road().plan(size, windows, input.is_by_rows()).text));
 }
 
 Queue<PredictPipeline::Rows>& PredictPipeline::rows_of(const Job& job) {
@@ -428,7 +428,8 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
     } else if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
                  if (job.journal && !rows->is_kept) {
                    job.journal->append(
-                       data::to_image(rows->values, inference::dtype_of(predictor_.finish()), {}),
+                       data::to_image(
+                           rows->values, inference::dtype_of(predictor_.road().finish), {}),
                        rows->values.size(1));
                  }
                  if (!shares_rows_ || !job.journal) job.result->take(rows->values);

@@ -12,6 +12,7 @@
 
 #include "base/progress.h"
 #include "base/queue.h"
+#include "inference/predict_road.h"
 #include "pipelines/job/books.h"
 #include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"

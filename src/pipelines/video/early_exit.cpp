@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "nn/model.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::pipelines {
@@ -40,8 +39,8 @@ EarlyExit::EarlyExit(const inference::Predictor& predictor,
                      double min_confidence,
                      std::vector<double> scales)
     : predictor_(predictor), min_confidence_(min_confidence), scales_(std::move(scales)) {
-  const Kind kind = predictor.finish().kind;
-  if (predictor.steps().empty() && (kind == Kind::argmax || kind == Kind::threshold)) return;
+  const Kind kind = predictor.road().finish.kind;
+  if (predictor.road().steps.empty() && (kind == Kind::argmax || kind == Kind::threshold)) return;
   throw ConfigError(
       fmt::format("video.min_confidence: {} gives no probabilities of classes or masks, of which "
                   "alone it is known how sure they are; leave it at 0",
@@ -49,7 +48,7 @@ EarlyExit::EarlyExit(const inference::Predictor& predictor,
 }
 
 std::vector<at::Tensor> EarlyExit::forward(const at::Tensor& batch) const {
-  std::vector<at::Tensor> outputs{predictor_.forward(batch).at(0)};
+  std::vector<at::Tensor> outputs{predictor_.road().forward(batch).at(0)};
   if (outputs[0].sizes().slice(2) == batch.sizes().slice(2)) return outputs;
   throw ConfigError("video.min_confidence: " + predictor_.model().path +
                     " gives values of another resolution than its image's; leave it at 0");
@@ -58,7 +57,7 @@ std::vector<at::Tensor> EarlyExit::forward(const at::Tensor& batch) const {
 /// `batch`: windows of the image, `channels`, and of the logits of the scale before.
 at::Tensor EarlyExit::forward_unsure(const at::Tensor& batch, int64_t channels, bool is_whole) {
   at::Tensor values = batch.narrow(1, channels, batch.size(1) - channels).contiguous();
-  const at::Tensor unsure = confidence_of(values, predictor_.finish())
+  const at::Tensor unsure = confidence_of(values, predictor_.road().finish)
                                 .ge(min_confidence_)
                                 .logical_not()  // what is NaN, too
                                 .nonzero()
@@ -80,12 +79,8 @@ at::Tensor EarlyExit::predict_scale(const std::string& id,
                                     const at::Tensor& image,
                                     const at::Tensor& logits,
                                     bool is_whole) {
-  inference::SlidingWindowOptions windows = predictor_.windows(id, {image.size(2), image.size(3)});
-  const std::string device = predictor_.device().str();
-  if (!windows.sw_device) windows.sw_device = device;
-  if (!windows.device) windows.device = device;
-  if (predictor_.model().network != nullptr)
-    windows.channels_last = predictor_.model().network->channels_last;
+  const inference::SlidingWindowOptions windows =
+      predictor_.road().windows(id, {image.size(2), image.size(3)});
   if (!logits.defined()) {
     const inference::Forward all = [this](const at::Tensor& batch) { return forward(batch); };
     return inference::sliding_window(image, all, windows).at(0);
@@ -101,7 +96,7 @@ std::vector<at::Tensor> EarlyExit::predict(
   std::vector<at::Tensor> images;
   for (const inference::ModelInput* input : inputs)
     images.push_back(input->rows(0, input->shape[1]));
-  const at::Tensor whole = at::stack(images).to(predictor_.device());
+  const at::Tensor whole = at::stack(images).to(predictor_.road().device);
   const std::string& id = inputs.at(0)->sample.id;
   const int64_t height = whole.size(2), width = whole.size(3);
   at::Tensor logits;
@@ -122,7 +117,7 @@ std::vector<at::Tensor> EarlyExit::predict(
       throw DataError(inputs[i]->sample.id +
                       ": the model makes values of it that are NaN or infinite");
     }
-    values.push_back(ops::finish(own, {}, predictor_.finish())[0].cpu());
+    values.push_back(ops::finish(own, {}, predictor_.road().finish)[0].cpu());
   }
   return values;
 }

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "inference/predictor.h"
+#include "inference/predict_road.h"
 
 namespace cytra::pipelines {
 

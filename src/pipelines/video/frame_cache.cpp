@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/version.h"
-#include "inference/predictor.h"
+#include "inference/predict_road.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "ops/windows/sums.h"
@@ -24,10 +24,10 @@ FrameCache::FrameCache(const VideoOptions& options,
                                           version(),
                                           model.fingerprint,
                                           config::to_json(model.config),
-                                          predictor.form(),
-                                          static_cast<int>(predictor.finish().kind),
-                                          predictor.finish().threshold,
-                                          predictor.device().str(),
+                                          predictor.road().form,
+                                          static_cast<int>(predictor.road().finish.kind),
+                                          predictor.road().finish.threshold,
+                                          predictor.road().device.str(),
                                           info.width,
                                           info.height,
                                           info.turns,

@@ -30,14 +30,14 @@ void expect_masks(const inference::Predictor& predictor) {
                     model.path,
                     model.in_channels));
   }
-  if (predictor.steps().empty() && !predictor.decoder().gives_labels())
+  if (predictor.road().steps.empty() && !predictor.road().decoder->gives_labels())
     throw ConfigError(fmt::format("{}: expected a model that makes masks or labels", model.path));
 }
 
 int64_t highest_label(const inference::Predictor& predictor) {
-  if (!predictor.steps().empty()) return 0;
+  if (!predictor.road().steps.empty()) return 0;
   const int64_t channels = predictor.model().out_channels;
-  const bool is_argmax = predictor.finish().kind == ops::Finish::Kind::argmax;
+  const bool is_argmax = predictor.road().finish.kind == ops::Finish::Kind::argmax;
   return std::max<int64_t>(is_argmax ? channels - 1 : channels, 1);
 }
 
@@ -73,7 +73,7 @@ VideoRun::VideoRun(io::VideoSource& source,
     : source_(source),
       sink_(sink),
       predictor_(predictor),
-      result_{predictor.steps(), 0.5, /*original_grid=*/true},
+      result_{predictor.road().steps, 0.5, /*original_grid=*/true},
       options_(options),
       hooks_(hooks),
       is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
@@ -193,11 +193,11 @@ std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) 
   }
   data::Sample sample;
   sample.id = fmt::format("frame {}", job.frame.number);
-  sample.geometries[predictor_.x_key()] = plain_geometry();
-  sample.tensors[predictor_.x_key()] = to_upright(pixels, source_.info().turns).contiguous();
+  sample.geometries[predictor_.road().x_key] = plain_geometry();
+  sample.tensors[predictor_.road().x_key] = to_upright(pixels, source_.info().turns).contiguous();
   auto input = std::make_shared<const inference::ModelInput>(
-      predictor_.transforms().apply(std::move(sample), predictor_.x_key()));
-  predictor_.check(*input);
+      predictor_.road().transforms.apply(std::move(sample), predictor_.road().x_key));
+  predictor_.road().check(*input);
   return input;
 }
 
@@ -226,15 +226,6 @@ void VideoRun::preprocess_all() {
   prepared_.close();
 }
 
-at::Tensor VideoRun::predict(const inference::ModelInput& input,
-                             const inference::SlidingWindowOptions& windows) const {
-  std::vector<at::Tensor> parts;
-  predictor_.run(input, windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
-    parts.push_back(rows[0].cpu().clone());
-  });
-  return at::cat(parts, 1);
-}
-
 void VideoRun::predict_early(const std::vector<Job*>& waiting,
                              const std::vector<const inference::ModelInput*>& inputs,
                              const inference::SlidingWindowOptions& windows) {
@@ -242,7 +233,7 @@ void VideoRun::predict_early(const std::vector<Job*>& waiting,
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     waiting[i]->values = values[i];
     if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
-      waiting[i]->exact = predict(*inputs[i], windows);
+      waiting[i]->exact = predictor_.road().run(*inputs[i], windows);
   }
 }
 
@@ -257,16 +248,13 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
   }
   if (!waiting.empty()) {
     const StageWork work(inferring_, static_cast<int64_t>(waiting.size()));
-    const std::vector<int64_t>& shape = inputs[0]->shape;
-    const std::string& id = inputs[0]->sample.id;
-    const inference::SlidingWindowOptions windows =
-        predictor_.windows(id, {shape.begin() + 1, shape.end()});
+    const inference::SlidingWindowOptions windows = predictor_.road().windows(*inputs[0]);
     if (early_exit_) {
       predict_early(waiting, inputs, windows);
     } else if (waiting.size() == 1) {
-      waiting[0]->values = predict(*inputs[0], windows);
+      waiting[0]->values = predictor_.road().run(*inputs[0], windows);
     } else {
-      predictor_.run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
+      predictor_.road().run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
         if (!values.defined()) {
           throw DataError(inputs[i]->sample.id +
                           ": the model makes values of it that are NaN or infinite");

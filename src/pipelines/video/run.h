@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/queue.h"
-#include "inference/predictor.h"
+#include "inference/predict_road.h"
 #include "inference/result.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
@@ -57,8 +57,6 @@ class VideoRun {
   std::shared_ptr<const inference::ModelInput> input_of(const Job& job) const;
   void look_up(Job& job);
   void infer(std::vector<JobPointer>& jobs);
-  at::Tensor predict(const inference::ModelInput& input,
-                     const inference::SlidingWindowOptions& windows) const;
   void predict_early(const std::vector<Job*>& waiting,
                      const std::vector<const inference::ModelInput*>& inputs,
                      const inference::SlidingWindowOptions& windows);

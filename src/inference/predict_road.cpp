@@ -1,0 +1,275 @@
+#include "inference/predict_road.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "config/schema.h"
+#include "inference/device_rows.h"
+#include "inference/windows.h"
+#include "nn/model.h"
+#include "perf/device.h"
+#include "perf/device_memory.h"
+#include "perf/device_precision.h"
+
+namespace cytra::inference {
+namespace {
+
+using config::Node;
+
+/// Whether `changes` ask for windows larger than those of the training; not where the training gave
+/// them a size of their own.
+bool windows_grow(const Node& changes, const Node& config) {
+  const Node* asked = changes.find_direct("roi_size");
+  if (asked == nullptr || !WindowChanges::is_auto(*asked)) return false;
+  const Node* patch = config.find("patch_shape");
+  const Node* roi = config.find("task.inference_args.roi_size");
+  return patch == nullptr || roi == nullptr || config::to_json(*patch) == config::to_json(*roi);
+}
+
+/// The checkpoint's windows with `changes`.
+SlidingWindowOptions window_options(const Node& config, const Node& changes) {
+  Node window = config.at("task.inference_args");
+  for (const auto& [key, value] : changes.map) {
+    const bool is_auto = key == "roi_size" && WindowChanges::is_auto(value);
+    if (!value.is_null() && !is_auto) window.set(key, value);
+  }
+  auto options = config::parse<SlidingWindowOptions>(window);
+  options.progress = false;
+  return options;
+}
+
+/// data.transforms; where a 2D model goes through a stack slice by slice, images are loaded as
+/// such.
+Node transforms_of(const Node& config, const Node& changes) {
+  Node transforms = config.at("data.transforms");
+  const auto slices = [](const Node* dim) { return dim != nullptr && !dim->is_null(); };
+  if (!slices(changes.find_direct("spatial_dim")) &&
+      !slices(config.find("task.inference_args.spatial_dim")))
+    return transforms;
+  for (const char* split : {"valid", "predict"}) {
+    Node* list = transforms.find_direct(split);
+    if (list == nullptr) continue;
+    for (Node& transform : list->list) {
+      const Node* target = transform.find_direct("_target_");
+      if (target != nullptr && ends_with(target->as<std::string>(), "LoadImaged"))
+        transform.set("spatial_dims", Node::make_integer(3));
+    }
+  }
+  return transforms;
+}
+
+}  // namespace
+
+/// A model and its engine, which is made of the first windows that come.
+class RoadModel {
+ public:
+  RoadModel(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
+      : model_(std::move(model)), options_(options), decoder_(std::move(decoder)) {}
+  std::vector<Tensor> run(const Tensor& windows) {
+    std::vector<Tensor> outputs = engine_for(windows).run(windows);
+    outputs.at(0) = decoder_->in_units(outputs[0]);
+    return outputs;
+  }
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return engine_ ? engine_->text() : "";
+  }
+
+ private:
+  Engine& engine_for(const Tensor& windows) {
+    const std::lock_guard lock(mutex_);
+    if (!engine_) engine_ = make_engine(model_, options_, windows);
+    return *engine_;
+  }
+  const EngineModel model_;
+  const EngineOptions options_;
+  const std::shared_ptr<Decoder> decoder_;  // each model has units of its own
+  std::mutex mutex_;
+  std::unique_ptr<Engine> engine_;
+};
+
+namespace {
+
+using Members = std::vector<std::shared_ptr<RoadModel>>;
+
+Members members_of(const std::vector<LoadedModel>& models,
+                   const EngineOptions& options,
+                   c10::Device device) {
+  Members members;
+  for (const LoadedModel& one : models) {
+    members.push_back(std::make_shared<RoadModel>(
+        EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript},
+        options,
+        decoder_of(one.config.at("task"))));
+  }
+  return members;
+}
+
+void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
+  const bool is_plain =
+      tta.mirror_axes.empty() && !tta.rotate90 && tta.scales == TtaOptions().scales;
+  if (is_plain || decoder.turns_with_image()) return;
+  throw ConfigError(
+      "tta: this model's values are directions and distances, which have no mean over turned "
+      "images; expected no mirror_axes, rotate90 and scales");
+}
+
+void expect_device(const char* key, const std::optional<std::string>& asked, c10::Device device) {
+  if (!asked || c10::Device(*asked).type() == device.type()) return;
+  if (device.is_cuda() && std::string(key) == "device") return;  // sums may be on the CPU
+  throw ConfigError(fmt::format("inference_args.{}: {}, but the model is on the {}",
+                                key,
+                                *asked,
+                                device.is_cpu() ? "CPU: expected cpu" : "GPU: expected cuda"));
+}
+
+}  // namespace
+
+PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options)
+    : device(perf::choose_device(options.accelerator)),
+      model(mean_of(models)),
+      decoder(decoder_of(model.config.at("task"))),
+      form(decoder->form_of(options.form, "predict.save")),
+      finish(decoder->finish(form, options.threshold)),
+      steps(decoder->steps(form)),
+      x_key(model.config.get<std::string>("task.x_key")),
+      y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
+      transforms(transforms_of(model.config, options.inference_args),
+                 options.with_target ? "" : y_key),
+      members_(members_of(models, options.engine, device)) {
+  expect_engine(options.engine, device);
+  expect_no_turns(options.tta, *decoder);
+  if (options.tracks_places) transforms.track_places();
+  model.place(device, perf::uses_tensor_cores(options.engine.precision, device));
+  std::vector<Forward> runs;
+  for (const auto& member : members_)
+    runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
+  forward_ = averaged(
+      std::move(runs),
+      options.tta,
+      model.divisor,
+      decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax);
+  std::vector<int64_t> shape{1, model.in_channels};
+  for (const int64_t side : model.fixed_window.empty() ? model.divisor : model.fixed_window)
+    shape.push_back(model.fixed_window.empty() ? (31 / side + 2) * side : side);
+  const c10::InferenceMode inference_mode;
+  const auto first = [&](const at::Tensor& windows) { return model.forward(windows).at(0); };
+  planner_ = {window_options(model.config, options.inference_args),
+              model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
+              measure_cost(first, at::zeros(shape, at::device(device))),
+              model.divisor,
+              &finish,
+              model.in_channels};
+  expect_device("sw_device", planner_.options.sw_device, device);
+  expect_device("device", planner_.options.device, device);
+}
+
+int64_t PredictRoad::image_dims() const {
+  return planner_.options.spatial_dim ? 3 : model.spatial_dims;
+}
+
+std::string PredictRoad::engine() const {
+  return members_.front()->text();
+}
+
+void PredictRoad::check(const ModelInput& input) const {
+  if (input.shape.at(0) == model.in_channels) return;
+  throw DataError(fmt::format(
+      "{}: {} channels, the model expects {}", input.sample.id, input.shape[0], model.in_channels));
+}
+
+SlidingWindowOptions PredictRoad::windows(const std::string& id,
+                                          const std::vector<int64_t>& size) const {
+  SlidingWindowOptions windows = planner_.plan(id, size, 0, room_on(device));
+  if (!windows.sw_device) windows.sw_device = device.str();
+  if (!windows.device) windows.device = device.str();
+  if (model.network != nullptr) windows.channels_last = model.network->channels_last;
+  return windows;
+}
+
+SlidingWindowOptions PredictRoad::windows(const ModelInput& input) const {
+  return windows(input.sample.id, {input.shape.begin() + 1, input.shape.end()});
+}
+
+PredictRoad::Plan PredictRoad::plan(const std::vector<int64_t>& size,
+                                    const SlidingWindowOptions& windows,
+                                    bool is_by_rows) const {
+  const WindowMemory memory = memory_of(size, model.in_channels, windows, planner_.cost, finish);
+  const WindowLayout layout = layout_windows(size, windows);
+  double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
+  for (const int64_t side : size) image *= static_cast<double>(side);
+  Plan plan{memory.windows, memory.by_slabs + image, ""};
+  plan.text = fmt::format("{} voxels{}: {} windows of {}, {}",
+                          fmt::join(size, "x"),
+                          is_by_rows ? ", by rows" : "",
+                          plan.windows,
+                          fmt::join(layout.roi, "x"),
+                          format_bytes(plan.bytes));
+  return plan;
+}
+
+std::vector<Tensor> PredictRoad::forward(const Tensor& windows) const {
+  return adaptive_(forward_, windows);
+}
+
+void PredictRoad::run(const ModelInput& input,
+                      const SlidingWindowOptions& windows,
+                      const RowSink& sink,
+                      const WindowProgress& progress,
+                      RowRange range) const {
+  const RowSource source{input.shape,
+                         [&](int64_t first, int64_t count) { return input.rows(first, count); }};
+  const int64_t bad = predict_slabs(
+      source,
+      [this](const at::Tensor& batch) { return forward(batch); },
+      windows,
+      finish,
+      sink,
+      progress,
+      range);
+  if (bad == 0) return;
+  throw DataError(fmt::format(
+      "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad));
+}
+
+Tensor PredictRoad::run(const ModelInput& input, const SlidingWindowOptions& windows) const {
+  std::vector<at::Tensor> parts;
+  run(input, windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
+    parts.push_back(rows[0].cpu().clone());
+  });
+  return at::cat(parts, 1);
+}
+
+void PredictRoad::run(const std::vector<const ModelInput*>& inputs,
+                      const SlidingWindowOptions& windows,
+                      const std::function<void(std::size_t image, const Tensor& values)>& sink,
+                      const WindowProgress& progress) const {
+  std::vector<at::Tensor> images;
+  for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
+  const at::Tensor logits =
+      sliding_window(to_device(at::stack(images), device),
+                     Forward([this](const at::Tensor& batch) { return forward(batch); }),
+                     windows,
+                     progress)
+          .at(0);
+  const std::vector<bool> fine = are_finite(logits);
+  const std::vector<at::Tensor> each = logits.split(1);
+  for (std::size_t i = 0; i < fine.size(); ++i)
+    sink(i, fine[i] ? ops::finish(each[i], {}, finish)[0] : at::Tensor());
+}
+
+int64_t by_rows_from() {
+  constexpr int64_t kUsual = int64_t{256} << 20;
+  return std::min(kUsual, available_memory().bytes / 8);
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,83 @@
+#pragma once
+// The road of an image through a Predictor in steps: for what predicts many of them.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inference/adaptive_batch.h"
+#include "inference/decoder.h"
+#include "inference/input.h"
+#include "inference/postprocess.h"
+#include "inference/predictor.h"
+#include "inference/slabs.h"
+#include "inference/window_plan.h"
+#include "ops/windows/sums.h"
+
+namespace cytra::inference {
+
+class RoadModel;
+
+/// Thread: const use by several at once.
+class PredictRoad {
+ public:
+  PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options);
+  PredictRoad(const PredictRoad&) = delete;
+  PredictRoad& operator=(const PredictRoad&) = delete;
+
+  /// Throws: DataError for an image that the model does not take.
+  void check(const ModelInput& input) const;
+  /// Windows for an image of that name and size ([D,]H,W), on the device. Throws: MemoryError.
+  SlidingWindowOptions windows(const std::string& id, const std::vector<int64_t>& size) const;
+  SlidingWindowOptions windows(const ModelInput& input) const;
+  /// What predicting an image of `size` ([D,]H,W) takes. `text`: "4096x4096 voxels: 81 windows of
+  /// 512x512, 1.2 GB".
+  struct Plan {
+    int64_t windows = 0;
+    double bytes = 0;  // at the peak
+    std::string text;
+  };
+  Plan plan(const std::vector<int64_t>& size,
+            const SlidingWindowOptions& windows,
+            bool is_by_rows) const;
+  /// The model on windows (S,C,[D,]H,W): by the engine, in smaller parts where memory runs out.
+  std::vector<Tensor> forward(const Tensor& windows) const;
+  /// Predicts the rows of an image, in order. Throws: DataError for values that are not finite.
+  void run(const ModelInput& input,
+           const SlidingWindowOptions& windows,
+           const RowSink& sink,
+           const WindowProgress& progress = {},
+           RowRange range = {}) const;
+  /// All rows of it, on the CPU.
+  Tensor run(const ModelInput& input, const SlidingWindowOptions& windows) const;
+  /// Images of one size, in memory, that share batches of windows: each is given to `sink`, whole,
+  /// (C,[D,]H,W), undefined where the model made values that are not finite.
+  void run(const std::vector<const ModelInput*>& inputs,
+           const SlidingWindowOptions& windows,
+           const std::function<void(std::size_t image, const Tensor& values)>& sink,
+           const WindowProgress& progress = {}) const;
+  /// As Predictor's.
+  std::string engine() const;
+  /// 3 for a 2D model that goes through a stack slice by slice.
+  int64_t image_dims() const;
+
+  c10::Device device;
+  LoadedModel model;  // the mean of all
+  std::shared_ptr<const Decoder> decoder;
+  std::string form;  // of results
+  ops::Finish finish;
+  PostprocessSteps steps;  // make the form of all rows of an image; often there are none
+  std::string x_key, y_key;
+  InputTransforms transforms;
+
+ private:
+  std::vector<std::shared_ptr<RoadModel>> members_;
+  Forward forward_;  // by the engines, with test-time augmentation
+  WindowPlanner planner_;
+  mutable AdaptiveBatch adaptive_;
+};
+
+/// Images that take more bytes to load (loading_bytes) are read by rows.
+int64_t by_rows_from();
+
+}  // namespace cytra::inference
