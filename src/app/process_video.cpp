@@ -211,8 +211,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
   const std::string problem = source->problem();
   const int signal = signal_received();
   if (figures.written > 0) results.add("output", *options.output);
-  log::info("{}", report.table());
-  if (!report.bottleneck().empty()) log::info("{}", report.bottleneck());
+  report.tell();
   if (options.prometheus) report.write_prometheus(*options.prometheus);
   if (figures.dropped > 0)
     log::warn("{} frames were dropped: they came faster than they were predicted", figures.dropped);

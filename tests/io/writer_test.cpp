@@ -184,6 +184,25 @@ TEST(ImageWriter, NamesWhatItCantWrite) {
   EXPECT_EQ(folder.files(), 0U);
 }
 
+TEST(ImageWriter, TimePointsFollowEachOther) {
+  const Folder folder;
+  const Image image = make_image(Dtype::u8, {2, 1, 40, 50});
+  Image later = image;
+  std::reverse(later.pixels.begin(), later.pixels.end());
+  ImageInfo info = info_to_write(image);
+  info.timepoints = 2;
+  for (const char* name : {"a.ome.tif", "a.ome.zarr"}) {
+    const auto writer = create_image(folder / name, info);
+    writer->write(image);
+    EXPECT_THROW(writer->finish(), std::logic_error) << "one is missing";
+    writer->write(later);
+    EXPECT_THROW(writer->write(later), std::logic_error) << "one too many";
+    writer->finish();
+    EXPECT_EQ(read_image(folder / name, {0, 0, 0}).pixels, image.pixels);
+    EXPECT_EQ(read_image(folder / name, {0, 0, 1}).pixels, later.pixels);
+  }
+}
+
 TEST(ImageWriter, TheLastOfTwoWritersStays) {
   const Folder folder;
   const Image one = make_image(Dtype::u8, {1, 1, 40, 50}),

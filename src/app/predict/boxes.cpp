@@ -116,20 +116,13 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   pipelines::Books books(run.json);
   pipelines::InputWants wants{model.in_channels};
   wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
-  std::vector<data::Sample> inputs = pipelines::list_inputs(
-      config.data,
-      {x_key},
-      [&](const std::string& id, const std::exception& error) {
-        books.leave_out(id, error);
-        ++books.images;
-      },
-      wants);
+  std::vector<data::Sample> inputs =
+      pipelines::list_inputs(config.data, {x_key}, books.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   inputs = all_parts_of(inputs, x_key);
   books.images += static_cast<int64_t>(inputs.size());
-  const auto open = [&] { return open_run_folder(run, config.predict.resume); };
-  const std::string folder = config.predict.resume ? open() : make_with_start(open);
+  const std::string folder = open_run_folder(run, config.predict.resume);
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, books.images, perf::describe(subject.device));
 
@@ -155,14 +148,9 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
     ++books.done;
     if (was_there) ++books.resumed;
   };
-  const auto conclude = [&](log::Level level, const std::string& before) {
-    books.results.add("output_dir", folder);
-    log::write(level, before + books.summary("searched"));
-    books.results.print();
-  };
   {
-    const pipelines::EndOnSignal end_on_signal(books, [&](int) {
-      conclude(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
+    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
+      books.conclude(folder, "searched", signal, pipelines::kResumeHint);
     });
     Progress progress("finding", static_cast<int64_t>(inputs.size()));
     const auto step = static_cast<std::size_t>(config.data.batch_size);
@@ -204,7 +192,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   books.results.add("table", tables.csv);
   books.results.add("coco", tables.coco);
   books.results.add("objects", Node::make_integer(tables.objects));
-  conclude(log::Level::info, "");
+  books.conclude(folder, "searched");
   return books.code;
 }
 

@@ -75,14 +75,11 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
     const config::Node* mask = predictor.model().config.find("task.mask_key");
     if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
   }
-  std::vector<data::Sample> inputs = pipelines::list_inputs(
-      config.data,
-      keys,
-      [&](const std::string& id, const std::exception& error) {
-        books.leave_out(id, error);
-        ++books.images;
-      },
-      pipelines::wants_of(predictor, config.inference_args));
+  std::vector<data::Sample> inputs =
+      pipelines::list_inputs(config.data,
+                             keys,
+                             books.leaving_out(),
+                             pipelines::wants_of(predictor, config.inference_args));
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
@@ -158,8 +155,7 @@ int meet(OwnProcess& self,
          Common& common) {
   training::Processes& processes = self.processes;
   if (processes.is_first()) {
-    const auto open = [&] { return open_run_folder(run, options.resume); };
-    common.folder = options.resume ? open() : make_with_start(open);
+    common.folder = open_run_folder(run, options.resume);
   } else {
     const training::Processes::Received received = processes.receive();
     if (received.code != 0) return received.code;
@@ -313,12 +309,10 @@ int predict_with(OwnProcess& self,
 
   const auto conclude = [&](int signal) {
     if (!is_first) return;
-    if (books.done > 0 || signal != 0) books.results.add("output_dir", folder);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    log::write(signal == 0 ? log::Level::info : log::Level::warn,
-               (signal == 0 ? "" : "interrupted: ") +
-                   books.summary("predicted in " + format_seconds(elapsed.count())));
-    books.results.print();
+    books.conclude(books.done > 0 || signal != 0 ? folder : "",
+                   "predicted in " + format_seconds(elapsed.count()),
+                   signal);
   };
   for (const HeadPredictor& by : heads) {
     if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets

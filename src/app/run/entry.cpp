@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/signal_watch.h"
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "config/unread.h"
@@ -59,7 +60,9 @@ std::string open_run_folder(cli::Run& run) {
   return folder;
 }
 
-std::string open_run_folder(cli::Run& run, bool resume) {
+namespace {
+
+std::string open_again(cli::Run& run, bool resume) {
   namespace fs = std::filesystem;
   const std::string wanted = config::output_dir(run.composed);
   std::error_code error;
@@ -85,6 +88,13 @@ std::string open_run_folder(cli::Run& run, bool resume) {
               folder);
   }
   return folder;
+}
+
+}  // namespace
+
+std::string open_run_folder(cli::Run& run, bool resume) {
+  if (!resume) return make_with_start([&] { return open_again(run, false); });
+  return open_again(run, true);
 }
 
 std::string command(const std::string& program, const std::vector<std::string>& overrides) {

@@ -85,8 +85,9 @@ bool add_program(const char* name) {
 /// Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
-/// The same, told where the number is appended; with `resume` the folder of an earlier run of this
-/// program as it is, never one with files of others, which results may overwrite.
+/// The same as a part of the start (make_with_start), told where the number is appended; with
+/// `resume` the folder of an earlier run of this program as it is, never one with files of others,
+/// which results may overwrite.
 std::string open_run_folder(cli::Run& run, bool resume);
 
 /// A command line that starts another of our programs, ready to paste.

@@ -20,6 +20,7 @@
 #include "nn/weights.h"
 #include "perf/device_error.h"
 #include "pipelines/batch_segment/files.h"
+#include "pipelines/batch_segment/inputs.h"
 #include "pipelines/job/books.h"
 #include "pipelines/job/stamp.h"
 
@@ -46,7 +47,7 @@ struct SegmentRunOptions {
     v("preset",
       preset,
       "batch sizes of a device; auto: of the one there is",
-      segment_preset_names());
+      pipelines::segment_preset_names());
     v("sam_batch_size",
       batch.sam_batch_size,
       "boxes in one pass of the mask decoder; AUTO: the preset's",
@@ -83,7 +84,7 @@ struct SegmentRunOptions {
   /// With what is AUTO filled in.
   pipelines::BatchSegmentOptions of(c10::Device device) const {
     pipelines::BatchSegmentOptions options = batch;
-    const SegmentPreset chosen = segment_preset(preset, device);
+    const pipelines::SegmentPreset chosen = pipelines::segment_preset(preset, device);
     if (options.sam_batch_size == 0) options.sam_batch_size = chosen.sam_batch_size;
     if (options.image_batch_size == 0) options.image_batch_size = chosen.image_batch_size;
     if (options.io_workers == 0) options.io_workers = chosen.io_workers;
@@ -254,8 +255,7 @@ void tell_figures(const pipelines::StageReport& report,
                   const pipelines::SegmentCounts& counts,
                   double seconds,
                   Books& books) {
-  log::info("{}", report.table());
-  if (const std::string name = report.bottleneck(); !name.empty()) log::info("{}", name);
+  report.tell();
   log::info("{:.2f} images/s, {:.1f} boxes/s; {} images encoded, {} encodings were there",
             static_cast<double>(counts.images) / seconds,
             static_cast<double>(counts.boxes) / seconds,
@@ -280,12 +280,12 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const StartOfWork start("the first image");
   perf::prepare(config.performance);
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  const std::vector<SegmentInput> inputs = list_segment_inputs(config.data.path, config.data.view);
+  const std::vector<SegmentInput> inputs =
+      pipelines::list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
   const auto settings = segment_settings(config, inputs);
   const auto class_names = segment_class_names(config, inputs);
-  const auto open = [&] { return open_run_folder(run, config.segment.resume); };
-  const std::string folder = config.segment.resume ? open() : make_with_start(open);
+  const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
   perf::apply(config.performance, device);
   const pipelines::BatchSegmentOptions options = config.segment.of(device);
@@ -315,17 +315,13 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  const auto tell = [&](log::Level level, const std::string& before) {
-    log::write(level, before + books.summary("segmented in " + format_seconds(seconds())));
-  };
   pipelines::SegmentCounts counts;
   int64_t failed = 0;
   {
     SegmentBooks sink(files, books, books.images, config.data.on_error == "fail");
-    const pipelines::EndOnSignal end_on_signal(books, [&](int) {
-      books.results.add("output_dir", folder);
-      tell(log::Level::warn, "interrupted (--resume goes on, and makes the tables): ");
-      books.results.print();
+    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
+      books.conclude(
+          folder, "segmented in " + format_seconds(seconds()), signal, pipelines::kResumeHint);
     });
     counts = segmenter.run(inputs, sink);
     report.finish();
@@ -340,9 +336,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   tell_doubts(totals, config.detector.found.max_detections, options.tile > 0);
   books.results.add("images", config::Node::make_integer(totals.images));
   books.results.add("objects", config::Node::make_integer(totals.objects));
-  books.results.add("output_dir", folder);
-  tell(log::Level::info, "");
-  books.results.print();
+  books.conclude(folder, "segmented in " + format_seconds(seconds()));
   return books.code;
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/run/entry.h"
 #include "pipelines/batch_segment/batch_segment.h"
+#include "pipelines/batch_segment/presets.h"
 
 namespace cytra::app {
 
@@ -43,22 +44,5 @@ pipelines::SegmentModels segment_models(const SegmentDetectorOptions& detector,
                                         const SegmentSegmenterOptions& segmenter,
                                         int64_t image_batch_size,
                                         c10::Device device);
-
-/// Batch sizes that suit a device. Source: issue "GPU optimization for batch segmentation", its
-/// tables for T4, A10G and A100.
-struct SegmentPreset {
-  const char* name;
-  int64_t sam_batch_size, image_batch_size, io_workers;
-};
-std::vector<std::string> segment_preset_names();
-/// auto: by the device's name, else by its memory. Throws: std::logic_error for another name.
-SegmentPreset segment_preset(const std::string& name, c10::Device device);
-/// `description`: as perf::describe() gives it; `memory`: its bytes.
-SegmentPreset preset_of_device(const std::string& description, int64_t memory);
-
-/// The images that data.path names, with names of their own and views. `view`: this one alone.
-/// Throws: ConfigError, DataError.
-std::vector<pipelines::SegmentInput> list_segment_inputs(const std::string& path,
-                                                         const std::optional<std::string>& view);
 
 }  // namespace cytra::app

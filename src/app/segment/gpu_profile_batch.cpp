@@ -116,7 +116,7 @@ void profile_stages(const ProfileBatchConfig& config,
   for (int64_t i = 0; i < config.images; ++i)
     inputs.push_back({config.test_image, std::to_string(i), config.view.value_or("")});
   pipelines::BatchSegmentOptions options;
-  const SegmentPreset preset = segment_preset("auto", device);
+  const pipelines::SegmentPreset preset = pipelines::segment_preset("auto", device);
   options.mode = "optimized";  // one stage after the other: their times add up
   options.sam_batch_size = preset.sam_batch_size;
   options.image_batch_size = preset.image_batch_size;
@@ -141,8 +141,11 @@ int gpu_profile_batch(cli::Run run, const ProfileBatchConfig& config) {
   const c10::Device device = perf::choose_device(config.trainer.accelerator);
   perf::apply(config.performance, device);
   log::info("{} on {}", config.test_image, perf::describe(device));
-  const pipelines::SegmentModels models = segment_models(
-      config.detector, config.segmenter, segment_preset("auto", device).image_batch_size, device);
+  const pipelines::SegmentModels models =
+      segment_models(config.detector,
+                     config.segmenter,
+                     pipelines::segment_preset("auto", device).image_batch_size,
+                     device);
   models.detector_of(config.view.value_or(""));  // before any work
   cli::Results results(run.json);
   const bool both = !config.benchmark_sam && !config.profile_pipeline;

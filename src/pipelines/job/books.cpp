@@ -42,12 +42,26 @@ int Books::attempt(const std::string& id,
   }
 }
 
-std::string Books::summary(const std::string& what) const {
-  return fmt::format("{} of {} images {}{}",
-                     done,
-                     images,
-                     what,
-                     resumed == 0 ? "" : fmt::format(", {} of them before", resumed));
+std::function<void(const std::string& id, const std::exception& error)> Books::leaving_out() {
+  return [this](const std::string& id, const std::exception& error) {
+    leave_out(id, error);
+    ++images;
+  };
+}
+
+void Books::conclude(const std::string& folder,
+                     const std::string& what,
+                     int signal,
+                     const std::string& hint) {
+  if (!folder.empty()) results.add("output_dir", folder);
+  log::write(signal == 0 ? log::Level::info : log::Level::warn,
+             fmt::format("{}{} of {} images {}{}",
+                         signal == 0 ? "" : "interrupted" + hint + ": ",
+                         done,
+                         images,
+                         what,
+                         resumed == 0 ? "" : fmt::format(", {} of them before", resumed)));
+  results.print();
 }
 
 namespace {

@@ -12,6 +12,9 @@
 
 namespace cytra::pipelines {
 
+/// Of a run whose tables are made at its end.
+inline constexpr char kResumeHint[] = " (--resume goes on, and makes the tables)";
+
 struct Books {
   std::mutex mutex;  // guards all that follows
   cli::Results results;
@@ -23,6 +26,8 @@ struct Books {
   explicit Books(bool json) : results(json) {}
   /// An image that is left out.
   void leave_out(const std::string& id, const std::exception& error);
+  /// Does that with inputs that nobody has counted.
+  std::function<void(const std::string& id, const std::exception& error)> leaving_out();
   /// Works on an image: what is wrong with it costs it alone. Returns 0, or the code of the error
   /// that it was left out by. Throws: what ends the run, which is any error with `ends_on_error`,
   /// an IoError but of reading, a ConfigError of writing or ahead of the first image that is done.
@@ -31,8 +36,13 @@ struct Books {
               Part part,
               bool ends_on_error,
               const std::function<void()>& work);
-  /// "12 of 14 images predicted in 3 s, 2 of them before"; `what`: "predicted in 3 s".
-  std::string summary(const std::string& what) const;
+  /// Tells the end of a run: "12 of 14 images predicted in 3 s, 2 of them before" in the log, for
+  /// `what`: "predicted in 3 s"; then the results, the last one the folder of what was written ("":
+  /// nothing). `signal`: what has ended it, 0 for none; `hint`: what to do then.
+  void conclude(const std::string& folder,
+                const std::string& what,
+                int signal = 0,
+                const std::string& hint = "");
 };
 
 /// A SignalWatch that closes the books first; the program's start (StartOfWork) is over with it.

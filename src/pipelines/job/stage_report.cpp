@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/prometheus_text.h"
 #include "base/table.h"
 #include "perf/scopes.h"
@@ -76,6 +77,11 @@ std::string StageReport::bottleneck() const {
                      most->name,
                      100 * most->busy_share,
                      seconds());
+}
+
+void StageReport::tell() const {
+  log::info("{}", table());
+  if (const std::string slowest = bottleneck(); !slowest.empty()) log::info("{}", slowest);
 }
 
 std::string StageReport::prometheus() const {

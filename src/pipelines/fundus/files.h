@@ -1,0 +1,49 @@
+#pragma once
+// What is written of photographs, and which of them are done.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/run_lock.h"
+#include "pipelines/fundus/fundus.h"
+#include "pipelines/job/done_record.h"
+
+namespace cytra::pipelines {
+
+/// A folder of results (fundus_files()), with fundus.jsonl, a line for each photograph as it is
+/// done, and fundus.csv, a row for each, out of it. Thread: one at a time.
+class FundusFiles {
+ public:
+  /// Goes on with what earlier runs have left, and holds the folder's lock. `settings`: what else
+  /// results depend on. Throws: ConfigError where photographs, or files of the user's own, would be
+  /// overwritten; as RunLock, DoneRecord.
+  FundusFiles(std::string folder,
+              const std::vector<FundusInput>& inputs,
+              const FundusOptions& options,
+              const std::string& settings);
+  /// Whether it was done with these settings, and its files are as they were written. Warns where
+  /// it takes the place of another photograph of its name.
+  bool has(const FundusInput& input);
+  /// Its files are written. Those that other settings have left are removed.
+  void add(const FundusInput& input, const data::fundus::Disc& disc);
+  /// `disc`: null where it can't be read.
+  void add_failed(const FundusInput& input, const data::fundus::Disc* disc);
+  /// fundus.csv; returns its path.
+  std::string write_table();
+
+ private:
+  void add(const FundusInput& input,
+           const std::string& state,
+           const data::fundus::Disc& disc,
+           const std::string& stamp,
+           const inference::ResultFiles& files);
+  const std::string folder_;
+  const FundusOptions options_;
+  const std::string settings_;
+  const RunLock lock_;
+  DoneRecord record_;
+  std::map<std::string, std::string> stamps_;  // by name
+  bool has_warned_ = false;
+};
+
+}  // namespace cytra::pipelines

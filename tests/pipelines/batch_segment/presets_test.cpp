@@ -1,0 +1,20 @@
+#include "pipelines/batch_segment/presets.h"
+
+#include <gtest/gtest.h>
+
+namespace cytra::pipelines {
+namespace {
+
+TEST(SegmentPresets, FollowTheDevice) {
+  EXPECT_STREQ(preset_of_device("cuda:0 (Tesla T4)", 16e9).name, "t4");
+  EXPECT_STREQ(preset_of_device("cuda:0 (NVIDIA A10G)", 24e9).name, "a10g");
+  EXPECT_STREQ(preset_of_device("cuda:0 (NVIDIA A100-SXM4-80GB)", 80e9).name, "a100");
+  EXPECT_STREQ(preset_of_device("cuda:0 (NVIDIA H200)", 139e9).name, "h200");
+  EXPECT_STREQ(preset_of_device("cuda:0 (something new)", 24e9).name, "a10g");
+  EXPECT_STREQ(preset_of_device("cpu (AMD EPYC, 2 threads)", 200e9).name, "cpu");
+  EXPECT_EQ(segment_preset("a10g", c10::kCPU).sam_batch_size, 64);
+  EXPECT_GE(segment_preset("cpu", c10::kCPU).io_workers, 1);
+}
+
+}  // namespace
+}  // namespace cytra::pipelines
