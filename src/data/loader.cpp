@@ -92,7 +92,6 @@ struct DataLoader::Shared {
   const LoaderOptions options;
   const uint64_t seed;
   const BatchTransforms batch_transforms;
-  const std::map<std::string, int64_t> channels;
   const Pipeline pipeline;
   SamplerSpec sampler;
   BatchLayout layout;
@@ -117,7 +116,6 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
     : options(with_workers(config::checked(given.options, "data"))),
       seed(given.seed),
       batch_transforms(std::move(given.batch_transforms)),
-      channels(std::move(given.channels)),
       pipeline(std::move(given.items),
                std::move(given.transforms),
                std::move(given.cache),
@@ -163,7 +161,6 @@ std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
             static_cast<uint64_t>(slot.epoch),
             image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
     pipeline.transform(sample, rng, at.stage);
-    check_channels(sample, channels);
     drawn.push_back({std::move(sample), rng.next()});
   }
   return drawn;

@@ -25,8 +25,6 @@ struct DataLoaderSpec {
   int64_t rank = 0, world_size = 1;       // this process's share of every epoch
   bool pad = true;                        // as SamplerSpec's
   std::shared_ptr<CacheManager> cache;    // null: nothing is kept
-  /// By key: an image with others counts as one that can't be loaded.
-  std::map<std::string, int64_t> channels;
 };
 
 struct LoaderStats {

@@ -36,20 +36,6 @@ std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options) {
                                                     options.cache_compression == "zstd"});
 }
 
-void check_channels(const Sample& sample, const std::map<std::string, int64_t>& expected) {
-  for (const auto& [key, channels] : expected) {
-    const auto image = sample.tensors.find(key);
-    if (image == sample.tensors.end() || image->second.size(0) == channels) continue;
-    throw DataError(fmt::format(
-        "{}: '{}' has {} channels, the model expects {} (set raw_im_channels, or choose "
-        "some with LoadImaged's channel)",
-        sample.id,
-        key,
-        image->second.size(0),
-        channels));
-  }
-}
-
 Pipeline::Pipeline(std::vector<Sample> items,
                    Transforms transforms,
                    std::shared_ptr<CacheManager> cache,

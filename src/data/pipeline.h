@@ -18,9 +18,6 @@ struct LoaderOptions;
 /// The cache that the options ask for; null: none.
 std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
 
-/// Throws: DataError when an image has other channels than are expected of its key.
-void check_channels(const Sample& sample, const std::map<std::string, int64_t>& expected);
-
 /// transform.apply(); what it throws names the transform.
 void apply(const Transform& transform, Sample& sample, Rng& rng);
 

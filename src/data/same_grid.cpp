@@ -210,12 +210,6 @@ void turn_onto(Sample& sample, const std::string& key, const spatial::Turn& turn
   tensor = spatial::turned(tensor, turn);
 }
 
-std::string path_of(const Sample& sample, const std::string& key) {
-  const auto source = sample.sources.find(key);
-  return source == sample.sources.end() || source->second.path.empty() ? sample.id
-                                                                       : source->second.path;
-}
-
 /// As the file says, where there is one: transforms may have moved both since.
 io::Geometry geometry_on_file(const Sample& sample, const std::string& key) {
   const auto source = sample.sources.find(key);
@@ -247,10 +241,10 @@ Placement brought_together(Sample& sample, const std::string& key, const std::st
       tensor = spatial::resample_onto(tensor, geometry, target, wanted, "nearest", "zeros", false);
     } catch (const DataError& error) {
       throw DataError(fmt::format("{}: '{}' can't be resampled to '{}' ({}): {}",
-                                  path_of(sample, key),
+                                  sample.file_of(key),
                                   key,
                                   image,
-                                  path_of(sample, image),
+                                  sample.file_of(image),
                                   error.what()));
     }
     geometry = target;
@@ -310,10 +304,10 @@ void expect_same_grid(Sample& sample, const std::string& key, const std::string&
   const Placement placement = brought_together(sample, key, image);
   if (placement.kind != GridKind::other) return;
   throw DataError(mismatch_text(key,
-                                path_of(sample, key),
+                                sample.file_of(key),
                                 geometry_on_file(sample, key),
                                 image,
-                                path_of(sample, image),
+                                sample.file_of(image),
                                 geometry_on_file(sample, image),
                                 placement.difference));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/image_tensor.h"
@@ -35,11 +36,27 @@ at::Tensor& Sample::stored(const std::string& key) {
   return place->second;
 }
 
+const std::string& Sample::file_of(const std::string& key) const {
+  const auto source = sources.find(key);
+  return source == sources.end() || source->second.path.empty() ? id : source->second.path;
+}
+
 const io::Geometry& Sample::geometry() const {
   static const io::Geometry unknown;
   if (geometries.empty()) return unknown;
   const auto own = geometries.find(image);
   return (own == geometries.end() ? geometries.begin() : own)->second;
+}
+
+void expect_channels(Sample& sample, const std::string& key, int64_t channels) {
+  const int64_t own = sample.at(key).size(0);
+  if (own == channels) return;
+  throw DataError(
+      fmt::format("{}: {} channels, the model expects {} (set raw_im_channels, or choose some with "
+                  "LoadImaged's channel)",
+                  sample.id,
+                  own,
+                  channels));
 }
 
 std::vector<int64_t> Sample::size(const std::string& key) {

@@ -58,6 +58,8 @@ struct Sample {
   at::Tensor& stored(const std::string& key);
   /// Of `image`; where it is not there, of the first key.
   const io::Geometry& geometry() const;
+  /// The file of an image, for messages; the sample's id where it has none.
+  const std::string& file_of(const std::string& key) const;
   bool has(const std::string& key) const { return tensors.count(key) + unread.count(key) > 0; }
   /// Y, X or Z, Y, X; of an image that is not read yet, too.
   std::vector<int64_t> size(const std::string& key);
@@ -72,6 +74,9 @@ struct Sample {
 [[noreturn]] void throw_missing(const std::map<std::string, at::Tensor>& tensors,
                                 const std::string& key,
                                 const std::string& id);
+
+/// Throws: DataError where an image has other channels than the model that it is for.
+void expect_channels(Sample& sample, const std::string& key, int64_t channels);
 
 /// Goes through an image that is read by rows of its outer axis: all of them, in order, each
 /// (C,count,...) float32.
@@ -94,6 +99,8 @@ struct Transform {
   /// Random ones are applied anew at each draw; the ones before the first random one are applied
   /// once per image.
   virtual bool is_random() const { return false; }
+  /// Whether it reads images from files, which those that are in memory need not.
+  virtual bool loads() const { return false; }
   /// Draws per image (MONAI's num_samples).
   virtual int64_t num_samples() const { return 1; }
 };

@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "config/registry.h"
 #include "data/survey_judge.h"
+#include "data/transforms/load_image.h"
 #include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
 #include "io/image.h"
@@ -102,27 +103,18 @@ std::string identity_of(const Source& source) {
 std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
                                      Split split,
                                      const std::string& key) {
-  const Registry<Transform>& registry = Registry<Transform>::instance();
   const config::Node* lists[] = {&transforms.train, &transforms.valid, &transforms.test};
   std::vector<const config::Node*> order{lists[static_cast<int>(split)]};
   order.insert(order.end(), std::begin(lists), std::end(lists));
-  const config::Node keys = config::Node::make_list({config::Node::make_string(key)});
   for (const config::Node* list : order) {
     for (config::Node node : list->list) {
-      if (!node.is_map() || registry.components().name_of(node) != "LoadImaged") continue;
-      const auto names = node.at("keys").kind == config::Kind::list
-                             ? node.get<std::vector<std::string>>("keys")
-                             : std::vector<std::string>{node.get<std::string>("keys")};
+      const std::vector<std::string> names = loaded_keys(node);
       if (std::find(names.begin(), names.end(), key) == names.end()) continue;
-      node.set("keys", keys);
-      return registry.make(node);
+      node.set("keys", config::Node::make_string(key));
+      return make<Transform>(node);
     }
   }
-  config::Node node = config::Node::make_map();
-  node.set("_target_", config::Node::make_string("LoadImaged"));
-  node.set("keys", keys);
-  node.set("spatial_dims", config::Node::make_integer(3));
-  return registry.make(node);
+  return make<Transform>(any_image_load(key));
 }
 
 /// A thread of the survey computes by itself, as the loader's do.

@@ -16,7 +16,7 @@ struct TargetMeaning {
   enum class Kind { mask, masks, classes, objects, values };
   Kind kind = Kind::mask;
   std::string key, image_key;
-  int64_t num_classes = 1;
+  int64_t num_classes = 1;  // of values: channels
   std::vector<int64_t> target_values;
   std::optional<int64_t> ignore_index;
   std::optional<double> threshold;

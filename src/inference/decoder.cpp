@@ -26,6 +26,11 @@ bool Decoder::gives_labels() const {
   });
 }
 
+metrics::Metric::Input Decoder::compares_as() const {
+  const bool are_labels = gives_labels() || !steps(forms().front()).empty();
+  return are_labels ? metrics::Metric::Input::objects : metrics::Metric::Input::values;
+}
+
 at::Tensor Decoder::labels_of(const at::Tensor& values,
                               const std::string& form,
                               double threshold) const {

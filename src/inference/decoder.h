@@ -9,6 +9,7 @@
 
 #include "config/node.h"
 #include "io/image.h"
+#include "metrics/metric.h"
 
 namespace cytra::ops {
 struct Finish;  // ops/windows/sums.h
@@ -43,6 +44,9 @@ class Decoder {
                     double threshold = 0.5) const;
   /// Whether a test-time augmentation may turn its values back with the image: not flows.
   virtual bool turns_with_image() const { return true; }
+  /// How metrics compare its results with targets: as objects where they are labels, else as
+  /// values.
+  virtual metrics::Metric::Input compares_as() const;
   /// Whether labels_of() makes labels of a voxel's values: its forms include labels without steps.
   bool gives_labels() const;
   /// Values of a form, (C,...), as labels: for overlays and scores. Throws: ConfigError where only

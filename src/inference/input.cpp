@@ -13,6 +13,7 @@
 #include "data/datamodule.h"
 #include "data/image_tensor.h"
 #include "data/pipeline.h"
+#include "data/transforms/load_image.h"
 
 namespace cytra::inference {
 namespace {
@@ -85,11 +86,6 @@ void set_affine(io::Geometry& geometry) {
   }
 }
 
-bool is_load_image(const Node& transform) {
-  const Node* target = transform.find_direct("_target_");
-  return target != nullptr && ends_with(target->as<std::string>(), "LoadImaged");
-}
-
 /// For an image that is read whole since a transform takes it so.
 void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
   const AvailableMemory memory = available_memory();
@@ -104,11 +100,9 @@ void expect_memory(const std::string& id, const data::Transform& transform, int6
       memory.limit));
 }
 
-/// The list with an option of LoadImaged set.
+/// The list with an option of what loads images set.
 Node with_load_option(Node list, const char* option) {
-  for (Node& transform : list.list) {
-    if (is_load_image(transform)) transform.set(option, Node::make_boolean(true));
-  }
+  data::set_load_option(list, option, Node::make_boolean(true));
   return list;
 }
 
@@ -281,7 +275,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
   take_large();
   Rng unused(0);
   for (const auto& transform : by_rows_from < INT64_MAX ? lazy_ : transforms_) {
-    if (is_given && transform->name == "LoadImaged") continue;
+    if (is_given && transform->loads()) continue;
     if (input.reader_) {
       const auto scan = [&](const data::Rows& look) {
         if (scans) input.reader_->scan(look);

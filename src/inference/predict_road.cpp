@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "config/schema.h"
+#include "data/transforms/load_image.h"
 #include "inference/device_rows.h"
 #include "inference/windows.h"
 #include "nn/model.h"
@@ -56,13 +57,8 @@ Node transforms_of(const Node& config, const Node& changes) {
       !slices(config.find("task.inference_args.spatial_dim")))
     return transforms;
   for (const char* split : {"valid", "predict"}) {
-    Node* list = transforms.find_direct(split);
-    if (list == nullptr) continue;
-    for (Node& transform : list->list) {
-      const Node* target = transform.find_direct("_target_");
-      if (target != nullptr && ends_with(target->as<std::string>(), "LoadImaged"))
-        transform.set("spatial_dims", Node::make_integer(3));
-    }
+    if (Node* list = transforms.find_direct(split))
+      data::set_load_option(*list, "spatial_dims", Node::make_integer(3));
   }
   return transforms;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/registry.h"
+#include "data/transforms/load_image.h"
 #include "training/class_in_metric.h"
 
 namespace cytra::tasks {
@@ -41,7 +42,7 @@ std::vector<Need> needs_of(const Node& task) {
                      : labels.num_classes > 1 ? TargetKind::classes
                                               : TargetKind::mask,
                      labels.num_classes > 1 ? labels.num_classes - first_class(labels) : 0});
-  } else if (name == "InstanceTask" || name == "PromptableTask") {
+  } else if (name == "InstanceTask" || name == "InstanceHead" || name == "PromptableTask") {
     needs.push_back({y_key, TargetKind::instances});
   } else if (name == "DetectionTask") {
     const Node* classes = task.find("model.num_classes");
@@ -123,19 +124,12 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
 /// Sets what annotations become in a LoadImaged that leaves it open.
 void tell_loader(const std::map<std::string, data::AnnotationTarget>& targets, Node& transform) {
   const Node* open = transform.is_map() ? transform.find_direct("annotations") : nullptr;
-  const bool is_loader =
-      transform.is_map() && config::own_name(text_at(transform, "_target_")) == "LoadImaged";
-  if (!is_loader || (open != nullptr && !open->is_null())) return;
-  const Node& keys = transform.at("keys");
+  if (open != nullptr && !open->is_null()) return;
   Node kinds = Node::make_map(), names = Node::make_map();
-  for (const auto& [key, target] : targets) {
-    const bool is_loaded =
-        keys.kind == config::Kind::list
-            ? std::any_of(keys.list.begin(),
-                          keys.list.end(),
-                          [&](const Node& one) { return one.as<std::string>() == key; })
-            : keys.as<std::string>() == key;
-    if (!is_loaded) continue;
+  for (const std::string& key : data::loaded_keys(transform)) {
+    const auto found = targets.find(key);
+    if (found == targets.end()) continue;
+    const data::AnnotationTarget& target = found->second;
     kinds.set(key, Node::make_string(io::kTargetKinds[static_cast<std::size_t>(target.kind)]));
     if (!target.class_names.empty()) names.set(key, Node::make_list(target.class_names));
   }

@@ -199,9 +199,7 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
     }
     return target(values);
   } catch (const DataError& error) {
-    const auto source = sample.sources.find(y_key);
-    const bool has_file = source != sample.sources.end() && !source->second.path.empty();
-    throw DataError((has_file ? source->second.path : sample.id) + ": " + error.what());
+    throw DataError(sample.file_of(y_key) + ": " + error.what());
   }
 }
 

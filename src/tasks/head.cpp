@@ -1,7 +1,5 @@
 #include "tasks/head.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,24 +9,16 @@
 #include "data/same_grid.h"
 
 namespace cytra::tasks {
-namespace {
 
 using config::Node;
 using metrics::Metric;
-
-at::Tensor no_losses() {
-  return at::zeros({2}, at::TensorOptions(at::kDouble));
-}
-
-}  // namespace
 
 Head::Head(const HeadOptions& options, const std::vector<Metric::Input>& inputs, int64_t channels)
     : y_key_(options.y_key),
       mask_key_(options.mask_key),
       decoder_(make<inference::Decoder>(options.decoder)),
       loss_(make<nn::Loss>(options.loss)),
-      metrics_(options.metrics, inputs, channels),
-      loss_sums_(no_losses()) {}
+      metrics_(options.metrics, inputs, channels) {}
 
 at::Tensor Head::loss(const std::vector<at::Tensor>& levels, const data::Batch& batch) const {
   const at::Tensor truth = target(levels.at(0), batch), counts = mask(batch);
@@ -51,9 +41,7 @@ at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std:
 }
 
 void Head::update(const at::Tensor& output, const data::Batch& batch) {
-  const at::Tensor value = loss({output}, batch).to(at::kDouble);
-  if (loss_sums_.device() != value.device()) loss_sums_ = loss_sums_.to(value.device());
-  loss_sums_.add_(at::stack({value, at::ones_like(value)}));
+  losses_.add(loss({output}, batch));
   metrics_.update([&](Metric::Input input) {
     metrics::Compared made = compared(output, batch, input);
     for (const io::Geometry& geometry : batch.geometries)
@@ -63,19 +51,27 @@ void Head::update(const at::Tensor& output, const data::Batch& batch) {
 }
 
 training::Metrics Head::compute() {
-  const at::Tensor sums = loss_sums_.cpu();
-  const double* numbers = sums.const_data_ptr<double>();
   training::Metrics all = metrics_.compute();
-  all["loss"] = numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("");
+  all["loss"] = losses_.take();
   metrics_.reset();
-  loss_sums_ = no_losses();
   return all;
 }
 
 std::vector<at::Tensor> Head::sums() {
   std::vector<at::Tensor> all = metrics_.sums();
-  all.push_back(loss_sums_);
+  all.push_back(losses_.sums());
   return all;
+}
+
+void keep_decoders(Node& task, const Node& before) {
+  const Node *own = task.find_direct("decoder"), *was = before.find_direct("decoder");
+  if (was != nullptr && (own == nullptr || own->is_null())) task.set("decoder", *was);
+  Node* heads = task.find_direct("heads");
+  if (heads == nullptr) return;
+  for (auto& [name, head] : heads->map) {
+    const Node* head_before = before.find("heads." + name);
+    if (head.is_map() && head_before != nullptr) keep_decoders(head, *head_before);
+  }
 }
 
 void fit_options(Node& component,

@@ -1,5 +1,6 @@
 #pragma once
 // One thing that a task learns: what an output of its model is compared with, and how.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "inference/postprocess.h"
 #include "nn/loss.h"
 #include "tasks/metric_set.h"
+#include "training/mean_loss.h"
 #include "training/task.h"
 
 namespace cytra::data {
@@ -21,6 +23,9 @@ struct Sample;
 }
 
 namespace cytra::tasks {
+
+/// Calls `look` with training batches, on the host, each as a loader gives it.
+using EachBatch = std::function<void(const std::function<void(const data::Batch&)>& look)>;
 
 /// Keys that every head takes: its Options are derived from them, and its constructor hands them to
 /// Head.
@@ -60,16 +65,23 @@ class Head {
        int64_t channels);
   virtual ~Head() = default;
 
+  /// Learns what the model gives it: images of so many dimensions and channels. Throws: ConfigError
+  /// where it needs others.
+  virtual void fit(int64_t /*spatial_dims*/, int64_t /*channels*/) {}
   /// In a loader's thread: the sample's target is made and checked. Throws: DataError naming its
   /// file.
   virtual void prepare(data::Sample& sample, const std::string& x_key) const = 0;
-  /// Equal texts prepare() alike.
+  /// Then, of training samples alone: what the loss compares with takes the target's place, where
+  /// metrics of whole images need the target itself.
+  virtual void prepare_loss(data::Sample& /*sample*/) const {}
+  /// Equal texts prepare alike.
   virtual std::string text() const = 0;
   /// What the target is taken for (Task::target_meanings()), with its key; the image's and the
   /// head's names are added. By default it is not looked at.
   virtual std::optional<data::TargetMeaning> target_meaning() const { return {}; }
-  /// As Task::settle(), in the head's section.
-  virtual config::Node settle(const training::EachBatch& /*each*/) { return {}; }
+  /// Before a training: fits a decoder that was left open to the training's targets. Returns the
+  /// `decoder` to be kept in the head's section of the configuration; null: as it is.
+  virtual config::Node fit_decoder(const EachBatch& /*each*/) { return {}; }
 
   /// As Task::check_batch().
   virtual void check_batch(const data::Batch& /*batch*/) {}
@@ -103,11 +115,14 @@ class Head {
  private:
   std::shared_ptr<nn::Loss> loss_;
   MetricSet metrics_;
-  at::Tensor loss_sums_;  // the sum over batches, and their number
+  training::MeanLoss losses_;
 };
 
 /// The mask of a sample, of the image's size, (1,[D,]H,W). Throws: DataError.
 at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key);
+
+/// Of a training that goes on: decoders that `task` leaves open are those that it had `before`.
+void keep_decoders(config::Node& task, const config::Node& before);
 
 /// Sets options of a component, and of those of its kind in it, that are open (null, or not there),
 /// to the value that `fitting` has for their name. With a `meaning` ("num_classes=3 means ..."),

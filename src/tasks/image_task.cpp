@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/batch.h"
 #include "data/sample.h"
+#include "inference/trained_head.h"
 
 namespace cytra::tasks {
 namespace {
@@ -17,26 +18,30 @@ namespace {
 /// loader's thread, where the file is known and no GPU has seen it.
 class Prepared final : public data::Transform {
  public:
-  Prepared(std::string x_key, int64_t in_channels, std::vector<std::shared_ptr<Head>> heads)
-      : x_key_(std::move(x_key)), in_channels_(in_channels), heads_(std::move(heads)) {
+  Prepared(std::string x_key,
+           int64_t in_channels,
+           const std::vector<ImageTask::Part>& parts,
+           bool is_training)
+      : x_key_(std::move(x_key)), in_channels_(in_channels), is_training_(is_training) {
     name = "Task";
-    text = fmt::format("{} {} {}", name, x_key_, in_channels);
-    for (const auto& head : heads_) text += "; " + head->text();
+    text = fmt::format("{} {} {} {}", name, x_key_, in_channels, is_training);
+    for (const ImageTask::Part& part : parts) {
+      heads_.push_back(part.head);
+      text += "; " + part.head->text();
+    }
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
-    const int64_t channels = sample.at(x_key_).size(0);
-    if (channels != in_channels_) {
-      throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
-                                  sample.id,
-                                  channels,
-                                  in_channels_));
+    data::expect_channels(sample, x_key_, in_channels_);
+    for (const auto& head : heads_) {
+      head->prepare(sample, x_key_);
+      if (is_training_) head->prepare_loss(sample);
     }
-    for (const auto& head : heads_) head->prepare(sample, x_key_);
   }
 
  private:
   std::string x_key_;
   int64_t in_channels_;
+  bool is_training_;
   std::vector<std::shared_ptr<Head>> heads_;
 };
 
@@ -58,16 +63,27 @@ ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
       windows_(options.inference_args),
       model_(make<nn::Model>(options.model)),
       parts_(std::move(parts)) {
-  for (const Part& part : parts_) outputs_.push_back(output_of(part.name, model_->output_names()));
+  for (const Part& part : parts_) {
+    outputs_.push_back(output_of(part.name, model_->output_names()));
+    const config::Node channels = inference::head_channels(options.model, part.name);
+    part.head->fit(
+        model_->spatial_dims(),
+        part.name.empty() || channels.is_null() ? model_->out_channels() : channels.as<int64_t>());
+  }
 }
 
 std::shared_ptr<data::Transform> ImageTask::sample_transform() {
-  if (!transform_) {
-    std::vector<std::shared_ptr<Head>> heads;
-    for (const Part& part : parts_) heads.push_back(part.head);
-    transform_ = std::make_shared<Prepared>(x_key_, model_->in_channels(), std::move(heads));
-  }
-  return transform_;
+  return std::make_shared<Prepared>(x_key_, model_->in_channels(), parts_, /*is_training=*/true);
+}
+
+std::shared_ptr<data::Transform> ImageTask::validation_transform() {
+  return std::make_shared<Prepared>(x_key_, model_->in_channels(), parts_, /*is_training=*/false);
+}
+
+bool ImageTask::is_scored() const {
+  const std::vector<data::TargetMeaning> targets = target_meanings();
+  return targets.size() == 1 && targets[0].head.empty() &&
+         targets[0].kind != data::TargetMeaning::Kind::values;
 }
 
 std::vector<data::TargetMeaning> ImageTask::target_meanings() const {
@@ -82,18 +98,13 @@ std::vector<data::TargetMeaning> ImageTask::target_meanings() const {
   return meanings;
 }
 
-config::Node ImageTask::settle(const training::EachBatch& each) {
-  config::Node heads = config::Node::make_map();
+std::map<std::string, config::Node> ImageTask::fit_decoders(const EachBatch& each) {
+  std::map<std::string, config::Node> decoders;
   for (const Part& part : parts_) {
-    config::Node settled = part.head->settle(each);
-    if (part.name.empty()) return settled;
-    if (!settled.is_null()) heads.set(part.name, std::move(settled));
+    config::Node decoder = part.head->fit_decoder(each);
+    if (!decoder.is_null()) decoders[part.name] = std::move(decoder);
   }
-  config::Node all;
-  if (heads.map.empty()) return all;
-  all = config::Node::make_map();
-  all.set("heads", std::move(heads));
-  return all;
+  return decoders;
 }
 
 void ImageTask::check_batch(const data::Batch& batch) {

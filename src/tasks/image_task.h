@@ -38,9 +38,14 @@ class ImageTask : public training::Task {
   ImageTask(const ImageTaskOptions& options, std::vector<Part> parts);
 
   nn::Model& model() override { return *model_; }
+  std::string x_key() const override { return x_key_; }
+  bool is_scored() const override;
   std::shared_ptr<data::Transform> sample_transform() override;
+  std::shared_ptr<data::Transform> validation_transform() override;
   std::vector<data::TargetMeaning> target_meanings() const override;
-  config::Node settle(const training::EachBatch& each) override;
+  /// Before a training: Head::fit_decoder() of each head. By its name, "" for the only one, the
+  /// decoders to be kept in the configuration.
+  std::map<std::string, config::Node> fit_decoders(const EachBatch& each);
   void check_batch(const data::Batch& batch) override;
   at::Tensor training_step(const data::Batch& batch) override;
   void validation_step(const data::Batch& batch) override;
@@ -57,7 +62,6 @@ class ImageTask : public training::Task {
   std::shared_ptr<nn::Model> model_;
   const std::vector<Part> parts_;
   std::vector<std::size_t> outputs_;  // of the model's, by part
-  std::shared_ptr<data::Transform> transform_;
 };
 
 /// A task of one head, with the keys of both in one map.

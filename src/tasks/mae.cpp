@@ -43,6 +43,7 @@ class MAETask final : public training::Task {
   }
 
   nn::Model& model() override { return *model_; }
+  std::string x_key() const override { return options_.x_key; }
 
   Tensor training_step(const data::Batch& batch) override {
     const at::Tensor& image = batch.at(options_.x_key);

@@ -46,9 +46,7 @@ class RegressionHead final : public Head {
     data::expect_same_grid(sample, y_key_, x_key);
     const at::Tensor& target = sample.at(y_key_);
     const std::vector<int64_t> size = sample.size(x_key);
-    const auto source = sample.sources.find(y_key_);
-    const bool has_file = source != sample.sources.end() && !source->second.path.empty();
-    const std::string& file = has_file ? source->second.path : sample.id;
+    const std::string& file = sample.file_of(y_key_);
     if (target.size(0) != *options_.out_channels ||
         target.sizes().slice(1) != at::IntArrayRef(size)) {
       throw DataError(
@@ -72,16 +70,14 @@ class RegressionHead final : public Head {
   std::optional<data::TargetMeaning> target_meaning() const override {
     data::TargetMeaning meaning;
     meaning.kind = data::TargetMeaning::Kind::values;
+    meaning.num_classes = *options_.out_channels;
     meaning.key = y_key_;
     return meaning;
   }
 
-  /// The decoder: predictions need it, too.
-  Node settle(const training::EachBatch& each) override {
-    Node settled = Node::make_map();
+  Node fit_decoder(const EachBatch& each) override {
     if (options_.normalize_target && !mean_.defined()) measure(each);
-    settled.set("decoder", options_.decoder);
-    return settled;
+    return options_.decoder;
   }
 
   std::map<std::string, at::Tensor> preview(const at::Tensor& output,
@@ -121,7 +117,7 @@ class RegressionHead final : public Head {
 
  private:
   /// Mean and deviation of the targets' voxels that count, by channel.
-  void measure(const training::EachBatch& each) {
+  void measure(const EachBatch& each) {
     at::Tensor sums = at::zeros({3, *options_.out_channels}, at::kDouble);
     each([&](const data::Batch& batch) {
       const at::Tensor values = batch.at(y_key_).to(at::kDouble);

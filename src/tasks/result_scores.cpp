@@ -14,10 +14,7 @@ namespace {
 using Input = metrics::Metric::Input;
 
 std::optional<ClassLabels> classes_in(const config::Node& task) {
-  const config::Node* decoder = task.find_direct("decoder");
-  if (decoder != nullptr && !decoder->is_null() &&
-      config::own_name(decoder->get<std::string>("_target_")) != "ClassDecoder")
-    return std::nullopt;
+  if (inference::decoder_of(task)->compares_as() != Input::masks) return std::nullopt;
   return class_labels_of(task);
 }
 
@@ -27,10 +24,7 @@ MetricSet metrics_in(const config::Node& task,
   const config::Node* own = task.find_direct("metrics");
   const config::Node given = own == nullptr ? config::Node() : *own;
   if (labels) return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
-  const auto decoder = inference::decoder_of(task);
-  const bool are_labels =
-      decoder->gives_labels() || !decoder->steps(decoder->forms().front()).empty();
-  return {given, {are_labels ? Input::objects : Input::values}, channels};
+  return {given, {inference::decoder_of(task)->compares_as()}, channels};
 }
 
 }  // namespace

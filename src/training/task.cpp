@@ -1,10 +1,7 @@
 #include "training/task.h"
 
-#include <cmath>
-
-#include <ATen/ATen.h>
-
 #include "data/target_judge.h"
+#include "training/mean_loss.h"
 
 namespace cytra::training {
 
@@ -12,22 +9,21 @@ std::vector<data::TargetMeaning> Task::target_meanings() const {
   return {};
 }
 
+MeanLoss& Task::losses() {
+  if (!losses_) losses_ = std::make_shared<MeanLoss>();
+  return *losses_;
+}
+
 void Task::validation_step(const data::Batch& batch) {
-  const at::Tensor loss = training_step(batch).detach().to(at::kDouble);
-  if (sums().front().device() != loss.device()) *losses_ = losses_->to(loss.device());
-  losses_->add_(at::stack({loss, at::ones_like(loss)}));
+  losses().add(training_step(batch));
 }
 
 Metrics Task::validation_end() {
-  const at::Tensor sums = this->sums().front().cpu();
-  losses_.reset();
-  const double* numbers = sums.const_data_ptr<double>();
-  return {{"loss", numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("")}};
+  return {{"loss", losses().take()}};
 }
 
 std::vector<Tensor> Task::sums() {
-  if (!losses_) losses_ = std::make_shared<Tensor>(at::zeros({2}, at::TensorOptions(at::kDouble)));
-  return {*losses_};
+  return {losses().sums()};
 }
 
 std::map<std::string, Tensor> Task::preview(const data::Batch& /*batch*/) {

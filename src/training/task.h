@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/tensor_fwd.h"
-#include "config/node.h"
 #include "training/logger.h"
 
 namespace cytra::data {
@@ -20,14 +19,19 @@ struct Model;
 
 namespace cytra::training {
 
-/// Calls `look` with training batches, on the host, each as a loader gives it.
-using EachBatch = std::function<void(const std::function<void(const data::Batch&)>& look)>;
+class MeanLoss;  // training/mean_loss.h
 
 /// What to learn, never how it is run: a model, a loss and metrics. Registered by class name.
 struct Task {
   static constexpr const char* kKind = "task";
   virtual ~Task() = default;
   virtual nn::Model& model() = 0;
+  /// The key of its images in a sample; "": it has none.
+  virtual std::string x_key() const { return {}; }
+  /// The program that takes the trained model.
+  virtual std::string program() const { return "predict"; }
+  /// Whether that program scores its results where images have targets (data.with_target).
+  virtual bool is_scored() const { return false; }
   /// What a loader does last with every sample, in its threads: the task's targets are made and
   /// checked there. Null: nothing.
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
@@ -36,9 +40,6 @@ struct Task {
   /// What it takes its targets for, for the judge of targets (data/target_judge.h), which looks at
   /// them before a training and in `--check-data`. By default none is looked at.
   virtual std::vector<data::TargetMeaning> target_meanings() const;
-  /// Before a training: options that were left open and follow from its images. What it gives is
-  /// kept with the configuration, in the task's section; null: nothing.
-  virtual config::Node settle(const EachBatch& /*each*/) { return {}; }
   /// Looks at a training batch, on the model's device, before its training_step(), and not while
   /// that is recorded. It must not wait for the device: what it finds may come with a later batch.
   /// Throws: DataError. By default nothing.
@@ -66,7 +67,8 @@ struct Task {
   virtual std::map<std::string, Tensor> preview(const data::Batch&);
 
  private:
-  std::shared_ptr<Tensor> losses_;  // (2): their sum and number; null: none yet
+  MeanLoss& losses();
+  std::shared_ptr<MeanLoss> losses_;  // null: none yet
 };
 
 }  // namespace cytra::training

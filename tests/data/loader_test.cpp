@@ -207,9 +207,12 @@ TEST(DataLoader, ImagesThatDoNotFitTogetherAreAnErrorWhateverTheLuck) {
 TEST(DataLoader, AnImageWithOtherChannelsIsOneThatCannotBeLoaded) {
   auto spec = spec_of(4, 2);
   spec.shuffle = false;
-  spec.channels = {{"x", 1}};
+  struct OneChannel final : data::Transform {
+    void apply(data::Sample& sample, Rng&) const override { data::expect_channels(sample, "x", 1); }
+  };
   spec.items[2].tensors["x"] = at::zeros({3, 8, 8});
-  spec.transforms = {};
+  spec.transforms = {std::make_shared<OneChannel>()};
+  spec.transforms[0]->name = "Task";
   for (data::Sample& item : spec.items) {
     if (item.tensors.empty()) item.tensors["x"] = at::zeros({1, 8, 8});
   }
@@ -222,8 +225,8 @@ TEST(DataLoader, AnImageWithOtherChannelsIsOneThatCannotBeLoaded) {
     ids.insert(ids.end(), batch->ids.begin(), batch->ids.end());
   EXPECT_EQ(ids, (std::vector<std::string>{"0", "1", "3"}));
   EXPECT_EQ(loader.stats().broken.at("2"),
-            "2: 'x' has 3 channels, the model expects 1 (set raw_im_channels, or choose some with "
-            "LoadImaged's channel)");
+            "2: 3 channels, the model expects 1 (set raw_im_channels, or choose some with "
+            "LoadImaged's channel) (in Task)");
   data::DataLoader fails(std::move(spec));
   fails.start_epoch(0);
   EXPECT_THROW(fails.next(), DataError);

@@ -7,6 +7,7 @@
 #include "data/sample.h"
 #include "inference/decoder.h"
 #include "inference/trained_head.h"
+#include "tasks/image_task.h"
 #include "tests/support/message_of.h"
 #include "tests/tasks/affine_model.h"
 #include "training/task.h"
@@ -89,14 +90,15 @@ TEST(MultiTask, PreparesTheTargetsOfEachHead) {
   EXPECT_THROW(last->apply(sample, rng), DataError);
 }
 
-TEST(MultiTask, SettlesEachHead) {
+TEST(MultiTask, FitsTheDecoderOfEachHead) {
   const data::Batch batch = batch_of_two();
-  const config::Node settled = two_heads()->settle(
+  const auto task = two_heads();
+  const auto decoders = dynamic_cast<tasks::ImageTask&>(*task).fit_decoders(
       [&](const std::function<void(const data::Batch&)>& look) { look(batch); });
-  EXPECT_NEAR(settled.get<std::vector<double>>("heads.stain.decoder.mean")[0],
+  EXPECT_NEAR(decoders.at("stain").get<std::vector<double>>("mean")[0],
               batch.at("stain").mean().item<double>(),
               1e-6);
-  EXPECT_FALSE(settled.has("heads.seg"));
+  EXPECT_EQ(decoders.count("seg"), 0U);
 }
 
 TEST(MultiTask, RefusesHeadsThatTheModelDoesNotHave) {

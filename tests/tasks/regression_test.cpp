@@ -9,17 +9,18 @@
 #include "data/sample.h"
 #include "inference/decoder.h"
 #include "nn/model.h"
+#include "tasks/image_task.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"
 
 namespace cytra {
 namespace {
 
-std::shared_ptr<training::Task> regression(const std::string& options = "") {
-  return make<training::Task>(
+std::shared_ptr<tasks::ImageTask> regression(const std::string& options = "") {
+  return std::dynamic_pointer_cast<tasks::ImageTask>(make<training::Task>(
       "{_target_: LabelfreeTask, y_key: stain, loss: {_target_: MSELoss}, inference_args: "
       "{roi_size: [8, 8]}, model: {_target_: AffineModel}" +
-      options + "}");
+      options + "}"));
 }
 
 data::Batch stained(const at::Tensor& raw, const at::Tensor& stain) {
@@ -29,7 +30,7 @@ data::Batch stained(const at::Tensor& raw, const at::Tensor& stain) {
   return batch;
 }
 
-training::EachBatch each_of(const std::vector<data::Batch>& batches) {
+tasks::EachBatch each_of(const std::vector<data::Batch>& batches) {
   return [batches](const std::function<void(const data::Batch&)>& look) {
     for (const data::Batch& batch : batches) look(batch);
   };
@@ -39,13 +40,14 @@ TEST(RegressionTask, LearnsTheTargetNormalisedAndTellsItsUnits) {
   at::manual_seed(0);
   const at::Tensor raw = at::rand({2, 1, 8, 8}), stain = 300 + 50 * at::rand({2, 1, 8, 8});
   const auto task = regression(", metrics: {mae: {_target_: MAEMetric}}");
-  const config::Node settled = task->settle(each_of({stained(raw, stain), stained(raw, stain)}));
+  const config::Node kept =
+      task->fit_decoders(each_of({stained(raw, stain), stained(raw, stain)})).at("");
   const double mean = stain.mean().item<double>();
   const double deviation = stain.std(/*unbiased=*/false).item<double>();
-  const auto numbers = settled.get<std::vector<double>>("decoder.mean");
+  const auto numbers = kept.get<std::vector<double>>("mean");
   ASSERT_EQ(numbers.size(), 1U);
   EXPECT_NEAR(numbers[0], mean, 1e-3);
-  EXPECT_NEAR(settled.get<std::vector<double>>("decoder.std")[0], deviation, 1e-3);
+  EXPECT_NEAR(kept.get<std::vector<double>>("std")[0], deviation, 1e-3);
 
   const at::Tensor output = raw + 0.25, normal = (stain - mean) / deviation;
   const data::Batch batch = stained(raw, stain);
@@ -60,14 +62,14 @@ TEST(RegressionTask, LearnsTheTargetNormalisedAndTellsItsUnits) {
   const auto preview = task->preview(batch);
   EXPECT_TRUE(preview.at("target").equal(stain[0]));
   EXPECT_TRUE(preview.at("prediction").allclose((output * deviation + mean)[0], 1e-5));
-  const auto decoder = inference::decoder_of(settled);  // what `predict` makes of the checkpoint
+  const auto decoder = make<inference::Decoder>(kept);  // what `predict` makes of the checkpoint
   EXPECT_TRUE(decoder->decode(output, "value").allclose(output * deviation + mean, 1e-5));
 }
 
 TEST(RegressionTask, LeavesTheTargetAsItIs) {
   const at::Tensor raw = at::rand({1, 1, 8, 8}), stain = 300 * at::rand({1, 1, 8, 8});
   const auto task = regression(", normalize_target: false");
-  EXPECT_TRUE(task->settle(each_of({})).has("decoder._target_"));
+  EXPECT_TRUE(task->fit_decoders(each_of({})).at("").has("_target_"));
   EXPECT_NEAR(task->training_step(stained(raw, stain)).item<double>(),
               at::mse_loss(raw + 0.25, stain).item<double>(),
               1e-2);
@@ -79,8 +81,9 @@ TEST(RegressionTask, OnlyVoxelsOfTheMaskCount) {
   data::Batch batch = stained(raw, at::where(mask, stain, 1e4)), other = stained(raw, stain);
   batch.tensors["good"] = other.tensors["good"] = mask.to(at::kFloat);
   const auto task = regression(", mask_key: good"), same = regression(", mask_key: good");
-  const config::Node one = task->settle(each_of({batch})), two = same->settle(each_of({other}));
-  EXPECT_NEAR(one.get<std::vector<double>>("decoder.mean")[0],
+  const config::Node one = task->fit_decoders(each_of({batch})).at(""),
+                     two = same->fit_decoders(each_of({other})).at("");
+  EXPECT_NEAR(one.get<std::vector<double>>("mean")[0],
               stain.masked_select(mask).mean().item<double>(),
               1e-5);
   EXPECT_NEAR(

@@ -9,12 +9,12 @@
 #include "config/registry.h"
 #include "data/batch.h"
 #include "data/sample.h"
+#include "data/target_judge.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "perf/device.h"
 #include "perf/device_precision.h"
 #include "perf/scopes.h"
-#include "tasks/class_labels.h"
 #include "training/callback.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
@@ -52,27 +52,20 @@ at::Tensor boxes(const std::vector<int64_t>& size) {
   return labels * (numbers + 1);
 }
 
-/// A target that the part of a task takes, (C,[D,]H,W): boxes as objects or classes, else noise.
-at::Tensor target_of(const Node& part, const Node& model, const std::vector<int64_t>& size) {
-  const auto type = part.get<std::string>("_target_");
-  if (type.find("Instance") != std::string::npos) return boxes(size).unsqueeze(0);
-  if (type.find("Segmentation") == std::string::npos) {
-    const auto channels = model.get<int64_t>("out_channels", 1);
-    std::vector<int64_t> shape{part.get<int64_t>("out_channels", channels)};
-    shape.insert(shape.end(), size.begin(), size.end());
-    return at::randn(shape);
-  }
-  Node task = part;
-  if (!task.has("model")) task.set("model", model);
-  const tasks::ClassLabels labels = tasks::class_labels_of(task);
-  const auto values = part.get<std::vector<int64_t>>("target_values", {});
-  const int64_t classes = labels.are_exclusive() ? labels.num_classes : 2;
-  const at::Tensor numbers = boxes(size).remainder(classes);
-  at::Tensor target = numbers.clone();
-  for (std::size_t c = 0; c < values.size(); ++c)
-    target.masked_fill_(numbers == static_cast<double>(c), static_cast<double>(values[c]));
-  std::vector<int64_t> shape{labels.multilabel ? labels.num_classes : 1};
+/// A target that is meant so, (C,[D,]H,W): boxes as objects or classes, else noise.
+at::Tensor target_of(const data::TargetMeaning& meaning, const std::vector<int64_t>& size) {
+  using Kind = data::TargetMeaning::Kind;
+  if (meaning.kind == Kind::objects) return boxes(size).unsqueeze(0);
+  const bool is_one = meaning.kind == Kind::mask || meaning.kind == Kind::classes;
+  std::vector<int64_t> shape{is_one ? 1 : meaning.num_classes};
   shape.insert(shape.end(), size.begin(), size.end());
+  if (meaning.kind == Kind::values) return at::randn(shape);
+  const at::Tensor numbers =
+      boxes(size).remainder(meaning.kind == Kind::classes ? meaning.num_classes : 2);
+  at::Tensor target = numbers.clone();
+  for (std::size_t c = 0; c < meaning.target_values.size(); ++c)
+    target.masked_fill_(numbers == static_cast<double>(c),
+                        static_cast<double>(meaning.target_values[c]));
   return target.unsqueeze(0).expand(shape).contiguous();
 }
 
@@ -82,23 +75,21 @@ data::Batch make_batch(const Subject& subject,
                        int64_t batch,
                        c10::ScalarType type) {
   const Node& config = subject.config.at("task");
-  const auto x_key = config.get<std::string>("x_key");
+  const std::string x_key = task.x_key();
   const std::vector<int64_t> shape = subject.shape_of(batch), size(shape.begin() + 2, shape.end());
   const at::Tensor images = at::randn(shape);
   data::Sample sample;
   sample.id = "a random image";
   sample.tensors[x_key] = images[0];
-  const auto add_targets = [&](const Node& part, const Node& model) {
-    if (const auto key = part.get<std::string>("y_key", ""); !key.empty())
-      sample.tensors[key] = target_of(part, model, size);
+  for (const data::TargetMeaning& meaning : task.target_meanings())
+    sample.tensors[meaning.key] = target_of(meaning, size);
+  const auto add_mask = [&](const Node& part) {
     if (const auto key = part.get<std::string>("mask_key", ""); !key.empty())
       sample.tensors[key] = at::ones(size).unsqueeze(0);
   };
-  add_targets(config, config.at("model"));
-  if (const Node* heads = config.find("heads"); heads != nullptr) {
-    for (const auto& [name, head] : heads->map)
-      add_targets(head, config.at("model").at("heads").at(name));
-  }
+  add_mask(config);
+  if (const Node* heads = config.find("heads"); heads != nullptr)
+    for (const auto& [name, head] : heads->map) add_mask(head);
   if (const auto transform = task.sample_transform(); transform != nullptr) {
     Rng rng(0);
     transform->apply(sample, rng);

@@ -23,6 +23,7 @@
 #include "config/composer.h"
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
+#include "data/transforms/load_image.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 #include "perf/device_memory.h"
@@ -193,9 +194,8 @@ std::string lazy_key(const Node& config) {
   const Node* list = config.find("data.transforms.train");
   if (list == nullptr) return "";
   for (std::size_t i = 0; i + 1 < list->list.size(); ++i) {
-    const std::string name = config::own_name(list->list[i].get<std::string>("_target_", "")),
-                      next = list->list[i + 1].get<std::string>("_target_", "");
-    if (name == "LoadImaged" && next.find("Crop") != std::string::npos &&
+    const auto next = list->list[i + 1].get<std::string>("_target_", "");
+    if (data::loads_images(list->list[i]) && next.find("Crop") != std::string::npos &&
         !list->list[i].get<bool>("lazy", false))
       return fmt::format("data.transforms.train.{}.lazy", i);
   }

@@ -22,16 +22,6 @@ namespace {
 
 using config::Node;
 
-/// What a task's model takes of its images, where its configuration says so.
-std::map<std::string, int64_t> expected_channels(const Node& task) {
-  const Node* key = task.find("x_key");
-  const Node* channels = task.find("model.in_channels");
-  if (key == nullptr || channels == nullptr || key->kind != config::Kind::string ||
-      channels->kind != config::Kind::integer)
-    return {};
-  return {{key->string, channels->integer}};
-}
-
 Setup::Settled settled_of(const TrainConfig& config) {
   Setup::Settled settled{config.data, config.task};
   const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task),
@@ -100,9 +90,7 @@ Setup::Setup(const TrainConfig& config,
       data(described_by(make<data::DataModule>(settled.data), settled.task)),
       task(make<training::Task>(settled.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
-      scheduler(make<training::Scheduler>(config.scheduler)),
-      x_key(config.task.get<std::string>("x_key", "")),
-      channels(expected_channels(config.task)) {
+      scheduler(make<training::Scheduler>(config.scheduler)) {
   if (place.rank == 0) perf::warn_of_slow_precision(config.trainer.precision, device);
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);

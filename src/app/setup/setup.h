@@ -1,7 +1,6 @@
 #pragma once
 // A training put together from its configuration. Programs that train, or try what a training
 // would do, begin here.
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,8 +44,6 @@ struct Setup {
   std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type
   std::shared_ptr<training::Optimizer> optimizer;  // has the parameters
   std::shared_ptr<training::Scheduler> scheduler;
-  std::string x_key;                        // of the images, where the task says so
-  std::map<std::string, int64_t> channels;  // DataLoaderSpec's, where the task says so
 };
 
 /// Made afresh: those of the configuration that take part in this process's training.

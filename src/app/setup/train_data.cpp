@@ -11,8 +11,8 @@
 #include "data/folds.h"
 #include "data/target_judge.h"
 #include "nn/weights.h"
+#include "tasks/image_task.h"
 #include "training/batch_size.h"
-#include "training/task.h"
 
 namespace cytra::app {
 namespace {
@@ -67,13 +67,15 @@ data::LoaderOptions options_of(const Setup& setup,
   return options;
 }
 
-/// What the task takes of the training's images before it begins, from some of its batches.
-config::Node settle(const Setup& setup,
-                    const data::LoaderOptions& options,
-                    const std::shared_ptr<data::CacheManager>& cache) {
+/// Decoders that follow from the training's images, of some of its batches.
+std::map<std::string, config::Node> decoders_for(const Setup& setup,
+                                                 const data::LoaderOptions& options,
+                                                 const std::shared_ptr<data::CacheManager>& cache) {
   constexpr int kMostBatches = 64;
-  const config::Node settled =
-      setup.task->settle([&](const std::function<void(const data::Batch&)>& look) {
+  auto* const task = dynamic_cast<tasks::ImageTask*>(setup.task.get());
+  if (task == nullptr) return {};
+  const auto decoders =
+      task->fit_decoders([&](const std::function<void(const data::Batch&)>& look) {
         data::DataLoaderSpec spec = train_spec(setup, options);
         spec.cache = cache;
         spec.rank = 0;  // the first process decides for all
@@ -85,8 +87,9 @@ config::Node settle(const Setup& setup,
           look(*batch);
         }
       });
-  if (!settled.is_null()) log::info("task: {}", config::to_json(settled));
-  return settled;
+  for (const auto& [head, decoder] : decoders)
+    log::info("decoder{}: {}", head.empty() ? "" : " of " + head, config::to_json(decoder));
+  return decoders;
 }
 
 /// Throws: DataError for an image that is for training, too.
@@ -122,7 +125,7 @@ data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sampl
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
-  for (data::Sample& item : spec.items) item.image = setup.x_key;
+  for (data::Sample& item : spec.items) item.image = setup.task->x_key();
   const auto last =
       split == Split::train ? setup.task->sample_transform() : setup.task->validation_transform();
   if (last) spec.transforms.push_back(last);
@@ -130,7 +133,6 @@ data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   spec.options.num_workers = spec.options.workers(setup.place.local_size);
   spec.pin = setup.device.is_cuda() && spec.options.pin_memory;
   spec.channels_last = setup.task->model().channels_last;
-  spec.channels = setup.channels;
   spec.rank = setup.place.rank;
   spec.world_size = setup.place.size;
   spec.pad = split == Split::train;  // equally many steps, but each result once
@@ -140,7 +142,7 @@ data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
 Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::string& checkpoint)
     : cache(data::make_cache(setup.data->loader())),
       options(options_of(setup, cache, checkpoint)),
-      settled(settle(setup, options, cache)),
+      decoders(decoders_for(setup, options, cache)),
       train(make_loader(train_spec(setup,
                                    options,
                                    /*overfits=*/!config.trainer.overfit_batches.is_none(),

@@ -1,5 +1,6 @@
 #pragma once
 // The images' side of a training: loaders, and what is said about them.
+#include <map>
 #include <memory>
 #include <string>
 
@@ -18,9 +19,9 @@ struct Loaders {
   /// out. Throws: ConfigError, DataError.
   Loaders(const TrainConfig& config, const Setup& setup, const std::string& checkpoint = "");
 
-  std::shared_ptr<data::CacheManager> cache;  // may be null
-  data::LoaderOptions options;                // of training batches, with their size
-  config::Node settled;                       // by Task::settle()
+  std::shared_ptr<data::CacheManager> cache;     // may be null
+  data::LoaderOptions options;                   // of training batches, with their size
+  std::map<std::string, config::Node> decoders;  // by ImageTask::fit_decoders()
   data::DataLoader train, valid, test;
 };
 

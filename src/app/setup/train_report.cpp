@@ -27,11 +27,15 @@ namespace {
 
 constexpr const char* kAnyImages = "IMAGE_OR_FOLDER_OR_CSV";
 
+bool has_table(const Node& data) {
+  return ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule");
+}
+
 /// What `predict` takes of the images that a training has: their table, or their folder, or one of
 /// them where others lie in its folder, too.
 std::string own_images(const Node& data, const std::vector<data::Sample>& samples) {
   const fs::path path = data.get<std::string>("path", "");
-  if (ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule")) {
+  if (has_table(data)) {
     std::error_code ignored;
     if (!fs::is_directory(path, ignored)) return path.string();
     for (const auto split : {data::Split::valid, data::Split::train}) {
@@ -54,15 +58,14 @@ std::string own_images(const Node& data, const std::vector<data::Sample>& sample
 }
 
 /// What uses the trained model; `images`: own_images().
-std::string next_command(const TrainConfig& config,
+std::string next_command(const std::string& program,
                          const std::string& checkpoint,
                          const std::string& images) {
-  if (config.task.get<std::string>("_target_", "") == "PromptableTask") {
+  if (program == "batch_segment") {
     return "segment:        " +
-           command("batch_segment",
-                   {kAnyImages, "--detector", "DETECTOR_CKPT", "--segmenter", checkpoint});
+           command(program, {kAnyImages, "--detector", "DETECTOR_CKPT", "--segmenter", checkpoint});
   }
-  return "predict:        " + command("predict",
+  return "predict:        " + command(program,
                                       {config::override_word("checkpoint.ckpt_path", checkpoint),
                                        config::override_word("data.path", images)});
 }
@@ -77,14 +80,10 @@ bool is_plain(const data::Source& source) {
 
 /// Of folders, the images that nothing was learned from (the best checkpoint was chosen by them),
 /// as a table that `predict` scores: its path, or "" where a table can't say what they are.
-std::string write_held_out(const TrainConfig& config,
+std::string write_held_out(const Node& data,
                            const std::vector<data::Sample>& samples,
                            const std::string& folder) {
-  const auto task = config.task.get<std::string>("_target_", "");
-  const auto module = config.data.get<std::string>("_target_", "");
-  if (samples.empty() || (task != "SegmentationTask" && task != "InstanceTask") ||
-      ends_with(module, "DataframeDatamodule"))
-    return "";
+  if (samples.empty() || has_table(data)) return "";
   std::vector<std::string> columns;
   for (const auto& [key, source] : samples[0].sources) columns.push_back(key);
   std::vector<std::vector<std::string>> rows;
@@ -145,6 +144,7 @@ void close_loggers(const Loggers& loggers,
 
 void report(const cli::Run& run,
             const TrainConfig& config,
+            const training::Task& task,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::vector<data::Sample>& images,
@@ -181,9 +181,10 @@ void report(const cli::Run& run,
               shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));
-    log::info("{}", next_command(config, best, own_images(config.data, images)));
+    log::info("{}", next_command(task.program(), best, own_images(config.data, images)));
     try {
-      const std::string table = are_held_out ? write_held_out(config, images, folder) : "";
+      const std::string table =
+          are_held_out && task.is_scored() ? write_held_out(config.data, images, folder) : "";
       if (!table.empty())
         log::info("score images:   {}",
                   command("predict",

@@ -23,6 +23,7 @@ training::Metrics results_of(const training::TrainState& state);
 /// nothing was learned from (held_out.csv, to be scored by `predict`).
 void report(const cli::Run& run,
             const TrainConfig& config,
+            const training::Task& task,
             const training::TrainState& state,
             const training::Metrics& tested,
             const std::vector<data::Sample>& images,

@@ -27,6 +27,7 @@
 #include "config/run_config.h"
 #include "nn/weights.h"
 #include "perf/device.h"
+#include "tasks/head.h"
 #include "training/data_identity.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
@@ -65,30 +66,6 @@ int take_over(OwnProcess& self, cli::Run& run, TrainConfig& config, Common& comm
   return 0;
 }
 
-/// Sets what `changes` has in a map, and in the maps below.
-void merge_settled(Node& into, const Node& changes) {
-  for (const auto& [key, value] : changes.map) {
-    Node* own = into.find_direct(key);
-    if (own != nullptr && own->is_map() && value.is_map()) {
-      merge_settled(*own, value);
-    } else {
-      into.set(key, value);
-    }
-  }
-}
-
-/// What the task had settled for the training that goes on: decoders that are open now.
-void keep_settled(Node& task, const Node& before) {
-  const Node *own = task.find_direct("decoder"), *was = before.find_direct("decoder");
-  if (was != nullptr && (own == nullptr || own->is_null())) task.set("decoder", *was);
-  Node* heads = task.find_direct("heads");
-  if (heads == nullptr) return;
-  for (auto& [name, head] : heads->map) {
-    const Node* head_before = before.find("heads." + name);
-    if (head.is_map() && head_before != nullptr) keep_settled(head, *head_before);
-  }
-}
-
 /// Throws: ConfigError where a training of another task would go on.
 void expect_same_task(const Node& before, const Node& now, const std::string& checkpoint) {
   const std::string was = config::own_name(before.get<std::string>("_target_", "")),
@@ -103,7 +80,7 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
 }
 
 /// The configuration that is kept, once the run has its folder: it names that one, and says which
-/// batch size was chosen, and what the task has settled.
+/// batch size was chosen, and which decoders follow from the images.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
   if (setup.settled.is_changed) {
     *run.config.find("task") = setup.settled.task;
@@ -113,7 +90,8 @@ TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loade
   }
   if (setup.data->loader().batch_size == 0)  // AUTO
     run.config.find("data")->set("batch_size", Node::make_integer(loaders.options.batch_size));
-  merge_settled(*run.config.find("task"), loaders.settled);
+  for (const auto& [head, decoder] : loaders.decoders)
+    run.config.find(head.empty() ? "task" : "task.heads." + head)->set("decoder", decoder);
   return read_config(run);
 }
 
@@ -234,7 +212,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
     const Node before = nn::checkpoint_config(checkpoint).at("task");
     expect_same_task(
         before, config::keep_environment(run.config, run.composed).at("task"), checkpoint);
-    keep_settled(*run.config.find("task"), before);
+    tasks::keep_decoders(*run.config.find("task"), before);
     config = read_config(run);
   }
   if (processes.is_alone() && !is_resumed)
@@ -299,6 +277,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
         });
     report(run,
            config,
+           *setup.task,
            state,
            conclusion.tested,
            valid.empty() ? trained : valid,

@@ -1,5 +1,7 @@
 // LoadImaged: files to tensors, channel first. Source:
 // monai.transforms.LoadImaged(ensure_channel_first=True), cyto_dl.image.io.MonaiBioReader.
+#include "data/transforms/load_image.h"
+
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -176,6 +178,8 @@ class LoadImaged final : public Transform {
   using Options = LoadOptions;
   explicit LoadImaged(const Options& options) : options_(options) {}
 
+  bool loads() const override { return true; }
+
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
       const auto source = sample.sources.find(key);
@@ -343,4 +347,31 @@ class LoadImaged final : public Transform {
 CYTRA_REGISTER(Transform, LoadImaged, "LoadImaged");
 
 }  // namespace
+
+bool loads_images(const config::Node& transform) {
+  const config::Node* target = transform.is_map() ? transform.find_direct("_target_") : nullptr;
+  if (target == nullptr || target->kind != config::Kind::string) return false;
+  return target->string.substr(target->string.rfind('.') + 1) == "LoadImaged";
+}
+
+std::vector<std::string> loaded_keys(const config::Node& transform) {
+  const config::Node* keys = loads_images(transform) ? transform.find_direct("keys") : nullptr;
+  if (keys == nullptr || keys->is_null()) return {};
+  if (keys->kind != config::Kind::list) return {keys->as<std::string>()};
+  return keys->as<std::vector<std::string>>();
+}
+
+void set_load_option(config::Node& list, const std::string& option, const config::Node& value) {
+  for (config::Node& transform : list.list)
+    if (loads_images(transform)) transform.set(option, value);
+}
+
+config::Node any_image_load(const std::string& key) {
+  config::Node node = config::Node::make_map();
+  node.set("_target_", config::Node::make_string("LoadImaged"));
+  node.set("keys", config::Node::make_list({config::Node::make_string(key)}));
+  node.set("spatial_dims", config::Node::make_integer(3));
+  return node;
+}
+
 }  // namespace cytra::data

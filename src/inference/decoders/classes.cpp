@@ -21,6 +21,7 @@ class ClassDecoder final : public Decoder {
 
   std::vector<std::string> forms() const override { return {"mask", "probability", "logits"}; }
   bool is_labels(const std::string& form) const override { return form == "mask"; }
+  metrics::Metric::Input compares_as() const override { return metrics::Metric::Input::masks; }
   ops::Finish finish(const std::string& form, double threshold) const override {
     using Kind = ops::Finish::Kind;
     const bool are_exclusive = options_.num_classes > 1 && !options_.multilabel;

@@ -16,6 +16,7 @@
 #include "config/registry.h"
 #include "config/schema.h"
 #include "data/sample.h"
+#include "data/transforms/load_image.h"
 #include "inference/foreign/torchscript.h"
 #include "nn/fingerprint.h"
 #include "nn/model.h"
@@ -131,7 +132,7 @@ void adapt_transform(Node& transform, int64_t dims) {
     if (of_axes.count(key) != 0)
       refuse_bundle(value, fmt::format("{} of {} in a bundle: axes run the other way", key, name));
   }
-  if (name == "LoadImaged") transform.set("spatial_dims", Node::make_integer(dims));
+  if (data::loads_images(transform)) transform.set("spatial_dims", Node::make_integer(dims));
   auto& entries = transform.map;
   entries.erase(std::remove_if(entries.begin(),
                                entries.end(),
@@ -264,12 +265,7 @@ Program open_bundle(const std::string& path) {
   std::string x_key = "image";
   for (Node& step : steps_of(bundle, "preprocessing")) {
     adapt_transform(step, dims);
-    if (own_target(step) == "LoadImaged") {
-      const auto keys = step.at("keys").is_container()
-                            ? step.get<std::vector<std::string>>("keys")
-                            : std::vector<std::string>{step.get<std::string>("keys")};
-      if (!keys.empty()) x_key = keys[0];
-    }
+    if (const auto keys = data::loaded_keys(step); !keys.empty()) x_key = keys[0];
     list.list.push_back(std::move(step));
   }
   task.set("x_key", Node::make_string(x_key));

@@ -15,6 +15,7 @@
 #include "data/layout_names.h"
 #include "data/manifest.h"
 #include "data/source_keys.h"
+#include "data/transforms/load_image.h"
 #include "inference/predict_road.h"
 #include "io/annotations/annotations.h"
 #include "io/csv.h"
@@ -51,19 +52,13 @@ std::vector<Node> loads_of(const inference::Predictor& predictor) {
   if (list == nullptr || list->is_null()) list = config.find("data.transforms.valid");
   std::vector<Node> loads;
   if (list == nullptr) return loads;
-  for (const Node& transform : list->list) {
-    const Node* target = transform.find_direct("_target_");
-    if (target != nullptr && ends_with(target->as<std::string>(), "LoadImaged"))
-      loads.push_back(transform);
-  }
+  for (const Node& transform : list->list)
+    if (data::loads_images(transform)) loads.push_back(transform);
   return loads;
 }
 
-void add_keys(const Node& transform, std::vector<std::string>& into) {
-  const Node* keys = transform.find("keys");
-  if (keys == nullptr) return;
-  if (keys->kind == config::Kind::string) into.push_back(keys->string);
-  for (const Node& key : keys->list) into.push_back(key.as<std::string>());
+void add_keys(const Node& load, std::vector<std::string>& into) {
+  for (const std::string& key : data::loaded_keys(load)) into.push_back(key);
 }
 
 std::string without_slashes(std::string path) {

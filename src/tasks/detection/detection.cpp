@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "metrics/mean_average_precision.h"
@@ -17,6 +16,7 @@
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"
+#include "training/mean_loss.h"
 #include "training/task.h"
 
 namespace cytra::tasks {
@@ -91,6 +91,7 @@ class DetectionTask final : public training::Task {
   }
 
   nn::Model& model() override { return *model_; }
+  std::string x_key() const override { return options_.x_key; }
   std::shared_ptr<data::Transform> sample_transform() override {
     return make_detection_transform(objects_, model_->strides(), options_.center_sampling_radius);
   }
@@ -118,8 +119,7 @@ class DetectionTask final : public training::Task {
       targets.push_back(nn::fcos_target(
           boxes, model_->strides(), input.size(2), input.size(3), options_.center_sampling_radius));
     }
-    losses_[0] += nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum().cpu();
-    losses_[1] += 1;
+    losses_.add(nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum());
     const auto found =
         nn::decode_fcos(levels, model_->strides(), images.size(2), images.size(3), boxes());
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -129,21 +129,17 @@ class DetectionTask final : public training::Task {
   }
 
   training::Metrics validation_end() override {
-    const auto batches = losses_[1].item<double>();
-    training::Metrics results{{"loss", losses_[0].item<double>() / batches}};
+    training::Metrics results{{"loss", losses_.take()}};
     results.merge(with_class_names(metric_.compute(), options_.class_names, 0));
-    if (batches > 0 && !has_doubted_ && std::isnan(results.at("map"))) {
-      has_doubted_ = true;
-      log::warn("{}", words_for_no_objects(options_.y_key));
-    }
+    if (!std::isnan(results.at("loss")) && std::isnan(results.at("map")))
+      no_objects_.tell(options_.y_key);
     metric_.reset();
-    losses_.zero_();
     return results;
   }
 
   std::vector<Tensor> sums() override {
     std::vector<Tensor> all = metric_.sums();
-    all.push_back(losses_);
+    all.push_back(losses_.sums());
     return all;
   }
   void gather(const std::function<Tensor(const Tensor& rows)>& of_all) override {
@@ -199,8 +195,8 @@ class DetectionTask final : public training::Task {
   std::shared_ptr<nn::DetectionModel> model_;
   ObjectBoxes objects_;
   metrics::MeanAveragePrecision metric_;
-  at::Tensor losses_ = at::zeros({2}, at::kDouble);  // of batches: their sum and number
-  bool has_doubted_ = false;                         // a validation without objects is told once
+  training::MeanLoss losses_;
+  NoObjects no_objects_;
 };
 CYTRA_REGISTER(training::Task, DetectionTask, "DetectionTask");
 

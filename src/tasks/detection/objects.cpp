@@ -34,13 +34,7 @@ class DetectionTarget final : public data::Transform {
                        radius);
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
-    const int64_t channels = sample.at(objects_.x_key).size(0);
-    if (channels != objects_.in_channels) {
-      throw DataError(fmt::format("{}: {} channels, the model expects {} (set raw_im_channels)",
-                                  sample.id,
-                                  channels,
-                                  objects_.in_channels));
-    }
+    data::expect_channels(sample, objects_.x_key, objects_.in_channels);
     const std::vector<int64_t> size = sample.size(objects_.x_key);
     data::expect_same_grid(sample, objects_.y_key, objects_.x_key);
     if (objects_.class_key) data::expect_same_grid(sample, *objects_.class_key, objects_.x_key);
@@ -55,18 +49,13 @@ class DetectionTarget final : public data::Transform {
     try {
       boxes = objects_.of(sample.at(objects_.y_key), classes);
     } catch (const DataError& error) {
-      throw DataError(path_of(sample, objects_.y_key) + ": " + error.what());
+      throw DataError(sample.file_of(objects_.y_key) + ": " + error.what());
     }
     if (strides_.empty()) return;
     sample.tensors[objects_.y_key] = nn::fcos_target(boxes, strides_, size[0], size[1], radius_);
   }
 
  private:
-  static std::string path_of(const data::Sample& sample, const std::string& key) {
-    const auto source = sample.sources.find(key);
-    return source == sample.sources.end() || source->second.path.empty() ? sample.id
-                                                                         : source->second.path;
-  }
   static void expect_plane(data::Sample& sample,
                            const std::string& key,
                            const std::vector<int64_t>& image) {
@@ -79,7 +68,7 @@ class DetectionTarget final : public data::Transform {
     if ((labels.size(0) == 1 || has_layers) && size.size() == 2 && size == image) return;
     throw DataError(
         fmt::format("{}: ({}), expected one channel of labels in the plane of the image, (1,{})",
-                    path_of(sample, key),
+                    sample.file_of(key),
                     fmt::join(labels.sizes(), ","),
                     fmt::join(image, ",")));
   }

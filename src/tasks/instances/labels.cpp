@@ -1,9 +1,38 @@
 #include "tasks/instances/labels.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/same_grid.h"
 
 namespace cytra::tasks {
+namespace {
+
+/// "": nothing.
+std::string what_is_wrong(const at::Tensor& labels,
+                          const std::vector<int64_t>& image,
+                          std::optional<int64_t> ignore_index) {
+  const std::vector<int64_t> size = labels.sizes().slice(1).vec();
+  if (labels.size(0) != 1)
+    return fmt::format("{} channels, expected one of labels: 0 for none, a number for each object",
+                       labels.size(0));
+  if (size != image)
+    return fmt::format(
+        "labels of ({}), their image has ({})", fmt::join(size, ","), fmt::join(image, ","));
+  if (labels.ne(labels.round()).any().item<bool>())
+    return "labels with fractions, expected whole numbers; resampling needs mode nearest";
+  const at::Tensor negative = labels.lt(0);
+  if ((ignore_index ? negative.logical_and(labels.ne(*ignore_index)) : negative).any().item<bool>())
+    return "negative labels, expected 0 for none; task.ignore_index names what is not known";
+  return "";
+}
+
+}  // namespace
 
 void renumber_large_labels(data::Sample& sample, const std::string& y_key) {
   at::Tensor& stored = sample.stored(y_key);
@@ -12,6 +41,16 @@ void renumber_large_labels(data::Sample& sample, const std::string& y_key) {
   if (numbers.numel() == 0 || numbers.max().item<int64_t>() < (1 << 24)) return;
   const auto [values, places] = at::_unique(numbers, /*sorted=*/true, /*return_inverse=*/true);
   stored = (places + (values[0].item<int64_t>() == 0 ? 0 : 1)).to(at::kInt);
+}
+
+void prepare_objects(data::Sample& sample,
+                     const std::string& y_key,
+                     const std::string& x_key,
+                     std::optional<int64_t> ignore_index) {
+  data::expect_same_grid(sample, y_key, x_key);
+  renumber_large_labels(sample, y_key);
+  const std::string wrong = what_is_wrong(sample.at(y_key), sample.size(x_key), ignore_index);
+  if (!wrong.empty()) throw DataError(sample.file_of(y_key) + ": " + wrong);
 }
 
 data::TargetMeaning meaning_of_objects(const std::string& x_key,
@@ -25,8 +64,9 @@ data::TargetMeaning meaning_of_objects(const std::string& x_key,
   return meaning;
 }
 
-std::string words_for_no_objects(const std::string& y_key) {
-  return fmt::format(
+void NoObjects::tell(const std::string& y_key) {
+  if (std::exchange(is_told_, true)) return;
+  log::warn(
       "no object in the images of this validation, so its scores say nothing: '{}' is 0 "
       "everywhere, or "
       "all objects are too small to count",

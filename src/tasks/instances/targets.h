@@ -1,14 +1,12 @@
 #pragma once
-// What the instance task's network learns of a label image.
+// What the network of an instance head learns of a label image.
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "data/sample.h"
 #include "ops/labels/star_distances.h"
 
 namespace cytra::tasks {
@@ -26,14 +24,5 @@ struct InstanceTargets {
   /// ignore_index says that it is not known. On the CPU.
   at::Tensor of(const at::Tensor& labels) const;
 };
-
-/// Every sample's last step: checks the image and the labels, and, with `makes_targets`, leaves
-/// what the network learns in place of the labels. in_channels: of the image; 0: any number.
-/// Throws: DataError naming the file.
-std::shared_ptr<data::Transform> make_instance_transform(const std::string& x_key,
-                                                         const std::string& y_key,
-                                                         int64_t in_channels,
-                                                         const InstanceTargets& targets,
-                                                         bool makes_targets);
 
 }  // namespace cytra::tasks

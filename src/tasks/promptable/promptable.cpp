@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "tasks/instances/labels.h"
@@ -62,6 +61,8 @@ class PromptableTask final : public training::Task {
   }
 
   nn::Model& model() override { return *model_; }
+  std::string x_key() const override { return options_.x_key; }
+  std::string program() const override { return "batch_segment"; }
   std::shared_ptr<data::Transform> sample_transform() override { return transform(true); }
   std::shared_ptr<data::Transform> validation_transform() override { return transform(false); }
 
@@ -96,10 +97,7 @@ class PromptableTask final : public training::Task {
   training::Metrics validation_end() override {
     const double* sums = sums_.const_data_ptr<double>();
     const double objects = sums[0] > 0 ? sums[0] : std::nan("");
-    if (std::isnan(objects) && !has_doubted_) {
-      has_doubted_ = true;
-      log::warn("{}", words_for_no_objects(options_.y_key));
-    }
+    if (std::isnan(objects)) no_objects_.tell(options_.y_key);
     const training::Metrics results{{"loss", sums[1] / objects},
                                     {"mask_iou", sums[2] / objects},
                                     {"box_iou", sums[3] / objects},
@@ -198,9 +196,9 @@ class PromptableTask final : public training::Task {
   Options options_;
   std::shared_ptr<nn::PromptableModel> model_;
   int64_t side_ = 0;
+  NoObjects no_objects_;
   /// Objects; sums over them of the loss, the masks' IoU, that of the boxes themselves, and what
   /// the believed quality is away from it.
-  bool has_doubted_ = false;  // a validation without objects is told once
   at::Tensor sums_ = at::zeros({5}, at::TensorOptions(at::kDouble));
 };
 CYTRA_REGISTER(training::Task, PromptableTask, "PromptableTask");

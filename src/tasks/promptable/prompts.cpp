@@ -19,14 +19,12 @@ class PromptedSample final : public data::Transform {
                  const std::string& y_key,
                  const PromptOptions& options,
                  bool is_training)
-      : x_key_(x_key),
-        y_key_(y_key),
-        options_(options),
-        is_training_(is_training),
-        check_(make_instance_transform(x_key, y_key, 0, InstanceTargets{}, false)) {
+      : x_key_(x_key), y_key_(y_key), options_(options), is_training_(is_training) {
     name = "PromptableTask";
-    text = fmt::format("{} {} {} {} {} {} {} {} {}",
-                       check_->text,
+    text = fmt::format("{} {} {} {} {} {} {} {} {} {} {}",
+                       name,
+                       x_key,
+                       y_key,
                        options.side,
                        fmt::join(options.pixels.mean, ","),
                        fmt::join(options.pixels.std, ","),
@@ -39,7 +37,7 @@ class PromptedSample final : public data::Transform {
   bool is_random() const override { return is_training_; }
 
   void apply(data::Sample& sample, Rng& rng) const override {
-    check_->apply(sample, rng);
+    prepare_objects(sample, y_key_, x_key_);
     at::Tensor& image = sample.stored(x_key_);  // bytes stay bytes: they are not stretched
     const nn::SquareImage square = nn::square_image(image, options_.side, options_.pixels);
     image = square.image;
@@ -91,7 +89,6 @@ class PromptedSample final : public data::Transform {
   std::string x_key_, y_key_;
   PromptOptions options_;
   bool is_training_;
-  std::shared_ptr<data::Transform> check_;
 };
 
 }  // namespace

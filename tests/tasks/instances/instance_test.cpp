@@ -126,6 +126,47 @@ TEST(InstanceTask, LearnsAndTellsTheLossOfWholeImages) {
   }
 }
 
+TEST(InstanceHead, IsOneOfSeveral) {
+  const std::string model =
+      "{_target_: MultiHead, backbone: {_target_: DynUNet, spatial_dims: 2, in_channels: 1, "
+      "out_channels: 4, kernel_size: [3, 3], strides: [1, 2], upsample_kernel_size: [2], filters: "
+      "[2, 4]}, heads: {mask: {_target_: ResBlocksHead, out_channels: 1}, cells: {_target_: "
+      "ResBlocksHead, out_channels: ";
+  const auto two_heads = [&](int64_t channels) {
+    return make<training::Task>(
+        "{_target_: MultiTask, inference_args: {roi_size: 16}, model: " + model +
+        std::to_string(channels) +
+        "}}}, heads: {mask: {_target_: SegmentationHead, y_key: mask, loss: {_target_: "
+        "DiceCELoss}}, cells: {_target_: InstanceHead, metrics: {ap: {_target_: "
+        "AveragePrecision}}, decoder: {_target_: InstanceDecoder}}}}");
+  };
+  EXPECT_NE(message_of<ConfigError>([&] { two_heads(1); }).find("takes 3"), std::string::npos);
+  const auto task = two_heads(3);
+  Rng rng(0);
+  const auto batch_for = [&](data::Transform& last) {
+    data::Sample sample = labelled(two_objects(2));
+    sample.tensors["mask"] = two_objects(2);
+    last.apply(sample, rng);
+    data::Batch batch;
+    for (const auto& [key, tensor] : sample.tensors) batch.tensors[key] = tensor.unsqueeze(0);
+    batch.geometries.resize(1);
+    return batch;
+  };
+  const data::Batch batch = batch_for(*task->sample_transform());
+  EXPECT_EQ(batch.at("seg").sizes(), at::IntArrayRef({1, 3, 16, 16}));
+  EXPECT_EQ(batch.at("mask").max().item<double>(), 1);
+  task->training_step(batch).backward();
+  const at::NoGradGuard no_grad;
+  task->model().eval();
+  const data::Batch whole = batch_for(*task->validation_transform());
+  EXPECT_EQ(whole.at("seg").max().item<double>(), 7);
+  task->validation_step(whole);
+  const training::Metrics metrics = task->validation_end();
+  EXPECT_NEAR(metrics.at("loss"), metrics.at("loss/mask") + metrics.at("loss/cells"), 1e-6);
+  EXPECT_EQ(metrics.count("ap50/cells") + metrics.count("dice/mask"), 2U);
+  EXPECT_EQ(task->preview(whole).at("cells prediction").sizes(), at::IntArrayRef({1, 16, 16}));
+}
+
 TEST(InstanceTask, UnknownVoxelsDoNotCount) {
   tasks::InstanceTargets targets;
   targets.ignore_index = 4;
@@ -179,7 +220,7 @@ TEST(InstanceTask, SaysWhatDoesNotFit) {
   const std::string masks = "metrics: {dice: {_target_: DiceMetric}}, ";
   EXPECT_NE(message_of<ConfigError>([&] {
               make_instances("flows", 3, 2, masks);
-            }).find("average_precision"),
+            }).find("AveragePrecision"),
             std::string::npos);
   const auto task = make_instances("flows", 3);
   Rng rng(0);

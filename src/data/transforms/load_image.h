@@ -1,0 +1,19 @@
+#pragma once
+// What others ask of the LoadImaged in a configuration, before it is made.
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::data {
+
+/// Whether a transform of a configuration reads images from files (Transform::loads()).
+bool loads_images(const config::Node& transform);
+/// The keys of images that it reads; empty where it reads none.
+std::vector<std::string> loaded_keys(const config::Node& transform);
+/// Sets an option of each transform in a list that reads images.
+void set_load_option(config::Node& list, const std::string& option, const config::Node& value);
+/// A LoadImaged of one key that takes planes and stacks.
+config::Node any_image_load(const std::string& key);
+
+}  // namespace cytra::data
