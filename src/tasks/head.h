@@ -64,6 +64,7 @@ class Head {
        const std::vector<metrics::Metric::Input>& inputs,
        int64_t channels);
   virtual ~Head() = default;
+  const std::string& y_key() const { return y_key_; }
 
   /// Learns what the model gives it: images of so many dimensions and channels. Throws: ConfigError
   /// where it needs others.

@@ -1,6 +1,7 @@
 #include "tasks/image_task.h"
 
 #include <algorithm>
+#include <map>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -63,7 +64,16 @@ ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
       windows_(options.inference_args),
       model_(make<nn::Model>(options.model)),
       parts_(std::move(parts)) {
+  std::map<std::string, std::string> names;  // of heads, by the target's key
   for (const Part& part : parts_) {
+    const auto [other, is_first] = names.emplace(part.head->y_key(), part.name);
+    if (!is_first)
+      throw ConfigError(fmt::format(
+          "task.heads.{}: y_key={} is that of the head {}, too, and each makes a target "
+          "of its own of it; expected a key that no other head has (CopyItemsd copies)",
+          part.name,
+          part.head->y_key(),
+          other->second));
     outputs_.push_back(output_of(part.name, model_->output_names()));
     const config::Node channels = inference::head_channels(options.model, part.name);
     part.head->fit(

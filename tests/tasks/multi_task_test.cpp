@@ -42,6 +42,15 @@ data::Batch batch_of_two() {
   return batch;
 }
 
+TEST(MultiTask, TwoHeadsNeedATargetEach) {
+  const std::string heads =
+      "heads: {seg: {_target_: SegmentationHead, loss: {_target_: DiceCELoss}}, stain: {_target_: "
+      "RegressionHead, y_key: seg, loss: {_target_: MSELoss}}}";
+  const std::string message = message_of<ConfigError>([&] { two_heads(heads); });
+  EXPECT_NE(message.find("heads.stain: y_key=seg is that of the head seg"), std::string::npos)
+      << message;
+}
+
 TEST(MultiTask, SumsTheLossesOfItsHeads) {
   at::manual_seed(0);
   const data::Batch batch = batch_of_two();
