@@ -1,6 +1,5 @@
 // `process_video`: a trained model over the frames of a video, into a video.
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -13,6 +12,7 @@
 #include "base/own_files.h"
 #include "base/progress.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
 #include "inference/predict_road.h"
@@ -158,10 +158,6 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-double video_seconds(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 int process_video(cli::Run run, const VideoConfig& config) {
   VideoFileOptions options = config.video;
   options.settings = video_settings(run);
@@ -196,14 +192,14 @@ int process_video(cli::Run run, const VideoConfig& config) {
 
   pipelines::StageReport report("process_video");
   Progress progress("frames", std::min(info.frames, options.limit_frames.value_or(info.frames)));
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const pipelines::VideoFigures figures =
       pipelines::run_video(*source, *sink, predictor, options, report, {stop, [&](int64_t frames) {
                                                                           progress.update(frames);
                                                                         }});
   report.finish();
   progress.finish();
-  const double seconds = video_seconds(begin);
+  const double seconds = stopwatch.seconds();
   cli::Results results(run.json);
   add_figures(figures, options.cache_dir.has_value(), report, results);
   results.add("seconds", std::round(seconds * 1e3) / 1e3);
@@ -241,22 +237,21 @@ class FrameClock {
  public:
   explicit FrameClock(int64_t batch) : batch_(batch) {}
   void written(int64_t frames) {
-    last_ = std::chrono::steady_clock::now();
-    if (frames <= batch_) first_ = last_;
+    last_s_ = stopwatch_.seconds();
+    if (frames <= batch_) first_s_ = last_s_;
     frames_ = frames;
   }
-  bool is_over(double seconds) const { return frames_ > batch_ && video_seconds(begin_) > seconds; }
+  bool is_over(double seconds) const { return frames_ > batch_ && stopwatch_.seconds() > seconds; }
   /// Frames per second; of one batch alone with all that went before it.
   double rate() const {
-    if (frames_ <= batch_) return static_cast<double>(frames_) / video_seconds(begin_);
-    return static_cast<double>(frames_ - batch_) /
-           std::chrono::duration<double>(last_ - first_).count();
+    if (frames_ <= batch_) return static_cast<double>(frames_) / stopwatch_.seconds();
+    return static_cast<double>(frames_ - batch_) / (last_s_ - first_s_);
   }
 
  private:
   const int64_t batch_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point first_, last_;
+  const Stopwatch stopwatch_;
+  double first_s_ = 0, last_s_ = 0;
   std::atomic<int64_t> frames_{0};
 };
 

@@ -285,8 +285,8 @@ std::string DataLoader::Shared::under_way(const Slot* slot) const {
 }
 
 void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot& slot) {
-  const Stopwatch stopwatch;
   const auto begin = Clock::now();
+  const Stopwatch stopwatch(begin);
   const auto after = [&](double seconds) {
     return begin +
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

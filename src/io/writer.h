@@ -24,8 +24,7 @@ class ImageWriter {
   int64_t rows() const { return info_.shape[axis_ + 1]; }
   /// All channels of whole rows of the outer axis: from the first to the last, each once, any
   /// number at a time; of several time points those of one after the other. Of `pixels` type, shape
-  /// and values count. Throws: IoError; std::logic_error
-  /// for other rows or pixels.
+  /// and values count. Throws: IoError; std::logic_error for other rows or pixels.
   void write(const Region& region, const Image& pixels);
   /// The same: the next rows.
   void write(const Image& pixels);

@@ -13,15 +13,43 @@ struct Boxes {
   at::Tensor corners, scores, classes;
 };
 
-/// Every place of a level looks for the object that it lies in. all() gives the levels, the finest
-/// first, (N, num_classes() + 5, H / stride, W / stride): logits of the classes; distances to the
-/// left, upper, right and lower side in strides, >= 0; a logit of how central the place is.
+struct BoxOptions {
+  double score_thresh = 0.2;         // what is not above is left out
+  double nms_thresh = 0.6;           // IoU; ops::nms
+  int64_t topk_candidates = 1000;    // of each level, ahead of that
+  int64_t detections_per_img = 100;  // the best
+};
+
+/// What it makes of an image, the levels of all(), is its own; it tells what they are compared with
+/// and what is found in them.
 struct DetectionModel : Model {
   using Model::Model;
-  virtual std::vector<int64_t> strides() const = 0;  // ascending
   virtual int64_t num_classes() const = 0;
-  int64_t out_channels() const override { return num_classes() + 5; }
-  int64_t spatial_dims() const override { return 2; }
+  /// What the levels of an image (height,width), of sides that divisor() divides, are compared
+  /// with: of one shape for images of one size, on the CPU. Places nearer to an object's centre
+  /// than `center_sampling_radius`, in steps of their level, learn it. Thread: several at once.
+  virtual at::Tensor target(const Boxes& objects,
+                            int64_t height,
+                            int64_t width,
+                            double center_sampling_radius) const = 0;
+  /// The mean loss of a batch. `target`: (N,...), target() of each image.
+  virtual at::Tensor loss(const std::vector<at::Tensor>& levels,
+                          const at::Tensor& target) const = 0;
+  /// Of the levels for padded images, the objects of each: within (height,width), none without
+  /// area, by descending score, on the CPU.
+  virtual std::vector<Boxes> decode(const std::vector<at::Tensor>& levels,
+                                    int64_t height,
+                                    int64_t width,
+                                    const BoxOptions& options) const = 0;
 };
+
+/// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
+/// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
+at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
+
+/// The objects of each image (N,C,H,W) of any sides.
+std::vector<Boxes> find_boxes(DetectionModel& model,
+                              const at::Tensor& images,
+                              const BoxOptions& options);
 
 }  // namespace cytra::nn

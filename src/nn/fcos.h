@@ -26,17 +26,12 @@ struct FcosLoss {
   at::Tensor classification, box, centerness;
   at::Tensor sum() const { return classification + box + centerness; }
 };
-/// `levels`: of DetectionModel::all(). `target`: (N,5,1,A), fcos_target() of each image.
+/// `levels`: FCOS', the finest first, (N, classes + 5, H / stride, W / stride): logits of the
+/// classes; distances to the left, upper, right and lower side in strides, >= 0; a logit of how
+/// central the place is. `target`: (N,5,1,A), fcos_target() of each image.
 FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                    const at::Tensor& target,
                    const std::vector<int64_t>& strides);
-
-struct BoxOptions {
-  double score_thresh = 0.2;         // what is not above is left out
-  double nms_thresh = 0.6;           // IoU; ops::nms
-  int64_t topk_candidates = 1000;    // of each level, ahead of that
-  int64_t detections_per_img = 100;  // the best
-};
 
 /// Of the outputs for padded images, the objects of each: within (height,width), none without
 /// area, by descending score, on the CPU.
@@ -45,14 +40,5 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
                                int64_t height,
                                int64_t width,
                                const BoxOptions& options);
-
-/// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
-/// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
-at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
-
-/// The objects of each image (N,C,H,W) of any sides.
-std::vector<Boxes> find_boxes(DetectionModel& model,
-                              const at::Tensor& images,
-                              const BoxOptions& options);
 
 }  // namespace cytra::nn

@@ -37,8 +37,8 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
   const bool is_ours = name == "cytra::convolution";  // input, weight, transposed
   if (is_ours || name == "aten::convolution") {
     const at::Tensor weight = input(1);
-    if (function.inputs()[is_ours ? 2 : 6]
-            .toBool()) {  // transposed: weight is (C_in, C_out / groups, ...)
+    const bool is_transposed = function.inputs()[is_ours ? 2 : 6].toBool();
+    if (is_transposed) {  // weight is (C_in, C_out / groups, ...)
       operation->flops = 2 * input(0).numel() / weight.size(0) * weight.numel();
     } else {
       operation->per_output = 2 * weight.numel() / weight.size(0);

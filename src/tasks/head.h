@@ -65,6 +65,7 @@ class Head {
        int64_t channels);
   virtual ~Head() = default;
   const std::string& y_key() const { return y_key_; }
+  const std::optional<std::string>& mask_key() const { return mask_key_; }
 
   /// Learns what the model gives it: images of so many dimensions and channels. Throws: ConfigError
   /// where it needs others.
@@ -72,8 +73,10 @@ class Head {
   /// In a loader's thread: the sample's target is made and checked. Throws: DataError naming its
   /// file.
   virtual void prepare(data::Sample& sample, const std::string& x_key) const = 0;
-  /// Then, of training samples alone: what the loss compares with takes the target's place, where
+  /// Whether what the loss compares with takes the target's place in training samples, where
   /// metrics of whole images need the target itself.
+  virtual bool has_loss_target() const { return false; }
+  /// Then, of training samples alone, it is made.
   virtual void prepare_loss(data::Sample& /*sample*/) const {}
   /// Equal texts prepare alike.
   virtual std::string text() const = 0;

@@ -1,7 +1,6 @@
 #include "tasks/image_task.h"
 
 #include <algorithm>
-#include <map>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -25,10 +24,11 @@ class Prepared final : public data::Transform {
            bool is_training)
       : x_key_(std::move(x_key)), in_channels_(in_channels), is_training_(is_training) {
     name = "Task";
-    text = fmt::format("{} {} {} {}", name, x_key_, in_channels, is_training);
+    text = fmt::format("{} {} {}", name, x_key_, in_channels);
     for (const ImageTask::Part& part : parts) {
       heads_.push_back(part.head);
       text += "; " + part.head->text();
+      if (is_training && part.head->has_loss_target()) text += " of the loss";
     }
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
@@ -57,6 +57,21 @@ std::size_t output_of(const std::string& head, const std::vector<std::string>& n
                                 suggestion(head, names)));
 }
 
+/// Each head makes a target of its own in a sample. Throws: ConfigError.
+void expect_own_target(const ImageTask::Part& part, const ImageTask::Part& other) {
+  const Head &own = *part.head, &from = *other.head;
+  const bool is_shared = own.y_key() == from.y_key();
+  if (&own == &from) return;
+  if (!is_shared && (own.mask_key() != from.y_key() || !from.has_loss_target())) return;
+  throw ConfigError(
+      fmt::format("task.heads.{}: {}={} is the target of the head {}, too, which makes one of its "
+                  "own of it; expected a key of this head's own (CopyItemsd copies)",
+                  part.name,
+                  is_shared ? "y_key" : "mask_key",
+                  from.y_key(),
+                  other.name));
+}
+
 }  // namespace
 
 ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
@@ -64,16 +79,9 @@ ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
       windows_(options.inference_args),
       model_(make<nn::Model>(options.model)),
       parts_(std::move(parts)) {
-  std::map<std::string, std::string> names;  // of heads, by the target's key
+  for (const Part& part : parts_)
+    for (const Part& other : parts_) expect_own_target(part, other);
   for (const Part& part : parts_) {
-    const auto [other, is_first] = names.emplace(part.head->y_key(), part.name);
-    if (!is_first)
-      throw ConfigError(fmt::format(
-          "task.heads.{}: y_key={} is that of the head {}, too, and each makes a target "
-          "of its own of it; expected a key that no other head has (CopyItemsd copies)",
-          part.name,
-          part.head->y_key(),
-          other->second));
     outputs_.push_back(output_of(part.name, model_->output_names()));
     const config::Node channels = inference::head_channels(options.model, part.name);
     part.head->fit(

@@ -69,8 +69,8 @@ TEST(Fcos, GradientsOfAnEmptyBatchAreFinite) {
       make<Model>("{_target_: FCOS, filters: [8, 8, 8], width: 32, num_convs: 1}"));
   ASSERT_NE(model, nullptr);
   const Boxes none{at::zeros({0, 4}), {}, at::zeros({0}, at::kLong)};
-  const at::Tensor target = fcos_target(none, model->strides(), 32, 32, 1.5).unsqueeze(0);
-  fcos_loss(model->all(at::rand({1, 1, 32, 32})), target, model->strides()).sum().backward();
+  const at::Tensor target = model->target(none, 32, 32, 1.5).unsqueeze(0);
+  model->loss(model->all(at::rand({1, 1, 32, 32})), target).backward();
   for (const at::Tensor& parameter : model->parameters())
     EXPECT_TRUE(parameter.grad().isfinite().all().item<bool>());
 }

@@ -46,8 +46,18 @@ TEST(MultiTask, TwoHeadsNeedATargetEach) {
   const std::string heads =
       "heads: {seg: {_target_: SegmentationHead, loss: {_target_: DiceCELoss}}, stain: {_target_: "
       "RegressionHead, y_key: seg, loss: {_target_: MSELoss}}}";
-  const std::string message = message_of<ConfigError>([&] { two_heads(heads); });
-  EXPECT_NE(message.find("heads.stain: y_key=seg is that of the head seg"), std::string::npos)
+  EXPECT_NE(message_of<ConfigError>([&] {
+              two_heads(heads);
+            }).find("heads.seg: y_key=seg is the target of the head stain"),
+            std::string::npos);
+  const std::string masked =
+      "heads: {seg: {_target_: InstanceHead, y_key: cells, decoder: {_target_: InstanceDecoder}, "
+      "metrics: {ap: {_target_: "
+      "AveragePrecision}}}, stain: {_target_: RegressionHead, y_key: stain, mask_key: cells, loss: "
+      "{_target_: MSELoss}}}";
+  const std::string message = message_of<ConfigError>([&] { two_heads(masked); });
+  EXPECT_NE(message.find("heads.stain: mask_key=cells is the target of the head seg"),
+            std::string::npos)
       << message;
 }
 

@@ -1,5 +1,4 @@
 // The work of `predict`: a trained model over images, to files.
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -17,6 +16,7 @@
 #include "base/log.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/timers.h"
 #include "config/run_config.h"
@@ -93,10 +93,10 @@ double seconds_of(const inference::Predictor& predictor, const std::vector<int64
   const at::Tensor noise = at::rand(shape).to(predictor.road().device);
   predictor.road().forward(noise);  // makes the engine
   perf::synchronize(predictor.road().device);
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   predictor.road().forward(noise);
   perf::synchronize(predictor.road().device);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return stopwatch.seconds();
 }
 
 /// predict.dry_run: what would be done, and what that takes by a first measurement.
@@ -281,7 +281,7 @@ int predict_with(OwnProcess& self,
                  const PredictConfig& config,
                  const std::string& precision,
                  const std::vector<HeadPredictor>& heads) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   Books books(run.json);
   const inference::Predictor& predictor = heads.front().predictor;
   std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
@@ -309,9 +309,8 @@ int predict_with(OwnProcess& self,
 
   const auto conclude = [&](int signal) {
     if (!is_first) return;
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     books.conclude(books.done > 0 || signal != 0 ? folder : "",
-                   "predicted in " + format_seconds(elapsed.count()),
+                   "predicted in " + format_seconds(stopwatch.seconds()),
                    signal);
   };
   for (const HeadPredictor& by : heads) {

@@ -1,5 +1,4 @@
 // The work of `batch_segment`: images through a detector and a prompted segmenter, to files.
-#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "base/signals.h"
+#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
@@ -311,24 +311,23 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
       options,
       device,
       report);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
+  const Stopwatch stopwatch;
   pipelines::SegmentCounts counts;
   int64_t failed = 0;
   {
     SegmentBooks sink(files, books, books.images, config.data.on_error == "fail");
     const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
-      books.conclude(
-          folder, "segmented in " + format_seconds(seconds()), signal, pipelines::kResumeHint);
+      books.conclude(folder,
+                     "segmented in " + format_seconds(stopwatch.seconds()),
+                     signal,
+                     pipelines::kResumeHint);
     });
     counts = segmenter.run(inputs, sink);
     report.finish();
     sink.write_errors(folder);
     failed = sink.failed();
   }
-  const double elapsed = seconds();
+  const double elapsed = stopwatch.seconds();
   const pipelines::SegmentFiles::Totals totals = files.finish(inputs);
   count_figures(report, counts, failed);
   if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
@@ -336,7 +335,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   tell_doubts(totals, config.detector.found.max_detections, options.tile > 0);
   books.results.add("images", config::Node::make_integer(totals.images));
   books.results.add("objects", config::Node::make_integer(totals.objects));
-  books.conclude(folder, "segmented in " + format_seconds(seconds()));
+  books.conclude(folder, "segmented in " + format_seconds(stopwatch.seconds()));
   return books.code;
 }
 

@@ -54,7 +54,7 @@ Choice layout_choice(bool channels_last) {
 bool asks_for_windows(const TrainConfig& config) {
   const Node* count = config.task.find(kWindowBatch);
   return count != nullptr && count->kind == config::Kind::integer &&
-         count->integer == inference::SlidingWindowOptions().sw_batch_size &&
+         count->integer == inference::SlidingWindowOptions().sw_batch_size && count->origin.file &&
          !count->is_set_by_user() && !config.trainer.limit_val_batches.is_none();
 }
 

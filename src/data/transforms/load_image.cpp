@@ -350,8 +350,8 @@ CYTRA_REGISTER(Transform, LoadImaged, "LoadImaged");
 
 bool loads_images(const config::Node& transform) {
   const config::Node* target = transform.is_map() ? transform.find_direct("_target_") : nullptr;
-  if (target == nullptr || target->kind != config::Kind::string) return false;
-  return target->string.substr(target->string.rfind('.') + 1) == "LoadImaged";
+  return target != nullptr && target->kind == config::Kind::string &&
+         config::own_name(target->string) == "LoadImaged";
 }
 
 std::vector<std::string> loaded_keys(const config::Node& transform) {

@@ -1,6 +1,8 @@
 // FCOS: finds objects. A small residual backbone, a feature pyramid
 // (torchvision.ops.FeaturePyramidNetwork) and the head of torchvision.models.detection.fcos, with
 // their parameters' names. arXiv:1904.01355.
+#include "nn/fcos.h"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/init.h>
@@ -8,7 +10,6 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/blocks/dynunet_block.h"
-#include "nn/detection_model.h"
 
 namespace cytra::nn {
 namespace {
@@ -144,7 +145,23 @@ class FCOS final : public DetectionModel {
   std::vector<int64_t> divisor() const override { return {strides_.back(), strides_.back()}; }
   int64_t in_channels() const override { return in_channels_; }
   int64_t num_classes() const override { return num_classes_; }
-  std::vector<int64_t> strides() const override { return strides_; }
+  int64_t out_channels() const override { return num_classes_ + 5; }
+  int64_t spatial_dims() const override { return 2; }
+  at::Tensor target(const Boxes& objects,
+                    int64_t height,
+                    int64_t width,
+                    double center_sampling_radius) const override {
+    return fcos_target(objects, strides_, height, width, center_sampling_radius);
+  }
+  at::Tensor loss(const std::vector<at::Tensor>& levels, const at::Tensor& target) const override {
+    return fcos_loss(levels, target, strides_).sum();
+  }
+  std::vector<Boxes> decode(const std::vector<at::Tensor>& levels,
+                            int64_t height,
+                            int64_t width,
+                            const BoxOptions& options) const override {
+    return decode_fcos(levels, strides_, height, width, options);
+  }
 
  private:
   int64_t in_channels_, num_classes_;

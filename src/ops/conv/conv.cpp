@@ -9,6 +9,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
@@ -98,20 +99,48 @@ at::Tensor by_torch(const at::Tensor& x,
                  : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
 }
 
+/// The type that a convolution on a CPU computes in.
+at::ScalarType type_for(const at::Tensor& x) {
+  return at::autocast::is_autocast_enabled(at::kCPU) ? at::autocast::get_autocast_dtype(at::kCPU)
+                                                     : x.scalar_type();
+}
+
+/// In a trace: torch's operations, in float32 where they would be wrong.
+at::Tensor traced(const at::Tensor& x,
+                  const at::Tensor& weight,
+                  const at::Tensor& bias,
+                  const ConvOptions& options) {
+  const at::ScalarType type = type_for(x);
+  if (!x.is_cpu() || options.transposed || !cpu::is_wrong_in_half(type, x, weight, options))
+    return by_torch(x, weight, bias, options);
+  const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
+  return by_torch(x.to(at::kFloat),
+                  weight.to(at::kFloat),
+                  bias.defined() ? bias.to(at::kFloat) : bias,
+                  options)
+      .to(type);
+}
+
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& given_x,
                        const at::Tensor& given_weight,
                        const at::Tensor& given_bias,
                        const ConvOptions& options) {
-  if (!given_x.is_cpu() || torch::jit::tracer::isTracing())
-    return by_torch(given_x, given_weight, given_bias, options);
+  const std::size_t dims = options.stride.size();
+  TORCH_CHECK(given_x.dim() == static_cast<int64_t>(dims) + 2 &&
+                  given_weight.dim() == given_x.dim() && options.padding.size() == dims &&
+                  options.dilation.size() == dims,
+              "expected a batch of images, and one number for each of their sides");
+  if (torch::jit::tracer::isTracing()) return traced(given_x, given_weight, given_bias, options);
+  if (!given_x.is_cpu()) return by_torch(given_x, given_weight, given_bias, options);
   Record record("cytra::convolution", {given_x, given_weight, options.transposed});
+  const at::ScalarType type = type_for(given_x);
   const bool is_autocast = at::autocast::is_autocast_enabled(at::kCPU);
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   const auto in_its_type = [&](const at::Tensor& tensor) {
-    if (!is_autocast || !tensor.defined()) return tensor;
-    return at::autocast::cached_cast(at::autocast::get_autocast_dtype(at::kCPU), tensor, at::kCPU);
+    return is_autocast && tensor.defined() ? at::autocast::cached_cast(type, tensor, at::kCPU)
+                                           : tensor;
   };
   const at::Tensor x = in_its_type(given_x), weight = in_its_type(given_weight),
                    bias = in_its_type(given_bias);

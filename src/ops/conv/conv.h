@@ -1,5 +1,5 @@
-// Convolutions whose kernels on a CPU are right and fast in shapes where torch 2.11's are not:
-// conv/onednn.h, conv/backward.h.
+// The convolutions of our own layers: right and fast on a CPU in shapes where torch 2.11's are not
+// (conv/onednn.h, conv/backward.h). torch's operations are left as they are.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -14,7 +14,8 @@ struct ConvOptions {
 };
 
 /// torch.nn.functional.conv2d, conv3d, conv_transpose2d and conv_transpose3d, also under autocast.
-/// On a CPU differentiable once; in a trace, and on other devices, torch's own operations.
+/// On a CPU differentiable once; in a trace, and on other devices, torch's own operations, in a
+/// trace of a CPU's in float32 where they would be wrong.
 /// Shape: x (N,C,[D,]H,W), weight (K,C/groups,[d,]h,w), transposed (C,K/groups,[d,]h,w), bias (K)
 /// or undefined -> (N,K,[D',]H',W'). Throws: c10::Error as torch does for shapes and options that
 /// do not fit.

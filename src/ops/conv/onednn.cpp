@@ -39,16 +39,22 @@ bool is_unrolled(const at::Tensor& input, const at::Tensor& weight, const ConvOp
   }
 }
 
-/// Whether torch 2.11's oneDNN computes something else in half precision, reading and writing
-/// beyond its tensors (AVX512_BF16): where it makes a few columns at a stride (a transposed
-/// convolution does backwards), and of channels that are several each of one. Options that torch
-/// refuses are left to it.
-bool is_wrong_in_half(const at::Tensor& input,
+at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
+  if (!at::native::mkldnn_conv_use_channels_last(input, weight))
+    return at::MemoryFormat::Contiguous;
+  return input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
+
+}  // namespace
+
+/// Where it makes a few columns at a stride (a transposed convolution does backwards), and of
+/// channels that are several each of one. Options that torch refuses are left to it.
+bool is_wrong_in_half(at::ScalarType type,
+                      const at::Tensor& input,
                       const at::Tensor& weight,
                       const ConvOptions& options) {
-  if (!at::isReducedFloatingType(input.scalar_type()) || input.dim() < 3 ||
-      weight.dim() != input.dim() || options.stride.empty() || options.padding.empty() ||
-      options.dilation.empty())
+  if (!at::isReducedFloatingType(type) || input.dim() < 3 || weight.dim() != input.dim() ||
+      options.stride.empty() || options.padding.empty() || options.dilation.empty())
     return false;
   if (options.groups > 1 && weight.size(1) == 1 && weight.size(0) > options.groups) return true;
   const int64_t stride = options.stride.back();
@@ -59,22 +65,16 @@ bool is_wrong_in_half(const at::Tensor& input,
   return width <= std::max<int64_t>(2, stride / 3);
 }
 
-at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
-  if (!at::native::mkldnn_conv_use_channels_last(input, weight))
-    return at::MemoryFormat::Contiguous;
-  return input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
-}
-
-}  // namespace
-
 at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& weight,
                        const at::Tensor& bias,
                        const ConvOptions& options) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const at::ScalarType type = input.scalar_type(),
-                       own = !transposed && is_wrong_in_half(input, weight, options) ? at::kFloat
-                                                                                     : type;
+                       own = !transposed &&
+                                     is_wrong_in_half(input.scalar_type(), input, weight, options)
+                                 ? at::kFloat
+                                 : type;
   const at::Tensor x = input.to(own), w = own == type ? weight : weight.to(own),
                    b = own == type || !bias.defined() ? bias : bias.to(own);
   if (!is_unrolled(x, w, options)) {
@@ -93,7 +93,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                                     const ConvOptions& options,
                                                                     std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
-  const bool is_wrong = is_wrong_in_half(input, weight, options);
+  const bool is_wrong = is_wrong_in_half(input.scalar_type(), input, weight, options);
   // torch 2.11 takes a gradient of one channel, whose layout is both, for channels last.
   const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();
   if (needs[0] && transposed && (is_wrong || is_mistaken)) {

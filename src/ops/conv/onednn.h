@@ -11,7 +11,14 @@
 
 namespace cytra::ops::cpu {
 
-/// at::convolution of tensors on a CPU.
+/// Whether oneDNN's convolution (not a transposed one) of tensors of this type computes something
+/// else, and reads and writes beyond its tensors (torch 2.11, AVX512_BF16).
+bool is_wrong_in_half(at::ScalarType type,
+                      const at::Tensor& input,
+                      const at::Tensor& weight,
+                      const ConvOptions& options);
+
+/// at::convolution of tensors on a CPU. Shape: as ops::convolution().
 at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& weight,
                        const at::Tensor& bias,

@@ -10,7 +10,6 @@
 #include "inference/input.h"
 #include "inference/trained_model.h"
 #include "nn/detection_model.h"
-#include "nn/fcos.h"
 #include "perf/device_precision.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
@@ -106,9 +105,8 @@ class TrainedDetector final : public Detector {
       std::vector<at::Tensor> own;
       for (const at::Tensor& level : levels)
         own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
-      *parts[i].found = detections_of(
-          nn::decode_fcos(own, network_->strides(), parts[i].height, parts[i].width, boxes_)
-              .front());
+      *parts[i].found =
+          detections_of(network_->decode(own, parts[i].height, parts[i].width, boxes_).front());
       const auto number = static_cast<int64_t>(parts[i].found->size());
       if (number >= options_.max_detections) ++full_windows_;
     }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_files.h"
 #include "config/text_of.h"
 #include "data/cache.h"
 #include "io/csv.h"
@@ -59,6 +60,13 @@ std::string own_folder(const std::string& folder, const std::vector<FundusInput>
     }
   }
   make_folders(folder);
+  keep_own_files(folder);
+  expect_replaceable(folder + "/fundus.csv");
+  if (fs::exists(folder + "/fundus.csv", ignored) && !fs::exists(folder + "/fundus.jsonl", ignored))
+    log::warn(
+        "{}/fundus.csv is of an earlier version and is made anew: rows of images that are not "
+        "among these go",
+        folder);
   return folder;
 }
 
@@ -132,6 +140,7 @@ void FundusFiles::add(const FundusInput& input,
     row.push_back(io::cell_of(number));
   row.push_back(std::to_string(disc.inliers));
   row.push_back(std::to_string(disc.edges));
+  added_[input.name] = input.path;
   record_.add({input.name,
                input.path,
                stamp,
@@ -141,6 +150,9 @@ void FundusFiles::add(const FundusInput& input,
 
 std::string FundusFiles::write_table() {
   record_.read();
+  for (const auto& [name, image] : added_)
+    if (record_.lines().count(name) == 0)
+      throw IoError(fmt::format("{}/fundus.jsonl: no line of {}", folder_, image));
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, line] : record_.lines()) {
     try {

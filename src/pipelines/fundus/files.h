@@ -28,7 +28,8 @@ class FundusFiles {
   void add(const FundusInput& input, const data::fundus::Disc& disc);
   /// `disc`: null where it can't be read.
   void add_failed(const FundusInput& input, const data::fundus::Disc* disc);
-  /// fundus.csv; returns its path.
+  /// fundus.csv; returns its path. Throws: IoError when a line of this run is missing in
+  /// fundus.jsonl, as on a full disk; as AtomicFile.
   std::string write_table();
 
  private:
@@ -43,6 +44,7 @@ class FundusFiles {
   const RunLock lock_;
   DoneRecord record_;
   std::map<std::string, std::string> stamps_;  // by name
+  std::map<std::string, std::string> added_;   // photographs of this run, by name
   bool has_warned_ = false;
 };
 

@@ -24,12 +24,17 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCheck = ",\"check\":\"";  // before the sum
 constexpr std::size_t kSumDigits = 32;
 
-/// Throws: DataError for a name that is not below the folder.
+/// Throws: DataError for a name that is not below the folder, or behind a link in it.
 std::string path_below(const std::string& folder, const std::string& name) {
   for (const std::string& part : split(name, '/')) {
     if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
       throw DataError(name + ": no result's name");
   }
+  const fs::path within = fs::path(name).parent_path();
+  std::error_code ignored;
+  if (!within.empty() && fs::weakly_canonical(fs::path(folder) / within, ignored) !=
+                             fs::weakly_canonical(folder, ignored) / within)
+    throw DataError(name + ": behind a link");
   return folder + "/" + name;
 }
 
@@ -97,15 +102,17 @@ Node DoneRecord::parse(const std::string& line) const {
 }
 
 std::vector<std::string> DoneRecord::paths() const {
-  std::vector<std::string> paths;
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
     if (starts_with(name, kind_ + ".") && ends_with(name, ".jsonl") &&
         fs::is_regular_file(entry.symlink_status(ignored)))
-      paths.push_back(folder_ + "/" + name);
+      found.emplace_back(entry.last_write_time(ignored), folder_ + "/" + name);
   }
-  std::sort(paths.begin(), paths.end());
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
 }
 

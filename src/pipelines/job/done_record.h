@@ -38,10 +38,10 @@ class DoneRecord {
   /// written, or there are none.
   std::optional<inference::ResultFiles> find(const std::string& name,
                                              const std::string& stamp) const;
-  /// Also of one without files.
+  /// Whether it is done with this stamp, with or without files.
   bool has(const std::string& name, const std::string& stamp) const;
-  /// All that its line says. Throws: IoError that names `image` when it is not done with this
-  /// stamp.
+  /// What the line of an image says. Throws: IoError that names `image` when it is not done with
+  /// this stamp.
   config::Node line(const std::string& name,
                     const std::string& stamp,
                     const std::string& image) const;
@@ -79,7 +79,7 @@ class DoneRecord {
   config::Node parse(const std::string& line) const;
   void read(const std::string& path, Others* others);
   void take(const config::Node& node, Line line, Others* others);
-  std::vector<std::string> paths() const;
+  std::vector<std::string> paths() const;  // the newest last
   void take_over(const std::string& name, const inference::ResultFiles& files) const;
   const std::string folder_, kind_, own_;
   std::map<std::string, int64_t> read_;  // bytes of each process's file by now

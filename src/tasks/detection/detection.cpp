@@ -1,6 +1,6 @@
 // DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
-// label image, so whatever moves voxels moves the boxes. The method is FCOS
-// (nn/fcos.h), the metric COCO's mean average precision.
+// label image, so whatever moves voxels moves the boxes. What is learned of them is the model's
+// (nn/detection_model.h), the metric COCO's mean average precision.
 #include <algorithm>
 #include <cmath>
 
@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/json.h"
 #include "config/registry.h"
 #include "data/batch.h"
 #include "metrics/mean_average_precision.h"
 #include "nn/detection_model.h"
-#include "nn/fcos.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"
@@ -93,10 +93,16 @@ class DetectionTask final : public training::Task {
   nn::Model& model() override { return *model_; }
   std::string x_key() const override { return options_.x_key; }
   std::shared_ptr<data::Transform> sample_transform() override {
-    return make_detection_transform(objects_, model_->strides(), options_.center_sampling_radius);
+    return make_detection_transform(
+        objects_,
+        [model = model_, radius = options_.center_sampling_radius](
+            const nn::Boxes& boxes, int64_t height, int64_t width) {
+          return model->target(boxes, height, width, radius);
+        },
+        fmt::format("{} {}", config::to_json(options_.model), options_.center_sampling_radius));
   }
   std::shared_ptr<data::Transform> validation_transform() override {
-    return make_detection_transform(objects_, {}, options_.center_sampling_radius);
+    return make_detection_transform(objects_, {}, "");
   }
 
   std::vector<data::TargetMeaning> target_meanings() const override {
@@ -104,9 +110,7 @@ class DetectionTask final : public training::Task {
   }
 
   Tensor training_step(const data::Batch& batch) override {
-    return nn::fcos_loss(
-               model_->all(batch.at(options_.x_key)), batch.at(options_.y_key), model_->strides())
-        .sum();
+    return model_->loss(model_->all(batch.at(options_.x_key)), batch.at(options_.y_key));
   }
 
   void validation_step(const data::Batch& batch) override {
@@ -116,12 +120,11 @@ class DetectionTask final : public training::Task {
     const auto levels = model_->all(input);
     std::vector<at::Tensor> targets;
     for (const nn::Boxes& boxes : truth) {
-      targets.push_back(nn::fcos_target(
-          boxes, model_->strides(), input.size(2), input.size(3), options_.center_sampling_radius));
+      targets.push_back(
+          model_->target(boxes, input.size(2), input.size(3), options_.center_sampling_radius));
     }
-    losses_.add(nn::fcos_loss(levels, at::stack(targets), model_->strides()).sum());
-    const auto found =
-        nn::decode_fcos(levels, model_->strides(), images.size(2), images.size(3), boxes());
+    losses_.add(model_->loss(levels, at::stack(targets)));
+    const auto found = model_->decode(levels, images.size(2), images.size(3), boxes());
     for (std::size_t i = 0; i < found.size(); ++i) {
       metric_.update(
           found[i].corners, found[i].scores, found[i].classes, truth[i].corners, truth[i].classes);

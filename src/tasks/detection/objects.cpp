@@ -10,7 +10,6 @@
 #include "data/same_grid.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
-#include "nn/fcos.h"
 #include "ops/boxes/boxes.h"
 #include "tasks/instances/labels.h"
 
@@ -19,10 +18,10 @@ namespace {
 
 class DetectionTarget final : public data::Transform {
  public:
-  DetectionTarget(const ObjectBoxes& objects, std::vector<int64_t> strides, double radius)
-      : objects_(objects), strides_(std::move(strides)), radius_(radius) {
+  DetectionTarget(const ObjectBoxes& objects, MakeDetectionTarget target, const std::string& more)
+      : objects_(objects), target_(std::move(target)) {
     name = "DetectionTask";
-    text = fmt::format("{} {} {} {} {} {} {} {} {}",
+    text = fmt::format("{} {} {} {} {} {} {} {}",
                        name,
                        objects.x_key,
                        objects.y_key,
@@ -30,8 +29,7 @@ class DetectionTarget final : public data::Transform {
                        objects.in_channels,
                        objects.num_classes,
                        objects.min_size,
-                       fmt::join(strides_, ","),
-                       radius);
+                       more);
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
     data::expect_channels(sample, objects_.x_key, objects_.in_channels);
@@ -51,8 +49,7 @@ class DetectionTarget final : public data::Transform {
     } catch (const DataError& error) {
       throw DataError(sample.file_of(objects_.y_key) + ": " + error.what());
     }
-    if (strides_.empty()) return;
-    sample.tensors[objects_.y_key] = nn::fcos_target(boxes, strides_, size[0], size[1], radius_);
+    if (target_) sample.tensors[objects_.y_key] = target_(boxes, size[0], size[1]);
   }
 
  private:
@@ -73,8 +70,7 @@ class DetectionTarget final : public data::Transform {
                     fmt::join(image, ",")));
   }
   ObjectBoxes objects_;
-  std::vector<int64_t> strides_;
-  double radius_;
+  MakeDetectionTarget target_;
 };
 
 }  // namespace
@@ -135,9 +131,9 @@ nn::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) c
 }
 
 std::shared_ptr<data::Transform> make_detection_transform(const ObjectBoxes& objects,
-                                                          const std::vector<int64_t>& strides,
-                                                          double center_sampling_radius) {
-  return std::make_shared<DetectionTarget>(objects, strides, center_sampling_radius);
+                                                          MakeDetectionTarget target,
+                                                          const std::string& text) {
+  return std::make_shared<DetectionTarget>(objects, std::move(target), text);
 }
 
 }  // namespace cytra::tasks

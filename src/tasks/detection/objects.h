@@ -1,6 +1,7 @@
 #pragma once
 // The objects of a label image as boxes, and what a detector learns of them.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,10 +24,14 @@ struct ObjectBoxes {
   nn::Boxes of(const at::Tensor& labels, const at::Tensor& classes) const;
 };
 
-/// Every sample's last step: checks image and labels, and, with strides, leaves the target of
-/// nn::fcos_loss in place of the labels. Throws: DataError naming the file.
+/// What a detector compares an image (height,width) with these objects with.
+using MakeDetectionTarget =
+    std::function<at::Tensor(const nn::Boxes& objects, int64_t height, int64_t width)>;
+/// Every sample's last step: checks image and labels, and leaves what `target` makes of them in
+/// place of the labels; of an empty one the labels. `text`: equal texts stand for equal targets.
+/// Throws: DataError naming the file.
 std::shared_ptr<data::Transform> make_detection_transform(const ObjectBoxes& objects,
-                                                          const std::vector<int64_t>& strides,
-                                                          double center_sampling_radius);
+                                                          MakeDetectionTarget target,
+                                                          const std::string& text);
 
 }  // namespace cytra::tasks

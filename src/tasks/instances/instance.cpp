@@ -82,6 +82,7 @@ class InstanceHead final : public Head {
   void prepare(data::Sample& sample, const std::string& x_key) const override {
     prepare_objects(sample, y_key_, x_key, targets_.ignore_index);
   }
+  bool has_loss_target() const override { return true; }
   void prepare_loss(data::Sample& sample) const override {
     at::Tensor& labels = sample.at(y_key_);
     labels = targets_.of(labels.unsqueeze(0))[0];

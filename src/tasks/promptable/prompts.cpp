@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "ops/boxes/boxes.h"
-#include "tasks/instances/targets.h"
 
 namespace cytra::tasks {
 namespace {

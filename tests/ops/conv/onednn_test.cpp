@@ -194,16 +194,23 @@ TEST(Convolution, GivesTheGradientsThatAreAskedFor) {
 }
 
 TEST(Convolution, IsTorchsOwnInATrace) {
+  const auto trace_of = [](const at::Tensor& x, const at::Tensor& w, const Numbers& stride) {
+    const auto traced = torch::jit::tracer::trace(
+        {x},
+        [&](const torch::jit::Stack& inputs) -> torch::jit::Stack {
+          return {ops::convolution(
+              inputs[0].toTensor(), w, {}, {stride, kNone, kOne, false, kNone, 1})};
+        },
+        [](const torch::autograd::Variable&) { return ""; },
+        false);
+    return traced.first->graph->toString();
+  };
   const at::Tensor x = at::ones({1, 2, 4, 4}), w = at::ones({2, 2, 2, 2});
-  const auto traced = torch::jit::tracer::trace(
-      {x},
-      [&](const torch::jit::Stack& inputs) -> torch::jit::Stack {
-        return {
-            ops::convolution(inputs[0].toTensor(), w, {}, {kOne, kNone, kOne, false, kNone, 1})};
-      },
-      [](const torch::autograd::Variable&) { return ""; },
-      false);
-  EXPECT_NE(traced.first->graph->toString().find("aten::_convolution"), std::string::npos);
+  EXPECT_NE(trace_of(x, w, kOne).find("aten::_convolution"), std::string::npos);
+  const auto half = at::kBFloat16;
+  EXPECT_EQ(trace_of(x.to(half), w.to(half), kOne).find("aten::to"), std::string::npos);
+  EXPECT_NE(trace_of(x.to(half), w.to(half), kTwo).find("aten::to"), std::string::npos)
+      << "two columns, which it gets wrong";
 }
 
 }  // namespace

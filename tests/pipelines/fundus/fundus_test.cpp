@@ -183,6 +183,14 @@ TEST(FundusProgram, PhotographsAreNotOverwritten) {
   EXPECT_EQ(again.code, 2);
   EXPECT_NE(again.err.find("would be overwritten"), std::string::npos) << again.err;
   EXPECT_EQ(read_file(dir / "set/images/train_0000_raw.png"), photograph);
+  std::filesystem::create_directory(dir / "mine");
+  write_file(dir / "mine/fundus.csv", "1\n");
+  const test::Outcome foreign = test::shell(program + "paths.output_dir=mine");
+  EXPECT_EQ(foreign.code, 2);
+  EXPECT_NE(foreign.err.find("mine/fundus.csv: is there already"), std::string::npos)
+      << foreign.err;
+  EXPECT_EQ(read_file(dir / "mine/fundus.csv"), "1\n");
+  EXPECT_FALSE(std::filesystem::exists(dir / "mine/fundus.jsonl"));
 }
 TEST(FundusProgram, MasksArePredictedInThePixelsOfThePhotograph) {
   const test::TmpDir dir;

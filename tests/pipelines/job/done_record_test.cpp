@@ -53,8 +53,9 @@ TEST(DoneRecord, ALineOfAStrangerIsData) {  // --resume removed ../../victim
   const std::string folder = dir / "out";
   std::filesystem::create_directories(folder + "/inside");
   std::filesystem::create_directory_symlink(dir.path(), folder + "/link");
-  for (const char* path : {"precious", "out/mine", "out/inside/f"})
-    std::ofstream(dir / path) << "x";
+  keep_own_files(dir.path());
+  write_file(dir / "precious", "x");  // of another run of this process
+  for (const char* path : {"out/mine", "out/inside/f"}) std::ofstream(dir / path) << "x";
   std::vector<std::string> lines;
   for (const std::string name : {"../precious",
                                  "",
