@@ -16,6 +16,7 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "perf/device.h"

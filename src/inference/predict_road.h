@@ -9,8 +9,9 @@
 #include "inference/decoder.h"
 #include "inference/input.h"
 #include "inference/postprocess.h"
-#include "inference/predictor.h"
+#include "inference/predictor_options.h"
 #include "inference/slabs.h"
+#include "inference/trained_model.h"
 #include "inference/window_plan.h"
 #include "ops/windows/sums.h"
 

@@ -4,26 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "config/node.h"
-#include "inference/averages.h"
-#include "inference/engine.h"
+#include "inference/predictor_options.h"
 #include "inference/trained_model.h"
 #include "io/writer.h"
 
 namespace cytra::inference {
 
 class PredictRoad;  // inference/predict_road.h
-
-struct PredictorOptions {
-  std::string accelerator = "auto";  // or cpu, gpu, cuda
-  config::Node inference_args;  // WindowChanges; null, and what is null in it: the checkpoint's
-  EngineOptions engine;
-  TtaOptions tta;              // test-time augmentation
-  std::string form;            // of the result, one of Decoder::forms(); "": the usual one
-  double threshold = 0.5;      // of a mask's probability
-  bool with_target = false;    // the transforms work on the target, too
-  bool tracks_places = false;  // InputTransforms::track_places()
-};
 
 /// Copies share the model. Thread: predict() may be called by several threads at once.
 class Predictor {

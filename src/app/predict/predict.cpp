@@ -22,6 +22,7 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 #include "ops/windows/sums.h"
 #include "perf/device.h"
 #include "pipelines/job/own_folder.h"

@@ -17,6 +17,7 @@
 #include "data/source_keys.h"
 #include "data/transforms/load_image.h"
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 #include "io/annotations/annotations.h"
 #include "io/csv.h"
 #include "io/image_folder.h"

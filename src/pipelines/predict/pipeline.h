@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "base/queue.h"
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 #include "pipelines/job/books.h"
 #include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 
 namespace cytra::pipelines {
 

@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "inference/predict_road.h"
+#include "inference/predictor.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "ops/windows/sums.h"

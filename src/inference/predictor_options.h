@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "config/node.h"
+#include "inference/averages.h"
+#include "inference/engine.h"
+
+namespace cytra::inference {
+
+struct PredictorOptions {
+  std::string accelerator = "auto";  // or cpu, gpu, cuda
+  config::Node inference_args;  // WindowChanges; null, and what is null in it: the checkpoint's
+  EngineOptions engine;
+  TtaOptions tta;              // test-time augmentation
+  std::string form;            // of the result, one of Decoder::forms(); "": the usual one
+  double threshold = 0.5;      // of a mask's probability
+  bool with_target = false;    // the transforms work on the target, too
+  bool tracks_places = false;  // InputTransforms::track_places()
+};
+
+}  // namespace cytra::inference
