@@ -17,8 +17,9 @@ struct ConvOptions {
 /// On a CPU differentiable once; in a trace, and on other devices, torch's own operations, in a
 /// trace of a CPU's in float32 where they would be wrong.
 /// Shape: x (N,C,[D,]H,W), weight (K,C/groups,[d,]h,w), transposed (C,K/groups,[d,]h,w), bias (K)
-/// or undefined -> (N,K,[D',]H',W'). Throws: c10::Error as torch does for shapes and options that
-/// do not fit.
+/// or undefined -> (N,K,[D',]H',W').
+/// Throws: c10::Error for shapes and options that do not fit; std::logic_error for a second
+/// derivative on a CPU.
 at::Tensor convolution(const at::Tensor& x,
                        const at::Tensor& weight,
                        const at::Tensor& bias,
