@@ -1,8 +1,10 @@
 #include "pipelines/job/done_record.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,6 +87,19 @@ TEST(DoneRecord, ALineOfAStrangerIsData) {  // --resume removed ../../victim
   }
   for (const char* path : {"precious", "out/mine", "out/inside/f"})
     EXPECT_EQ(read_file(dir / path), "x") << path;
+}
+
+TEST(DoneRecord, TheNewestLineCountsWhoeverWroteIt) {
+  const test::TmpDir dir;
+  const auto add = [&](int64_t rank, const std::string& stamp) {
+    DoneRecord(dir.path(), "predictions", rank).add({"a", "a.tif", stamp, {}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file system's clock
+  };
+  add(0, "first");
+  add(1, "second");
+  EXPECT_TRUE(DoneRecord(dir.path(), "predictions").has("a", "second"));
+  add(0, "third");
+  EXPECT_TRUE(DoneRecord(dir.path(), "predictions").has("a", "third"));
 }
 
 TEST(DoneRecord, FilesInFoldersAreRemovedWithThem) {
