@@ -17,7 +17,7 @@ if(NOT CMAKE_CUDA_COMPILER)
   message(STATUS "No CUDA toolkit: the CUDA plugin is not built")
   return()
 endif()
-set(CMAKE_CUDA_STANDARD 17)
+set(CMAKE_CUDA_STANDARD 20)
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   # Turing, Ampere, Ada, Hopper, Blackwell (data centres, desktops); what follows compiles from the newest, the virtual ones.
   # scripts/gpu_check.sh reads them.

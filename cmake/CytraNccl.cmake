@@ -14,7 +14,7 @@ endif()
 set(nccl_headers "${CYTRA_CUDA_INCLUDE} ${CYTRA_NCCL_INCLUDE} ${CYTRA_TORCH_INCLUDE}")
 if(NOT CYTRA_NCCL_COMPILES STREQUAL nccl_headers)
   execute_process(
-    COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only -w -I ${CMAKE_SOURCE_DIR}/src -isystem ${CYTRA_TORCH_INCLUDE}
+    COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -w -I ${CMAKE_SOURCE_DIR}/src -isystem ${CYTRA_TORCH_INCLUDE}
       -isystem ${CYTRA_TORCH_INCLUDE}/torch/csrc/api/include -isystem ${CYTRA_CUDA_INCLUDE} -isystem ${CYTRA_NCCL_INCLUDE}
       ${CMAKE_SOURCE_DIR}/src/training/cuda/nccl.cpp
     RESULT_VARIABLE code ERROR_VARIABLE reason)

@@ -136,14 +136,13 @@ class Judge {
     const bool is_lossy = at_ends > 0.85;
     const double middle = (low + high) / 2;
     const double threshold = high - low > 4 ? std::floor(middle) : middle;
-    std::string text = fmt::format(
+    std::string text =
         is_lossy
-            ? "two values ({:g} and {:g}) blurred by a lossy format such as JPEG, or by resizing"
-            : "looks like intensities from {:g} to {:g}, not like labels; "
-              "experiment=im2im/labelfree target_col={} learns these",
-        low,
-        high,
-        meaning_.key);
+            ? fmt::format("two values ({:g} and {:g}) blurred by a lossy format such as JPEG, or by resizing",
+                          low, high)
+            : fmt::format("looks like intensities from {:g} to {:g}, not like labels; "
+                          "experiment=im2im/labelfree target_col={} learns these",
+                          low, high, meaning_.key);
     if (meaning_.kind == Kind::objects) {
       text += "; objects need an image of whole numbers without loss, as PNG or TIFF";
     } else if (meaning_.kind == Kind::classes) {

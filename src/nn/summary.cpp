@@ -140,7 +140,7 @@ std::string format_count(int64_t count) {
   std::size_t unit = 0;
   auto value = static_cast<double>(count);
   for (; value >= 999.5 && unit + 1 < std::size(units); value /= 1000) ++unit;
-  return fmt::format(unit == 0 || value >= 99.95 ? "{:.0f}{}" : "{:.1f}{}", value, units[unit]);
+  return fmt::format("{:.{}f}{}", value, unit == 0 || value >= 99.95 ? 0 : 1, units[unit]);
 }
 
 std::string format_parameters(const SummaryRow& row) {

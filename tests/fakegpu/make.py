@@ -32,7 +32,7 @@ def main(torch, include, out, compiler="c++"):
             name = line.split()[-1].split("@")[0]
             if CALLS.fullmatch(name):
                 wanted.add(name)
-    compile_one = [compiler, "-std=c++17", "-O1", "-fPIC", "-w", f"-I{include}"]
+    compile_one = [compiler, "-std=c++20", "-O1", "-fPIC", "-w", f"-I{include}"]
     objects = []
     for source in SOURCES:
         objects.append(out / (source + ".o"))

@@ -84,7 +84,7 @@ class ValueParser {
 
   TypedValue single(OverrideValue value, std::size_t at) const {
     if (value.sweep) fail(at, "values to try inside another value, expected one value");
-    return std::move(value);
+    return value;
   }
 
   /// `stops`: what ends an unquoted text besides ',' ("]" inside a list); "" at the top.
