@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "perf/device_memory.h"
+#include "device/memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -57,7 +57,7 @@ std::vector<bool> are_finite(const Tensor& images) {
   // No sum is finite of which a part is not: half the work, where asking twice does not wait.
   if (flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>())
     return std::vector<bool>(static_cast<std::size_t>(flat.size(0)), true);
-  const at::Tensor bad = perf::to_host(flat.isfinite().logical_not().sum(1));
+  const at::Tensor bad = device::to_host(flat.isfinite().logical_not().sum(1));
   std::vector<bool> fine;
   for (int64_t i = 0; i < bad.size(0); ++i) fine.push_back(bad.const_data_ptr<int64_t>()[i] == 0);
   return fine;

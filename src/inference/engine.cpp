@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "base/log.h"
+#include "device/error.h"
 #include "inference/engines/entry.h"
-#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {
@@ -75,7 +75,7 @@ std::string first_line(const std::string& text) {
 
 /// Whether another engine may do what this one failed at.
 bool is_of_engine(const std::exception& error) {
-  return !perf::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
+  return !device::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
 }
 
 struct Checked {
@@ -255,7 +255,7 @@ void EngineOptions::check() const {
         quantization,
         backend));
   }
-  if (perf::precision_of(precision).compute == at::kDouble) {
+  if (device::precision_of(precision).compute == at::kDouble) {
     throw ConfigError(fmt::format(
         "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
         precision));

@@ -14,12 +14,12 @@
 #include "base/strings.h"
 #include "config/schema.h"
 #include "data/transforms/load_image.h"
+#include "device/device.h"
+#include "device/fast_precision.h"
+#include "device/memory.h"
 #include "inference/device_rows.h"
 #include "inference/windows.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/device_memory.h"
-#include "perf/device_precision.h"
 
 namespace cytra::inference {
 namespace {
@@ -131,7 +131,7 @@ void expect_device(const char* key, const std::optional<std::string>& asked, c10
 }  // namespace
 
 PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options)
-    : device(perf::choose_device(options.accelerator)),
+    : device(device::choose_device(options.accelerator)),
       model(mean_of(models)),
       decoder(decoder_of(model.config.at("task"))),
       form(decoder->form_of(options.form, "predict.save")),
@@ -145,7 +145,7 @@ PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const Predictor
   expect_engine(options.engine, device);
   expect_no_turns(options.tta, *decoder);
   if (options.tracks_places) transforms.track_places();
-  model.place(device, perf::uses_tensor_cores(options.engine.precision, device));
+  model.place(device, device::uses_tensor_cores(options.engine.precision, device));
   std::vector<Forward> runs;
   for (const auto& member : members_)
     runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/stopwatch.h"
-#include "perf/device.h"
+#include "device/device.h"
 
 namespace cytra::perf {
 namespace {
@@ -21,10 +21,10 @@ constexpr int64_t kSmallestSide = 256, kLargestSide = 8192, kChannels = 128;
 constexpr int64_t kCopied = 128 << 20;  // bytes: beyond the caches
 
 double seconds_of(const std::function<void()>& work, c10::Device device) {
-  synchronize(device);
+  device::synchronize(device);
   const Stopwatch stopwatch;
   work();
-  synchronize(device);
+  device::synchronize(device);
   return stopwatch.seconds();
 }
 

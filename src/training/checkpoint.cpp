@@ -13,11 +13,11 @@
 #include "base/version.h"
 #include "config/json.h"
 #include "config/run_config.h"
+#include "device/device.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/device.h"
 #include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
@@ -196,7 +196,7 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
     snapshot.tensors.at(name).copy_(tensor.detach(), /*non_blocking=*/true);
     is_on_device = is_on_device || tensor.is_cuda();
   }
-  if (is_on_device) perf::synchronize(objects.task.model().parameters().front().device());
+  if (is_on_device) device::synchronize(objects.task.model().parameters().front().device());
   swapped.reset();
 
   Node all = to_node(state);

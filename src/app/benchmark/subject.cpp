@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "device/cuda_driver.h"
+#include "device/fast_precision.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/cuda_driver.h"
-#include "perf/device_precision.h"
 
 namespace cytra::app {
 
@@ -23,7 +23,7 @@ std::vector<int64_t> Subject::shape_of(int64_t batch) const {
 Node prepared(const Subject& subject, const Variant& variant) {
   if (variant.tf32) {
     if (!subject.device.is_cuda()) throw ConfigError("TF32 needs an NVIDIA GPU");
-    const int capability = perf::cuda_gpu(subject.device.index()).capability;
+    const int capability = device::cuda_gpu(subject.device.index()).capability;
     if (capability < 80) {
       throw ConfigError(fmt::format("TF32 needs compute capability 8.0, this GPU has {}.{}",
                                     capability / 10,
@@ -61,7 +61,7 @@ std::shared_ptr<nn::Model> make_model(const Subject& subject,
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
   if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
   model->eval();
-  nn::place(*model, subject.device, perf::uses_tensor_cores(variant.precision, subject.device));
+  nn::place(*model, subject.device, device::uses_tensor_cores(variant.precision, subject.device));
   return model;
 }
 

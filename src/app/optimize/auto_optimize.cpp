@@ -202,7 +202,7 @@ std::string file_text(
       kProfileHead,
       version(),
       trials.run().command_line,
-      perf::describe(trials.device()),
+      device::describe(trials.device()),
       rate,
       gain,
       target.choice,
@@ -226,7 +226,7 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   const Trials trials(std::move(run), config);
   const Target target = target_of(trials.run(), trials.device());
   log::info("trying settings on {}, {:g} s each",
-            perf::describe(trials.device()),
+            device::describe(trials.device()),
             config.optimize.seconds / kRuns);
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;

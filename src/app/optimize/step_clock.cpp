@@ -73,7 +73,7 @@ double StepClock::validation_s() const {
 }
 
 void StepClock::start_timing() {
-  perf::synchronize(device_);
+  device::synchronize(device_);
   stage_ = Stage::timing;
   times_ = {};
   apart_s_ = 0;
@@ -81,7 +81,7 @@ void StepClock::start_timing() {
 }
 
 void StepClock::stop_timing() {
-  perf::synchronize(device_);
+  device::synchronize(device_);
   times_.wall_s = timed_.seconds() - apart_s_;
 }
 

@@ -24,7 +24,7 @@ std::unique_ptr<FixedEngine> make_cudagraph(const EngineModel& model,
   if (make == nullptr)
     throw EngineUnfit("this build has no CUDA graphs: " + library.problem(), false);
   const bool is_traced = options.compile_mode == "max-autotune";
-  const perf::Precision precision = precision_of(options);
+  const device::Precision precision = precision_of(options);
   GraphTask task{
       {},
       example,

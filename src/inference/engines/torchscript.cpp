@@ -25,7 +25,7 @@ class TorchScript final : public FixedEngine {
  private:
   c10::ScalarType type_;
   int64_t count_;
-  perf::Forwards forward_;
+  exporting::Forwards forward_;
 };
 
 /// Not on a CPU: a trace has ATen's instance norm, which takes longer than ours.

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "perf/device_memory.h"
+#include "device/memory.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -260,7 +260,7 @@ void SegmentCompute::make_masks(const SegmentWorks& works) {
   const StageWork timed(stages_.masks, all.size(0));
   const auto run = [&](const at::Tensor& some) -> std::vector<at::Tensor> {
     const at::Tensor image = some.select(1, 4).to(at::kLong);
-    return {perf::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
+    return {device::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
   };
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < all.size(0); first += options_.sam_batch_size)

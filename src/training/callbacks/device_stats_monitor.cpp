@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "config/registry.h"
+#include "device/device.h"
 #include "nn/model.h"
-#include "perf/device.h"
 #include "perf/device_usage.h"
 #include "training/callback.h"
 
@@ -55,8 +55,8 @@ class DeviceStatsMonitor final : public Callback {
     }
     if (device_.is_cuda()) {
       metrics["device/gpu_allocated_mb"] =
-          static_cast<double>(perf::used_memory(device_)) / kMegabyte;
-      metrics["device/gpu_peak_mb"] = static_cast<double>(perf::peak_memory(device_)) / kMegabyte;
+          static_cast<double>(device::used_memory(device_)) / kMegabyte;
+      metrics["device/gpu_peak_mb"] = static_cast<double>(device::peak_memory(device_)) / kMegabyte;
     }
     if (!metrics.empty()) context.log_only(metrics);
   }

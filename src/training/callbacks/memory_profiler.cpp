@@ -16,8 +16,8 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "config/registry.h"
+#include "device/device.h"
 #include "nn/model.h"
-#include "perf/device.h"
 #include "perf/scopes.h"
 #include "training/callback.h"
 #include "training/callbacks/memory_chart.h"
@@ -105,7 +105,7 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
  private:
   double seconds() const { return stopwatch_.seconds(); }
   void enter(const std::string& phase) {
-    if (!is_cuda_) reserved_ = perf::used_memory(c10::kCPU);
+    if (!is_cuda_) reserved_ = device::used_memory(c10::kCPU);
     const auto leave = [this](PhaseMemory& memory) {
       memory.calls += 1;
       memory.allocated = now_;
