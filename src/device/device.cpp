@@ -1,92 +1,44 @@
 #include "device/device.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <typeinfo>
+#include <utility>
 
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/detail/CUDAHooksInterface.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include "base/control_groups.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/memory.h"
-#include "base/shared_library.h"
 #include "base/strings.h"
-#include "device/cuda_driver.h"
+#include "device/backend.h"
 
 namespace cytra::device {
-namespace {
-
-constexpr const char* kNoDriver = "no NVIDIA driver is there (libcuda.so.1)";
-constexpr const char* kNoGpu = "the NVIDIA driver shows no GPU";
-
-/// Why there is no CUDA device, or "" when there is one.
-std::string load_cuda() {
-  static const std::string problem = []() -> std::string {
-    const CudaDriver driver = cuda_driver();
-    if (!driver.is_found) return kNoDriver;
-    if (!driver.problem.empty()) return driver.problem;
-    if (driver.devices == 0) {
-      const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-      return visible == nullptr ? kNoGpu
-                                : fmt::format("{} (CUDA_VISIBLE_DEVICES={})", kNoGpu, visible);
-    }
-    // Registers torch's CUDA backend; must come before the first question about devices. By the
-    // path of the torch that runs: a bare name is looked for beside libcytra_base.so, which knows
-    // none.
-    const SharedLibrary library(path_beside(&at::globalContext, "libtorch_cuda.so"),
-                                SharedLibrary::Symbols::global);
-    if (!library.is_loaded()) {
-      return fmt::format(
-          "LibTorch's CUDA libraries can't be loaded ({}); CYTRA_CUDA=ON scripts/setup.sh installs "
-          "them",
-          library.problem());
-    }
-    const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
-    if (typeid(hooks) == typeid(at::CUDAHooksInterface)) {  // chosen once, at the first question
-      return "torch was asked about CUDA before its CUDA libraries were loaded, and answers no "
-             "from then on; call device::choose_device() before at::manual_seed() and the like";
-    }
-    if (std::string problem = too_old(driver, static_cast<int>(hooks.versionCUDART()));
-        !problem.empty())
-      return problem;
-    if (!hooks.hasCUDA() || hooks.deviceCount() == 0)
-      return fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices);
-    // The allocator answers no question before.
-    at::globalContext().lazyInitDevice(c10::kCUDA);
-    return "";
-  }();
-  return problem;
-}
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (starts_with(line, "model name")) return trim(line.substr(line.find(':') + 1));
-  }
-  return "CPU";
-}
-
-}  // namespace
-
 c10::Device choose_device(const std::string& accelerator) {
   if (accelerator == "cpu") return c10::kCPU;
-  const std::string problem = load_cuda();
-  if (problem.empty())  // the GPU of this thread: each process among several has set its own
-    return c10::Device(c10::kCUDA, at::detail::getCUDAHooks().getCurrentDevice());
+  std::vector<std::string> problems;
+  bool is_expected = true;  // without a GPU the CPU is what is meant; with one, it lies idle
+  for (const Backend* backend : accelerators()) {
+    if (accelerator != "auto" && accelerator != "gpu" && accelerator != backend->name) continue;
+    const Absence absence = backend->find();
+    // The device of this thread: each process among several has set its own.
+    if (absence.text.empty()) return backend->current();
+    problems.push_back(absence.text);
+    is_expected = is_expected && absence.is_expected;
+  }
+  const std::string problem = join(problems, "; ");
   if (accelerator != "auto") {
     throw ConfigError(fmt::format(
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
   }
-  // Without a GPU the CPU is what is meant; with one, it lies idle.
-  const bool is_meant = problem == kNoDriver || starts_with(problem, kNoGpu);
-  log::write(is_meant ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
+  log::write(is_expected ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
   return c10::kCPU;
+}
+
+std::vector<std::string> accelerator_choices() {
+  std::vector<std::string> choices{"auto", "cpu", "gpu"};
+  for (const Backend* backend : accelerators()) choices.emplace_back(backend->name);
+  return choices;
 }
 
 void prepare(const PerformanceOptions& options, const std::string& deterministic) {
@@ -131,15 +83,7 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (const int threads = threads_of(options); threads > 0) at::set_num_threads(threads);
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(options.matmul_precision);
-  if (device.is_cuda()) {
-    if (options.enable_tf32) context.setAllowTF32CuDNN(*options.enable_tf32);
-    // Of products matmul_precision decides, of which "highest" alone is below TF32; torch refuses
-    // to answer for what both of its switches have set.
-    if (options.enable_tf32 == true && options.matmul_precision == "highest")
-      context.setAllowTF32CuBLAS(true);
-    context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
-    return;
-  }
+  if (backend_of(device).apply(options)) return;
   std::vector<std::string> idle;
   if (options.enable_tf32 == true) idle.emplace_back("enable_tf32");
   if (options.enable_cudnn_benchmark) idle.emplace_back("enable_cudnn_benchmark");
@@ -152,48 +96,24 @@ void apply(const PerformanceOptions& options, c10::Device device) {
     log::info("performance: no effect on a CPU: {}", text);
 }
 
-namespace {
-
-/// "VmHWM:", in bytes.
-int64_t of_process(const char* name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, name)) return std::stoll(line.substr(6)) * 1024;
-  }
-  return 0;
-}
-
-auto allocated_bytes(c10::Device device) {
-  return at::getDeviceAllocator(device.type())->getDeviceStats(device.index()).allocated_bytes[0];
-}
-
-}  // namespace
-
 int64_t peak_memory(c10::Device device) {
-  return device.is_cuda() ? allocated_bytes(device).peak : of_process("VmHWM:");
+  return backend_of(device).peak_memory(device);
 }
 
 int64_t used_memory(c10::Device device) {
-  return device.is_cuda() ? allocated_bytes(device).current : of_process("VmRSS:");
+  return backend_of(device).used_memory(device);
 }
 
 void reset_peak_memory(c10::Device device) {
-  if (device.is_cuda()) {
-    at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
-  } else {
-    release_unused_memory();  // else the peak would be that of what was done before
-    std::ofstream("/proc/self/clear_refs") << "5";  // Linux: the peak becomes the present value
-  }
+  backend_of(device).reset_peak_memory(device);
 }
 
 void synchronize(c10::Device device) {
-  if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+  backend_of(device).synchronize(device);
 }
 
 std::string describe(c10::Device device) {
-  if (device.is_cuda())
-    return fmt::format("cuda:{} ({})", device.index(), cuda_gpu(device.index()).name);
-  return fmt::format("cpu ({}, {} threads)", processor_name(), at::get_num_threads());
+  return backend_of(device).describe(device);
 }
 
 }  // namespace cytra::device

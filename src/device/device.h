@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -8,20 +9,19 @@
 
 namespace cytra::device {
 
-/// The device for Lightning's `accelerator`: auto (CUDA when there is one), cpu, gpu or cuda. Loads
-/// torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when a GPU is
-/// asked for and there is none.
+/// The device for Lightning's `accelerator`: auto (a GPU when there is one), cpu, gpu, or a kind of
+/// GPU. Loads torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when
+/// a GPU is asked for and there is none.
 c10::Device choose_device(const std::string& accelerator);
+/// What it takes.
+std::vector<std::string> accelerator_choices();
 
 /// Where a program computes: `trainer` of the programs that do not train.
 struct DeviceOptions {
   std::string accelerator = "auto";
   template <class V>
   void visit(V& v) {
-    v("accelerator",
-      accelerator,
-      "auto takes a GPU when there is one",
-      {"auto", "cpu", "gpu", "cuda"});
+    v("accelerator", accelerator, "auto takes a GPU when there is one", accelerator_choices());
   }
 };
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/backend.h"
 #include "device/memory.h"
 
 namespace cytra::inference {
@@ -41,16 +42,7 @@ const CopyStreams& copy_streams(c10::Device device) {
   return all.emplace(std::pair(device.type(), device.index()), CopyStreams{up, down}).first->second;
 }
 
-at::Tensor page_locked(const at::Tensor& like) {
-  return at::empty(like.sizes(), at::TensorOptions(like.scalar_type()).pinned_memory(true));
-}
-
 }  // namespace
-
-Tensor to_device(const Tensor& values, c10::Device device) {
-  if (values.device() == device || !device.is_cuda()) return values.to(device);
-  return page_locked(values).copy_(values).to(device, /*non_blocking=*/true);
-}
 
 std::vector<bool> are_finite(const Tensor& images) {
   const at::Tensor flat = images.flatten(1);
@@ -71,13 +63,13 @@ RowUpload::RowUpload(c10::Device device) : device_(device) {}
 RowUpload::~RowUpload() = default;
 
 void RowUpload::start(const Tensor& rows) {
-  if (!device_.is_cuda()) {
+  if (!device::has_streams(device_)) {
     rows_ = rows.to(device_);
     return;
   }
   const c10::Stream stream = copy_streams(device_).up;
   const c10::StreamGuard guard(stream);
-  rows_ = to_device(rows, device_);
+  rows_ = device::to_device(rows, device_);
   copy_ = std::make_unique<Copy>(Copy{c10::Event(device_.type())});
   copy_->done.record(stream);
 }
@@ -150,7 +142,7 @@ void RowDownload::start(int64_t first, const std::vector<Tensor>& values, const 
   const auto bring = [&](const at::Tensor& value) {
     const at::Tensor dense = value.contiguous();
     value.record_stream(stream);
-    return page_locked(dense).copy_(dense, /*non_blocking=*/true);
+    return device::page_locked(dense).copy_(dense, /*non_blocking=*/true);
   };
   Copy copy{first, {}, bring(bad), c10::Event(device.type())};
   for (const at::Tensor& value : values) copy.values.push_back(bring(value));

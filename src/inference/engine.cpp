@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "base/log.h"
+#include "device/backend.h"
 #include "device/error.h"
 #include "inference/engines/entry.h"
 
@@ -30,7 +31,7 @@ double bound_of(const EngineOptions& options, c10::Device device) {
     case at::kHalf:
       return kTenBits;
     default:
-      return device.is_cuda() && at::globalContext().allowTF32CuDNN() ? kTenBits : 5e-4;
+      return device::backend_of(device).tf32().convolutions ? kTenBits : 5e-4;
   }
 }
 
@@ -264,7 +265,7 @@ void EngineOptions::check() const {
 
 void expect_engine(const EngineOptions& options, c10::Device device) {
   options.check();
-  if (options.backend == "cudagraph" && !device.is_cuda())
+  if (options.backend == "cudagraph" && !device::has_graphs(device))
     throw ConfigError("performance.backend=cudagraph: needs a GPU; use performance.backend=auto");
 }
 

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "config/schema.h"
 #include "data/transforms/load_image.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/fast_precision.h"
 #include "device/memory.h"
@@ -121,7 +122,8 @@ void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
 
 void expect_device(const char* key, const std::optional<std::string>& asked, c10::Device device) {
   if (!asked || c10::Device(*asked).type() == device.type()) return;
-  if (device.is_cuda() && std::string(key) == "device") return;  // sums may be on the CPU
+  if (device::is_accelerator(device) && std::string(key) == "device")
+    return;  // sums may be on the CPU
   throw ConfigError(fmt::format("inference_args.{}: {}, but the model is on the {}",
                                 key,
                                 *asked,
@@ -252,7 +254,7 @@ void PredictRoad::run(const std::vector<const ModelInput*>& inputs,
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =
-      sliding_window(to_device(at::stack(images), device),
+      sliding_window(device::to_device(at::stack(images), device),
                      Forward([this](const at::Tensor& batch) { return forward(batch); }),
                      windows,
                      progress)

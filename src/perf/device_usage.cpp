@@ -83,7 +83,7 @@ std::string DeviceUsage::text() const {
 }
 
 UsageMeter::UsageMeter(c10::Device device)
-    : gpu_(device.is_cuda() ? device::NvmlDevice::find(device.index()) : nullptr),
+    : gpu_(device::backend_of(device).gauge(device)),
       counter_(std::make_unique<InstructionCounter>()),
       cpu_begin_(std::clock()) {}
 

@@ -9,7 +9,7 @@
 #include <c10/core/Device.h>
 
 #include "base/stopwatch.h"
-#include "device/nvml.h"
+#include "device/backend.h"
 
 namespace cytra::perf {
 
@@ -37,7 +37,7 @@ class UsageMeter {
   DeviceUsage read();
 
  private:
-  std::unique_ptr<device::NvmlDevice> gpu_;
+  std::unique_ptr<device::Gauge> gpu_;
   std::unique_ptr<InstructionCounter> counter_;
   Stopwatch stopwatch_;
   std::clock_t cpu_begin_;  // CPU time of all threads

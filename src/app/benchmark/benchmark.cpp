@@ -26,6 +26,7 @@
 #include "config/composer.h"
 #include "config/json.h"
 #include "config/run_config.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/fast_precision.h"
@@ -220,8 +221,8 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
 Variant configured(const Subject& subject) {
   Variant variant;
   variant.precision = subject.config.get<std::string>("trainer.precision", "32-true");
-  variant.tf32 = subject.device.is_cuda() && at::globalContext().allowTF32CuDNN() &&
-                 variant.arithmetic() == "fp32";
+  variant.tf32 =
+      device::backend_of(subject.device).tf32().convolutions && variant.arithmetic() == "fp32";
   return variant;
 }
 
@@ -275,7 +276,7 @@ perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& v
   std::vector<std::string> names;
   for (const Variant& variant : variants) {
     const std::string name = variant.arithmetic();
-    if (name == "tf32" && !subject.device.is_cuda()) continue;
+    if (name == "tf32" && !device::backend_of(subject.device).traits.has_tf32) continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return perf::measure_roofline(subject.device, names);

@@ -24,6 +24,7 @@
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "data/transforms/load_image.h"
+#include "device/backend.h"
 #include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
@@ -293,7 +294,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   measured.validation_s = clock->validation_s();
   measured.peak_bytes = device::peak_memory(device_);
   Facts& facts = measured.facts;
-  facts.is_on_gpu = device_.is_cuda();
+  facts.is_on_gpu = device::is_accelerator(device_);
   facts.batch_size = loaders.options.batch_size;
   facts.num_workers = loaders.options.num_workers;
   facts.prefetch_factor = loaders.options.prefetch_factor;

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/json.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/fast_precision.h"
@@ -88,8 +89,8 @@ std::vector<Question> open_questions(const TrainConfig& config, c10::Device devi
       device.is_cpu() || device::uses_tensor_cores(config.trainer.precision, device);
   if (layout == nullptr || layout->is_null())
     questions.push_back({{layout_choice(usual_layout), layout_choice(!usual_layout)}});
-  if (device.is_cuda() && !config.performance.enable_cudnn_benchmark &&
-      config.trainer.deterministic_mode == "false") {
+  if (device::backend_of(device).traits.searches_algorithms &&
+      !config.performance.enable_cudnn_benchmark && config.trainer.deterministic_mode == "false") {
     const auto choice = [](bool use) {
       return Choice{
           fmt::format("performance.enable_cudnn_benchmark={}", use),

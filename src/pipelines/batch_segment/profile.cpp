@@ -10,6 +10,7 @@
 #include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/memory.h"
@@ -48,7 +49,8 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
     batch.boxes_per_s = static_cast<double>(batch.size) / batch.seconds;
     batch.cores_busy = usage.cores_busy;
     if (usage.gpu) batch.device_percent = usage.gpu->percent;
-    batch.memory = device.is_cuda() ? device::peak_memory(device) : usage.resident_bytes;
+    batch.memory =
+        device::has_own_memory(device) ? device::peak_memory(device) : usage.resident_bytes;
     batch.device_memory = batch.memory + device::free_memory(device);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
@@ -99,14 +101,15 @@ int64_t best_batch(const std::vector<BoxBatch>& batches) {
 
 std::string format_batches(const std::vector<BoxBatch>& batches, c10::Device device) {
   const int64_t best = best_batch(batches);
-  const char* use = device.is_cuda() ? "GPU" : "cores";
+  const bool is_gpu = device::is_accelerator(device);
+  const char* use = is_gpu ? "GPU" : "cores";
   std::vector<std::vector<std::string>> rows{{"batch", "s", "boxes/s", use, "memory", ""}};
   for (const BoxBatch& batch : batches) {
     if (batch.is_out_of_memory) {
       rows.push_back({std::to_string(batch.size), "", "", "", "out of memory", ""});
       continue;
     }
-    const std::string share = !device.is_cuda() ? fmt::format("{:.1f}", batch.cores_busy)
+    const std::string share = !is_gpu ? fmt::format("{:.1f}", batch.cores_busy)
                               : batch.device_percent
                                   ? fmt::format("{:.0f} %", *batch.device_percent)
                                   : "?";
