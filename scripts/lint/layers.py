@@ -13,7 +13,7 @@ from declarations import declared, defined
 
 LAYERS = {
     "base": 0, "config": 1, "cli": 2, "io": 2, "device": 2, "ops": 3, "nn": 4, "metrics": 4, "perf": 4, "export": 4,
-    "data": 5, "samples": 5, "training": 6, "inference": 6, "tasks": 7, "pipelines": 8, "app": 9,
+    "report": 4, "data": 5, "samples": 5, "training": 6, "inference": 6, "tasks": 7, "pipelines": 8, "app": 9,
 }
 # (a header, where it may be included, that place in words)
 HOMES = [

@@ -1,12 +1,12 @@
-#include "training/loggers/html_plot.h"
+#include "report/curve.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/strings.h"
-#include "training/line_chart.h"
+#include "report/line_chart.h"
 
-namespace cytra::training {
+namespace cytra::report {
 namespace {
 
 constexpr std::size_t kMostPieces = 300;  // of a plot some 400 pixels wide
@@ -99,4 +99,4 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
   return chart.element();
 }
 
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -1,13 +1,13 @@
-#include "training/line_chart.h"
+#include "report/line_chart.h"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "report/memory_chart.h"
 #include "tests/support/svg.h"
-#include "training/callbacks/memory_chart.h"
 
-namespace cytra::training {
+namespace cytra::report {
 namespace {
 
 ChartAxis axis_of(double low, double high, bool is_log = false) {
@@ -151,4 +151,4 @@ TEST(MemoryChart, ShowsExtremesAndPhases) {
 }
 
 }  // namespace
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace cytra::training {
+namespace cytra::report {
 
 /// Allocated memory over time.
 struct MemoryCourse {
@@ -20,4 +20,4 @@ struct MemoryCourse {
 /// An SVG file: memory as a line, phases as coloured bands behind it.
 std::string memory_svg(const MemoryCourse& course);
 
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -1,4 +1,4 @@
-#include "training/panel.h"
+#include "report/panel.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "io/objects/palette.h"
 
-namespace cytra::training {
+namespace cytra::report {
 namespace {
 
 constexpr int64_t kLongestSide = 512, kGap = 4;
@@ -115,4 +115,4 @@ io::Image draw_panel(const std::map<std::string, Tensor>& preview) {
   return image;
 }
 
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cytra::training {
+namespace cytra::report {
 
 /// "0", "0.25", "12k", "3M".
 std::string short_number(double value);
@@ -64,4 +64,4 @@ class LineChart {
   std::string body_;
 };
 
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -1,13 +1,13 @@
-#include "training/callbacks/memory_chart.h"
+#include "report/memory_chart.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/strings.h"
-#include "training/line_chart.h"
+#include "report/line_chart.h"
 
-namespace cytra::training {
+namespace cytra::report {
 
 std::string memory_svg(const MemoryCourse& course) {
   constexpr double kMostColumns = 1100;  // about one for each pixel
@@ -53,4 +53,4 @@ std::string memory_svg(const MemoryCourse& course) {
   return chart.file();
 }
 
-}  // namespace cytra::training
+}  // namespace cytra::report

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cytra::training {
+namespace cytra::report {
 
 /// A curve of any length: at most 300 pieces of equally many points each. Keeps the extremes.
 class Curve {
@@ -42,4 +42,4 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
 /// `place`-th of the plot.
 int colour_of(std::string_view name, int place);
 
-}  // namespace cytra::training
+}  // namespace cytra::report

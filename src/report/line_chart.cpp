@@ -1,4 +1,4 @@
-#include "training/line_chart.h"
+#include "report/line_chart.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "base/escape.h"
 #include "base/strings.h"
 
-namespace cytra::training {
+namespace cytra::report {
 namespace {
 
 // What the page of html_style.h gives the classes, on white.
@@ -202,4 +202,4 @@ std::string LineChart::file() const {
          "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + body_ + "</svg>\n";
 }
 
-}  // namespace cytra::training
+}  // namespace cytra::report

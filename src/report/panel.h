@@ -6,7 +6,7 @@
 #include "base/tensor_fwd.h"
 #include "io/image.h"
 
-namespace cytra::training {
+namespace cytra::report {
 
 /// What Task::preview() gives, side by side: input, target, prediction, then the others by name; an
 /// 8-bit RGB picture. Of a stack the middle plane; of 3 channels their colours, else the first
@@ -17,4 +17,4 @@ io::Image draw_panel(const std::map<std::string, Tensor>& preview);
 /// The names of its parts, from left to right.
 std::vector<std::string> panel_parts(const std::map<std::string, Tensor>& preview);
 
-}  // namespace cytra::training
+}  // namespace cytra::report

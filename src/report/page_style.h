@@ -1,7 +1,7 @@
 #pragma once
 // Style and script of html_report.cpp's page.
 
-namespace cytra::training {
+namespace cytra::report {
 
 inline constexpr const char* kReportStyle = R"css(
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1c2330;--soft:#667085;--line:#e4e7ec;
@@ -64,4 +64,4 @@ svg.onpointerleave=()=>{tip.textContent='';rule.removeAttribute('d')}}
 onbeforeprint=()=>document.querySelectorAll('details').forEach(d=>d.open=true);
 )js";
 
-}  // namespace cytra::training
+}  // namespace cytra::report
