@@ -22,10 +22,10 @@
 #include "inference/engine.h"
 #include "inference/sliding_window.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
-#include "perf/device_precision.h"
-#include "perf/precision.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/fast_precision.h"
+#include "device/precision.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 #include "training/trainer.h"
@@ -62,10 +62,10 @@ double median_ms(const std::function<void()>& work) {
     return count >= 3 ? spent > seconds || count == 1000 : count >= 1 && spent > 3 * seconds;
   };
   for (int64_t i = -3; !is_enough(i); ++i) {
-    perf::synchronize(device);
+    device::synchronize(device);
     const auto start = Clock::now();
     work();
-    perf::synchronize(device);
+    device::synchronize(device);
     if (i >= 0) times.push_back(1e3 * since(start));
   }
   std::sort(times.begin(), times.end());
@@ -171,7 +171,7 @@ void loader() {
     feed.start_epoch(epoch, 0, true);
     while (const auto batch = feed.next()) count += batch->at("raw").size(0);
   }
-  perf::synchronize(device);
+  device::synchronize(device);
   row(fmt::format("loader to device, {}x{}, batches of 16", side(512), side(512)),
       "2 workers",
       static_cast<double>(count) / since(begin),
@@ -209,7 +209,7 @@ void inference_of(const std::string& what, int dims, const std::vector<int64_t>&
     each_precision([&](const std::string& name, const std::string& precision) {
       {
         const c10::InferenceMode inference_mode;
-        const perf::Autocast autocast(perf::precision_of(precision), device.type());
+        const device::Autocast autocast(device::precision_of(precision), device.type());
         row(what + ", " + name, way.name, median_ms([&] { (*model)(images); }), "ms");
       }
       if (!device.is_cuda()) return;
@@ -251,7 +251,7 @@ void sliding_window(int dims) {
     each_precision([&](const std::string& name, const std::string& precision) {
       const c10::InferenceMode inference_mode;
       const auto network = [&](const at::Tensor& windows) {
-        const perf::Autocast autocast(perf::precision_of(precision), device.type());
+        const device::Autocast autocast(device::precision_of(precision), device.type());
         return (*model)(windows);
       };
       row(fmt::format("sliding window {}^{}, roi {}, {}", whole, dims, roi, name),
@@ -268,7 +268,7 @@ struct Clocked final : training::Callback {
   void on_step_end(training::Context& context) override {
     if (context.state.step < kWarmUp) return;
     if (context.state.step == kWarmUp) {
-      perf::synchronize(device);
+      device::synchronize(device);
       begin = Clock::now();
     }
     steps = context.state.step - kWarmUp;
@@ -284,7 +284,7 @@ double trained_ms(const std::string& task_text,
                   int64_t batch_size) {
   at::manual_seed(0);
   const auto task = make<training::Task>(yaml(task_text));
-  nn::place(task->model(), device, perf::uses_tensor_cores(precision, device));
+  nn::place(task->model(), device, device::uses_tensor_cores(precision, device));
   const auto optimizer = make<training::Optimizer>(yaml("{_target_: AdamW}"));
   const auto scheduler = make<training::Scheduler>(yaml("{_target_: ConstantLR, factor: 1}"));
   const auto clock = std::make_shared<Clocked>();
@@ -300,7 +300,7 @@ double trained_ms(const std::string& task_text,
                        loader_of(shapes, 100 * batch_size, batch_size, task->model().channels_last),
                    none({});
   trainer.fit(images, none);
-  perf::synchronize(device);
+  device::synchronize(device);
   return 1e3 * since(clock->begin) / static_cast<double>(std::max<int64_t>(1, clock->steps));
 }
 
@@ -368,13 +368,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    device = perf::choose_device(argv[2]);
+    device = device::choose_device(argv[2]);
     seconds = std::atof(argv[3]);
     is_small = argc > 4 && std::strcmp(argv[4], "small") == 0;
     subject->second();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
-    return perf::is_out_of_memory(error) ? 5 : 1;
+    return device::is_out_of_memory(error) ? 5 : 1;
   }
   return 0;
 }

@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
   inference::ModelConfig config;
   config.checkpoint.ckpt_path = {argv[1]};
   const inference::Subject subject =
-      inference::load_subject(config, perf::choose_device("auto"), {});
+      inference::load_subject(config, device::choose_device("auto"), {});
   if (subject.finds_boxes()) throw ConfigError("this model finds boxes; expected one of masks");
   const inference::Predictor predictor =
       inference::predictors_of(subject, config, {}, {}).front().predictor;

@@ -12,8 +12,8 @@ import tempfile
 from declarations import declared, defined
 
 LAYERS = {
-    "base": 0, "config": 1, "cli": 2, "io": 2, "ops": 2, "nn": 3, "metrics": 3, "perf": 3, "data": 4, "samples": 4,
-    "training": 5, "inference": 5, "tasks": 6, "pipelines": 7, "app": 8,
+    "base": 0, "config": 1, "cli": 2, "io": 2, "device": 2, "ops": 3, "nn": 4, "metrics": 4, "perf": 4, "export": 4,
+    "report": 4, "data": 5, "samples": 5, "training": 6, "inference": 6, "tasks": 7, "pipelines": 8, "app": 9,
 }
 # (a header, where it may be included, that place in words)
 HOMES = [

@@ -12,6 +12,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/version.h"
+#include "device/device.h"
+#include "export/compile.h"
+#include "export/onnx.h"
 #include "inference/engine.h"
 #include "inference/engines/openvino.h"
 #include "inference/trained_model.h"
@@ -19,9 +22,6 @@
 #include "nn/checkpoint_format.h"
 #include "nn/detection_model.h"
 #include "nn/weights.h"
-#include "perf/compile.h"
-#include "perf/device.h"
-#include "perf/onnx.h"
 
 namespace cytra::app {
 namespace {
@@ -77,12 +77,12 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
                       ": it is run, not exported; expected weights of a network "
                       "that is registered here, or TorchScript");
   }
-  std::string bytes = perf::to_torchscript(forward, example(model, 2, 4), metadata);
+  std::string bytes = exporting::to_torchscript(forward, example(model, 2, 4), metadata);
   // A trace holds what was done once: it must do for other images, too.
   const at::Tensor other = example(model, 1, 6), expected = forward(other);
   at::Tensor got;
   try {
-    got = perf::from_torchscript(bytes)(other);
+    got = exporting::from_torchscript(bytes)(other);
   } catch (const std::exception& error) {  // of sizes that the network computes with
     log::debug("{}", error.what());
     throw ConfigError(
@@ -151,13 +151,13 @@ void write_model(const ExportConfig& config,
       if (d != 1 && model.fixed_window.empty()) shape[d] = -1;
     return inference::export_openvino(bytes, shape, openvino_stem(config.output));
   }
-  const perf::OnnxShapes shapes{model.in_channels, model.spatial_dims, model.fixed_window};
-  write_file(config.output, perf::to_onnx(bytes, shapes, metadata));
+  const exporting::OnnxShapes shapes{model.in_channels, model.spatial_dims, model.fixed_window};
+  write_file(config.output, exporting::to_onnx(bytes, shapes, metadata));
 }
 
 int export_model(cli::Run run, const ExportConfig& config) {
   expect_file_name(config);
-  perf::apply(config.performance, at::kCPU);
+  device::apply(config.performance, at::kCPU);
   const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   if (models.size() > 1)
     throw ConfigError("checkpoint.ckpt_path: expected one model: a file holds no average");

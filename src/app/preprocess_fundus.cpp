@@ -28,7 +28,7 @@ struct FundusData {
 struct FundusConfig : CommonConfig {
   FundusData data;
   pipelines::FundusOptions fundus;
-  perf::DeviceOptions trainer;
+  device::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
     v("data", data, "the photographs");
@@ -42,9 +42,9 @@ const bool fundus_is_added = add_program<FundusConfig>("preprocess_fundus");
 
 int run_fundus(cli::Run run, const FundusConfig& config) {
   watch_signals();
-  perf::prepare(config.performance);
-  const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  perf::apply(config.performance, device);
+  device::prepare(config.performance);
+  const c10::Device device = device::choose_device(config.trainer.accelerator);
+  device::apply(config.performance, device);
   const std::string& folder = config.paths.output_dir;
   pipelines::Books books(run.json);
   pipelines::InputOptions listed;

@@ -15,11 +15,11 @@
 #include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
+#include "device/device.h"
 #include "inference/predict_road.h"
 #include "inference/predictor.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
-#include "perf/device.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/video/video.h"
 #include "samples/movie.h"
@@ -56,7 +56,7 @@ struct VideoFileOptions : pipelines::VideoOptions {
 };
 
 /// Where to compute: `trainer` of predict without its processes.
-struct VideoTrainerOptions : perf::DeviceOptions {
+struct VideoTrainerOptions : device::DeviceOptions {
   std::optional<std::string> precision;
   template <class V>
   void visit(V& v) {
@@ -64,7 +64,7 @@ struct VideoTrainerOptions : perf::DeviceOptions {
     v("precision",
       precision,
       "of products; weights stay float32; null: the training's where the device has it",
-      perf::precision_names());
+      device::precision_names());
     v("devices", config::Unused{}, "a video runs in one process");
     v("limit_predict_batches", config::Unused{}, "use video.limit_frames");
     KeysOfTraining<V> others(v);
@@ -91,7 +91,7 @@ const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
 /// Of a model with several heads, the first. Also tells which precision it has.
 inference::Predictor video_predictor(const VideoConfig& config, std::string& precision) {
-  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  const c10::Device device = device::choose_device(config.trainer.accelerator);
   const inference::Subject subject =
       inference::load_subject(config, device, config.trainer.precision);
   std::vector<std::string> heads = subject.heads();
@@ -172,7 +172,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
     throw ConfigError(*options.output + ": the input itself; expected another file as output");
   expect_replaceable(*options.output);
   watch_signals();
-  perf::prepare(config.performance);
+  device::prepare(config.performance);
   const auto stop = [] { return signal_received() != 0; };
   const auto source = io::open_video_source(*options.input, stop);
   remove_stale_temporaries(folder_of(*options.output));  // of processes that were killed
@@ -189,7 +189,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
             info.turns == 0 ? "" : fmt::format(" turned by {} degrees", 90 * info.turns),
             info.frame_rate,
             info.sound_tracks,
-            perf::describe(predictor.road().device));
+            device::describe(predictor.road().device));
 
   pipelines::StageReport report("process_video");
   Progress progress("frames", std::min(info.frames, options.limit_frames.value_or(info.frames)));
@@ -267,7 +267,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
   constexpr int64_t kFrames = 30;
   constexpr double kSeconds = 60;  // of each size; two batches at least
   watch_signals();
-  perf::prepare(config.performance);
+  device::prepare(config.performance);
   std::string precision;
   const inference::Predictor predictor = video_predictor(config, precision);
   const auto stop = [] { return signal_received() != 0; };
@@ -322,7 +322,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
   }
   log::info("{} on {}, {}:\n{}",
             predictor.model().path,
-            perf::describe(predictor.road().device),
+            device::describe(predictor.road().device),
             predictor.engine(),
             format_table(rows));
   results.print();

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/signals.h"
-#include "perf/device_error.h"
-#include "perf/device_memory.h"
+#include "device/error.h"
+#include "device/memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -52,10 +52,10 @@ std::vector<Tensor> AdaptiveBatch::operator()(const Run& run, const Tensor& wind
       for (std::size_t i = 0; i < made.size(); ++i) parts[i].push_back(std::move(made[i]));
       first += count;
     } catch (const std::exception& error) {
-      if (count == 1 || !perf::is_out_of_memory(error)) throw;
+      if (count == 1 || !device::is_out_of_memory(error)) throw;
       fails(count);
       release_unused_memory();
-      perf::empty_cache(windows.device());
+      device::empty_cache(windows.device());
     }
   }
   std::vector<at::Tensor> outputs;

@@ -13,7 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "perf/device_memory.h"
+#include "device/backend.h"
+#include "device/memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -41,23 +42,14 @@ const CopyStreams& copy_streams(c10::Device device) {
   return all.emplace(std::pair(device.type(), device.index()), CopyStreams{up, down}).first->second;
 }
 
-at::Tensor page_locked(const at::Tensor& like) {
-  return at::empty(like.sizes(), at::TensorOptions(like.scalar_type()).pinned_memory(true));
-}
-
 }  // namespace
-
-Tensor to_device(const Tensor& values, c10::Device device) {
-  if (values.device() == device || !device.is_cuda()) return values.to(device);
-  return page_locked(values).copy_(values).to(device, /*non_blocking=*/true);
-}
 
 std::vector<bool> are_finite(const Tensor& images) {
   const at::Tensor flat = images.flatten(1);
   // No sum is finite of which a part is not: half the work, where asking twice does not wait.
   if (flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>())
     return std::vector<bool>(static_cast<std::size_t>(flat.size(0)), true);
-  const at::Tensor bad = perf::to_host(flat.isfinite().logical_not().sum(1));
+  const at::Tensor bad = device::to_host(flat.isfinite().logical_not().sum(1));
   std::vector<bool> fine;
   for (int64_t i = 0; i < bad.size(0); ++i) fine.push_back(bad.const_data_ptr<int64_t>()[i] == 0);
   return fine;
@@ -71,13 +63,13 @@ RowUpload::RowUpload(c10::Device device) : device_(device) {}
 RowUpload::~RowUpload() = default;
 
 void RowUpload::start(const Tensor& rows) {
-  if (!device_.is_cuda()) {
+  if (!device::has_streams(device_)) {
     rows_ = rows.to(device_);
     return;
   }
   const c10::Stream stream = copy_streams(device_).up;
   const c10::StreamGuard guard(stream);
-  rows_ = to_device(rows, device_);
+  rows_ = device::to_device(rows, device_);
   copy_ = std::make_unique<Copy>(Copy{c10::Event(device_.type())});
   copy_->done.record(stream);
 }
@@ -150,7 +142,7 @@ void RowDownload::start(int64_t first, const std::vector<Tensor>& values, const 
   const auto bring = [&](const at::Tensor& value) {
     const at::Tensor dense = value.contiguous();
     value.record_stream(stream);
-    return page_locked(dense).copy_(dense, /*non_blocking=*/true);
+    return device::page_locked(dense).copy_(dense, /*non_blocking=*/true);
   };
   Copy copy{first, {}, bring(bad), c10::Event(device.type())};
   for (const at::Tensor& value : values) copy.values.push_back(bring(value));

@@ -15,10 +15,6 @@
 
 namespace cytra::inference {
 
-/// `values` of the host on `device`, for its current stream: by way of page-locked memory, so that
-/// nobody waits. On a CPU the same tensor.
-Tensor to_device(const Tensor& values, c10::Device device);
-
 /// Of each of the images (N,...) whether all its values are finite. Waits once.
 std::vector<bool> are_finite(const Tensor& images);
 

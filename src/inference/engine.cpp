@@ -14,8 +14,9 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "base/log.h"
+#include "device/backend.h"
+#include "device/error.h"
 #include "inference/engines/entry.h"
-#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {
@@ -30,7 +31,7 @@ double bound_of(const EngineOptions& options, c10::Device device) {
     case at::kHalf:
       return kTenBits;
     default:
-      return device.is_cuda() && at::globalContext().allowTF32CuDNN() ? kTenBits : 5e-4;
+      return device::backend_of(device).tf32().convolutions ? kTenBits : 5e-4;
   }
 }
 
@@ -75,7 +76,7 @@ std::string first_line(const std::string& text) {
 
 /// Whether another engine may do what this one failed at.
 bool is_of_engine(const std::exception& error) {
-  return !perf::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
+  return !device::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
 }
 
 struct Checked {
@@ -255,7 +256,7 @@ void EngineOptions::check() const {
         quantization,
         backend));
   }
-  if (perf::precision_of(precision).compute == at::kDouble) {
+  if (device::precision_of(precision).compute == at::kDouble) {
     throw ConfigError(fmt::format(
         "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
         precision));
@@ -264,7 +265,7 @@ void EngineOptions::check() const {
 
 void expect_engine(const EngineOptions& options, c10::Device device) {
   options.check();
-  if (options.backend == "cudagraph" && !device.is_cuda())
+  if (options.backend == "cudagraph" && !device::has_graphs(device))
     throw ConfigError("performance.backend=cudagraph: needs a GPU; use performance.backend=auto");
 }
 

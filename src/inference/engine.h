@@ -9,8 +9,8 @@
 
 #include "base/tensor_fwd.h"
 
-namespace cytra::perf {
-const std::vector<std::string>& precision_names();  // perf/precision.h
+namespace cytra::device {
+const std::vector<std::string>& precision_names();  // device/precision.h
 }
 
 namespace cytra::inference {

@@ -14,12 +14,13 @@
 #include "base/strings.h"
 #include "config/schema.h"
 #include "data/transforms/load_image.h"
+#include "device/backend.h"
+#include "device/device.h"
+#include "device/fast_precision.h"
+#include "device/memory.h"
 #include "inference/device_rows.h"
 #include "inference/windows.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/device_memory.h"
-#include "perf/device_precision.h"
 
 namespace cytra::inference {
 namespace {
@@ -121,7 +122,8 @@ void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
 
 void expect_device(const char* key, const std::optional<std::string>& asked, c10::Device device) {
   if (!asked || c10::Device(*asked).type() == device.type()) return;
-  if (device.is_cuda() && std::string(key) == "device") return;  // sums may be on the CPU
+  if (device::is_accelerator(device) && std::string(key) == "device")
+    return;  // sums may be on the CPU
   throw ConfigError(fmt::format("inference_args.{}: {}, but the model is on the {}",
                                 key,
                                 *asked,
@@ -131,7 +133,7 @@ void expect_device(const char* key, const std::optional<std::string>& asked, c10
 }  // namespace
 
 PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options)
-    : device(perf::choose_device(options.accelerator)),
+    : device(device::choose_device(options.accelerator)),
       model(mean_of(models)),
       decoder(decoder_of(model.config.at("task"))),
       form(decoder->form_of(options.form, "predict.save")),
@@ -145,7 +147,7 @@ PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const Predictor
   expect_engine(options.engine, device);
   expect_no_turns(options.tta, *decoder);
   if (options.tracks_places) transforms.track_places();
-  model.place(device, perf::uses_tensor_cores(options.engine.precision, device));
+  model.place(device, device::uses_tensor_cores(options.engine.precision, device));
   std::vector<Forward> runs;
   for (const auto& member : members_)
     runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
@@ -252,7 +254,7 @@ void PredictRoad::run(const std::vector<const ModelInput*>& inputs,
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =
-      sliding_window(to_device(at::stack(images), device),
+      sliding_window(device::to_device(at::stack(images), device),
                      Forward([this](const at::Tensor& batch) { return forward(batch); }),
                      windows,
                      progress)

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "device/fast_precision.h"
 #include "inference/trained_head.h"
 #include "nn/detection_model.h"
-#include "perf/device_precision.h"
 
 namespace cytra::inference {
 
@@ -35,8 +35,8 @@ Subject load_subject(const ModelConfig& config,
   }
   const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
   subject.precision =
-      subject.finds_boxes() ? "32" : perf::precision_to_run(precision, trained, device);
-  perf::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
+      subject.finds_boxes() ? "32" : device::precision_to_run(precision, trained, device);
+  device::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
   return subject;
 }
 

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "device/device.h"
 #include "inference/predictor.h"
 #include "inference/sliding_window.h"
-#include "perf/device.h"
 
 namespace cytra::inference {
 
 /// `performance`, with what runs the model.
-struct ModelPerformanceOptions : perf::PerformanceOptions {
+struct ModelPerformanceOptions : device::PerformanceOptions {
   EngineOptions engine;
   template <class V>
   void visit(V& v) {

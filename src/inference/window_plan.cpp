@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "device/memory.h"
 #include "inference/windows.h"
 #include "ops/windows/sums.h"
-#include "perf/device_memory.h"
 
 namespace cytra::inference {
 namespace {
@@ -109,7 +109,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
 }
 
 Room room_on(c10::Device device) {
-  if (!device.is_cpu()) return {perf::free_memory(device), "the device"};
+  if (!device.is_cpu()) return {device::free_memory(device), "the device"};
   const AvailableMemory memory = available_memory();
   if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
   const bool is_hard = memory.limit != "the machine";

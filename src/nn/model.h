@@ -79,7 +79,7 @@ struct Model : torch::nn::Module {
 
 /// Moves the model to its device, in the memory format that its settings ask for. Where they leave
 /// it open, channels come last on a CPU, where that is up to twice as fast (docs/benchmarks.md),
-/// and on a GPU where convolutions run `on_tensor_cores` (perf/device_precision.h); its other
+/// and on a GPU where convolutions run `on_tensor_cores` (device/fast_precision.h); its other
 /// convolutions are faster with channels first.
 void place(Model& model, c10::Device device, bool on_tensor_cores = false);
 

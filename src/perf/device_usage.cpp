@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/strings.h"
-#include "perf/device.h"
+#include "device/device.h"
 
 namespace cytra::perf {
 
@@ -83,7 +83,7 @@ std::string DeviceUsage::text() const {
 }
 
 UsageMeter::UsageMeter(c10::Device device)
-    : gpu_(device.is_cuda() ? NvmlDevice::find(device.index()) : nullptr),
+    : gpu_(device::backend_of(device).gauge(device)),
       counter_(std::make_unique<InstructionCounter>()),
       cpu_begin_(std::clock()) {}
 
@@ -95,7 +95,7 @@ DeviceUsage UsageMeter::read() {
   const double busy = static_cast<double>(cpu - std::exchange(cpu_begin_, cpu)) / CLOCKS_PER_SEC;
   DeviceUsage usage;
   if (wall > 0) usage.cores_busy = busy / wall;
-  usage.resident_bytes = used_memory(c10::kCPU);
+  usage.resident_bytes = device::used_memory(c10::kCPU);
   usage.ipc = counter_->read();
   if (gpu_) usage.gpu = gpu_->usage();
   return usage;

@@ -9,7 +9,7 @@
 #include <c10/core/Device.h>
 
 #include "base/stopwatch.h"
-#include "perf/nvml.h"
+#include "device/backend.h"
 
 namespace cytra::perf {
 
@@ -18,7 +18,7 @@ struct DeviceUsage {
   int64_t resident_bytes = 0;  // of this process
   std::optional<double> ipc;   // instructions per cycle, since then; absent where the system counts
                                // none (perf_event_paranoid above 2, most virtual machines)
-  std::optional<GpuUsage> gpu;  // of a training on a GPU whose driver tells
+  std::optional<device::GpuUsage> gpu;  // of a training on a GPU whose driver tells
   /// "GPU 87 % 10.2 GB of 79.6 GB 305 W 61 C", "CPU 1.9 cores 812.0 MB 1.43 IPC".
   std::string text() const;
 };
@@ -37,7 +37,7 @@ class UsageMeter {
   DeviceUsage read();
 
  private:
-  std::unique_ptr<NvmlDevice> gpu_;
+  std::unique_ptr<device::Gauge> gpu_;
   std::unique_ptr<InstructionCounter> counter_;
   Stopwatch stopwatch_;
   std::clock_t cpu_begin_;  // CPU time of all threads

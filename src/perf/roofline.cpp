@@ -9,7 +9,8 @@
 
 #include "base/log.h"
 #include "base/stopwatch.h"
-#include "perf/device.h"
+#include "device/backend.h"
+#include "device/device.h"
 
 namespace cytra::perf {
 namespace {
@@ -21,10 +22,10 @@ constexpr int64_t kSmallestSide = 256, kLargestSide = 8192, kChannels = 128;
 constexpr int64_t kCopied = 128 << 20;  // bytes: beyond the caches
 
 double seconds_of(const std::function<void()>& work, c10::Device device) {
-  synchronize(device);
+  device::synchronize(device);
   const Stopwatch stopwatch;
   work();
-  synchronize(device);
+  device::synchronize(device);
   return stopwatch.seconds();
 }
 
@@ -90,24 +91,18 @@ double Roofline::limit(const std::string& arithmetic, double intensity) const {
 
 Roofline measure_roofline(c10::Device device, const std::vector<std::string>& arithmetic) {
   const at::NoGradGuard no_grad;
-  at::Context& context = at::globalContext();
-  const bool products = device.is_cuda() && context.allowTF32CuBLAS();
-  const bool convolutions = device.is_cuda() && context.allowTF32CuDNN();
-  const auto set_tf32 = [&](bool of_products, bool of_convolutions) {
-    if (!device.is_cuda()) return;
-    context.setAllowTF32CuBLAS(of_products);
-    context.setAllowTF32CuDNN(of_convolutions);
-  };
+  const device::Backend& backend = device::backend_of(device);
+  const device::Tf32 before = backend.tf32();
   Roofline roofline;
   for (const std::string& name : arithmetic) {
-    set_tf32(name == "tf32", name == "tf32");
+    backend.set_tf32({name == "tf32", name == "tf32"});
     try {
       roofline.flops_per_s[name] = peak_of(device, type_of(name));
     } catch (const c10::Error& error) {
       log::debug("no peak of {}: {}", name, error.what_without_backtrace());
     }
   }
-  set_tf32(products, convolutions);
+  backend.set_tf32(before);
   try {
     const at::Tensor from = at::ones({kCopied}, at::TensorOptions(device).dtype(at::kByte));
     at::Tensor to = from.clone();

@@ -7,12 +7,12 @@
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "data/batch.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
-#include "perf/device_memory.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 #include "training/precision.h"
@@ -23,7 +23,7 @@ namespace {
 /// Whether twice as much fits beside what a training takes besides: the batch that is loaded
 /// ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
 bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
-  const auto free = static_cast<double>(perf::free_memory(device));
+  const auto free = static_cast<double>(device::free_memory(device));
   if (device.is_cpu()) return 2.0 * static_cast<double>(peak) > free / 2;
   return 2.0 * static_cast<double>(peak) > 0.85 * (static_cast<double>(used) + free);
 }
@@ -47,7 +47,7 @@ double seconds_of_image(Task& task,
                         const data::Batch& batch,
                         const Precision& precision,
                         c10::Device device) {
-  perf::synchronize(device);
+  device::synchronize(device);
   const Stopwatch stopwatch;
   at::Tensor loss;
   {
@@ -55,7 +55,7 @@ double seconds_of_image(Task& task,
     loss = task.training_step(batch);
   }
   loss.backward();
-  perf::synchronize(device);
+  device::synchronize(device);
   return stopwatch.seconds() / static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
@@ -71,16 +71,16 @@ int64_t find_batch_size(Task& task,
   model.train();
   const perf::MachineLoad load;
   const auto can_double = [&] {
-    return !is_double_too_much(perf::peak_memory(device), perf::used_memory(device), device);
+    return !is_double_too_much(device::peak_memory(device), device::used_memory(device), device);
   };
-  perf::reset_peak_memory(device);
+  device::reset_peak_memory(device);
   data::Batch best = repeated(one, 1, precision, device);
   int64_t chosen = 1;
   seconds_of_image(task, best, precision, device);  // it warms up
   double seconds = seconds_of_image(task, best, precision, device);
   int no_better = 0;  // sizes in a row
   for (int64_t size = 2; size <= most && no_better < 2 && can_double(); size *= 2) {
-    perf::reset_peak_memory(device);
+    device::reset_peak_memory(device);
     try {
       data::Batch batch = repeated(one, size, precision, device);
       double last = seconds_of_image(task, batch, precision, device);
@@ -95,12 +95,12 @@ int64_t find_batch_size(Task& task,
         seconds = last;
       }
     } catch (const std::exception& error) {
-      if (!perf::is_out_of_memory(error)) throw;
+      if (!device::is_out_of_memory(error)) throw;
       break;
     }
   }
   model.zero_grad();
-  perf::empty_cache(device);
+  device::empty_cache(device);
   load.tell("trying batch sizes");
   log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen, 1 / seconds);
   return chosen;

@@ -13,11 +13,12 @@
 #include "base/version.h"
 #include "config/json.h"
 #include "config/run_config.h"
+#include "device/backend.h"
+#include "device/device.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/device.h"
 #include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
@@ -147,7 +148,7 @@ std::map<std::string, at::Tensor> room_for(const std::map<std::string, at::Tenso
   bool is_pinned = false;
   for (const auto& [name, tensor] : present) {
     bytes += bytes_of(tensor);
-    is_pinned = is_pinned || tensor.is_cuda();
+    is_pinned = is_pinned || device::pins_memory(tensor.device());
   }
   const at::Tensor all = at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(is_pinned));
   std::map<std::string, at::Tensor> room;
@@ -194,9 +195,9 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
   bool is_on_device = false;
   for (const auto& [name, tensor] : present) {
     snapshot.tensors.at(name).copy_(tensor.detach(), /*non_blocking=*/true);
-    is_on_device = is_on_device || tensor.is_cuda();
+    is_on_device = is_on_device || !tensor.is_cpu();
   }
-  if (is_on_device) perf::synchronize(objects.task.model().parameters().front().device());
+  if (is_on_device) device::synchronize(objects.task.model().parameters().front().device());
   swapped.reset();
 
   Node all = to_node(state);

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "training/line_chart.h"
+#include "report/line_chart.h"
 
 namespace cytra::training {
 namespace {
@@ -58,20 +58,20 @@ std::optional<std::size_t> LrFinder::suggestion() const {
 std::string plot_svg(const LrFinder& finder, bool is_log) {
   const std::vector<LrFinder::Point>& points = finder.points();
   if (points.size() < 2) return "";
-  ChartAxis x, y;
+  report::ChartAxis x, y;
   x.low = points.front().lr;
   x.high = points.back().lr;
   x.is_log = is_log;
   x.title = "learning rate";
   y.title = "loss";
-  LineChart::Points losses, smoothed;
+  report::LineChart::Points losses, smoothed;
   for (const LrFinder::Point& point : points) {
     y.include(point.smoothed);  // single losses may lie far outside
     losses.emplace_back(point.lr, point.loss);
     smoothed.emplace_back(point.lr, point.smoothed);
   }
   y.add_margin();
-  LineChart chart({720, 420, 70, 20, 20, 60}, x, y);
+  report::LineChart chart({720, 420, 70, 20, 20, 60}, x, y);
   chart.add_line(5, "loss", losses);
   chart.add_line(0, "smoothed", smoothed);
   if (const std::optional<std::size_t> best = finder.suggestion()) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "perf/precision.h"
+#include "device/precision.h"
 
 namespace cytra::data {
 struct Batch;
@@ -7,9 +7,9 @@ struct Batch;
 
 namespace cytra::training {
 
-using perf::Autocast;
-using perf::Precision;
-using perf::precision_of;
+using device::Autocast;
+using device::Precision;
+using device::precision_of;
 
 /// Images in the type that the weights have.
 void cast(data::Batch& batch, c10::ScalarType type);

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "config/options.h"
-#include "perf/device.h"
+#include "device/device.h"
 #include "training/grad_scaler_options.h"
 
-namespace cytra::perf {
-const std::vector<std::string>& precision_names();  // perf/precision.h, which costs ATen's
+namespace cytra::device {
+const std::vector<std::string>& precision_names();  // device/precision.h, which costs ATen's
 }
 
 namespace cytra::training {
@@ -29,7 +29,7 @@ Amount amount_of(const config::Node& node, Amount otherwise);
 double duration_s(const config::Node& node);
 
 /// Names, meanings and (but for max_epochs) defaults of lightning.Trainer's arguments.
-struct TrainerOptions : perf::DeviceOptions {
+struct TrainerOptions : device::DeviceOptions {
   int64_t max_epochs = 10, max_steps = -1, min_epochs = 0, min_steps = -1;
   double max_seconds = -1;  // of `max_time`; < 0: no limit
   Amount limit_train_batches, limit_val_batches, limit_test_batches, overfit_batches{0, 0};
@@ -98,7 +98,7 @@ void TrainerOptions::visit(V& v) {
   v("process_timeout",
     given_.process_timeout,
     "how long processes wait for each other: seconds, or DD:HH:MM:SS");
-  v("precision", precision, "true: of everything; mixed: of products", perf::precision_names());
+  v("precision", precision, "true: of everything; mixed: of products", device::precision_names());
   v("limit_train_batches", given_.limit_train_batches, "of an epoch: 10 batches, or 0.1 of them");
   v("limit_val_batches", given_.limit_val_batches, "of a validation: a number or a share; 0: none");
   v("limit_test_batches", given_.limit_test_batches, "of the test after training: likewise");

@@ -14,6 +14,8 @@
 #include "data/device_feed.h"
 #include "data/loader.h"
 #include "data/sample.h"
+#include "device/device.h"
+#include "device/memory.h"
 #include "inference/engine.h"
 #include "inference/slabs.h"
 #include "inference/sliding_window.h"
@@ -22,8 +24,6 @@
 #include "ops/labels/distance.h"
 #include "ops/norm/norm.h"
 #include "ops/windows/sums.h"
-#include "perf/device.h"
-#include "perf/device_memory.h"
 #include "tests/inference/window_model.h"
 #include "tests/support/golden.h"
 #include "training/optimizer.h"
@@ -38,7 +38,7 @@ class Cuda : public ::testing::Test {
  protected:
   void SetUp() override {
     try {
-      perf::choose_device("gpu");
+      device::choose_device("gpu");
     } catch (const ConfigError& error) {
       if (const char* required = std::getenv("CYTRA_REQUIRE_GPU");
           required != nullptr && std::string(required) == "1")
@@ -110,7 +110,7 @@ TEST_F(Cuda, WithTf32LogitsAreNear) {
 }
 
 TEST_F(Cuda, SeveralClassesTrainDeterministically) {
-  perf::prepare({}, "true");
+  device::prepare({}, "true");
   const config::Node node = config::parse_yaml(
       "{_target_: SegmentationTask, model: {_target_: DynUNet, out_channels: 3}, loss: {_target_: "
       "DiceCELoss, softmax: true, to_onehot_y: true}, inference_args: {}}",
@@ -376,7 +376,7 @@ TEST_F(Cuda, ToHostGivesThePresentValues) {
   const at::Tensor there = at::zeros({1 << 20}, at::device(at::kCUDA));
   for (int i = 1; i < 5; ++i) {
     there.add_(1);
-    EXPECT_EQ(perf::to_host(there).sum().item<double>(), i * (1 << 20));
+    EXPECT_EQ(device::to_host(there).sum().item<double>(), i * (1 << 20));
   }
 }
 
@@ -444,7 +444,7 @@ TEST_F(Cuda, RecordedStepsTrainAsThoseThatAreNot) {
 
 // So that a training may be taken up, and decide otherwise.
 TEST_F(Cuda, StepsAreTheSameToTheBitWhateverIsDecidedOfThem) {
-  perf::prepare({}, "true");
+  device::prepare({}, "true");
   for (const char* precision : {"32", "bf16-mixed", "16-mixed"}) {
     const std::vector<at::Tensor> recorded = weights_after("true", precision),
                                   open = weights_after("null", precision);

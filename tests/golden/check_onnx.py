@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_onnx.py TEST_PERF: has the program test_perf write ONNX files, checks them with onnx.checker and its shape inference,
+"""check_onnx.py TEST_EXPORT: has the program test_export write ONNX files, checks them with onnx.checker and its shape inference,
 and compares what ONNX Runtime makes of images with what we did, for several batches and sides. Runs as a test by read_back.sh."""
 import json
 import os

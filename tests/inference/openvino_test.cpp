@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/shared_library.h"
-#include "perf/compile.h"
+#include "export/compile.h"
 #include "tests/inference/small_model.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
@@ -292,7 +292,7 @@ TEST_F(OpenVino, ACacheThatCannotBeWrittenCostsNothingElse) {
 TEST_F(OpenVino, TakesATorchScriptFileAsItIs) {
   for (const std::string name : {"traced", "frozen"}) {
     const std::string file = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/models/" + name + ".pt";
-    const perf::Forwards script = perf::outputs_of_torchscript(read_file(file));
+    const exporting::Forwards script = exporting::outputs_of_torchscript(read_file(file));
     inference::EngineModel model{script};
     model.torchscript = [&] { return read_file(file); };
     const at::Tensor windows = at::randn({2, 2, 20, 16});
@@ -304,8 +304,8 @@ TEST_F(OpenVino, TakesATorchScriptFileAsItIs) {
 TEST_F(OpenVino, ExportsItsOwnFormat) {
   SmallModel small(test::kModels[1]);
   const at::NoGradGuard no_grad;
-  const std::string archive = perf::to_torchscript(
-      perf::Forward([&](const at::Tensor& x) { return small.model->forward(x); }),
+  const std::string archive = exporting::to_torchscript(
+      exporting::Forward([&](const at::Tensor& x) { return small.model->forward(x); }),
       small.windows(1, 16),
       {});
   const test::TmpDir folder;

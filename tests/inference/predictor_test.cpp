@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "device/device.h"
 #include "inference/adaptive_batch.h"
 #include "inference/overlay_rows.h"
 #include "inference/predict_road.h"
@@ -15,7 +16,6 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "ops/windows/sums.h"
-#include "perf/device.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 

@@ -3,8 +3,8 @@
 #include <ATen/record_function.h>
 
 #include "config/registry.h"
+#include "device/precision.h"
 #include "nn/model.h"
-#include "perf/precision.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
@@ -46,7 +46,7 @@ FeatureCopies feature_copies(const std::string& precision) {
                                                      .scopes({at::RecordScope::FUNCTION}));
   at::Tensor logits;
   {
-    const perf::Autocast autocast(perf::precision_of(precision), at::kCPU);
+    const device::Autocast autocast(device::precision_of(precision), at::kCPU);
     logits = (*model)(image);
   }
   logits.to(at::kFloat).square().mean().backward();

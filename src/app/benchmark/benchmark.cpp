@@ -26,13 +26,14 @@
 #include "config/composer.h"
 #include "config/json.h"
 #include "config/run_config.h"
+#include "device/backend.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/fast_precision.h"
+#include "device/precision.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
-#include "perf/device_precision.h"
 #include "perf/machine_load.h"
-#include "perf/precision.h"
 
 namespace cytra::app {
 namespace {
@@ -50,12 +51,12 @@ struct BenchmarkConfig : CommonConfig {
       v("ckpt_path", ckpt_path, "weights to measure, with the configuration that they bring");
     }
   };
-  struct Trainer : perf::DeviceOptions {
+  struct Trainer : device::DeviceOptions {
     std::string precision = "auto";
     template <class V>
     void visit(V& v) {
       DeviceOptions::visit(v);
-      std::vector<std::string> names = perf::precision_names();
+      std::vector<std::string> names = device::precision_names();
       names.insert(names.begin(), "auto");
       v("precision", precision, "of the model; auto: that of its training", names);
     }
@@ -220,8 +221,8 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
 Variant configured(const Subject& subject) {
   Variant variant;
   variant.precision = subject.config.get<std::string>("trainer.precision", "32-true");
-  variant.tf32 = subject.device.is_cuda() && at::globalContext().allowTF32CuDNN() &&
-                 variant.arithmetic() == "fp32";
+  variant.tf32 =
+      device::backend_of(subject.device).tf32().convolutions && variant.arithmetic() == "fp32";
   return variant;
 }
 
@@ -241,15 +242,15 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   }
   const bool is_trained = !subject.checkpoint.empty() && !config.train;
   subject.forbid_transfers = performance.forbid_transfers.value_or("");
-  perf::prepare(performance);
-  subject.device = perf::choose_device(accelerator);
+  device::prepare(performance);
+  subject.device = device::choose_device(accelerator);
   if (config.trainer.precision == "auto" && is_trained) {  // as `predict`
     const auto trained = subject.config.get<std::string>("trainer.precision", "32");
     subject.config.find("trainer")->set(
         "precision",
-        Node::make_string(perf::precision_to_run(std::nullopt, trained, subject.device)));
+        Node::make_string(device::precision_to_run(std::nullopt, trained, subject.device)));
   }
-  perf::apply(performance, subject.device);
+  device::apply(performance, subject.device);
   subject.shape =
       input_shape(*make_model(subject, subject.config.at("task.model"), {}), config.input_shape);
   return subject;
@@ -265,7 +266,7 @@ nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t bat
     flops.values /= batch;
     return flops;
   } catch (const std::exception& error) {
-    if (!perf::is_out_of_memory(error)) throw;
+    if (!device::is_out_of_memory(error)) throw;
     return {};
   }
 }
@@ -275,7 +276,7 @@ perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& v
   std::vector<std::string> names;
   for (const Variant& variant : variants) {
     const std::string name = variant.arithmetic();
-    if (name == "tf32" && !subject.device.is_cuda()) continue;
+    if (name == "tf32" && !device::backend_of(subject.device).traits.has_tf32) continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return perf::measure_roofline(subject.device, names);
@@ -285,7 +286,7 @@ perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& v
 Node head_of(const Subject& subject, bool has_training) {
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
-  report.set("device", Node::make_string(perf::describe(subject.device)));
+  report.set("device", Node::make_string(device::describe(subject.device)));
   report.set("input_shape", Node::make_list(subject.shape));
   report.set("model", subject.config.at("task.model"));
   if (!has_training) return report;
@@ -356,7 +357,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
     throw ConfigError("--batch-sizes: every size must be at least 1");
   log::info("{} on {}, input ({})",
             subject.config.get<std::string>("task.model._target_"),
-            perf::describe(subject.device),
+            device::describe(subject.device),
             fmt::join(subject.shape, ","));
   perf::warn_if_busy("benchmark_performance");
   const perf::MachineLoad load;

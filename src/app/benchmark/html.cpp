@@ -8,15 +8,15 @@
 #include "app/benchmark/report.h"
 #include "base/escape.h"
 #include "base/strings.h"
-#include "training/line_chart.h"
-#include "training/loggers/html_style.h"
+#include "report/line_chart.h"
+#include "report/page_style.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
-using training::ChartAxis;
-using training::LineChart;
+using report::ChartAxis;
+using report::LineChart;
 
 bool has_figures(const Node& row) {
   return row.find_direct("median_ms") != nullptr;
@@ -172,7 +172,7 @@ std::string html_of(Node report) {
   std::string html =
       "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
       "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>" +
-      escaped_html(title) + "</title><style>" + training::kReportStyle +
+      escaped_html(title) + "</title><style>" + report::kReportStyle +
       "</style></head><body>\n<header><h1>" + escaped_html(title) + "</h1><span class=soft>" +
       format_time("%Y-%m-%d %H:%M") + "</span></header>\n" + tiles(report);
   for (const char* section : {"inference", "training"}) {

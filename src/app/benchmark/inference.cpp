@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "device/device.h"
+#include "device/precision.h"
 #include "inference/engine.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/precision.h"
 
 namespace cytra::app {
 namespace {
@@ -20,13 +20,13 @@ Measured measure_pass(const Pass& pass,
                       c10::Device device) {
   Measured measured;
   Outputs outputs;
-  perf::reset_peak_memory(device);
+  device::reset_peak_memory(device);
   const auto run = [&] {
     at::manual_seed(0);  // what is random in a pass is the same in each
     outputs = pass(input);
   };
   measured.times = measure(run, repeats, device);
-  measured.peak_bytes = perf::peak_memory(device);
+  measured.peak_bytes = device::peak_memory(device);
   for (const at::Tensor& output : outputs) measured.results.push_back(output.to(at::kFloat));
   return measured;
 }
@@ -36,12 +36,12 @@ Ready eager_pass(std::shared_ptr<nn::Model> model,
                  const Variant& variant,
                  const at::Tensor& input,
                  c10::Device device) {
-  const perf::Precision precision = perf::precision_of(variant.precision);
+  const device::Precision precision = device::precision_of(variant.precision);
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
   return [=](const Repeats& repeats) {
     const at::NoGradGuard no_grad;
     // Over all passes, and of weights that require a gradient: so autocast keeps what it casts.
-    const perf::Autocast autocast(precision, device.type());
+    const device::Autocast autocast(precision, device.type());
     const auto pass = [&](const at::Tensor& images) {
       return model->all(images.to(precision.parameters));
     };

@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "base/stopwatch.h"
-#include "perf/device.h"
+#include "device/device.h"
 
 namespace cytra::app {
 
@@ -45,7 +45,7 @@ Times measure(const std::function<void()>& work, const Repeats& repeats, c10::De
     if (i == 0) cpu_begin = std::clock();
     const Stopwatch stopwatch;
     work();
-    perf::synchronize(device);
+    device::synchronize(device);
     if (i >= 0) times.ms.push_back(1e3 * stopwatch.seconds());
   }
   times.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) /

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 
 namespace cytra::app {
 namespace {
@@ -81,7 +81,7 @@ Node error_row(const std::string& reason, bool is_out_of_memory) {
 }
 
 bool is_of_memory(const std::exception& error) {
-  return perf::is_out_of_memory(error) || dynamic_cast<const MemoryError*>(&error) != nullptr;
+  return device::is_out_of_memory(error) || dynamic_cast<const MemoryError*>(&error) != nullptr;
 }
 
 class Rows {

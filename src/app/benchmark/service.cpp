@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/queue.h"
 #include "base/table.h"
+#include "device/device.h"
+#include "device/precision.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/precision.h"
 #include "pipelines/batching/batching_service.h"
 
 namespace cytra::app {
@@ -40,12 +40,12 @@ Node service_count(int64_t value) {
 BatchingService::Model service_model(const Subject& subject, const Variant& variant) {
   const Node config = prepared(subject, variant);
   const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
-  const perf::Precision precision = perf::precision_of(variant.precision);
+  const device::Precision precision = device::precision_of(variant.precision);
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
   return [model, precision, device = subject.device](const at::Tensor& images) {
-    const perf::Autocast autocast(precision, device.type());
+    const device::Autocast autocast(precision, device.type());
     const at::Tensor answer = model->all(images.to(precision.parameters))[0];
-    perf::synchronize(device);  // a request is answered when its values are there
+    device::synchronize(device);  // a request is answered when its values are there
     return answer;
   };
 }

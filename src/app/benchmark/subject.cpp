@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "device/backend.h"
+#include "device/fast_precision.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/cuda_driver.h"
-#include "perf/device_precision.h"
 
 namespace cytra::app {
 
@@ -21,19 +21,12 @@ std::vector<int64_t> Subject::shape_of(int64_t batch) const {
 }
 
 Node prepared(const Subject& subject, const Variant& variant) {
+  const device::Backend& backend = device::backend_of(subject.device);
   if (variant.tf32) {
-    if (!subject.device.is_cuda()) throw ConfigError("TF32 needs an NVIDIA GPU");
-    const int capability = perf::cuda_gpu(subject.device.index()).capability;
-    if (capability < 80) {
-      throw ConfigError(fmt::format("TF32 needs compute capability 8.0, this GPU has {}.{}",
-                                    capability / 10,
-                                    capability % 10));
-    }
+    const std::string problem = backend.why_no_tf32(subject.device);
+    if (!problem.empty()) throw ConfigError(problem);
   }
-  if (subject.device.is_cuda()) {
-    at::globalContext().setAllowTF32CuBLAS(variant.tf32);
-    at::globalContext().setAllowTF32CuDNN(variant.tf32);
-  }
+  backend.set_tf32({variant.tf32, variant.tf32});
   Node config = subject.config;
   Node& model = *config.find("task.model");
   if (variant.channels_last) model.set("channels_last", Node::make_boolean(*variant.channels_last));
@@ -61,7 +54,7 @@ std::shared_ptr<nn::Model> make_model(const Subject& subject,
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
   if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
   model->eval();
-  nn::place(*model, subject.device, perf::uses_tensor_cores(variant.precision, subject.device));
+  nn::place(*model, subject.device, device::uses_tensor_cores(variant.precision, subject.device));
   return model;
 }
 

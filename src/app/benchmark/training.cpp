@@ -10,10 +10,10 @@
 #include "data/batch.h"
 #include "data/sample.h"
 #include "data/target_judge.h"
+#include "device/device.h"
+#include "device/fast_precision.h"
 #include "nn/model.h"
 #include "nn/weights.h"
-#include "perf/device.h"
-#include "perf/device_precision.h"
 #include "perf/scopes.h"
 #include "training/callback.h"
 #include "training/grad_scaler.h"
@@ -111,14 +111,14 @@ class Step {
       : config_(prepared(subject, variant)),
         device_(subject.device),
         options_(config::parse<training::TrainerOptions>(config_.at("trainer"))),
-        precision_(perf::precision_of(variant.precision)),
+        precision_(device::precision_of(variant.precision)),
         scaler_(options_.grad_scaler, precision_.needs_scaling(), device_) {
     at::manual_seed(0);
     task_ = make<training::Task>(config_.at("task"));
     nn::Model& model = task_->model();
     if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, model, true);
     if (precision_.parameters != at::kFloat) nn::cast(model, precision_.parameters);
-    nn::place(model, device_, perf::uses_tensor_cores(variant.precision, device_));
+    nn::place(model, device_, device::uses_tensor_cores(variant.precision, device_));
     model.train();
     optimizer_ = make<training::Optimizer>(config_.at("optimizer"));
     optimizer_->attach(model.named_parameters().pairs());
@@ -170,14 +170,14 @@ class Step {
  private:
   at::Tensor loss_of(const data::Batch& batch) {
     const perf::Scope scope("forward");
-    const perf::Autocast autocast(precision_, device_.type());
+    const device::Autocast autocast(precision_, device_.type());
     return task_->training_step(batch);
   }
 
   const Node config_;
   const c10::Device device_;
   const training::TrainerOptions options_;
-  const perf::Precision precision_;
+  const device::Precision precision_;
   training::GradScaler scaler_;
   std::shared_ptr<training::Task> task_;
   std::shared_ptr<training::Optimizer> optimizer_;
@@ -198,9 +198,9 @@ Ready prepare_training(const Subject& subject, const Variant& variant, int64_t b
   for (int64_t i = 0; step->is_compiled() && i < kStepsToCompile; ++i) run();
   return [run, losses, device = subject.device](const Repeats& repeats) {
     Measured measured;
-    perf::reset_peak_memory(device);
+    device::reset_peak_memory(device);
     measured.times = measure(run, repeats, device);
-    measured.peak_bytes = perf::peak_memory(device);
+    measured.peak_bytes = device::peak_memory(device);
     measured.results = *losses;
     return measured;
   };

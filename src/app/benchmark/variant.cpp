@@ -3,14 +3,14 @@
 #include <array>
 
 #include "base/strings.h"
+#include "device/precision.h"
 #include "inference/engine.h"
 #include "perf/measure.h"
-#include "perf/precision.h"
 
 namespace cytra::app {
 
 std::string Variant::arithmetic() const {
-  switch (perf::precision_of(precision).compute) {
+  switch (device::precision_of(precision).compute) {
     case c10::ScalarType::BFloat16:
       return "bf16";
     case c10::ScalarType::Half:
@@ -23,12 +23,12 @@ std::string Variant::arithmetic() const {
 }
 
 int64_t Variant::bytes_per_value() const {
-  return static_cast<int64_t>(c10::elementSize(perf::precision_of(precision).compute));
+  return static_cast<int64_t>(c10::elementSize(device::precision_of(precision).compute));
 }
 
 std::string Variant::name() const {
   std::vector<std::string> parts;
-  const perf::Precision types = perf::precision_of(precision);
+  const device::Precision types = device::precision_of(precision);
   if (const std::string type = arithmetic(); type != "fp32") {
     const bool is_short = types.compute != c10::ScalarType::Float && type != "fp64";
     parts.push_back(type + (is_short && !types.is_mixed ? "-true" : ""));

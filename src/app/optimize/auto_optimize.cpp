@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
+#include "device/backend.h"
 #include "perf/machine_load.h"
 
 namespace cytra::app {
@@ -157,7 +158,7 @@ struct Target {
 /// Throws, before the long search: ConfigError when the file can't be written, or is the user's.
 Target target_of(const cli::Run& run, c10::Device device) {
   Target target;
-  target.choice = device.is_cuda() ? "auto_cuda" : "auto_cpu";
+  target.choice = std::string("auto_") + device::backend_of(device).name;
   const std::string folder = run.config_folders.back() + "/performance";
   target.path = folder + "/" + target.choice + ".yaml";
   try {
@@ -202,7 +203,7 @@ std::string file_text(
       kProfileHead,
       version(),
       trials.run().command_line,
-      perf::describe(trials.device()),
+      device::describe(trials.device()),
       rate,
       gain,
       target.choice,
@@ -226,7 +227,7 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   const Trials trials(std::move(run), config);
   const Target target = target_of(trials.run(), trials.device());
   log::info("trying settings on {}, {:g} s each",
-            perf::describe(trials.device()),
+            device::describe(trials.device()),
             config.optimize.seconds / kRuns);
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/composer.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 #include "perf/measure.h"
 
 namespace cytra::app {
@@ -123,7 +123,7 @@ TrainConfig with_profile_that_holds(cli::Run& run,
       if (!perf::holds(again)) reason = again.text() + " here and now";
     }
   } catch (const std::exception& error) {
-    if (!perf::is_out_of_memory(error)) throw;
+    if (!device::is_out_of_memory(error)) throw;
     reason = "does not fit into memory now";
   }
   if (reason.empty()) return config;

@@ -24,9 +24,10 @@
 #include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "data/transforms/load_image.h"
+#include "device/backend.h"
+#include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
-#include "perf/device_memory.h"
 #include "training/trainer.h"
 
 namespace cytra::app {
@@ -263,7 +264,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   TrainConfig config = with_changes(run_, changes, run);
   make_endless(config.trainer);
   config.test = false;
-  perf::reset_peak_memory(device_);
+  device::reset_peak_memory(device_);
   const Setup setup(config, device_);
   Loaders loaders(config, setup);
   auto clock = std::make_shared<StepClock>(how.seconds, how.explains, device_);
@@ -277,7 +278,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
                             std::move(callbacks),
                             loggers,
                             run.config);
-  open_loggers(loggers, run, folder_, 0, perf::describe(device_));
+  open_loggers(loggers, run, folder_, 0, device::describe(device_));
   trainer.fit(loaders.train, loaders.valid);
   if (const int signal = trainer.signal(); signal != 0)
     throw Interrupted("interrupted; nothing is kept", signal_exit_code(signal));
@@ -291,9 +292,9 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   }
   measured.losses = clock->losses();
   measured.validation_s = clock->validation_s();
-  measured.peak_bytes = perf::peak_memory(device_);
+  measured.peak_bytes = device::peak_memory(device_);
   Facts& facts = measured.facts;
-  facts.is_on_gpu = device_.is_cuda();
+  facts.is_on_gpu = device::is_accelerator(device_);
   facts.batch_size = loaders.options.batch_size;
   facts.num_workers = loaders.options.num_workers;
   facts.prefetch_factor = loaders.options.prefetch_factor;
@@ -303,10 +304,10 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.precision = config.trainer.precision;
   facts.compiles = setup.task->model().settings.compile_model.value_or(true);
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
-  facts.free_gb = static_cast<double>(perf::free_memory(at::kCPU)) / 1e9;
+  facts.free_gb = static_cast<double>(device::free_memory(at::kCPU)) / 1e9;
   // A batch twice as large takes twice the memory at most; half of what is free is left.
   const auto times = static_cast<int64_t>(
-      std::clamp(static_cast<double>(perf::free_memory(device_)) /
+      std::clamp(static_cast<double>(device::free_memory(device_)) /
                      static_cast<double>(2 * std::max<int64_t>(1, measured.peak_bytes)),
                  1.0,
                  16.0));

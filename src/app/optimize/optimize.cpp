@@ -136,7 +136,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   watch_signals();
   const double seconds = config.optimize.seconds;
   const Trials trials(std::move(run), config);
-  log::info("running the experiment for {:g} s on {}", seconds, perf::describe(trials.device()));
+  log::info("running the experiment for {:g} s on {}", seconds, device::describe(trials.device()));
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;
   const Trials::Measured measured = trials.measure({}, {seconds / 2, true});

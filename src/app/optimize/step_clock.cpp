@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "device/backend.h"
 #include "training/profiler.h"
 
 namespace cytra::app {
@@ -49,14 +50,14 @@ void StepClock::on_step_end(training::Context& context) {
   if (losses_.size() < kLosses) losses_.push_back(context.loss);
   ++steps_;
   const bool may_be_recorded =
-      device_.is_cuda() && steps_ < kToRecord && fit_.seconds() < seconds_ / 2;
+      device::has_graphs(device_) && steps_ < kToRecord && fit_.seconds() < seconds_ / 2;
   if (stage_ == Stage::warming && steps_ >= kWarmUp && !may_be_recorded) return start_timing();
   if (stage_ == Stage::timing && times_.batches >= kFewest && timed_.seconds() >= seconds_) {
     stop_timing();
     stage_ = records_ ? Stage::recording : Stage::done;
     if (records_) {
       perf::OperatorProfileOptions options;
-      options.cuda = device_.is_cuda();
+      options.cuda = device::is_accelerator(device_);
       profiler_.emplace(options);
       profiler_->prepare();
       profiler_->start();
@@ -73,7 +74,7 @@ double StepClock::validation_s() const {
 }
 
 void StepClock::start_timing() {
-  perf::synchronize(device_);
+  device::synchronize(device_);
   stage_ = Stage::timing;
   times_ = {};
   apart_s_ = 0;
@@ -81,7 +82,7 @@ void StepClock::start_timing() {
 }
 
 void StepClock::stop_timing() {
-  perf::synchronize(device_);
+  device::synchronize(device_);
   times_.wall_s = timed_.seconds() - apart_s_;
 }
 

@@ -6,7 +6,7 @@
 #include "app/optimize/bottleneck.h"
 #include "base/stopwatch.h"
 #include "data/batch.h"
-#include "perf/device.h"
+#include "device/device.h"
 #include "perf/operator_profile.h"
 #include "perf/scopes.h"
 #include "training/callback.h"

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "data/device_feed.h"
-#include "perf/device.h"
+#include "device/device.h"
 #include "training/precision.h"
 
 namespace cytra::app {
@@ -62,10 +62,10 @@ class RealPass {
  private:
   double once() {
     if (config_.performance.num_threads == 0) at::set_num_threads(all_threads_);
-    perf::apply(config_.performance, setup_.device);
+    device::apply(config_.performance, setup_.device);
     const Stopwatch stopwatch;
     is_validation_ ? validate() : train();
-    perf::synchronize(setup_.device);
+    device::synchronize(setup_.device);
     return stopwatch.seconds();
   }
   void train() {

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 
 namespace cytra::app {
 namespace {
@@ -54,7 +54,7 @@ std::optional<Tried> try_changes(
           return time(now = trials.measure(after, {seconds, false}));
         });
   } catch (const std::exception& error) {
-    if (!is_after || !perf::is_out_of_memory(error)) throw;
+    if (!is_after || !device::is_out_of_memory(error)) throw;
     return std::nullopt;
   }
   const std::size_t steps = std::min(now.losses.size(), was.losses.size());

@@ -124,7 +124,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   books.images += static_cast<int64_t>(inputs.size());
   const std::string folder = open_run_folder(run, config.predict.resume);
   const RunLock lock(folder);
-  log::info("{}: {} images on {}", model.path, books.images, perf::describe(subject.device));
+  log::info("{}: {} images on {}", model.path, books.images, device::describe(subject.device));
 
   std::vector<std::string_view> unread{"backend", "quantization"};  // by a detector
   unread.insert(unread.end(), pipelines::kOptionsOfSpeed.begin(), pipelines::kOptionsOfSpeed.end());

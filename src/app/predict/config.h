@@ -38,7 +38,7 @@ class KeysOfTraining {
 };
 
 /// Where to compute, and how much.
-struct PredictTrainerOptions : perf::DeviceOptions {
+struct PredictTrainerOptions : device::DeviceOptions {
   config::Node limit_predict_batches;
   training::Amount limit;
   std::optional<std::string> precision;
@@ -51,7 +51,7 @@ struct PredictTrainerOptions : perf::DeviceOptions {
       "of products; weights stay float32, so true and mixed are the same here; null: the "
       "training's "
       "where the device has it",
-      perf::precision_names());
+      device::precision_names());
     v("devices",
       devices,
       "processes that share the images: AUTO takes all GPUs, or one CPU, or as many as torchrun or "

@@ -21,10 +21,10 @@
 #include "base/timers.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
+#include "device/device.h"
 #include "inference/predict_road.h"
 #include "inference/predictor.h"
 #include "ops/windows/sums.h"
-#include "perf/device.h"
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/predict/pipeline.h"
@@ -93,10 +93,10 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
 double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
   const at::Tensor noise = at::rand(shape).to(predictor.road().device);
   predictor.road().forward(noise);  // makes the engine
-  perf::synchronize(predictor.road().device);
+  device::synchronize(predictor.road().device);
   const Stopwatch stopwatch;
   predictor.road().forward(noise);
-  perf::synchronize(predictor.road().device);
+  device::synchronize(predictor.road().device);
   return stopwatch.seconds();
 }
 
@@ -143,7 +143,7 @@ int tell_plan(const inference::Predictor& predictor,
             windows,
             format_seconds(all_seconds),
             format_bytes(bytes),
-            perf::describe(predictor.road().device),
+            device::describe(predictor.road().device),
             predictor.engine());
   return books.code;
 }
@@ -304,7 +304,7 @@ int predict_with(OwnProcess& self,
   log::info("{}: {} images on {}",
             predictor.model().path,
             books.images,
-            perf::describe(predictor.road().device));
+            device::describe(predictor.road().device));
   PredictStages stages;
   if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
 
@@ -343,8 +343,8 @@ void tell_unused_threshold(const PredictConfig& config, const inference::Predict
 
 int predict(cli::Run run, const PredictConfig& config) {
   watch_signals();
-  perf::prepare(config.performance);
-  c10::Device device = perf::choose_device(config.trainer.accelerator);
+  device::prepare(config.performance);
+  c10::Device device = device::choose_device(config.trainer.accelerator);
   training::TrainerOptions shared;
   shared.devices = config.trainer.devices;
   const training::Place place = place_of(shared, device);

@@ -2,8 +2,8 @@
 // Entry points of the engine, found by name (cli::Program::entry).
 #include "cli/program.h"
 #include "config/schema.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
+#include "device/device.h"
+#include "device/error.h"
 
 namespace cytra::app {
 
@@ -35,7 +35,7 @@ struct PathsOptions {
 struct CommonConfig {
   std::string experiment_name, run_name, task_name;
   PathsOptions paths;
-  perf::PerformanceOptions performance;
+  device::PerformanceOptions performance;
   template <class V>
   void visit(V& v) {
     v("performance", performance, "switches that hold for the whole process");
@@ -59,7 +59,7 @@ struct CommonConfig {
 /// Throws: ConfigError with a line per problem; what `work` throws.
 template <class Config>
 int start(const cli::Run& run, int (*work)(cli::Run run, const Config& config)) {
-  return perf::guarded([&] {
+  return device::guarded([&] {
     config::Problems problems;
     const Config config = config::read_options<Config>(run.config, problems, run.variables);
     std::vector<std::string> sections;

@@ -10,9 +10,7 @@
 #include <thread>
 
 #include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <arpa/inet.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -30,6 +28,7 @@
 #include "base/strings.h"
 #include "config/options.h"
 #include "config/run_config.h"
+#include "device/backend.h"
 
 extern char** environ;
 
@@ -182,7 +181,8 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
                                   options.devices,
                                   kMostProcesses));
   }
-  const int64_t gpus = device.is_cuda() ? count_gpus() : 0;
+  const device::Backend& backend = device::backend_of(device);
+  const int64_t gpus = backend.count();
   const bool is_torchrun = !variable_text("RANK").empty() || !variable_text("WORLD_SIZE").empty();
   Place place;
   if (is_torchrun || is_slurm_task()) {
@@ -210,17 +210,13 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
     place.local_size = place.size;
     place.token = make_token();
   }
-  if (device.is_cuda()) gpu_of(place, gpus);
-  if (device.is_cuda() && starts_others(place) && place.size > gpus) {
+  if (gpus > 0) gpu_of(place, gpus);
+  if (gpus > 0 && starts_others(place) && place.size > gpus) {
     throw ConfigError(fmt::format(
         "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus));
   }
   if (place.size > 1 && place.local_size == place.size && !place.is_hosted) expect_loopback();
   return place;
-}
-
-int64_t count_gpus() {
-  return at::detail::getCUDAHooks().deviceCount();
 }
 
 int64_t gpu_of(const Place& place, int64_t gpus) {
@@ -234,9 +230,11 @@ int64_t gpu_of(const Place& place, int64_t gpus) {
 }
 
 c10::Device device_of(const Place& place, c10::Device device) {
-  if (!device.is_cuda() || place.size == 1) return device;
-  const c10::Device own(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu_of(place, count_gpus())));
-  c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(own);
+  const device::Backend& backend = device::backend_of(device);
+  if (backend.count() == 0 || place.size == 1) return device;
+  const c10::Device own(device.type(),
+                        static_cast<c10::DeviceIndex>(gpu_of(place, backend.count())));
+  backend.set_current(own);
   return own;
 }
 

@@ -18,8 +18,6 @@ namespace cytra::app {
 /// (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError when
 /// environment and options contradict each other.
 training::Place place_of(const training::TrainerOptions& options, c10::Device device);
-/// How many GPUs this process sees.
-int64_t count_gpus();
 /// Which of the `gpus` that it sees a process uses: its own number, or the only one there is, since
 /// Slurm's --gpus-per-task=1 shows each task another. Throws: ConfigError when there are too few.
 int64_t gpu_of(const training::Place& place, int64_t gpus);

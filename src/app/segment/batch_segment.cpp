@@ -15,10 +15,10 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "config/text_of.h"
+#include "device/error.h"
 #include "inference/foreign/torchscript.h"
 #include "io/csv.h"
 #include "nn/weights.h"
-#include "perf/device_error.h"
 #include "pipelines/batch_segment/files.h"
 #include "pipelines/batch_segment/inputs.h"
 #include "pipelines/job/books.h"
@@ -114,7 +114,7 @@ struct BatchSegmentConfig : CommonConfig {
   SegmentDetectorOptions detector;
   SegmentSegmenterOptions segmenter;
   SegmentRunOptions segment;
-  perf::DeviceOptions trainer;
+  device::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
     v("data", data, "what to segment");
@@ -152,7 +152,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
     bool is_of_disk =
         false;  // an IoError that guarded() makes is the device's: no image is at fault
     try {
-      perf::guarded([&] {
+      device::guarded([&] {
         try {
           std::rethrow_exception(error);
         } catch (const IoError&) {
@@ -278,8 +278,8 @@ void count_figures(pipelines::StageReport& report,
 int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   watch_signals();
   const StartOfWork start("the first image");
-  perf::prepare(config.performance);
-  const c10::Device device = perf::choose_device(config.trainer.accelerator);
+  device::prepare(config.performance);
+  const c10::Device device = device::choose_device(config.trainer.accelerator);
   const std::vector<SegmentInput> inputs =
       pipelines::list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
@@ -287,11 +287,11 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const auto class_names = segment_class_names(config, inputs);
   const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
-  perf::apply(config.performance, device);
+  device::apply(config.performance, device);
   const pipelines::BatchSegmentOptions options = config.segment.of(device);
   log::info("{} images on {}: {}, {} boxes and {} images a batch, {} I/O workers",
             inputs.size(),
-            perf::describe(device),
+            device::describe(device),
             options.mode,
             options.sam_batch_size,
             options.image_batch_size,

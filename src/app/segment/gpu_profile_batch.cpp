@@ -28,7 +28,7 @@ struct ProfileBatchConfig : CommonConfig {
   int64_t images = 8;
   SegmentDetectorOptions detector;
   SegmentSegmenterOptions segmenter;
-  perf::DeviceOptions trainer;
+  device::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
     v("test_image", test_image, "an image like those to be segmented", config::required);
@@ -137,10 +137,10 @@ void profile_stages(const ProfileBatchConfig& config,
 }
 
 int gpu_profile_batch(cli::Run run, const ProfileBatchConfig& config) {
-  perf::prepare(config.performance);
-  const c10::Device device = perf::choose_device(config.trainer.accelerator);
-  perf::apply(config.performance, device);
-  log::info("{} on {}", config.test_image, perf::describe(device));
+  device::prepare(config.performance);
+  const c10::Device device = device::choose_device(config.trainer.accelerator);
+  device::apply(config.performance, device);
+  log::info("{} on {}", config.test_image, device::describe(device));
   const pipelines::SegmentModels models =
       segment_models(config.detector,
                      config.segmenter,

@@ -292,7 +292,7 @@ class Inference {
 }  // namespace cytra::app
 
 extern "C" int cytra_infer(cytra::cli::InferRequest& request) {
-  return cytra::perf::guarded([&] {
+  return cytra::device::guarded([&] {
     cytra::app::Inference(request).run();
     return 0;
   });

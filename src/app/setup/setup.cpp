@@ -10,9 +10,9 @@
 #include "app/run/launch.h"
 #include "base/error.h"
 #include "data/description.h"
+#include "device/device.h"
+#include "device/fast_precision.h"
 #include "nn/weights.h"
-#include "perf/device.h"
-#include "perf/device_precision.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/named_keys.h"
 #include "tasks/object_values.h"
@@ -66,7 +66,7 @@ uint64_t prepare_process(const TrainConfig& config,
                          const training::Place& place) {
   const auto seed = static_cast<uint64_t>(config.seed.value_or(0));
   at::manual_seed(seed);
-  perf::apply(config.performance, device);
+  device::apply(config.performance, device);
   if (config.performance.num_threads == 0 && place.size > 1) at::set_num_threads(threads_of(place));
   return seed;
 }
@@ -74,8 +74,8 @@ uint64_t prepare_process(const TrainConfig& config,
 }  // namespace
 
 c10::Device choose_device(const TrainConfig& config) {
-  perf::prepare(config.performance, config.trainer.deterministic_mode);
-  return perf::choose_device(config.trainer.accelerator);
+  device::prepare(config.performance, config.trainer.deterministic_mode);
+  return device::choose_device(config.trainer.accelerator);
 }
 
 Setup::Setup(const TrainConfig& config,
@@ -91,10 +91,10 @@ Setup::Setup(const TrainConfig& config,
       task(make<training::Task>(settled.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
       scheduler(make<training::Scheduler>(config.scheduler)) {
-  if (place.rank == 0) perf::warn_of_slow_precision(config.trainer.precision, device);
+  if (place.rank == 0) device::warn_of_slow_precision(config.trainer.precision, device);
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
-  nn::place(model, device, perf::uses_tensor_cores(config.trainer.precision, device));
+  nn::place(model, device, device::uses_tensor_cores(config.trainer.precision, device));
   if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
   for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
   optimizer->attach(model.named_parameters().pairs());

@@ -50,7 +50,7 @@ struct BestOptions {
 };
 
 /// `performance`, with what holds for a training alone.
-struct TrainPerformanceOptions : perf::PerformanceOptions {
+struct TrainPerformanceOptions : device::PerformanceOptions {
   std::optional<std::string> forbid_transfers;
   template <class V>
   void visit(V& v) {

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "data/folds.h"
 #include "data/target_judge.h"
+#include "device/backend.h"
 #include "nn/weights.h"
 #include "tasks/image_task.h"
 #include "training/batch_size.h"
@@ -131,7 +132,7 @@ data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   if (last) spec.transforms.push_back(last);
   spec.seed = setup.seed;
   spec.options.num_workers = spec.options.workers(setup.place.local_size);
-  spec.pin = setup.device.is_cuda() && spec.options.pin_memory;
+  spec.pin = device::pins_memory(setup.device) && spec.options.pin_memory;
   spec.channels_last = setup.task->model().channels_last;
   spec.rank = setup.place.rank;
   spec.world_size = setup.place.size;
@@ -183,8 +184,8 @@ void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device
               cache.disk_hits,
               cache.misses);
   }
-  const std::string line =
-      data::verdict(timing, loaders.options, cache, available_processors(), device.is_cuda());
+  const std::string line = data::verdict(
+      timing, loaders.options, cache, available_processors(), device::is_accelerator(device));
   if (!line.empty()) log::info("{}", line);
 }
 

@@ -9,13 +9,14 @@
 #include "base/log.h"
 #include "base/signal_watch.h"
 #include "base/signals.h"
+#include "device/backend.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
 
 namespace cytra::app {
 namespace {
 
-/// Feeds the finder. The loss of a step on a GPU is known one step later.
+/// Feeds the finder. The loss of a step on an accelerator is known one step later.
 class Recorder final : public training::Callback {
  public:
   Recorder(training::LrFinder& finder, bool lags) : finder_(finder), lags_(lags) {
@@ -55,7 +56,7 @@ void search(const cli::Run& run, TrainConfig config, training::LrFinder& finder)
   Loaders loaders(config, setup);
   Callbacks callbacks =
       training::make_profilers({}, "", config.performance.forbid_transfers.value_or(""));
-  callbacks.push_back(std::make_shared<Recorder>(finder, device.is_cuda()));
+  callbacks.push_back(std::make_shared<Recorder>(finder, device::is_accelerator(device)));
   training::Trainer trainer(options, *setup.task, *setup.optimizer, finder, std::move(callbacks));
   trainer.fit(loaders.train, loaders.valid);
 }

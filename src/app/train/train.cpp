@@ -25,8 +25,8 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/run_config.h"
+#include "device/device.h"
 #include "nn/weights.h"
-#include "perf/device.h"
 #include "tasks/head.h"
 #include "training/data_identity.h"
 #include "training/profiler.h"
@@ -254,7 +254,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
                             &processes);
   const training::TrainState& state = trainer.state();
   if (is_resumed) resume_training(trainer, common, config, loaders.options.batch_size, processes);
-  const std::string device = perf::describe(self.device);
+  const std::string device = device::describe(self.device);
   log::info("cytra {}, {}, seed {}", version(), device, setup.seed);
   if (const int code = meet_others(self, folder + "/" + run.program); code != 0) return code;
   log::info("{}: {} parameters; run folder {}",

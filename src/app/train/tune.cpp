@@ -13,10 +13,11 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/json.h"
+#include "device/backend.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/fast_precision.h"
 #include "inference/windows.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
-#include "perf/device_precision.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 
@@ -85,11 +86,11 @@ std::vector<Question> open_questions(const TrainConfig& config, c10::Device devi
   std::vector<Question> questions;
   const Node* layout = config.task.find("model.channels_last");
   const bool usual_layout =
-      device.is_cpu() || perf::uses_tensor_cores(config.trainer.precision, device);
+      device.is_cpu() || device::uses_tensor_cores(config.trainer.precision, device);
   if (layout == nullptr || layout->is_null())
     questions.push_back({{layout_choice(usual_layout), layout_choice(!usual_layout)}});
-  if (device.is_cuda() && !config.performance.enable_cudnn_benchmark &&
-      config.trainer.deterministic_mode == "false") {
+  if (device::backend_of(device).traits.searches_algorithms &&
+      !config.performance.enable_cudnn_benchmark && config.trainer.deterministic_mode == "false") {
     const auto choice = [](bool use) {
       return Choice{
           fmt::format("performance.enable_cudnn_benchmark={}", use),
@@ -143,7 +144,7 @@ Choice answer(const Question& question,
       config = std::move(other);
       best = std::move(pass);
     } catch (const std::exception& error) {
-      if (!perf::is_out_of_memory(error)) throw;
+      if (!device::is_out_of_memory(error)) throw;
     }
   }
   log::info("{} {}: {:.3g} ms for {}, {}",
@@ -181,7 +182,7 @@ bool still_hold(const std::vector<Question>& questions,
                 again.text(),
                 texts_of(chosen));
     } catch (const std::exception& error) {
-      if (!perf::is_out_of_memory(error)) throw;
+      if (!device::is_out_of_memory(error)) throw;
       log::info("{} what was chosen before is dropped, it does not fit into memory now: {}",
                 kTuning,
                 texts_of(chosen));
@@ -247,7 +248,7 @@ TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
   if (model == nullptr || !model->is_map() || !model->get<bool>("compile_model", false) ||
       model->get<std::string>("compile_mode", "default") != "max-autotune")
     return config;
-  perf::apply(config.performance, device);
+  device::apply(config.performance, device);
   std::vector<Question> questions = open_questions(config, device);
   const bool asks_windows = asks_for_windows(config);
   if ((questions.empty() && !asks_windows) ||
@@ -259,7 +260,7 @@ TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
   if (questions.empty()) return config;
   const std::string path = tuned_file();
   const std::string key = fmt::format("{}; {}; {}; {}",
-                                      perf::describe(device),
+                                      device::describe(device),
                                       config.trainer.precision,
                                       batches.text(),
                                       config::to_json(config.task));

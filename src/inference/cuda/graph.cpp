@@ -8,7 +8,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "perf/cuda/graph.h"
+#include "device/cuda/graph.h"
 
 namespace cytra::inference {
 namespace {
@@ -21,7 +21,7 @@ class Graphed final : public FixedEngine {
     const c10::InferenceMode inference_mode;
     const c10::cuda::CUDAGuard device(task.example.device());
     input_ = task.example.clone();
-    const perf::GraphRecorder recorder(task.example.device());
+    const device::GraphRecorder recorder(task.example.device());
     const auto pass = [&] { outputs_ = task.forward(input_); };
     for (int i = 0; i < kWarmUp; ++i) recorder.rehearse(pass, /*may_wait=*/true);
     graph_ = recorder.record(pass);
@@ -45,7 +45,7 @@ class Graphed final : public FixedEngine {
  private:
   static constexpr int kWarmUp = 3;  // libraries choose their algorithms, the tracer specialises
   std::string text_;
-  std::unique_ptr<perf::CudaGraph> graph_;
+  std::unique_ptr<device::CudaGraph> graph_;
   Tensor input_;
   std::vector<Tensor> outputs_;
   std::mutex mutex_;

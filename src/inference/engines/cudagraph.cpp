@@ -1,7 +1,7 @@
 // The model's pass as a CUDA graph, which libcytra_cuda.so holds.
 #include <ATen/ATen.h>
 
-#include "base/shared_library.h"
+#include "device/backend.h"
 #include "inference/cuda/graph.h"
 #include "inference/engines/traced.h"
 
@@ -11,20 +11,18 @@ namespace {
 int rank_cudagraph(const EngineModel& model, const EngineOptions& options) {
   const bool is_asked = options.compile_model && (options.compile_mode == "reduce-overhead" ||
                                                   options.compile_mode == "max-autotune");
-  return model.device.is_cuda() && is_asked ? 20 : 0;
+  return device::has_graphs(model.device) && is_asked ? 20 : 0;
 }
 
 std::unique_ptr<FixedEngine> make_cudagraph(const EngineModel& model,
                                             const EngineOptions& options,
                                             const Tensor& example) {
-  if (!model.device.is_cuda()) throw EngineUnfit("CUDA graphs need a GPU", false);
-  static SharedLibrary library(path_beside(&engine_names, "libcytra_cuda.so"),
-                               SharedLibrary::Symbols::local);
-  const auto make = library.find<MakeGraph>(kMakeGraph);
-  if (make == nullptr)
-    throw EngineUnfit("this build has no CUDA graphs: " + library.problem(), false);
+  if (!device::has_graphs(model.device)) throw EngineUnfit("CUDA graphs need a GPU", false);
+  std::string problem;
+  const auto make = device::kernel<MakeGraph>(model.device, kMakeGraph, &problem);
+  if (make == nullptr) throw EngineUnfit("this build has no CUDA graphs: " + problem, false);
   const bool is_traced = options.compile_mode == "max-autotune";
-  const perf::Precision precision = precision_of(options);
+  const device::Precision precision = precision_of(options);
   GraphTask task{
       {},
       example,

@@ -18,7 +18,7 @@ class Eager final : public FixedEngine {
 
  private:
   const EngineModel model_;
-  const perf::Precision precision_;
+  const device::Precision precision_;
 };
 
 int rank_eager(const EngineModel&, const EngineOptions&) {

@@ -16,18 +16,18 @@ bool add_engine(const std::string& name, const EngineEntry& entry) {
   return true;
 }
 
-perf::Precision precision_of(const EngineOptions& options) {
-  perf::Precision precision = perf::precision_of(options.precision);
+device::Precision precision_of(const EngineOptions& options) {
+  device::Precision precision = device::precision_of(options.precision);
   precision.is_mixed = precision.compute != at::kFloat;
   precision.parameters = at::kFloat;
   return precision;
 }
 
 std::vector<Tensor> forward_with(const EngineModel& model,
-                                 const perf::Precision& precision,
+                                 const device::Precision& precision,
                                  const Tensor& windows) {
   const c10::InferenceMode inference_mode;
-  const perf::Autocast autocast(precision, model.device.type());
+  const device::Autocast autocast(precision, model.device.type());
   std::vector<Tensor> outputs = model.forward(windows);
   for (Tensor& output : outputs) output = output.to(at::kFloat);
   return outputs;

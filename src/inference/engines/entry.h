@@ -7,8 +7,8 @@
 
 #include <c10/core/ScalarType.h>
 
+#include "device/precision.h"
 #include "inference/engine.h"
-#include "perf/precision.h"
 
 namespace cytra::inference {
 
@@ -43,9 +43,9 @@ std::map<std::string, EngineEntry>& engine_entries();
 bool add_engine(const std::string& name, const EngineEntry& entry);
 
 /// The model's forward by torch's autocast of the precision, its outputs float32.
-perf::Precision precision_of(const EngineOptions& options);
+device::Precision precision_of(const EngineOptions& options);
 std::vector<Tensor> forward_with(const EngineModel& model,
-                                 const perf::Precision& precision,
+                                 const device::Precision& precision,
                                  const Tensor& windows);
 /// "float32". Here, as a module that is loaded needs it, too.
 inline std::string name_of(c10::ScalarType type) {

@@ -55,8 +55,8 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
     if (model.torchscript) return model.torchscript();
     const at::NoGradGuard no_grad;
     const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
-    return perf::to_torchscript(
-        perf::Forwards(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
+    return exporting::to_torchscript(
+        exporting::Forwards(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
   };
   task.shape = example.sizes().vec();
   task.shape[0] = count;

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include "device/backend.h"
 #include "inference/engines/traced.h"
 
 namespace cytra::inference {
@@ -25,12 +26,12 @@ class TorchScript final : public FixedEngine {
  private:
   c10::ScalarType type_;
   int64_t count_;
-  perf::Forwards forward_;
+  exporting::Forwards forward_;
 };
 
 /// Not on a CPU: a trace has ATen's instance norm, which takes longer than ours.
 int rank_torchscript(const EngineModel& model, const EngineOptions& options) {
-  return model.device.is_cuda() && options.compile_model ? 10 : 0;
+  return device::is_accelerator(model.device) && options.compile_model ? 10 : 0;
 }
 
 std::unique_ptr<FixedEngine> make_torchscript(const EngineModel& model,

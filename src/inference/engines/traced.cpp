@@ -10,19 +10,19 @@ Tensor windows_to_trace(const Tensor& example) {
   return at::arange(example.numel(), example.options()).sin_().view(example.sizes());
 }
 
-perf::Forwards traced(const EngineModel& model,
-                      const EngineOptions& options,
-                      const Tensor& example) {
+exporting::Forwards traced(const EngineModel& model,
+                           const EngineOptions& options,
+                           const Tensor& example) {
   const at::NoGradGuard no_grad;
   const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
-  const perf::Precision precision = precision_of(options);
+  const device::Precision precision = precision_of(options);
   const auto forward = [&](const Tensor& windows) {
-    const perf::Autocast autocast(precision, model.device.type());  // its casts are traced
+    const device::Autocast autocast(precision, model.device.type());  // its casts are traced
     std::vector<Tensor> outputs = model.forward(windows);
     for (Tensor& output : outputs) output = output.to(at::kFloat);
     return outputs;
   };
-  return perf::compile(perf::Forwards(forward), windows_to_trace(example));
+  return exporting::compile(exporting::Forwards(forward), windows_to_trace(example));
 }
 
 }  // namespace cytra::inference

@@ -1,6 +1,6 @@
 #pragma once
+#include "export/compile.h"
 #include "inference/engines/entry.h"
-#include "perf/compile.h"
 
 namespace cytra::inference {
 
@@ -10,8 +10,8 @@ Tensor windows_to_trace(const Tensor& example);
 
 /// The model at the precision of the options, outputs float32, traced and optimised for the
 /// example's shape.
-perf::Forwards traced(const EngineModel& model,
-                      const EngineOptions& options,
-                      const Tensor& example);
+exporting::Forwards traced(const EngineModel& model,
+                           const EngineOptions& options,
+                           const Tensor& example);
 
 }  // namespace cytra::inference

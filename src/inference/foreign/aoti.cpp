@@ -15,10 +15,10 @@
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "config/json.h"
+#include "device/error.h"
 #include "inference/foreign/archive.h"
 #include "inference/foreign/complete.h"
 #include "io/fingerprint.h"
-#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {
@@ -177,7 +177,7 @@ Program open_aoti(const std::string& path) {
     compiled =
         std::make_shared<Compiled>(path, extents, device, folder.substr(folder.rfind('/') + 1));
   } catch (const std::exception& error) {
-    if (perf::is_out_of_memory(error)) throw;
+    if (device::is_out_of_memory(error)) throw;
     throw DataError(
         fmt::format("{}: a compiled model that can't be loaded: {}", path, brief(error)));
   }

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/run_config.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 
 namespace cytra::inference {
 namespace {
@@ -56,7 +56,7 @@ class Trial {
       out_channels_ = first.size(1);
       return true;
     } catch (const std::exception& error) {
-      if (perf::is_out_of_memory(error)) throw;
+      if (device::is_out_of_memory(error)) throw;
       said_ = brief(error);
       return false;
     }
@@ -202,7 +202,7 @@ LoadedModel complete(const std::string& path,
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (perf::is_out_of_memory(error)) throw;
+      if (device::is_out_of_memory(error)) throw;
       throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
                                   path,
                                   fmt::join(windows.sizes(), ","),

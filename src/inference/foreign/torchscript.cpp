@@ -18,12 +18,12 @@
 #include "base/foreign_call.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "device/error.h"
 #include "inference/foreign/archive.h"
 #include "inference/foreign/complete.h"
 #include "inference/foreign/script_check.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
-#include "perf/device_error.h"
 
 namespace cytra::inference {
 namespace {
@@ -124,7 +124,7 @@ jit::Module load_any_torchscript(const std::string& path,
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (perf::is_out_of_memory(error)) throw;
+    if (device::is_out_of_memory(error)) throw;
     refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
   }
   expect_harmless_graphs(path, module);

@@ -176,7 +176,7 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
     context->saved_data["is_exclusive"] = is_exclusive;
     context->saved_data["squared"] = squared;
     context->set_materialize_grads(false);
-    if (logits.is_cuda()) {
+    if (!logits.is_cpu()) {
       const ClassSums sums = gpu::class_sums(logits, target, in.mask, is_exclusive, squared);
       context->mark_non_differentiable({sums.truth});
       return {sums.both, sums.prediction, sums.truth, sums.cross_entropy};
@@ -204,7 +204,7 @@ struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {
                          saved[2],
                          context->saved_data["is_exclusive"].toBool(),
                          context->saved_data["squared"].toBool()};
-    if (in.logits.is_cuda()) {
+    if (!in.logits.is_cpu()) {
       return {gpu::class_sums_backward(in.logits,
                                        in.target,
                                        in.mask,
@@ -239,7 +239,7 @@ bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at
            t.size(0) == logits.size(0) && t.sizes().slice(2) == logits.sizes().slice(2);
   };
   return (logits.dim() == 4 || logits.dim() == 5) && logits.numel() > 0 &&
-         (logits.is_cpu() || (logits.is_cuda() && gpu::has_class_kernels())) &&
+         (logits.is_cpu() || gpu::has_class_kernels(logits.device())) &&
          (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) &&
          is_dense_image(logits) && matches(target) && !target.requires_grad() &&
          (!mask.defined() || matches(mask)) && !torch::jit::tracer::isTracing();

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "device/backend.h"
 #include "ops/cuda/class_sums.h"
-#include "ops/cuda_kernel.h"
 
 namespace cytra::ops::gpu {
 namespace {
@@ -12,9 +12,9 @@ struct ClassPasses {
   CudaClassSumsPass forward = nullptr;
   CudaClassGradPass backward = nullptr;
 };
-const ClassPasses& class_passes() {
-  static const ClassPasses passes = {cuda_kernel<CudaClassSumsPass>(kCudaClassSums),
-                                     cuda_kernel<CudaClassGradPass>(kCudaClassGrad)};
+const ClassPasses& class_passes(c10::Device device) {
+  static const ClassPasses passes = {device::kernel<CudaClassSumsPass>(device, kCudaClassSums),
+                                     device::kernel<CudaClassGradPass>(device, kCudaClassGrad)};
   return passes;
 }
 
@@ -39,8 +39,9 @@ CudaClasses classes_of(const at::Tensor& logits,
 
 }  // namespace
 
-bool has_class_kernels() {
-  return class_passes().forward != nullptr && class_passes().backward != nullptr;
+bool has_class_kernels(c10::Device device) {
+  const ClassPasses& passes = class_passes(device);
+  return passes.forward != nullptr && passes.backward != nullptr;
 }
 
 ClassSums class_sums(const at::Tensor& logits,
@@ -58,12 +59,13 @@ ClassSums class_sums(const at::Tensor& logits,
                        at::empty({of.images, of.classes}, floats),
                        at::empty({of.images, of.classes}, floats),
                        at::empty({of.images}, floats)};
-  class_passes().forward({of,
-                          room.mutable_data_ptr<double>(),
-                          sums.both.mutable_data_ptr<float>(),
-                          sums.prediction.mutable_data_ptr<float>(),
-                          sums.truth.mutable_data_ptr<float>(),
-                          sums.cross_entropy.mutable_data_ptr<float>()});
+  class_passes(logits.device())
+      .forward({of,
+                room.mutable_data_ptr<double>(),
+                sums.both.mutable_data_ptr<float>(),
+                sums.prediction.mutable_data_ptr<float>(),
+                sums.truth.mutable_data_ptr<float>(),
+                sums.cross_entropy.mutable_data_ptr<float>()});
   return sums;
 }
 
@@ -80,11 +82,12 @@ at::Tensor class_sums_backward(const at::Tensor& logits,
     return t.defined() ? t.const_data_ptr<float>() : nullptr;
   };
   const at::Tensor grad = at::empty_like(logits);
-  class_passes().backward({classes_of(logits, target, mask, is_exclusive, squared),
-                           data_of(both),
-                           data_of(prediction),
-                           data_of(cross_entropy),
-                           grad.mutable_data_ptr()});
+  class_passes(logits.device())
+      .backward({classes_of(logits, target, mask, is_exclusive, squared),
+                 data_of(both),
+                 data_of(prediction),
+                 data_of(cross_entropy),
+                 grad.mutable_data_ptr()});
   return grad;
 }
 

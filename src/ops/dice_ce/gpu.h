@@ -4,8 +4,8 @@
 
 namespace cytra::ops::gpu {
 
-/// Whether the library with the kernels is there.
-bool has_class_kernels();
+/// Whether the library with the device's kernels is there.
+bool has_class_kernels(c10::Device device);
 
 /// As ops::class_sums(), whose conditions hold, without autograd. A number that is no class ends
 /// the kernel: the next wait for the GPU throws.

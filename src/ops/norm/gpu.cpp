@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "device/backend.h"
 #include "ops/cuda/norm.h"
-#include "ops/cuda_kernel.h"
 
 namespace cytra::ops::gpu {
 namespace {
@@ -12,9 +12,9 @@ struct NormPasses {
   CudaNormPass forward = nullptr;
   CudaNormGradPass backward = nullptr;
 };
-const NormPasses& norm_passes() {
-  static const NormPasses passes = {cuda_kernel<CudaNormPass>(kCudaNorm),
-                                    cuda_kernel<CudaNormGradPass>(kCudaNormGrad)};
+const NormPasses& norm_passes(c10::Device device) {
+  static const NormPasses passes = {device::kernel<CudaNormPass>(device, kCudaNorm),
+                                    device::kernel<CudaNormGradPass>(device, kCudaNormGrad)};
   return passes;
 }
 
@@ -53,7 +53,8 @@ struct Prepared {
 }  // namespace
 
 bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  if (!x.is_cuda() || x.layout() != at::kStrided || norm_passes().forward == nullptr) return false;
+  if (x.is_cpu() || x.layout() != at::kStrided || norm_passes(x.device()).forward == nullptr)
+    return false;
   const at::ScalarType type = x.scalar_type();
   if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf) return false;
   if (x.dim() < 3 || x.numel() == 0 || x.is_neg()) return false;
@@ -82,7 +83,7 @@ cpu::Normalized normalize(const at::Tensor& x,
   task.statistics = statistics.mutable_data_ptr<double>();
   task.coefficients = static_cast<Coefficients*>(coefficients.mutable_data_ptr());
   task.y = y.mutable_data_ptr();
-  norm_passes().forward(task);
+  norm_passes(x.device()).forward(task);
   return {y, statistics, coefficients};
 }
 
@@ -97,14 +98,14 @@ cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad,
   CudaNormGrad task{norm, dense.const_data_ptr(), nullptr, nullptr, nullptr};
   if (needs_x) task.dx = dx.mutable_data_ptr();
   if (!kept.weight.defined()) {
-    norm_passes().backward(task);
+    norm_passes(x.device()).backward(task);
     return {dx, {}, {}};
   }
   const at::Tensor dweight = at::empty({x.size(1)}, x.options().dtype(at::kFloat));
   const at::Tensor dbias = at::empty_like(dweight);
   task.dweight = dweight.mutable_data_ptr<float>();
   task.dbias = dbias.mutable_data_ptr<float>();
-  norm_passes().backward(task);
+  norm_passes(x.device()).backward(task);
   return {dx, dweight, dbias};
 }
 

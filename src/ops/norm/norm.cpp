@@ -43,8 +43,8 @@ cpu::Normalized normalize_here(const at::Tensor& x,
                                const at::Tensor& bias,
                                const NormForm& form,
                                const at::Tensor& fixed) {
-  return x.is_cuda() ? gpu::normalize(x, weight, bias, form)
-                     : cpu::normalize(x, weight, bias, form, fixed);
+  return x.is_cpu() ? cpu::normalize(x, weight, bias, form, fixed)
+                    : gpu::normalize(x, weight, bias, form);
 }
 
 struct NormFunction : torch::autograd::Function<NormFunction> {
@@ -89,7 +89,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                           data["across_batch"].toBool(),
                           data["eps"].toDouble(),
                           data["slope"].toDouble()}};
-    const auto run = kept.tensor.is_cuda() ? gpu::normalize_backward : cpu::normalize_backward;
+    const auto run = kept.tensor.is_cpu() ? cpu::normalize_backward : gpu::normalize_backward;
     cpu::Gradients g = run(kept, grads.at(0), context->needs_input_grad(0));
     const bool is_affine = kept.weight.defined();
     if (!is_affine || !context->needs_input_grad(1)) g.weight = at::Tensor();

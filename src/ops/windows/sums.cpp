@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "device/backend.h"
 #include "ops/windows/sums_aten.h"
 #include "ops/windows/sums_cpu.h"
 
@@ -101,8 +102,9 @@ at::Tensor window_table(const WindowGrid& grid, c10::Device device) {
     numbers.insert(numbers.end(), axis.starts.begin(), axis.starts.end());
   for (const WindowAxis& axis : grid.axes)
     numbers.insert(numbers.end(), axis.source.begin(), axis.source.end());
-  const at::Tensor table = at::empty({static_cast<int64_t>(numbers.size())},
-                                     at::TensorOptions(at::kInt).pinned_memory(device.is_cuda()));
+  const at::Tensor table =
+      at::empty({static_cast<int64_t>(numbers.size())},
+                at::TensorOptions(at::kInt).pinned_memory(device::pins_memory(device)));
   std::transform(numbers.begin(), numbers.end(), table.mutable_data_ptr<int32_t>(), [](int64_t i) {
     return static_cast<int32_t>(i);
   });

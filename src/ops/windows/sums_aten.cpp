@@ -6,8 +6,8 @@
 
 #include <ATen/ATen.h>
 
+#include "device/backend.h"
 #include "ops/cuda/window_sums.h"
-#include "ops/cuda_kernel.h"
 #include "ops/windows/window_box.h"
 
 namespace cytra::ops {
@@ -28,16 +28,16 @@ void for_runs(int64_t begin, int64_t end, const at::Tensor& ring, Run run) {
   }
 }
 
-/// The kernels on a GPU; null where this build has none.
-struct CudaPasses {
+/// The kernels of a kind of GPU; null where this build has none.
+struct GpuPasses {
   CudaGatherPass gather = nullptr;
   CudaSumPass sum = nullptr;
   CudaFinishPass finish = nullptr;
 };
-const CudaPasses& cuda_passes() {
-  static const CudaPasses passes = {cuda_kernel<CudaGatherPass>(kCudaGather),
-                                    cuda_kernel<CudaSumPass>(kCudaSum),
-                                    cuda_kernel<CudaFinishPass>(kCudaFinish)};
+const GpuPasses& gpu_passes(c10::Device device) {
+  static const GpuPasses passes = {device::kernel<CudaGatherPass>(device, kCudaGather),
+                                   device::kernel<CudaSumPass>(device, kCudaSum),
+                                   device::kernel<CudaFinishPass>(device, kCudaFinish)};
   return passes;
 }
 
@@ -48,7 +48,7 @@ bool gather_on_gpu(const at::Tensor& image,
                    int64_t first,
                    double pad_value,
                    const at::Tensor& windows) {
-  if (!image.is_cuda() || cuda_passes().gather == nullptr) return false;
+  if (image.is_cpu() || gpu_passes(image.device()).gather == nullptr) return false;
   CudaGather task{image.get_device(), image.const_data_ptr(), image.scalar_type()};
   task.length = image.size(1);
   const int32_t* next = table.const_data_ptr<int32_t>();
@@ -67,7 +67,7 @@ bool gather_on_gpu(const at::Tensor& image,
   std::copy_n(image.strides().begin(), 4, task.image_strides.begin());
   std::copy_n(windows.strides().begin(), 5, task.strides.begin());
   std::copy_n(windows.sizes().begin(), 5, task.shape.begin());
-  return cuda_passes().gather(task);
+  return gpu_passes(image.device()).gather(task);
 }
 
 /// False: there is no kernel for it.
@@ -77,24 +77,25 @@ bool sum_on_gpu(const at::Tensor& values,
                 const at::Tensor& sums) {
   const at::ScalarType type = values.scalar_type();
   const bool is_known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  if (!sums.is_cuda() || !is_known || cuda_passes().sum == nullptr) return false;
+  if (sums.is_cpu() || !is_known || gpu_passes(sums.device()).sum == nullptr) return false;
   at::Tensor part = values, map = grid.map;
   for (std::size_t d = 0; d < 3; ++d) {
     const auto dim = static_cast<int64_t>(d);
     part = part.narrow(dim + 1, box.skip[d], box.to[d] - box.from[d]);
     map = map.narrow(dim, box.skip[d], box.to[d] - box.from[d]);
   }
-  cuda_passes().sum({sums.get_device(),
-                     part.const_data_ptr(),
-                     type,
-                     {part.stride(0), part.stride(1), part.stride(2), part.stride(3)},
-                     box.from,
-                     box.to,
-                     box.fresh,
-                     map.const_data_ptr<float>(),
-                     {map.stride(0), map.stride(1)},
-                     sums.mutable_data_ptr<float>(),
-                     {sums.size(0), sums.size(1), sums.size(2), sums.size(3)}});
+  gpu_passes(sums.device())
+      .sum({sums.get_device(),
+            part.const_data_ptr(),
+            type,
+            {part.stride(0), part.stride(1), part.stride(2), part.stride(3)},
+            box.from,
+            box.to,
+            box.fresh,
+            map.const_data_ptr<float>(),
+            {map.stride(0), map.stride(1)},
+            sums.mutable_data_ptr<float>(),
+            {sums.size(0), sums.size(1), sums.size(2), sums.size(3)}});
   return true;
 }
 
@@ -186,22 +187,22 @@ void finish_voxels(const at::Tensor& sums,
   const bool has_lines = sums.dim() == 4 && weights.defined() && sums.stride(3) == 1 &&
                          sums.stride(1) == sums.size(2) * sums.size(3) && out.stride(3) == 1 &&
                          out.stride(1) == out.size(2) * out.size(3);
-  if (sums.is_cuda() && has_lines && cuda_passes().finish != nullptr) {
+  if (!sums.is_cpu() && has_lines && gpu_passes(sums.device()).finish != nullptr) {
     const at::Tensor lines = weights.contiguous();
-    const bool is_done =
-        cuda_passes().finish({sums.get_device(),
-                              sums.const_data_ptr<float>(),
-                              lines.const_data_ptr<float>(),
-                              sums.size(0),
-                              sums.size(1),
-                              sums.size(2) * sums.size(3),
-                              {sums.stride(0), sums.stride(1)},
-                              {out.stride(0), out.stride(1)},
-                              finish.kind,
-                              cut,
-                              out.mutable_data_ptr(),
-                              out.scalar_type(),
-                              bad.defined() ? bad.mutable_data_ptr<int64_t>() : nullptr});
+    const bool is_done = gpu_passes(sums.device())
+                             .finish({sums.get_device(),
+                                      sums.const_data_ptr<float>(),
+                                      lines.const_data_ptr<float>(),
+                                      sums.size(0),
+                                      sums.size(1),
+                                      sums.size(2) * sums.size(3),
+                                      {sums.stride(0), sums.stride(1)},
+                                      {out.stride(0), out.stride(1)},
+                                      finish.kind,
+                                      cut,
+                                      out.mutable_data_ptr(),
+                                      out.scalar_type(),
+                                      bad.defined() ? bad.mutable_data_ptr<int64_t>() : nullptr});
     if (is_done) return;
   }
   // counted first: `out` may be the sums

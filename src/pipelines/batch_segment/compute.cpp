@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "perf/device_memory.h"
+#include "device/memory.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -141,11 +141,6 @@ Detector& SegmentCompute::detector(const std::string& path) {
   return *detector;
 }
 
-at::Tensor SegmentCompute::to_device(const at::Tensor& values) const {
-  if (!device_.is_cuda() || values.is_cuda()) return values.to(device_);
-  return values.pin_memory().to(device_, /*non_blocking=*/true);
-}
-
 /// All of them at once; where that fails, each by itself, so that what is wrong with one image
 /// costs that image alone.
 void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, const Step& step) {
@@ -234,7 +229,7 @@ void SegmentCompute::encode(const SegmentWorks& works, SegmentCounts& counts) {
     for (std::size_t i = 0; i < count; ++i) images.push_back(fresh[first + i]->square.image);
     const at::Tensor made = encodings_(
         [this](const at::Tensor& some) -> std::vector<at::Tensor> {
-          return {segmenter().encode(to_device(some))};
+          return {segmenter().encode(device::to_device(some, device_))};
         },
         at::stack(images))[0];
     for (std::size_t i = 0; i < count; ++i) {
@@ -256,11 +251,11 @@ void SegmentCompute::make_masks(const SegmentWorks& works) {
     prompts.push_back(at::cat({boxes, image}, 1));  // (B,5): the last says of which image
     embeddings.push_back(works[i]->embedding.to(device_));
   }
-  const at::Tensor all = to_device(at::cat(prompts)), pool = at::cat(embeddings);
+  const at::Tensor all = device::to_device(at::cat(prompts), device_), pool = at::cat(embeddings);
   const StageWork timed(stages_.masks, all.size(0));
   const auto run = [&](const at::Tensor& some) -> std::vector<at::Tensor> {
     const at::Tensor image = some.select(1, 4).to(at::kLong);
-    return {perf::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
+    return {device::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
   };
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < all.size(0); first += options_.sam_batch_size)

@@ -36,7 +36,6 @@ class SegmentCompute {
   void detect(const std::string& path, const SegmentWorks& works);
   void encode(const SegmentWorks& works, SegmentCounts& counts);
   void make_masks(const SegmentWorks& works);
-  at::Tensor to_device(const at::Tensor& values) const;
 
   const SegmentModels& models_;
   const BatchSegmentOptions& options_;

@@ -6,8 +6,8 @@
 
 #include "base/control_groups.h"
 #include "base/strings.h"
-#include "perf/device.h"
-#include "perf/device_memory.h"
+#include "device/device.h"
+#include "device/memory.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -45,7 +45,8 @@ SegmentPreset preset_of_device(const std::string& description, int64_t memory) {
 }
 
 SegmentPreset segment_preset(const std::string& name, c10::Device device) {
-  if (name == "auto") return preset_of_device(perf::describe(device), perf::free_memory(device));
+  if (name == "auto")
+    return preset_of_device(device::describe(device), device::free_memory(device));
   for (SegmentPreset preset : kSegmentPresets) {
     if (preset.name != name) continue;
     if (preset.io_workers == 0) preset.io_workers = std::min(available_processors(), 8);

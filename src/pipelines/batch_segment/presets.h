@@ -16,7 +16,7 @@ struct SegmentPreset {
 std::vector<std::string> segment_preset_names();
 /// auto: by the device's name, else by its memory. Throws: std::logic_error for another name.
 SegmentPreset segment_preset(const std::string& name, c10::Device device);
-/// `description`: as perf::describe() gives it; `memory`: its bytes.
+/// `description`: as device::describe() gives it; `memory`: its bytes.
 SegmentPreset preset_of_device(const std::string& description, int64_t memory);
 
 }  // namespace cytra::pipelines

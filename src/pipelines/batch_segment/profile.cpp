@@ -10,9 +10,10 @@
 #include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
-#include "perf/device_memory.h"
+#include "device/backend.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/memory.h"
 #include "perf/device_usage.h"
 #include "pipelines/batch_segment/compute.h"
 
@@ -32,10 +33,10 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
   batch.size = boxes.size(0);
   const at::Tensor image = at::zeros({batch.size}, boxes.options().dtype(at::kLong));
   const auto pass = [&] {
-    perf::to_host(segmenter.masks(embedding.index_select(0, image), boxes));
+    device::to_host(segmenter.masks(embedding.index_select(0, image), boxes));
   };
   try {
-    perf::reset_peak_memory(device);
+    device::reset_peak_memory(device);
     pass();
     perf::UsageMeter meter(device);
     meter.read();
@@ -48,13 +49,14 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
     batch.boxes_per_s = static_cast<double>(batch.size) / batch.seconds;
     batch.cores_busy = usage.cores_busy;
     if (usage.gpu) batch.device_percent = usage.gpu->percent;
-    batch.memory = device.is_cuda() ? perf::peak_memory(device) : usage.resident_bytes;
-    batch.device_memory = batch.memory + perf::free_memory(device);
+    batch.memory =
+        device::has_own_memory(device) ? device::peak_memory(device) : usage.resident_bytes;
+    batch.device_memory = batch.memory + device::free_memory(device);
   } catch (const std::exception& error) {
-    if (!perf::is_out_of_memory(error)) throw;
+    if (!device::is_out_of_memory(error)) throw;
     batch.is_out_of_memory = true;
     release_unused_memory();
-    perf::empty_cache(device);
+    device::empty_cache(device);
   }
   return batch;
 }
@@ -99,14 +101,15 @@ int64_t best_batch(const std::vector<BoxBatch>& batches) {
 
 std::string format_batches(const std::vector<BoxBatch>& batches, c10::Device device) {
   const int64_t best = best_batch(batches);
-  const char* use = device.is_cuda() ? "GPU" : "cores";
+  const bool is_gpu = device::is_accelerator(device);
+  const char* use = is_gpu ? "GPU" : "cores";
   std::vector<std::vector<std::string>> rows{{"batch", "s", "boxes/s", use, "memory", ""}};
   for (const BoxBatch& batch : batches) {
     if (batch.is_out_of_memory) {
       rows.push_back({std::to_string(batch.size), "", "", "", "out of memory", ""});
       continue;
     }
-    const std::string share = !device.is_cuda() ? fmt::format("{:.1f}", batch.cores_busy)
+    const std::string share = !is_gpu ? fmt::format("{:.1f}", batch.cores_busy)
                               : batch.device_percent
                                   ? fmt::format("{:.0f} %", *batch.device_percent)
                                   : "?";

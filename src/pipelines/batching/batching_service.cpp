@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
+#include "device/device.h"
+#include "device/error.h"
 #include "pipelines/batching/batcher.h"
 
 namespace cytra::pipelines {
@@ -183,12 +183,12 @@ std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& s
         for (int i = 0; i < kWarmUpRuns; ++i) {
           const Stopwatch stopwatch;
           impl_->run(images);
-          perf::synchronize(images.device());
+          device::synchronize(images.device());
           const double time = stopwatch.seconds();
           if (i == 1 || (i > 1 && time < seconds[size])) seconds[size] = time;
         }
       } catch (const std::exception& error) {
-        if (size == 1 || !perf::is_out_of_memory(error)) throw;
+        if (size == 1 || !device::is_out_of_memory(error)) throw;
         seconds.erase(size);
         return;
       }

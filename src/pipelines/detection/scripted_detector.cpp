@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
+#include "device/error.h"
 #include "inference/foreign/torchscript.h"
 #include "nn/detection_model.h"
 #include "ops/boxes/nms.h"
-#include "perf/device_error.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
 #include "pipelines/detection/torchvision_operators.h"
@@ -83,7 +83,7 @@ class ScriptedDetector final : public Detector {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (perf::is_out_of_memory(error)) throw;
+      if (device::is_out_of_memory(error)) throw;
       const std::string text = error.what();
       throw DataError(fmt::format("{}: its forward() failed with an image of ({},{},{}): {}",
                                   path_,

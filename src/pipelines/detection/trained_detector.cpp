@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "device/fast_precision.h"
 #include "inference/adaptive_batch.h"
 #include "inference/input.h"
 #include "inference/trained_model.h"
 #include "nn/detection_model.h"
-#include "perf/device_precision.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
 
@@ -31,7 +31,7 @@ class TrainedDetector final : public Detector {
         class_key_(model_.config.find("task.class_key")),
         transforms_(model_.config.at("data.transforms"),
                     model_.config.at("task").get<std::string>("y_key", "instances")) {
-    model_.place(device, perf::uses_tensor_cores("32", device));
+    model_.place(device, device::uses_tensor_cores("32", device));
     const config::Node task = model_.config.at("task");
     boxes_ = {options.conf_threshold,
               options.iou_threshold,

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/log.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 
 namespace cytra::pipelines {
 
@@ -25,7 +25,7 @@ int Books::attempt(const std::string& id,
                    bool ends_on_error,
                    const std::function<void()>& work) {
   try {
-    perf::guarded(work);
+    device::guarded(work);
     return 0;
   } catch (const std::exception& error) {
     const bool is_io = dynamic_cast<const IoError*>(&error) != nullptr;

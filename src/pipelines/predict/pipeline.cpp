@@ -19,9 +19,9 @@
 #include "base/own_files.h"
 #include "base/signals.h"
 #include "data/image_tensor.h"
+#include "device/error.h"
+#include "device/memory.h"
 #include "io/row_journal.h"
-#include "perf/device_error.h"
-#include "perf/device_memory.h"
 #include "pipelines/job/stage_threads.h"
 #include "pipelines/job/stamp.h"
 #include "tasks/annotation_targets.h"
@@ -380,14 +380,14 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
               throw DataError(jobs[i]->id() +
                               ": the model makes values of it that are NaN or infinite");
             }
-            send(jobs[i], perf::to_host(values));
+            send(jobs[i], device::to_host(values));
           });
           ends[i] = is_sent ? End::sent : End::left_out;
         },
         [&](int64_t done, int64_t total) { progress.show_part(label, done, total); });
   };
   try {
-    perf::guarded(compute_all_at_once);
+    device::guarded(compute_all_at_once);
   } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
     if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
     log::debug("{}: {}; each by itself", label, error.what());

@@ -10,12 +10,12 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "config/run_config.h"
+#include "device/fast_precision.h"
 #include "io/safetensors.h"
 #include "io/weights/torch_file.h"
 #include "nn/fingerprint.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"
-#include "perf/device_precision.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {
@@ -30,7 +30,7 @@ class SamSegmenter final : public PromptedSegmenter {
         model_(std::move(model)),
         device_(device),
         fingerprint_(std::move(fingerprint)) {
-    nn::place(*model_, device_, perf::uses_tensor_cores("32", device_));
+    nn::place(*model_, device_, device::uses_tensor_cores("32", device_));
   }
   at::Tensor encode(const at::Tensor& images) override {
     const at::NoGradGuard no_grad;

@@ -4,8 +4,9 @@
 
 #include "base/memory.h"
 #include "config/registry.h"
+#include "device/backend.h"
+#include "device/device.h"
 #include "nn/model.h"
-#include "perf/device.h"
 #include "perf/device_usage.h"
 #include "training/callback.h"
 
@@ -53,10 +54,10 @@ class DeviceStatsMonitor final : public Callback {
       add_known(metrics, "device/gpu_power_w", usage.gpu->power_w);
       add_known(metrics, "device/gpu_temperature_c", usage.gpu->temperature_c);
     }
-    if (device_.is_cuda()) {
+    if (device::has_own_memory(device_)) {
       metrics["device/gpu_allocated_mb"] =
-          static_cast<double>(perf::used_memory(device_)) / kMegabyte;
-      metrics["device/gpu_peak_mb"] = static_cast<double>(perf::peak_memory(device_)) / kMegabyte;
+          static_cast<double>(device::used_memory(device_)) / kMegabyte;
+      metrics["device/gpu_peak_mb"] = static_cast<double>(device::peak_memory(device_)) / kMegabyte;
     }
     if (!metrics.empty()) context.log_only(metrics);
   }

@@ -13,8 +13,8 @@
 #include "data/batch.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
+#include "report/panel.h"
 #include "training/callback.h"
-#include "training/panel.h"
 #include "training/trainer_options.h"
 
 namespace cytra::training {
@@ -89,13 +89,13 @@ class ImageSaver final : public Callback {
     std::map<std::string, at::Tensor> preview = context.task.preview(*context.batch);
     if (!options_.save_input) preview.erase("input");
     if (preview.empty()) return warn("this task shows no images");
-    const io::Image panel = draw_panel(preview);
+    const io::Image panel = report::draw_panel(preview);
     const std::string folder = fmt::format("{}_images", stage);
     const std::string label = fmt::format("{}/{}", folder, number);
     const std::vector<std::string>& ids = context.batch->ids;
     const std::string caption = fmt::format("{}{}, epoch {}",
                                             ids.empty() ? "" : ids.front() + ": ",
-                                            fmt::join(panel_parts(preview), " | "),
+                                            fmt::join(report::panel_parts(preview), " | "),
                                             epoch);
     for (const auto& logger : context.loggers) {
       logger->log_caption(label, caption);

@@ -16,11 +16,12 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "config/registry.h"
+#include "device/backend.h"
+#include "device/device.h"
 #include "nn/model.h"
-#include "perf/device.h"
 #include "perf/scopes.h"
+#include "report/memory_chart.h"
 #include "training/callback.h"
-#include "training/callbacks/memory_chart.h"
 #include "training/optimizer.h"
 
 namespace cytra::training {
@@ -36,16 +37,20 @@ struct PhaseMemory {
 };
 using Phases = std::map<std::string, PhaseMemory>;
 
-/// Bytes allocated on the CPU and on the GPU. The CPU's are those of this thread and its backward
-/// passes; the GPU's are all of torch's.
+/// Bytes allocated on one kind of device. A CPU's are those of this thread and its backward
+/// passes; a GPU's are all of torch's.
 class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoBase {
  public:
-  explicit Meter(bool is_cuda) : course_{is_cuda ? "CUDA" : "CPU", {}, {}}, is_cuda_(is_cuda) {}
+  explicit Meter(c10::DeviceType kind)
+      : course_{c10::DeviceTypeName(kind), {}, {}},
+        kind_(kind),
+        has_own_memory_(device::has_own_memory(kind)) {}
 
   /// What is there already.
   void add(const at::Tensor& tensor) {
     const c10::Storage& storage = tensor.storage();
-    if (tensor.is_cuda() != is_cuda_ || !blocks_.emplace(storage.data(), storage.nbytes()).second)
+    if (tensor.device().type() != kind_ ||
+        !blocks_.emplace(storage.data(), storage.nbytes()).second)
       return;
     now_ += static_cast<int64_t>(storage.nbytes());
   }
@@ -64,9 +69,9 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
                          std::size_t allocated,
                          std::size_t reserved,
                          c10::Device device) override {
-    if (device.is_cuda() != is_cuda_ || !(device.is_cuda() || device.is_cpu())) return;
+    if (device.type() != kind_) return;
     const std::lock_guard lock(mutex_);
-    if (is_cuda_) {
+    if (has_own_memory_) {
       now_ = static_cast<int64_t>(allocated);
       reserved_ = static_cast<int64_t>(reserved);
     } else {
@@ -92,7 +97,7 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   }
   const Phases& phases() const { return phases_; }
   int64_t at_begin() const { return at_begin_; }
-  const MemoryCourse& course() const { return course_; }
+  const report::MemoryCourse& course() const { return course_; }
   const std::vector<std::pair<int64_t, Phases>>& steps() const { return steps_; }
 
   void start() {
@@ -105,7 +110,7 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
  private:
   double seconds() const { return stopwatch_.seconds(); }
   void enter(const std::string& phase) {
-    if (!is_cuda_) reserved_ = perf::used_memory(c10::kCPU);
+    if (!has_own_memory_) reserved_ = device::used_memory(c10::kCPU);
     const auto leave = [this](PhaseMemory& memory) {
       memory.calls += 1;
       memory.allocated = now_;
@@ -131,8 +136,9 @@ class Meter final : public perf::ScopeListener, public c10::MemoryReportingInfoB
   }
 
   std::mutex mutex_;
-  MemoryCourse course_;
-  bool is_cuda_, is_watching_ = true;
+  report::MemoryCourse course_;
+  c10::DeviceType kind_;
+  bool has_own_memory_, is_watching_ = true;
   int depth_ = 0;
   int64_t now_ = 0, reserved_ = 0, at_begin_ = 0, entered_at_ = 0;
   std::unordered_map<const void*, int64_t> blocks_;
@@ -176,7 +182,8 @@ class MemoryProfiler final : public Callback {
   void on_fit_start(Context& context) override {
     make_folders(options_.dirpath);
     const std::vector<at::Tensor> parameters = context.task.model().parameters();
-    meter_ = std::make_shared<Meter>(!parameters.empty() && parameters.front().is_cuda());
+    meter_ = std::make_shared<Meter>(parameters.empty() ? c10::kCPU
+                                                        : parameters.front().device().type());
     for (const at::Tensor& parameter : parameters) {
       meter_->add(parameter);
       if (parameter.grad().defined()) meter_->add(parameter.grad());
@@ -227,17 +234,17 @@ class MemoryProfiler final : public Callback {
     lines.push_back({"(weights and optimizer)", begin, begin, "", ""});
     const std::string table = format_table(lines);
     write_file(options_.dirpath + "/table.txt", table);
-    write_file(options_.dirpath + "/memory.svg", memory_svg(meter_->course()));
+    write_file(options_.dirpath + "/memory.svg", report::memory_svg(meter_->course()));
     write_file(options_.dirpath + "/memory.json", json());
     log::info("peak by phase ({}/memory.svg):\n{}", options_.dirpath, table);
   }
 
   std::string json() const {
-    const MemoryCourse& course = meter_->course();
+    const report::MemoryCourse& course = meter_->course();
     std::vector<std::string> points, phases, steps;
     for (const auto& [s, bytes] : course.points)
       points.push_back(fmt::format("[{:.6f},{}]", s, bytes));
-    for (const MemoryCourse::Phase& phase : course.phases)
+    for (const report::MemoryCourse::Phase& phase : course.phases)
       phases.push_back(
           fmt::format("[\"{}\",{:.6f},{:.6f}]", phase.name, phase.begin_s, phase.end_s));
     for (const auto& [step, phases] : meter_->steps())

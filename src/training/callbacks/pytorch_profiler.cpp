@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/registry.h"
+#include "device/backend.h"
 #include "nn/model.h"
 #include "perf/operator_profile.h"
 #include "training/callback.h"
@@ -79,11 +80,12 @@ class PyTorchProfiler final : public Callback {
     const auto parameters = context.task.model().parameters();
     const bool asks = std::find(options_.activities.begin(), options_.activities.end(), "cuda") !=
                       options_.activities.end();
-    is_cuda_ = asks && !parameters.empty() && parameters.front().is_cuda();
-    if (asks && !is_cuda_)
+    records_gpu_ =
+        asks && !parameters.empty() && device::is_accelerator(parameters.front().device());
+    if (asks && !records_gpu_)
       log::info("{}: the model is on the CPU, nothing of a GPU is recorded", name);
-    profiler_.emplace(
-        perf::OperatorProfileOptions{is_cuda_, options_.record_shapes, options_.profile_memory});
+    profiler_.emplace(perf::OperatorProfileOptions{
+        records_gpu_, options_.record_shapes, options_.profile_memory});
     step_ = 0;
     begin_step();
   }
@@ -140,7 +142,8 @@ class PyTorchProfiler final : public Callback {
         fmt::format("{}/{}_{}.{}.pt.trace.json", options_.dirpath, host, getpid(), files_);
     profiler_->stop(rows_, options_.export_to_chrome ? trace : "");
     std::string key = options_.sort_by_key.value_or("cuda_time_total");
-    if (!is_cuda_ && key.find("cuda") != std::string::npos) key.replace(key.find("cuda"), 4, "cpu");
+    if (!records_gpu_ && key.find("cuda") != std::string::npos)
+      key.replace(key.find("cuda"), 4, "cpu");
     const std::string table =
         perf::to_text(rows_, key, options_.row_limit < 0 ? INT64_MAX : options_.row_limit);
     write_file(options_.dirpath + "/table.txt", table);
@@ -149,7 +152,7 @@ class PyTorchProfiler final : public Callback {
   }
 
   Options options_;
-  bool is_cuda_ = false;
+  bool records_gpu_ = false;
   int64_t step_ = 0, files_ = 0;
   perf::OperatorRows rows_;  // of all cycles
   std::optional<perf::OperatorProfiler> profiler_;

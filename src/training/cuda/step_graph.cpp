@@ -3,7 +3,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 
-#include "perf/cuda/graph.h"
+#include "device/cuda/graph.h"
 #include "training/trainer/step_recorder.h"
 
 namespace cytra::training {
@@ -28,17 +28,17 @@ class StepGraphs final : public StepRecorder {
  private:
   struct Graph final : Recording {
     void replay() override { graph->replay(); }
-    std::unique_ptr<perf::CudaGraph> graph;
+    std::unique_ptr<device::CudaGraph> graph;
   };
   template <class Call>
   static void said(const Call& call) {
     try {
       call();
-    } catch (const perf::NotCapturable& error) {
+    } catch (const device::NotCapturable& error) {
       throw NotRecordable(error.what());
     }
   }
-  perf::GraphRecorder recorder_;
+  device::GraphRecorder recorder_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "perf/device_error.h"
+#include "device/error.h"
 #include "training/processes/process_group.h"
 #include "training/processes/shared.h"
 
@@ -217,7 +217,7 @@ void Processes::guard(const std::function<void()>& work) {
   } catch (const std::exception& error) {
     if (own.is_ending) throw;
     if (!is_about_others(error) && !own.has_end()) {
-      tell(error, perf::is_out_of_memory(error) ? 5 : 1);
+      tell(error, device::is_out_of_memory(error) ? 5 : 1);
       throw;
     }
     log::write(log::Level::debug, error.what());

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "perf/device.h"
-#include "perf/device_error.h"
+#include "device/device.h"
+#include "device/error.h"
 #include "perf/scopes.h"
 #include "training/callback.h"
 #include "training/profiler.h"
@@ -48,9 +48,9 @@ void call_hook(const std::vector<std::shared_ptr<Callback>>& callbacks,
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (perf::is_out_of_memory(error)) throw;  // has advice of its own
+      if (device::is_out_of_memory(error)) throw;  // has advice of its own
       const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
-      if (of_torch != nullptr) perf::throw_device_error(of_torch->what_without_backtrace());
+      if (of_torch != nullptr) device::throw_device_error(of_torch->what_without_backtrace());
       fail(of_torch != nullptr ? of_torch->what_without_backtrace() : error.what());
     }
   }

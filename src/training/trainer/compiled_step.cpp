@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 #include "base/stopwatch.h"
+#include "device/device.h"
+#include "device/memory.h"
 #include "nn/model.h"
-#include "perf/device.h"
-#include "perf/device_memory.h"
 #include "perf/scopes.h"
 #include "training/grad_scaler.h"
 #include "training/optimizer.h"
@@ -191,7 +191,7 @@ bool CompiledStep::pays(const Pace& pace) const {
   const c10::Device device = parameters_.front().device();
   const bool is_launch_bound = pace.asked_s >= kBusy * pace.done_s;
   // For a recording's activations, and the copies that it is checked with.
-  const bool has_memory = 2 * perf::peak_memory(device) < perf::free_memory(device);
+  const bool has_memory = 2 * device::peak_memory(device) < device::free_memory(device);
   log::debug("model.compile_model: the host asks for a pass in {:.3g} ms, it takes {:.3g} ms{}",
              1e3 * pace.asked_s,
              1e3 * pace.done_s,

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "base/shared_library.h"
+#include "device/backend.h"
 #include "training/cuda/step_graph.h"
 
 namespace cytra::training {
@@ -22,12 +22,11 @@ void set_step_recorder(c10::DeviceType type, MakeStepRecorder make) {
 std::unique_ptr<StepRecorder> make_step_recorder(c10::Device device) {
   if (const auto known = step_recorders().find(device.type()); known != step_recorders().end())
     return std::unique_ptr<StepRecorder>(known->second(device));
-  if (!device.is_cuda())
+  if (!device::has_graphs(device))
     throw NotRecordable("that is for a GPU; a CPU waits for nothing between two operations");
-  static SharedLibrary library(path_beside(&make_step_recorder, "libcytra_cuda.so"),
-                               SharedLibrary::Symbols::local);
-  const auto make = library.find<MakeStepRecorder>(kMakeStepGraph);
-  if (make == nullptr) throw NotRecordable("this build has no CUDA graphs: " + library.problem());
+  std::string problem;
+  const auto make = device::kernel<MakeStepRecorder>(device, kMakeStepGraph, &problem);
+  if (make == nullptr) throw NotRecordable("this build has no CUDA graphs: " + problem);
   return std::unique_ptr<StepRecorder>(make(device));
 }
 

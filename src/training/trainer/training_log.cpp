@@ -7,7 +7,8 @@
 #include "base/signal_watch.h"
 #include "base/strings.h"
 #include "base/timers.h"
-#include "perf/device.h"
+#include "device/backend.h"
+#include "device/device.h"
 #include "training/callback.h"
 #include "training/trainer/step.h"
 
@@ -60,7 +61,8 @@ void TrainingLog::log_step(const StepOutcome& outcome, double lr, bool is_clippe
   }
   note_ += fmt::format(" data {:.0f}%", 100 * times.data_share());
   if (usage_) note_ += " " + usage_->read().text();
-  if (device_.is_cuda()) note_ += " peak " + format_bytes(perf::peak_memory(device_));
+  if (device::has_own_memory(device_))
+    note_ += " peak " + format_bytes(device::peak_memory(device_));
 }
 
 void TrainingLog::log_validation(const Metrics& metrics, int64_t total_steps) {

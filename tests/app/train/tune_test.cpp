@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "config/composer.h"
 #include "config/json.h"
-#include "perf/device.h"
+#include "device/device.h"
 #include "samples/generate.h"
 #include "tests/support/tmp_dir.h"
 
@@ -79,7 +79,7 @@ TEST_F(Tune, MeasuresOnceWhatIsLeftOpen) {
   const config::Node kept = config::parse_json(read_file(dir_ / "cache/cytra/tuned.json"), "kept");
   ASSERT_EQ(kept.map.size(), 2U);  // the version, and this training
   const std::string& key = kept.map.back().first;
-  EXPECT_EQ(key.rfind(perf::describe(at::kCPU) + "; ", 0), 0U) << key;
+  EXPECT_EQ(key.rfind(device::describe(at::kCPU) + "; ", 0), 0U) << key;
   const app::TrainConfig again = tune({"performance.num_threads=1"}, passes(1));
   EXPECT_NE(said_.find("as kept in"), std::string::npos) << said_;
   EXPECT_EQ(again.task.get<bool>("model.channels_last"), channels_last);

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "perf/device.h"
+#include "device/device.h"
 #include "tests/data/make_transform.h"
 
 namespace cytra::data {
@@ -80,10 +80,10 @@ TEST(Rows, ALargeImageIsFloatOnce) {
     sample.tensors["raw"] = image;
     Rng rng(0);
     const auto transform = make_transform(yaml);
-    perf::reset_peak_memory(c10::kCPU);
-    const auto before = static_cast<double>(perf::used_memory(c10::kCPU));
+    device::reset_peak_memory(c10::kCPU);
+    const auto before = static_cast<double>(device::used_memory(c10::kCPU));
     transform->apply(sample, rng);
-    EXPECT_LT(static_cast<double>(perf::peak_memory(c10::kCPU)) - before, 1.4 * float_bytes)
+    EXPECT_LT(static_cast<double>(device::peak_memory(c10::kCPU)) - before, 1.4 * float_bytes)
         << yaml;
     whole.tensors["raw"] = image.to(at::kFloat);
     transform->apply(whole, rng);

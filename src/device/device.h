@@ -1,0 +1,85 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "config/visit.h"
+
+namespace cytra::device {
+
+/// The device for Lightning's `accelerator`: auto (a GPU when there is one), cpu, gpu, or a kind of
+/// GPU. Loads torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when
+/// a GPU is asked for and there is none.
+c10::Device choose_device(const std::string& accelerator);
+/// What it takes.
+std::vector<std::string> accelerator_choices();
+
+/// Where a program computes: `trainer` of the programs that do not train.
+struct DeviceOptions {
+  std::string accelerator = "auto";
+  template <class V>
+  void visit(V& v) {
+    v("accelerator", accelerator, "auto takes a GPU when there is one", accelerator_choices());
+  }
+};
+
+/// The `performance` group: switches that hold for the whole process.
+struct PerformanceOptions {
+  int64_t num_threads = 0, max_split_size_mb = 0;
+  std::optional<bool> enable_tf32;
+  bool enable_cudnn_benchmark = false, expandable_segments = false;
+  double memory_fraction = 1;
+  std::string matmul_precision = "highest";
+  template <class V>
+  void visit(V& v) {
+    v("num_threads",
+      num_threads,
+      "CPU threads of one operation; 0: all processors that the process may use",
+      0,
+      4096);
+    v("enable_tf32",
+      enable_tf32,
+      "TF32 tensor cores for float32 matrix products and convolutions (Ampere and later); null: "
+      "for convolutions, as torch by itself");
+    v("enable_cudnn_benchmark",
+      enable_cudnn_benchmark,
+      "let cuDNN measure its algorithms for each new shape");
+    v("matmul_precision",
+      matmul_precision,
+      "of float32 matrix products",
+      {"highest", "high", "medium"});
+    v("max_split_size_mb",
+      max_split_size_mb,
+      "MB above which torch's GPU allocator splits no block; 0: no limit",
+      0,
+      1e9);
+    v("expandable_segments",
+      expandable_segments,
+      "let torch's GPU allocator grow its segments: less fragmentation");
+    v("memory_fraction",
+      memory_fraction,
+      "share of a GPU's memory that torch's allocator may take; beyond it memory runs out",
+      0.01,
+      1);
+  }
+};
+/// What must be set before a device is chosen: the allocator's settings, and what `deterministic`
+/// ("true", "false", "warn": where possible) needs. Follows torch.use_deterministic_algorithms and
+/// PYTORCH_CUDA_ALLOC_CONF; a variable that the user has set wins.
+void prepare(const PerformanceOptions& options, const std::string& deterministic = "false");
+/// Applies the rest; says once which do nothing on this device.
+void apply(const PerformanceOptions& options, c10::Device device);
+
+/// Peak memory in bytes: of the process on a CPU, of torch's allocator on a CUDA device.
+int64_t peak_memory(c10::Device device);
+/// What is in use now, likewise (on a CPU the resident memory).
+int64_t used_memory(c10::Device device);
+void reset_peak_memory(c10::Device device);
+/// Waits until the device has done all that was asked of it.
+void synchronize(c10::Device device);
+/// "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H100)".
+std::string describe(c10::Device device);
+
+}  // namespace cytra::device

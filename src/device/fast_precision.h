@@ -1,0 +1,27 @@
+#pragma once
+// Which precisions a device has instructions for.
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+
+namespace cytra::device {
+
+/// Why products in this precision ("16-mixed") are slow on the device, which emulates them; "":
+/// they are not.
+std::string slow_precision(const std::string& precision, c10::Device device);
+/// Warns of that, with what to type.
+void warn_of_slow_precision(const std::string& precision, c10::Device device);
+
+/// Whether convolutions in this precision run on a GPU's tensor cores, which take images with
+/// channels last: half precision, and float32 where the GPU has TF32 and torch may use it (apply()
+/// says).
+bool uses_tensor_cores(const std::string& precision, c10::Device device);
+
+/// The precision that a trained model is run in: as it was `asked` for, else that of its training
+/// where the device has it, else float32. Tells which, where it is not float32 on both sides.
+std::string precision_to_run(const std::optional<std::string>& asked,
+                             const std::string& trained,
+                             c10::Device device);
+
+}  // namespace cytra::device

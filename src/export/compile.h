@@ -1,0 +1,35 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/tensor_fwd.h"
+
+namespace cytra::exporting {
+
+using Forward = std::function<Tensor(const Tensor&)>;
+using Forwards = std::function<std::vector<Tensor>(const Tensor&)>;  // of several outputs
+
+/// Traces `forward` on `example`, freezes its weights into the graph (batch norm folded into its
+/// convolution, no dropout) and optimises it for inference (oneDNN prepacking and fusion on a CPU).
+/// The result takes inputs of the example's shape, on several threads at once. The weights must not
+/// require gradients.
+Forward compile(const Forward& forward, const Tensor& example);
+Forwards compile(const Forwards& forward, const Tensor& example);
+
+/// The same, not optimised for one machine or shape, as the bytes of a TorchScript archive that
+/// torch.jit.load() reads; `files` become its extra files. It takes the shapes that `forward`
+/// takes, provided that computes nothing from a shape itself. Several outputs become a tuple.
+std::string to_torchscript(const Forward& forward,
+                           const Tensor& example,
+                           const std::map<std::string, std::string>& files);
+std::string to_torchscript(const Forwards& forward,
+                           const Tensor& example,
+                           const std::map<std::string, std::string>& files);
+Forward from_torchscript(const std::string& bytes);
+/// The tensors of what a module gives: a tensor, or a tuple or list of them. Throws: DataError for
+/// anything else.
+Forwards outputs_of_torchscript(const std::string& bytes);
+
+}  // namespace cytra::exporting

@@ -1,0 +1,66 @@
+#pragma once
+// From a TorchScript graph to ONNX nodes.
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include "export/onnx/proto.h"
+
+namespace cytra::exporting::onnx {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// Thrown for what has no ONNX form here; to_onnx() collects the names.
+struct Unsupported {
+  std::string what;
+};
+
+/// The ONNX graph while it is made.
+class Graph {
+ public:
+  explicit Graph(int64_t spatial_dims) : spatial_dims(spatial_dims) {}
+
+  /// A node; returns the name of its output.
+  std::string add(const std::string& type,
+                  const std::vector<std::string>& inputs,
+                  const Attributes& attributes = {});
+  /// A weight or constant; returns its name.
+  std::string weight(const at::Tensor& tensor);
+  std::string integers(const std::vector<int64_t>& values);
+
+  /// The ONNX name of a tensor, or of a number as a tensor.
+  std::string name(const Value* value);
+  void set(const Value* value, std::string name) { names_[value] = std::move(name); }
+  /// What is known without an image; nullopt: it depends on the image.
+  static std::optional<c10::IValue> constant(const Value* value);
+  template <class T>
+  static T get(const Node& node, std::size_t input) {
+    const std::optional<c10::IValue> value = constant(node.input(input));
+    if (!value) throw Unsupported{"with an argument that depends on the image"};
+    return value->to<T>();
+  }
+  static bool is_none(const Node& node, std::size_t input) {
+    const std::optional<c10::IValue> value = constant(node.input(input));
+    return value && value->isNone();
+  }
+  /// A list of whole numbers as a tensor of one dimension, known or not.
+  std::string shape(const Value* list);
+  /// Channels of a tensor; 0: not known.
+  int64_t channels(const Value* value) const;
+  void set_channels(const Value* value, int64_t count) { channels_[value] = count; }
+
+  const int64_t spatial_dims;
+  std::vector<Message> nodes, initializers;
+
+ private:
+  std::unordered_map<const Value*, std::string> names_;
+  std::unordered_map<const Value*, int64_t> channels_;
+  int64_t count_ = 0;
+};
+
+}  // namespace cytra::exporting::onnx

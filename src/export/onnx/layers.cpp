@@ -1,0 +1,274 @@
+// Part of export/onnx/rules.h: convolutions, norms, pooling and resizing. Source:
+// https://onnx.ai/onnx/operators, version 17 and before; the arguments' places are those of ATen's
+// native_functions.yaml, PyTorch 2.11.
+#include <ATen/ATen.h>
+
+#include "export/onnx/rules.h"
+
+namespace cytra::exporting::onnx {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+/// Begin and end of each dimension.
+Sizes both_ends(const Sizes& padding) {
+  Sizes pads = padding;
+  pads.insert(pads.end(), padding.begin(), padding.end());
+  return pads;
+}
+
+Sizes per_dimension(Sizes values, int64_t dims) {
+  if (values.size() == 1) values.resize(static_cast<std::size_t>(dims), values[0]);
+  return values;
+}
+
+struct ConvolutionArguments {
+  Sizes stride, padding, dilation, output_padding;
+  int64_t groups = 1;
+  bool is_transposed = false;
+};
+
+void add_convolution(Graph& graph, const Node& node, const ConvolutionArguments& given) {
+  const std::optional<c10::IValue> known = Graph::constant(node.input(1));
+  if (!known || !known->isTensor()) throw Unsupported{"with weights that are computed"};
+  const at::Tensor weight = known->toTensor();
+  const int64_t dims = weight.dim() - 2;
+  std::vector<std::string> inputs{graph.name(node.input(0)), graph.weight(weight)};
+  if (!Graph::is_none(node, 2)) inputs.push_back(graph.name(node.input(2)));
+  Attributes attributes;
+  attributes.add("strides", per_dimension(given.stride, dims))
+      .add("pads", both_ends(per_dimension(given.padding, dims)))
+      .add("dilations", per_dimension(given.dilation, dims))
+      .add("group", given.groups)
+      .add("kernel_shape", weight.sizes().slice(2).vec());
+  if (given.is_transposed && !given.output_padding.empty())
+    attributes.add("output_padding", per_dimension(given.output_padding, dims));
+  graph.set(node.output(),
+            graph.add(given.is_transposed ? "ConvTranspose" : "Conv", inputs, attributes));
+  graph.set_channels(node.output(),
+                     given.is_transposed ? weight.size(1) * given.groups : weight.size(0));
+}
+
+Sizes sizes_at(const Node& node, std::size_t input) {
+  return Graph::get<Sizes>(node, input);
+}
+
+void conv(Graph& graph, const Node& node) {
+  add_convolution(
+      graph,
+      node,
+      {sizes_at(node, 3), sizes_at(node, 4), sizes_at(node, 5), {}, Graph::get<int64_t>(node, 6)});
+}
+void conv_transpose(Graph& graph, const Node& node) {
+  add_convolution(graph,
+                  node,
+                  {sizes_at(node, 3),
+                   sizes_at(node, 4),
+                   sizes_at(node, 7),
+                   sizes_at(node, 5),
+                   Graph::get<int64_t>(node, 6),
+                   true});
+}
+void convolution(Graph& graph, const Node& node) {
+  add_convolution(graph,
+                  node,
+                  {sizes_at(node, 3),
+                   sizes_at(node, 4),
+                   sizes_at(node, 5),
+                   sizes_at(node, 7),
+                   Graph::get<int64_t>(node, 8),
+                   Graph::get<bool>(node, 6)});
+}
+
+/// A vector of one number per channel: the argument, or `otherwise` where it is None.
+std::string per_channel(Graph& graph, const Node& node, std::size_t input, double otherwise) {
+  if (!Graph::is_none(node, input)) return graph.name(node.input(input));
+  const int64_t channels = graph.channels(node.input(0));
+  if (channels == 0) throw Unsupported{"of an unknown number of channels"};
+  return graph.weight(at::full({channels}, otherwise));
+}
+
+void instance_norm(Graph& graph, const Node& node) {
+  if (!Graph::get<bool>(node, 5)) throw Unsupported{"with running statistics"};
+  graph.set(node.output(),
+            graph.add("InstanceNormalization",
+                      {graph.name(node.input(0)),
+                       per_channel(graph, node, 1, 1),
+                       per_channel(graph, node, 2, 0)},
+                      Attributes().add("epsilon", Graph::get<double>(node, 7))));
+}
+
+void batch_norm(Graph& graph, const Node& node) {
+  if (Graph::get<bool>(node, 5) || Graph::is_none(node, 3))
+    throw Unsupported{"with statistics of the batch"};
+  graph.set(node.output(),
+            graph.add("BatchNormalization",
+                      {graph.name(node.input(0)),
+                       per_channel(graph, node, 1, 1),
+                       per_channel(graph, node, 2, 0),
+                       graph.name(node.input(3)),
+                       graph.name(node.input(4))},
+                      Attributes().add("epsilon", Graph::get<double>(node, 7))));
+}
+
+/// Opset 17 has none: groups become the channels of an instance norm.
+void group_norm(Graph& graph, const Node& node) {
+  const std::string image = graph.name(node.input(0));
+  const auto groups = Graph::get<int64_t>(node, 1);
+  std::string result = graph.add("InstanceNormalization",
+                                 {graph.add("Reshape", {image, graph.integers({0, groups, -1})}),
+                                  graph.weight(at::ones({groups})),
+                                  graph.weight(at::zeros({groups}))},
+                                 Attributes().add("epsilon", Graph::get<double>(node, 4)));
+  result = graph.add("Reshape", {result, graph.add("Shape", {image})});
+  Sizes broadcast(static_cast<std::size_t>(graph.spatial_dims) + 1, 1);
+  broadcast[0] = -1;
+  for (const std::size_t input : {std::size_t{2}, std::size_t{3}}) {
+    if (Graph::is_none(node, input)) continue;
+    result = graph.add(
+        input == 2 ? "Mul" : "Add",
+        {result, graph.add("Reshape", {graph.name(node.input(input)), graph.integers(broadcast)})});
+  }
+  graph.set(node.output(), result);
+}
+
+void layer_norm(Graph& graph, const Node& node) {
+  const Sizes shape = sizes_at(node, 1);
+  const std::string scale =
+      Graph::is_none(node, 2) ? graph.weight(at::ones(shape)) : graph.name(node.input(2));
+  std::vector<std::string> inputs{graph.name(node.input(0)), scale};
+  if (!Graph::is_none(node, 3)) inputs.push_back(graph.name(node.input(3)));
+  graph.set(node.output(),
+            graph.add("LayerNormalization",
+                      inputs,
+                      Attributes()
+                          .add("axis", -static_cast<int64_t>(shape.size()))
+                          .add("epsilon", Graph::get<double>(node, 4))));
+}
+
+/// (x, kernel, stride, padding, then what the two differ in)
+void pool(Graph& graph, const Node& node) {
+  const bool is_max = node.kind().toUnqualString()[0] == 'm';
+  const int64_t dims = graph.spatial_dims;
+  const Sizes kernel = per_dimension(sizes_at(node, 1), dims);
+  Sizes stride = per_dimension(sizes_at(node, 2), dims);
+  if (stride.empty()) stride = kernel;
+  Attributes attributes;
+  attributes.add("kernel_shape", kernel)
+      .add("strides", stride)
+      .add("pads", both_ends(per_dimension(sizes_at(node, 3), dims)))
+      .add("ceil_mode", int64_t{Graph::get<bool>(node, is_max ? 5 : 4)});
+  if (is_max) {
+    attributes.add("dilations", per_dimension(sizes_at(node, 4), dims));
+  } else {
+    if (!Graph::is_none(node, 6)) throw Unsupported{"with divisor_override"};
+    attributes.add("count_include_pad", int64_t{Graph::get<bool>(node, 5)});
+  }
+  graph.set(node.output(),
+            graph.add(is_max ? "MaxPool" : "AveragePool", {graph.name(node.input(0))}, attributes));
+}
+
+void global_pool(Graph& graph, const Node& node) {
+  const Sizes size = sizes_at(node, 1);
+  for (const int64_t side : size)
+    if (side != 1) throw Unsupported{"to more than one voxel"};
+  const bool is_max =
+      std::string_view(node.kind().toUnqualString()).find("max") != std::string_view::npos;
+  graph.set(node.output(),
+            graph.add(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {graph.name(node.input(0))}));
+}
+
+/// (x, sizes, [align_corners], scales...): the overloads "vec" hold the scales in one list.
+void upsample(Graph& graph, const Node& node) {
+  const bool is_nearest =
+      std::string_view(node.kind().toUnqualString()).find("nearest") != std::string_view::npos;
+  if (std::string_view(node.kind().toUnqualString()).find("exact") != std::string_view::npos ||
+      std::string_view(node.kind().toUnqualString()).find("cubic") != std::string_view::npos)
+    throw Unsupported{"of this kind"};
+  const std::size_t scales_at = is_nearest ? 2 : 3;
+  const bool corners = !is_nearest && Graph::get<bool>(node, 2);
+  Attributes attributes;
+  attributes.add("mode", is_nearest ? "nearest" : "linear")
+      .add("coordinate_transformation_mode",
+           is_nearest ? "asymmetric" : (corners ? "align_corners" : "pytorch_half_pixel"));
+  if (is_nearest) attributes.add("nearest_mode", "floor");
+  std::vector<double> scales;
+  const auto known =
+      node.inputs().size() > scales_at ? Graph::constant(node.input(scales_at)) : std::nullopt;
+  if (known && known->isList()) {
+    for (const c10::IValue& scale : known->toListRef()) scales.push_back(scale.toDouble());
+  } else if (known && known->isDouble()) {
+    for (std::size_t i = scales_at; i < node.inputs().size(); ++i)
+      scales.push_back(Graph::get<double>(node, i));
+  }
+  std::vector<std::string> inputs{graph.name(node.input(0)), ""};
+  if (!scales.empty()) {
+    scales.insert(scales.begin(), {1, 1});
+    inputs.push_back(graph.weight(at::tensor(scales, at::kFloat)));
+  } else {
+    const std::string front = graph.add(
+        "Slice", {graph.add("Shape", {inputs[0]}), graph.integers({0}), graph.integers({2})});
+    inputs.push_back("");
+    inputs.push_back(graph.add(
+        "Concat", {front, graph.shape(node.input(1))}, Attributes().add("axis", int64_t{0})));
+  }
+  graph.set(node.output(), graph.add("Resize", inputs, attributes));
+}
+
+/// (x, pads, mode, value); constant_pad_nd has no mode. ATen's pads begin at the last dimension.
+void pad(Graph& graph, const Node& node) {
+  const bool is_general = node.kind() == c10::aten::pad;
+  std::string mode = is_general ? Graph::get<std::string>(node, 2) : "constant";
+  if (mode == "replicate") mode = "edge";
+  if (mode == "circular") throw Unsupported{"with circular padding"};
+  const Sizes given = sizes_at(node, 1);
+  const auto rank = static_cast<std::size_t>(graph.spatial_dims) + 2;
+  Sizes pads(2 * rank, 0);
+  for (std::size_t i = 0; i < given.size() / 2; ++i) {
+    pads.at(rank - 1 - i) = given[2 * i];
+    pads.at(2 * rank - 1 - i) = given[2 * i + 1];
+  }
+  const std::size_t value_at = is_general ? 3 : 2;
+  const double value = Graph::is_none(node, value_at)
+                           ? 0
+                           : Graph::constant(node.input(value_at)).value().toScalar().toDouble();
+  graph.set(node.output(),
+            graph.add("Pad",
+                      {graph.name(node.input(0)),
+                       graph.integers(pads),
+                       graph.weight(at::scalar_tensor(value, at::kFloat))},
+                      Attributes().add("mode", mode.c_str())));
+}
+
+}  // namespace
+
+const Rules& layer_rules() {
+  static const Rules rules{{"conv1d", conv},
+                           {"conv2d", conv},
+                           {"conv3d", conv},
+                           {"_convolution", convolution},
+                           {"convolution", convolution},
+                           {"conv_transpose2d", conv_transpose},
+                           {"conv_transpose3d", conv_transpose},
+                           {"instance_norm", instance_norm},
+                           {"batch_norm", batch_norm},
+                           {"group_norm", group_norm},
+                           {"layer_norm", layer_norm},
+                           {"max_pool2d", pool},
+                           {"max_pool3d", pool},
+                           {"avg_pool2d", pool},
+                           {"avg_pool3d", pool},
+                           {"adaptive_avg_pool2d", global_pool},
+                           {"adaptive_avg_pool3d", global_pool},
+                           {"adaptive_max_pool2d", global_pool},
+                           {"adaptive_max_pool3d", global_pool},
+                           {"upsample_nearest2d", upsample},
+                           {"upsample_nearest3d", upsample},
+                           {"upsample_bilinear2d", upsample},
+                           {"upsample_trilinear3d", upsample},
+                           {"constant_pad_nd", pad},
+                           {"pad", pad}};
+  return rules;
+}
+
+}  // namespace cytra::exporting::onnx

@@ -1,0 +1,76 @@
+#include "export/compile.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "device/device.h"
+#include "nn/model.h"
+#include "tests/support/golden.h"
+
+namespace cytra {
+namespace {
+
+TEST(Compile, GivesTheSameResult) {
+  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
+                           "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3}"}) {
+    const auto model = make<nn::Model>(text);
+    model->eval();
+    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+    const at::NoGradGuard no_grad;
+    const at::Tensor image =
+        model->spatial_dims() == 2 ? at::randn({2, 1, 32, 32}) : at::randn({1, 1, 8, 16, 16});
+    const auto compiled =
+        exporting::compile([&](const at::Tensor& x) { return (*model)(x); }, image);
+    const at::Tensor other = at::randn_like(image);  // not the image it was traced with
+    for (int run = 0; run < 3; ++run)
+      EXPECT_LT(test::max_difference(compiled(other), (*model)(other)), 1e-4);
+  }
+}
+
+TEST(Compile, TorchScriptTakesOtherShapes) {
+  for (const char* text : {"{_target_: DynUNet, filters: [4, 8, 16]}",
+                           "{_target_: DynUNet, filters: [4, 8, 16], spatial_dims: 3, res_block: "
+                           "true, dropout: 0.5}"}) {
+    const auto model = make<nn::Model>(text);
+    model->eval();
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+    std::vector<int64_t> traced{2, 1, 16, 16}, other{1, 1, 24, 8};
+    if (model->spatial_dims() == 3) {
+      traced.push_back(16);
+      other.push_back(12);
+    }
+    const auto forward = [&](const at::Tensor& x) { return model->forward(x); };
+    const auto loaded = exporting::from_torchscript(
+        exporting::to_torchscript(forward, at::randn(traced), {{"a", "b"}}));
+    const at::Tensor image = at::randn(other);
+    EXPECT_LT(test::max_difference(loaded(image), forward(image)), 1e-4);
+  }
+}
+
+TEST(Device, AGpuThatIsNotThereIsNamed) {
+  EXPECT_EQ(device::choose_device("cpu"), c10::Device(c10::kCPU));
+  const c10::Device device = device::choose_device("auto");
+  if (device.is_cuda()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THROW(device::choose_device("gpu"), ConfigError);
+}
+
+TEST(Device, ReportsPeakMemory) {
+  device::reset_peak_memory(c10::kCPU);
+  const int64_t before = device::peak_memory(c10::kCPU);
+  const at::Tensor large = at::ones({64, 1024, 1024});  // 256 MiB
+  EXPECT_GT(device::peak_memory(c10::kCPU) - before, 200'000'000);
+}
+
+TEST(Device, MatmulPrecisionHoldsWithoutEnableTf32) {
+  device::PerformanceOptions options;
+  options.matmul_precision = "high";
+  device::apply(options, c10::Device(c10::kCUDA, 0));
+  EXPECT_EQ(at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL),
+            at::Float32Precision::TF32);
+}
+
+}  // namespace
+}  // namespace cytra
