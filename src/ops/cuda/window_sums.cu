@@ -1,4 +1,4 @@
-// The operators of window_rows.inc, one thread for a voxel.
+// The operators of ops/windows/rows.inc, one thread for a voxel.
 #include <algorithm>
 #include <cstring>
 
@@ -9,10 +9,10 @@
 #include "ops/cuda/window_sums.h"
 
 #define CYTRA_LANES 1
-#define CYTRA_VOXEL __host__ __device__ __forceinline__
+#define CYTRA_INLINE __host__ __device__ __forceinline__
 namespace cytra::ops {
-#include "ops/windows/rows.inc"
 namespace {
+#include "ops/windows/rows.inc"
 
 template <class Pass>
 __global__ void run_pass(const Pass pass, int64_t voxels) {
@@ -42,8 +42,8 @@ struct GatherPass {
   float pad_value;
   float* windows;
   int64_t shape[5], strides[5];
-  CYTRA_VOXEL int64_t width() const { return shape[4]; }
-  CYTRA_VOXEL void operator()(int64_t row, int64_t x) const {
+  CYTRA_INLINE int64_t width() const { return shape[4]; }
+  CYTRA_INLINE void operator()(int64_t row, int64_t x) const {
     const int64_t y = row % shape[3], z = row / shape[3] % shape[2];
     const int64_t c = row / shape[3] / shape[2] % shape[1],
                   s = row / shape[3] / shape[2] / shape[1];
@@ -91,8 +91,8 @@ struct SumPass {
   int64_t map_strides[2];
   float* sums;
   int64_t length, height, row;
-  CYTRA_VOXEL int64_t width() const { return box.to[2] - box.from[2]; }
-  CYTRA_VOXEL void operator()(int64_t index, int64_t x) const {
+  CYTRA_INLINE int64_t width() const { return box.to[2] - box.from[2]; }
+  CYTRA_INLINE void operator()(int64_t index, int64_t x) const {
     const int64_t ny = box.to[1] - box.from[1], nz = box.to[0] - box.from[0];
     const int64_t dy = index % ny, dz = index / ny % nz, k = index / ny / nz;
     const int64_t y = dy + box.from[1], z = dz + box.from[0];
@@ -133,7 +133,7 @@ struct FinishPass {
   Finish::Kind kind;
   float cut, scale, half;
   int64_t* bad;
-  CYTRA_VOXEL int64_t width() const { return line; }
+  CYTRA_INLINE int64_t width() const { return line; }
   __device__ __forceinline__ void operator()(int64_t row, int64_t x) const {
     Voxel<float> voxel{
         sums + row * row_stride, classes, class_stride, weights[row * line + x], 0.F};
