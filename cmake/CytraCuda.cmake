@@ -17,7 +17,6 @@ if(NOT CMAKE_CUDA_COMPILER)
   message(STATUS "No CUDA toolkit: the CUDA plugin is not built")
   return()
 endif()
-set(CMAKE_CUDA_STANDARD 20)
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   # Turing, Ampere, Ada, Hopper, Blackwell (data centres, desktops); what follows compiles from the newest, the virtual ones.
   # scripts/gpu_check.sh reads them.
@@ -29,6 +28,10 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc takes it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+endif()
 find_package(CUDAToolkit REQUIRED)
 add_library(cytra_cuda SHARED ${cuda_sources})
 target_include_directories(cytra_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src)

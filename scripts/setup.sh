@@ -2,6 +2,7 @@
 # Installs what a build needs: distribution packages, and LibTorch in .venv. Run it, or source it: `root`, `torch`,
 # say(), headline(), fail() and quietly() are then there, too. Safe to repeat and to interrupt; done work is kept.
 #   CYTRA_TORCH=/path/to/torch    use that LibTorch (the folder that holds include/ and lib/) instead of the wheel
+#   CYTRA_TORCH_VERSION=2.11|2.15 which minor of the wheel (default: the one in .venv, else 2.11)
 #   CYTRA_CUDA=ON|OFF             with or without the CUDA libraries (default: with, when there is an NVIDIA GPU)
 #   CYTRA_FORMATS=ON|OFF|dicom,hdf5,video,ffmpeg  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
 #                                 install them; OpenCV's for video bring 250 packages)
@@ -11,8 +12,9 @@
 #   HTTPS_PROXY, PIP_INDEX_URL    proxy or mirror, as pip and apt-get know them
 set -euo pipefail
 
-torch_version=2.11.0
-torch_pins=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+# With each minor the CUDA libraries that libtorch_cpu.so itself names.
+declare -A torch_pins_of=([2.11]='torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85'
+                          [2.15]='torch==2.15.0 nvidia-cuda-runtime==13.2.86 nvidia-cuda-cupti==13.2.86')
 openvino_version=2026.4.1
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
@@ -69,6 +71,22 @@ quietly() {
 has() { command -v "$1" >/dev/null 2>&1; }
 version_below() { [[ $1 != "$2" && $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 free_gb() { LC_ALL=C df -Pk -- "$root" | awk 'NR == 2 { print int($4 / 1048576) }'; }
+
+# Sets `torch_version` and `torch_pins`: the minor that is asked for, else the one in .venv, else 2.11.
+choose_torch() {
+  local minor=${CYTRA_TORCH_VERSION:-} known stamp
+  if [[ -z $minor ]]; then
+    stamp=$(cat -- "$venv/.setup" 2>/dev/null || true)
+    minor=2.11
+    for known in "${!torch_pins_of[@]}"; do
+      if [[ $stamp == "${torch_pins_of[$known]} "* ]]; then minor=$known; fi
+    done
+  fi
+  minor=${minor%.0}
+  [[ -n ${torch_pins_of[$minor]:-} ]] || fail 2 "CYTRA_TORCH_VERSION=$minor: choices are 2.11, 2.15"
+  torch_version=$minor.0
+  read -r -a torch_pins <<<"${torch_pins_of[$minor]}"
+}
 
 check_machine() {
   local system
@@ -235,7 +253,7 @@ apt_failed() {
 install_torch() {
   local start=$SECONDS what=("${torch_pins[@]}")
   if [[ $flavour == cuda ]]; then
-    say "setup: installing LibTorch $torch_version with the CUDA 13.0 libraries (4.6 GB) in .venv:" \
+    say "setup: installing LibTorch $torch_version with the CUDA 13 libraries (4.6 GB) in .venv:" \
         'the tensor library; CYTRA_CUDA=OFF leaves CUDA out'
   else
     say "setup: installing LibTorch $torch_version for CPU (1 GB) in .venv: the tensor library Cytra is built on"
@@ -338,6 +356,7 @@ look() {
 
 setup() {
   local debian packages_due torch_due openvino_due stamp note missing missing_optional need_gb flavour wanted python='' python_seen=''
+  choose_torch
   check_machine
   choose_formats
   look
