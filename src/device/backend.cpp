@@ -15,11 +15,16 @@ const std::vector<const Backend*>& accelerators() {
   return all;
 }
 
-const Backend& backend_of(c10::Device device) {
-  if (device.is_cpu()) return cpu_backend();
+const Backend* find_backend(c10::Device device) {
+  if (device.is_cpu()) return &cpu_backend();
   for (const Backend* backend : accelerators()) {
-    if (backend->type == device.type()) return *backend;
+    if (backend->type == device.type()) return backend;
   }
+  return nullptr;
+}
+
+const Backend& backend_of(c10::Device device) {
+  if (const Backend* backend = find_backend(device)) return *backend;
   throw ConfigError(fmt::format("device {}: expected cpu or cuda", device.str()));
 }
 

@@ -98,27 +98,33 @@ const Backend& cpu_backend();
 const Backend& cuda_backend();
 /// All but the CPU, in the order in which "auto" looks for them.
 const std::vector<const Backend*>& accelerators();
-/// Throws: ConfigError for a kind of device that has none.
+/// Null for a kind that has none, as torch's meta.
+const Backend* find_backend(c10::Device device);
+/// Throws: ConfigError for a kind that has none.
 const Backend& backend_of(c10::Device device);
 
+inline Traits traits_of(c10::Device device) {
+  const Backend* backend = find_backend(device);
+  return backend == nullptr ? Traits() : backend->traits;
+}
 inline bool is_accelerator(c10::Device device) {
-  return backend_of(device).traits.is_accelerator;
+  return traits_of(device).is_accelerator;
 }
 inline bool has_own_memory(c10::Device device) {
-  return backend_of(device).traits.has_own_memory;
+  return traits_of(device).has_own_memory;
 }
 inline bool pins_memory(c10::Device device) {
-  return backend_of(device).traits.pins_memory;
+  return traits_of(device).pins_memory;
 }
 inline bool has_streams(c10::Device device) {
-  return backend_of(device).traits.has_streams;
+  return traits_of(device).has_streams;
 }
 inline bool has_graphs(c10::Device device) {
-  return backend_of(device).traits.has_graphs;
+  return traits_of(device).has_graphs;
 }
 
-/// A function of the library of kernels for this kind of device; null where there is none:
-/// `problem` then says why.
+/// A function of the library of kernels for this accelerator; null where there is none: `problem`
+/// then says why. A process computes on one kind of accelerator, so callers keep what they found.
 void* find_kernel(c10::Device device, const char* name, std::string* problem = nullptr);
 template <class Function>
 Function kernel(c10::Device device, const char* name, std::string* problem = nullptr) {

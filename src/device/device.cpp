@@ -14,6 +14,7 @@
 #include "device/backend.h"
 
 namespace cytra::device {
+
 c10::Device choose_device(const std::string& accelerator) {
   if (accelerator == "cpu") return c10::kCPU;
   std::vector<std::string> problems;
@@ -26,7 +27,8 @@ c10::Device choose_device(const std::string& accelerator) {
     problems.push_back(absence.text);
     is_expected = is_expected && absence.is_expected;
   }
-  const std::string problem = join(problems, "; ");
+  const std::string problem =
+      problems.empty() ? "expected " + join(accelerator_choices(), ", ") : join(problems, "; ");
   if (accelerator != "auto") {
     throw ConfigError(fmt::format(
         "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));

@@ -1,5 +1,6 @@
 #pragma once
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace cytra::device {
@@ -24,6 +25,17 @@ auto guarded(const Work& work) {
     return work();
   } catch (...) {
     rethrow_as_ours();
+  }
+}
+
+/// What `work` gives; none where memory runs out, of the host or a device, meanwhile.
+template <class Work>
+auto if_it_fits(const Work& work) -> std::optional<decltype(work())> {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    return std::nullopt;
   }
 }
 

@@ -1,8 +1,14 @@
 #include "perf/measure.h"
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <numeric>
 
 #include <fmt/format.h>
+
+#include "base/stopwatch.h"
+#include "device/device.h"
 
 namespace cytra::perf {
 namespace {
@@ -28,6 +34,60 @@ Verdict time_pairs(const std::function<double()>& before,
 }
 
 }  // namespace
+
+double Times::at_share(double share) const {
+  return ms[static_cast<std::size_t>(share * static_cast<double>(ms.size() - 1) + 0.5)];
+}
+
+double Times::median() const {
+  return (ms[(ms.size() - 1) / 2] + ms[ms.size() / 2]) / 2;
+}
+
+double Times::mean() const {
+  return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+}
+
+std::optional<std::pair<double, double>> Times::interval() const {
+  const auto ranks = median_ranks(ms.size());
+  if (!ranks) return std::nullopt;
+  return std::make_pair(ms[ranks->first], ms[ranks->second]);
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> median_ranks(std::size_t count) {
+  // How many of the values lie below the median is binomial with 1/2.
+  const auto n = static_cast<double>(count);
+  double below = 0;  // the probability of at most `rank` values
+  std::size_t rank = 0;
+  for (; rank < count; ++rank) {
+    const auto k = static_cast<double>(rank);
+    below += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
+                      n * std::log(2.0));
+    if (below > 0.025) break;
+  }
+  if (rank == 0) return std::nullopt;
+  return std::make_pair(rank - 1, count - rank);
+}
+
+Times measure(const std::function<void()>& work, const Repeats& repeats, c10::Device device) {
+  for (int64_t i = 0; i < repeats.warmup; ++i) work();
+  device::synchronize(device);
+  Times times;
+  const std::clock_t cpu_begin = std::clock();
+  double all = 0;
+  for (int64_t runs = 0; runs < repeats.timed || (runs < repeats.most && all < repeats.enough_s);
+       ++runs) {
+    const Stopwatch stopwatch;
+    work();
+    device::synchronize(device);
+    const double seconds = stopwatch.seconds();
+    times.ms.push_back(1e3 * seconds);
+    all += seconds;
+  }
+  times.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) /
+                 (static_cast<double>(CLOCKS_PER_SEC) * static_cast<double>(times.ms.size()));
+  std::sort(times.ms.begin(), times.ms.end());
+  return times;
+}
 
 std::string Verdict::text() const {
   return fmt::format("{:.2f} times as fast ({} of {} pairs)", ratio, favour, pairs);
@@ -67,6 +127,18 @@ Verdict time_again(const std::function<double()>& before, const std::function<do
 
 bool holds(const Verdict& again) {
   return again.pairs - again.favour < kAgainst || again.ratio * kLeastGain > 1;
+}
+
+int64_t smallest_that_pays(const std::map<int64_t, double>& seconds) {
+  const auto rate = [](const auto& batch) {
+    return static_cast<double>(batch.first) / std::max(batch.second, 1e-9);
+  };
+  double best = 0;
+  for (const auto& batch : seconds) best = std::max(best, rate(batch));
+  for (const auto& batch : seconds) {
+    if (kLeastGain * rate(batch) >= best) return batch.first;
+  }
+  return 0;
 }
 
 }  // namespace cytra::perf

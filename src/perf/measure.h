@@ -1,12 +1,47 @@
 #pragma once
-// Whether one of two ways to do the same work is faster: both are timed in turn, so that a machine
-// that slows down meanwhile slows both.
+// How Cytra measures: the times of a piece of work, and whether one of two ways to do the same work
+// is faster. Both of these are timed in turn, so that a machine that slows down meanwhile slows
+// both.
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <c10/core/Device.h>
+
 namespace cytra::perf {
+
+/// How often work is done: `timed` runs, and more of them, up to `most`, until they have taken
+/// `enough_s` together.
+struct Repeats {
+  int64_t warmup = 3, timed = 10;
+  double enough_s = 0;
+  int64_t most = std::numeric_limits<int64_t>::max();
+};
+
+struct Times {
+  std::vector<double> ms;  // of each timed run, sorted
+  double cpu_ms = 0;       // of all threads, the mean of a run
+  double at_share(double share) const;
+  double median() const;
+  double mean() const;
+  /// Of the fastest run, which is the one that nothing disturbed.
+  double best_s() const { return 1e-3 * ms.front(); }
+  /// Where the median of ever more runs lies with 95 % confidence: two of the times, by the sign
+  /// test, which supposes nothing about how times are spread. None of fewer than 6 runs.
+  std::optional<std::pair<double, double>> interval() const;
+};
+
+/// The ranks, from 0, of interval()'s ends among `count` sorted values.
+std::optional<std::pair<std::size_t, std::size_t>> median_ranks(std::size_t count);
+
+/// Runs `work`, waiting for the device before the first run and after each.
+Times measure(const std::function<void()>& work, const Repeats& repeats, c10::Device device);
 
 /// What the same work took both ways, one right behind the other; in any unit.
 struct TimedPair {
@@ -37,5 +72,9 @@ Verdict time_in_turn(const std::function<double()>& before, const std::function<
 /// kLeastGain. Ends as soon as that is known: of a good choice mostly with the second pair.
 Verdict time_again(const std::function<double()>& before, const std::function<double()>& after);
 bool holds(const Verdict& again);
+
+/// The smallest of the batches, whose seconds are given by their size, of which the rate of images
+/// is the highest but for noise (kLeastGain); 0: there is none.
+int64_t smallest_that_pays(const std::map<int64_t, double>& seconds);
 
 }  // namespace cytra::perf

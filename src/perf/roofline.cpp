@@ -8,36 +8,16 @@
 #include <c10/util/Exception.h>
 
 #include "base/log.h"
-#include "base/stopwatch.h"
 #include "device/backend.h"
-#include "device/device.h"
+#include "perf/measure.h"
 
 namespace cytra::perf {
 namespace {
 
-// Short runs and many: the fastest is the one that nothing disturbed.
-constexpr double kEnough = 0.005, kLongest = 0.2;  // seconds of one run, and of all
-constexpr int kMostRuns = 16;
+constexpr double kEnough = 0.005;                // seconds of a run that tells
+constexpr Repeats kShortAndMany{0, 1, 0.2, 16};  // of which the fastest counts
 constexpr int64_t kSmallestSide = 256, kLargestSide = 8192, kChannels = 128;
 constexpr int64_t kCopied = 128 << 20;  // bytes: beyond the caches
-
-double seconds_of(const std::function<void()>& work, c10::Device device) {
-  device::synchronize(device);
-  const Stopwatch stopwatch;
-  work();
-  device::synchronize(device);
-  return stopwatch.seconds();
-}
-
-double fastest_of(const std::function<void()>& work, c10::Device device) {
-  double fastest = seconds_of(work, device), all = fastest;
-  for (int i = 1; i < kMostRuns && all < kLongest; ++i) {
-    const double seconds = seconds_of(work, device);
-    fastest = std::min(fastest, seconds);
-    all += seconds;
-  }
-  return fastest;
-}
 
 c10::ScalarType type_of(const std::string& arithmetic) {
   if (arithmetic == "bf16") return at::kBFloat16;
@@ -51,10 +31,10 @@ template <class WorkOf, class FlopsOf>
 double flops_per_s(c10::Device device, const WorkOf& work_of, const FlopsOf& flops_of) {
   for (int64_t side = kSmallestSide;; side *= 2) {
     const std::function<void()> work = work_of(side);
-    work();  // warms up
-    const double once = seconds_of(work, device);
+    const double once = measure(work, {1, 1}, device).best_s();
     if (once < kEnough && side < kLargestSide) continue;
-    return flops_of(static_cast<double>(side)) / std::min(once, fastest_of(work, device));
+    return flops_of(static_cast<double>(side)) /
+           std::min(once, measure(work, kShortAndMany, device).best_s());
   }
 }
 
@@ -106,8 +86,8 @@ Roofline measure_roofline(c10::Device device, const std::vector<std::string>& ar
   try {
     const at::Tensor from = at::ones({kCopied}, at::TensorOptions(device).dtype(at::kByte));
     at::Tensor to = from.clone();
-    roofline.bytes_per_s =
-        2.0 * static_cast<double>(kCopied) / fastest_of([&] { to.copy_(from); }, device);
+    roofline.bytes_per_s = 2.0 * static_cast<double>(kCopied) /
+                           measure([&] { to.copy_(from); }, kShortAndMany, device).best_s();
   } catch (const c10::Error& error) {
     log::debug("no peak of the memory: {}", error.what_without_backtrace());
   }

@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include "base/log.h"
-#include "base/stopwatch.h"
 #include "data/batch.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -47,16 +46,16 @@ double seconds_of_image(Task& task,
                         const data::Batch& batch,
                         const Precision& precision,
                         c10::Device device) {
-  device::synchronize(device);
-  const Stopwatch stopwatch;
-  at::Tensor loss;
-  {
-    const Autocast autocast(precision, device.type());
-    loss = task.training_step(batch);
-  }
-  loss.backward();
-  device::synchronize(device);
-  return stopwatch.seconds() / static_cast<double>(batch.tensors.begin()->second.size(0));
+  const auto pass = [&] {
+    at::Tensor loss;
+    {
+      const Autocast autocast(precision, device.type());
+      loss = task.training_step(batch);
+    }
+    loss.backward();
+  };
+  return perf::measure(pass, {0, 1}, device).best_s() /
+         static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
 }  // namespace
@@ -81,23 +80,22 @@ int64_t find_batch_size(Task& task,
   int no_better = 0;  // sizes in a row
   for (int64_t size = 2; size <= most && no_better < 2 && can_double(); size *= 2) {
     device::reset_peak_memory(device);
-    try {
-      data::Batch batch = repeated(one, size, precision, device);
-      double last = seconds_of_image(task, batch, precision, device);
-      const perf::Verdict verdict = perf::time_in_turn(
+    data::Batch batch;
+    double last = 0;
+    const auto verdict = device::if_it_fits([&] {
+      batch = repeated(one, size, precision, device);
+      seconds_of_image(task, batch, precision, device);  // it warms up
+      return perf::time_in_turn(
           [&] { return seconds = seconds_of_image(task, best, precision, device); },
           [&] { return last = seconds_of_image(task, batch, precision, device); });
-      log::debug("data.batch_size={}: {}", size, verdict.text());
-      no_better = verdict.is_gain ? 0 : no_better + 1;
-      if (verdict.is_gain) {
-        chosen = size;
-        best = std::move(batch);
-        seconds = last;
-      }
-    } catch (const std::exception& error) {
-      if (!device::is_out_of_memory(error)) throw;
-      break;
-    }
+    });
+    if (!verdict) break;
+    log::debug("data.batch_size={}: {}", size, verdict->text());
+    no_better = verdict->is_gain ? 0 : no_better + 1;
+    if (!verdict->is_gain) continue;
+    chosen = size;
+    best = std::move(batch);
+    seconds = last;
   }
   model.zero_grad();
   device::empty_cache(device);

@@ -68,7 +68,7 @@ struct BenchmarkConfig : CommonConfig {
   std::vector<int64_t> input_shape, batch_sizes;
   bool compare_opts = false, inference = false, train = false, service = false;
   double seconds = ServiceLoads().seconds;
-  Repeats repeats;
+  perf::Repeats repeats;
   Trainer trainer;
   TrainPerformanceOptions performance;
   template <class V>
@@ -259,16 +259,11 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
 /// FLOPs of an image; none where there is no memory to count them.
 template <class Count>
 nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t batch) {
-  try {
-    nn::Flops flops = count(subject, batch);
-    flops.forward /= batch;
-    flops.backward /= batch;
-    flops.values /= batch;
-    return flops;
-  } catch (const std::exception& error) {
-    if (!device::is_out_of_memory(error)) throw;
-    return {};
-  }
+  nn::Flops flops = device::if_it_fits([&] { return count(subject, batch); }).value_or(nn::Flops{});
+  flops.forward /= batch;
+  flops.backward /= batch;
+  flops.values /= batch;
+  return flops;
 }
 
 /// The device's peaks in every arithmetic that the variants take.

@@ -16,7 +16,7 @@ using Outputs = std::vector<at::Tensor>;
 template <class Pass>
 Measured measure_pass(const Pass& pass,
                       const at::Tensor& input,
-                      const Repeats& repeats,
+                      const perf::Repeats& repeats,
                       c10::Device device) {
   Measured measured;
   Outputs outputs;
@@ -25,7 +25,7 @@ Measured measure_pass(const Pass& pass,
     at::manual_seed(0);  // what is random in a pass is the same in each
     outputs = pass(input);
   };
-  measured.times = measure(run, repeats, device);
+  measured.times = perf::measure(run, repeats, device);
   measured.peak_bytes = device::peak_memory(device);
   for (const at::Tensor& output : outputs) measured.results.push_back(output.to(at::kFloat));
   return measured;
@@ -38,7 +38,7 @@ Ready eager_pass(std::shared_ptr<nn::Model> model,
                  c10::Device device) {
   const device::Precision precision = device::precision_of(variant.precision);
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
-  return [=](const Repeats& repeats) {
+  return [=](const perf::Repeats& repeats) {
     const at::NoGradGuard no_grad;
     // Over all passes, and of weights that require a gradient: so autocast keeps what it casts.
     const device::Autocast autocast(precision, device.type());
@@ -63,7 +63,7 @@ Ready engine_pass(std::shared_ptr<nn::Model> model,
   options.compile_model = true;
   options.compile_mode = variant.compile_mode;
   const std::shared_ptr<inference::Engine> engine = inference::make_engine(eager, options, input);
-  return [=](const Repeats& repeats) {
+  return [=](const perf::Repeats& repeats) {
     const at::NoGradGuard no_grad;
     const auto pass = [&](const at::Tensor& images) { return engine->run(images); };
     return measure_pass(pass, input, repeats, device);

@@ -26,7 +26,7 @@ std::string reason_of(const std::exception& error) {
 }
 
 /// Where the median lies; of few runs, where all of them lie.
-std::pair<double, double> range_of(const Times& times) {
+std::pair<double, double> range_of(const perf::Times& times) {
   return times.interval().value_or(std::make_pair(times.ms.front(), times.ms.back()));
 }
 
@@ -44,7 +44,7 @@ Node row_of(const Measured& measured,
             int64_t batch,
             const Costs& costs,
             const std::vector<at::Tensor>& expected) {
-  const Times& times = measured.times;
+  const perf::Times& times = measured.times;
   const double rate = 1e3 * static_cast<double>(batch) / times.median();
   Node row = Node::make_map();
   row.set("median_ms", Node::make_real(times.median()));
@@ -86,7 +86,7 @@ bool is_of_memory(const std::exception& error) {
 
 class Rows {
  public:
-  Rows(int64_t batch, const Repeats& repeats, const Costs& costs, const Work& work)
+  Rows(int64_t batch, const perf::Repeats& repeats, const Costs& costs, const Work& work)
       : batch_(batch), repeats_(repeats), costs_(costs), work_(work) {}
 
   /// What the others are compared with, where no row of its own will be measured.
@@ -132,7 +132,7 @@ class Rows {
   /// A trial, which warms up as well, tells whether all runs are worth their time.
   Measured run(const Ready& ready) const {
     constexpr double kHopeless = 4;
-    const Repeats trial{1, 1}, few{0, 3};
+    const perf::Repeats trial{1, 1}, few{0, 3};
     const int64_t warm = trial.warmup + trial.timed;
     if (!before_ || repeats_.warmup < warm || repeats_.timed <= few.timed) return ready(repeats_);
     const double most_ms = kHopeless * before_->median();
@@ -146,12 +146,12 @@ class Rows {
   }
 
   /// With the first variant, which is measured before and behind it.
-  void compare(const Times& times, Node& row) {
+  void compare(const perf::Times& times, Node& row) {
     if (!before_) {
       row.set("speedup", Node());
       return;
     }
-    Times behind = *before_;
+    perf::Times behind = *before_;
     try {
       behind = kept_ ? kept_({std::min<int64_t>(repeats_.warmup, 1), repeats_.timed}).times
                      : work_(first_, batch_)(repeats_).times;
@@ -174,13 +174,14 @@ class Rows {
   }
 
   int64_t batch_;
-  const Repeats& repeats_;
+  const perf::Repeats& repeats_;
   const Costs& costs_;
   const Work& work_;
   std::vector<at::Tensor> expected_;
   Variant first_;
-  Ready kept_;                   // first_
-  std::optional<Times> before_;  // of the first variant, measured last; none: it has no figures
+  Ready kept_;  // first_
+  std::optional<perf::Times>
+      before_;  // of the first variant, measured last; none: it has no figures
   bool has_warned_ = false;
 };
 
@@ -205,7 +206,7 @@ Node node_of(const perf::MachineLoad& load) {
 Node measure_rows(std::vector<Variant> variants,
                   bool together,
                   int64_t batch,
-                  const Repeats& repeats,
+                  const perf::Repeats& repeats,
                   const Costs& costs,
                   const Work& work) {
   Rows all(batch, repeats, costs, work);

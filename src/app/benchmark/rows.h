@@ -35,7 +35,7 @@ config::Node node_of(const perf::MachineLoad& load);
 config::Node measure_rows(std::vector<Variant> variants,
                           bool together,
                           int64_t batch,
-                          const Repeats& repeats,
+                          const perf::Repeats& repeats,
                           const Costs& costs,
                           const Work& work);
 

@@ -99,7 +99,7 @@ ServiceAnswers ask_service(BatchingService& service,
 Node service_row(const ServiceAnswers& answers,
                  double offered_per_s,
                  const BatchingFigures& figures) {
-  Times times;
+  perf::Times times;
   times.ms = answers.ms;
   const auto answered = static_cast<int64_t>(answers.ms.size());
   Node row = Node::make_map();
@@ -127,7 +127,7 @@ Node service_row(const ServiceAnswers& answers,
 double offline_rate(const BatchingService::Model& model, const Subject& subject, int64_t batch) {
   const at::NoGradGuard no_grad;
   const at::Tensor images = at::randn(subject.shape_of(batch)).to(subject.device);
-  const Times times = measure([&] { model(images); }, {2, 10}, subject.device);
+  const perf::Times times = perf::measure([&] { model(images); }, {2, 10}, subject.device);
   return 1e3 * static_cast<double>(batch) / times.median();
 }
 

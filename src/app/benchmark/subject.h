@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "app/benchmark/measure.h"
 #include "app/benchmark/variant.h"
+#include "perf/measure.h"
 
 namespace cytra::nn {
 struct Model;
@@ -28,12 +28,12 @@ struct Subject {
 
 /// What one measurement gives.
 struct Measured {
-  Times times;
+  perf::Times times;
   int64_t peak_bytes = 0;
   std::vector<at::Tensor> results;  // float32: what options must not change
 };
 /// A variant that is prepared: each call measures it.
-using Ready = std::function<Measured(const Repeats&)>;
+using Ready = std::function<Measured(const perf::Repeats&)>;
 /// Prepares a variant. Throws, as what it returns does: what torch throws; ConfigError for a
 /// variant that there is not on this device.
 using Work = std::function<Ready(const Variant&, int64_t batch)>;

@@ -196,10 +196,10 @@ Ready prepare_training(const Subject& subject, const Variant& variant, int64_t b
       losses->push_back(loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
   };
   for (int64_t i = 0; step->is_compiled() && i < kStepsToCompile; ++i) run();
-  return [run, losses, device = subject.device](const Repeats& repeats) {
+  return [run, losses, device = subject.device](const perf::Repeats& repeats) {
     Measured measured;
     device::reset_peak_memory(device);
-    measured.times = measure(run, repeats, device);
+    measured.times = perf::measure(run, repeats, device);
     measured.peak_bytes = device::peak_memory(device);
     measured.results = *losses;
     return measured;

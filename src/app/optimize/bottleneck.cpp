@@ -117,7 +117,7 @@ void advise_batch(const StepTimes& times, const Facts& facts, std::vector<Advice
   };
   int64_t by = 1;
   while (2 * by <= kMostTimes && 2 * by * facts.batch_size <= facts.most_batch_size &&
-         wall(2 * by) < 0.95 * wall(by))
+         wall(by) > kPromising * wall(2 * by))
     by *= 2;
   if (by == 1) return;
   advice.push_back({{{"data.batch_size", Node::make_integer(by * facts.batch_size)}},
@@ -211,9 +211,10 @@ std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
                       without(times, rest_of(times)),
                       "steps are recorded once and played"});
   }
-  advice.erase(std::remove_if(
-                   advice.begin(), advice.end(), [](const Advice& one) { return one.gain < 1.05; }),
-               advice.end());
+  advice.erase(
+      std::remove_if(
+          advice.begin(), advice.end(), [](const Advice& one) { return one.gain < kPromising; }),
+      advice.end());
   advise_computing(facts, advice);
   std::stable_sort(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
     return a.gain > b.gain;

@@ -83,6 +83,8 @@ struct Advice {
   std::string note;  // what else it changes; "" for nothing
 };
 
+constexpr double kPromising = 1.05;  // an estimated gain that is worth a trial
+
 /// What may help, the most first. Of what cannot be estimated (the layout of images, the precision)
 /// gain is 1: it has to be tried.
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts);

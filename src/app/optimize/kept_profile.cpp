@@ -116,16 +116,15 @@ TrainConfig with_profile_that_holds(cli::Run& run,
   if (plain.data.get<std::string>("batch_size", "") == "AUTO") return config;
   if (!make) make = real_passes(device);
   std::string reason;
-  try {
+  const auto measured = device::if_it_fits([&] {
     for (const bool is_validation : {false, true}) {
       if (!(is_validation ? has(is_of_windows) : trains_otherwise)) continue;
       const perf::Verdict again = time_both(plain, config, is_validation, device, make);
       if (!perf::holds(again)) reason = again.text() + " here and now";
     }
-  } catch (const std::exception& error) {
-    if (!device::is_out_of_memory(error)) throw;
-    reason = "does not fit into memory now";
-  }
+    return true;
+  });
+  if (!measured) reason = "does not fit into memory now";
   if (reason.empty()) return config;
   log::warn(
       "performance={} is dropped: {}; taken in its place: {} (optimize --auto-optimize measures "

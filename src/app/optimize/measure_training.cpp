@@ -28,6 +28,7 @@
 #include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
+#include "perf/measure.h"
 #include "training/trainer.h"
 
 namespace cytra::app {
@@ -85,12 +86,7 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
     repeats[0] = times;
     if (times > 1) tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format());
   }
-  constexpr double kEnough = 0.2;  // seconds
-  constexpr int kFewest = 3, kMost = 50;
-  const Stopwatch all;
-  double best = 0;
-  for (int run = 0; run <= kFewest || (run <= kMost && all.seconds() < kEnough); ++run) {
-    const Stopwatch pass;
+  const auto pass = [&] {
     at::Tensor loss;
     {
       const training::Autocast autocast(setup.precision, setup.device.type());
@@ -99,10 +95,8 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
     std::optional<torch::autograd::DetectAnomalyGuard> guard;
     if (anomaly) guard.emplace();
     loss.backward();
-    const double seconds = pass.seconds();
-    if (run > 0) best = run == 1 ? seconds : std::min(best, seconds);  // the first one warms up
-  }
-  return best;
+  };
+  return perf::measure(pass, {1, 3, 0.2, 50}, setup.device).best_s();
 }
 
 /// What of forward and backward passes does not depend on the batch's size, from one and one of

@@ -75,8 +75,6 @@ void show_operators(const Trials::Measured& measured, cli::Results& results) {
   log::info("{}", format_table(rows));
 }
 
-constexpr double kPromising = 1.05;  // an estimated gain that is worth a trial
-
 /// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
 std::vector<Advice> candidates(std::vector<Advice> all) {
   constexpr std::size_t kMost = 2;

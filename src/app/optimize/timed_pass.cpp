@@ -11,9 +11,9 @@
 
 #include "app/setup/train_data.h"
 #include "base/error.h"
-#include "base/stopwatch.h"
 #include "data/device_feed.h"
 #include "device/device.h"
+#include "perf/measure.h"
 #include "training/precision.h"
 
 namespace cytra::app {
@@ -49,24 +49,18 @@ class RealPass {
         all_threads_(all),
         setup_(config_, device) {
     setup_.task->model().train(!is_validation);
-    once();
+    seconds(1);
   }
 
-  double seconds() {
-    const int runs = is_validation_ ? 1 : 2;  // a validation may take long
-    double least = INFINITY;
-    for (int run = 0; run < runs; ++run) least = std::min(least, once());
-    return least;
-  }
+  /// A validation, which may take long, counts by one run.
+  double seconds() { return seconds(is_validation_ ? 1 : 2); }
 
  private:
-  double once() {
+  double seconds(int64_t runs) {
     if (config_.performance.num_threads == 0) at::set_num_threads(all_threads_);
     device::apply(config_.performance, setup_.device);
-    const Stopwatch stopwatch;
-    is_validation_ ? validate() : train();
-    device::synchronize(setup_.device);
-    return stopwatch.seconds();
+    const auto pass = [&] { is_validation_ ? validate() : train(); };
+    return perf::measure(pass, {0, runs}, setup_.device).best_s();
   }
   void train() {
     at::Tensor loss;

@@ -132,20 +132,19 @@ Choice answer(const Question& question,
   for (std::size_t c = 1; c < question.choices.size(); ++c) {
     TrainConfig other = config;
     question.choices[c].apply(other);
-    try {
-      TimedPass pass = pass_of(question, batches, other, make);
-      double last = 0;
-      const perf::Verdict verdict = perf::time_in_turn(best, [&] { return last = pass(); });
-      log::debug("{} {}: {}", kTuning, question.choices[c].text, verdict.text());
-      if (!verdict.is_gain) continue;
-      ms = 1e3 * last;
-      gain *= verdict.ratio;
-      winner = question.choices[c];
-      config = std::move(other);
-      best = std::move(pass);
-    } catch (const std::exception& error) {
-      if (!device::is_out_of_memory(error)) throw;
-    }
+    TimedPass pass;
+    double last = 0;
+    const auto verdict = device::if_it_fits([&] {
+      pass = pass_of(question, batches, other, make);
+      return perf::time_in_turn(best, [&] { return last = pass(); });
+    });
+    if (verdict) log::debug("{} {}: {}", kTuning, question.choices[c].text, verdict->text());
+    if (!verdict || !verdict->is_gain) continue;
+    ms = 1e3 * last;
+    gain *= verdict->ratio;
+    winner = question.choices[c];
+    config = std::move(other);
+    best = std::move(pass);
   }
   log::info("{} {}: {:.3g} ms for {}, {}",
             kTuning,
@@ -173,20 +172,15 @@ bool still_hold(const std::vector<Question>& questions,
       if (chosen[q].text != questions[q].choices.front().text) changed = &questions[q];
     }
     if (changed == nullptr) continue;
-    try {
-      const perf::Verdict again = perf::time_again(pass_of(*changed, batches, without, make),
-                                                   pass_of(*changed, batches, with, make));
-      if (perf::holds(again)) continue;
-      log::info("{} what was chosen before is dropped, {} now: {}",
-                kTuning,
-                again.text(),
-                texts_of(chosen));
-    } catch (const std::exception& error) {
-      if (!device::is_out_of_memory(error)) throw;
-      log::info("{} what was chosen before is dropped, it does not fit into memory now: {}",
-                kTuning,
-                texts_of(chosen));
-    }
+    const auto again = device::if_it_fits([&] {
+      return perf::time_again(pass_of(*changed, batches, without, make),
+                              pass_of(*changed, batches, with, make));
+    });
+    if (again && perf::holds(*again)) continue;
+    log::info("{} what was chosen before is dropped, {} now: {}",
+              kTuning,
+              again ? again->text() : "it does not fit into memory",
+              texts_of(chosen));
     return false;
   }
   return true;

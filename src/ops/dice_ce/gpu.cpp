@@ -40,6 +40,7 @@ CudaClasses classes_of(const at::Tensor& logits,
 }  // namespace
 
 bool has_class_kernels(c10::Device device) {
+  if (!device::is_accelerator(device)) return false;
   const ClassPasses& passes = class_passes(device);
   return passes.forward != nullptr && passes.backward != nullptr;
 }

@@ -53,7 +53,8 @@ struct Prepared {
 }  // namespace
 
 bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  if (x.is_cpu() || x.layout() != at::kStrided || norm_passes(x.device()).forward == nullptr)
+  if (!device::is_accelerator(x.device()) || x.layout() != at::kStrided ||
+      norm_passes(x.device()).forward == nullptr)
     return false;
   const at::ScalarType type = x.scalar_type();
   if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf) return false;

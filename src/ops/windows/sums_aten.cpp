@@ -48,7 +48,8 @@ bool gather_on_gpu(const at::Tensor& image,
                    int64_t first,
                    double pad_value,
                    const at::Tensor& windows) {
-  if (image.is_cpu() || gpu_passes(image.device()).gather == nullptr) return false;
+  if (!device::is_accelerator(image.device()) || gpu_passes(image.device()).gather == nullptr)
+    return false;
   CudaGather task{image.get_device(), image.const_data_ptr(), image.scalar_type()};
   task.length = image.size(1);
   const int32_t* next = table.const_data_ptr<int32_t>();
@@ -77,7 +78,9 @@ bool sum_on_gpu(const at::Tensor& values,
                 const at::Tensor& sums) {
   const at::ScalarType type = values.scalar_type();
   const bool is_known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  if (sums.is_cpu() || !is_known || gpu_passes(sums.device()).sum == nullptr) return false;
+  if (!device::is_accelerator(sums.device()) || !is_known ||
+      gpu_passes(sums.device()).sum == nullptr)
+    return false;
   at::Tensor part = values, map = grid.map;
   for (std::size_t d = 0; d < 3; ++d) {
     const auto dim = static_cast<int64_t>(d);
@@ -187,7 +190,8 @@ void finish_voxels(const at::Tensor& sums,
   const bool has_lines = sums.dim() == 4 && weights.defined() && sums.stride(3) == 1 &&
                          sums.stride(1) == sums.size(2) * sums.size(3) && out.stride(3) == 1 &&
                          out.stride(1) == out.size(2) * out.size(3);
-  if (!sums.is_cpu() && has_lines && gpu_passes(sums.device()).finish != nullptr) {
+  if (device::is_accelerator(sums.device()) && has_lines &&
+      gpu_passes(sums.device()).finish != nullptr) {
     const at::Tensor lines = weights.contiguous();
     const bool is_done = gpu_passes(sums.device())
                              .finish({sums.get_device(),

@@ -1,13 +1,13 @@
 #include "pipelines/batch_segment/profile.h"
 
 #include <algorithm>
+#include <map>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "base/memory.h"
-#include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/table.h"
 #include "device/backend.h"
@@ -15,15 +15,15 @@
 #include "device/error.h"
 #include "device/memory.h"
 #include "perf/device_usage.h"
+#include "perf/measure.h"
 #include "pipelines/batch_segment/compute.h"
 
 namespace cytra::pipelines {
 namespace {
 
-constexpr double kGoodShare = 0.97;  // of the highest rate: as fast as measured
-constexpr double kSlowest = 10;      // times the time that was asked for
+constexpr double kSlowest = 10;  // times the time that was asked for
 
-/// Memory runs out within: the batch says so, and nothing else.
+/// A batch that memory is too small for says so, and nothing else.
 BoxBatch profile_batch(PromptedSegmenter& segmenter,
                        const at::Tensor& embedding,
                        const at::Tensor& boxes,
@@ -35,26 +35,22 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
   const auto pass = [&] {
     device::to_host(segmenter.masks(embedding.index_select(0, image), boxes));
   };
-  try {
+  batch.is_out_of_memory = !device::if_it_fits([&] {
     device::reset_peak_memory(device);
     pass();
     perf::UsageMeter meter(device);
     meter.read();
-    const Stopwatch stopwatch;
-    int64_t passes = 0;
-    for (; passes == 0 || stopwatch.seconds() < seconds; ++passes) pass();
-    const double elapsed = stopwatch.seconds();
+    batch.seconds = 1e-3 * perf::measure(pass, {0, 1, seconds}, device).mean();
     const perf::DeviceUsage usage = meter.read();
-    batch.seconds = elapsed / static_cast<double>(passes);
     batch.boxes_per_s = static_cast<double>(batch.size) / batch.seconds;
     batch.cores_busy = usage.cores_busy;
     if (usage.gpu) batch.device_percent = usage.gpu->percent;
     batch.memory =
         device::has_own_memory(device) ? device::peak_memory(device) : usage.resident_bytes;
     batch.device_memory = batch.memory + device::free_memory(device);
-  } catch (const std::exception& error) {
-    if (!device::is_out_of_memory(error)) throw;
-    batch.is_out_of_memory = true;
+    return true;
+  });
+  if (batch.is_out_of_memory) {
     release_unused_memory();
     device::empty_cache(device);
   }
@@ -91,12 +87,12 @@ std::vector<BoxBatch> profile_boxes(PromptedSegmenter& segmenter,
 }
 
 int64_t best_batch(const std::vector<BoxBatch>& batches) {
-  double highest = 0;
-  for (const BoxBatch& batch : batches) highest = std::max(highest, batch.boxes_per_s);
+  std::map<int64_t, double> seconds;
   for (const BoxBatch& batch : batches) {
-    if (!batch.is_out_of_memory && batch.boxes_per_s >= kGoodShare * highest) return batch.size;
+    if (!batch.is_out_of_memory)
+      seconds[batch.size] = static_cast<double>(batch.size) / batch.boxes_per_s;
   }
-  return -1;
+  return seconds.empty() ? -1 : perf::smallest_that_pays(seconds);
 }
 
 std::string format_batches(const std::vector<BoxBatch>& batches, c10::Device device) {

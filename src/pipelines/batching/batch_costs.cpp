@@ -24,16 +24,4 @@ double BatchCosts::expected(int64_t images) const {
   return below->second + share * (above->second - below->second);
 }
 
-int64_t optimal_batch_size(const std::map<int64_t, double>& seconds) {
-  const auto rate = [](const auto& size) {
-    return static_cast<double>(size.first) / std::max(size.second, 1e-9);
-  };
-  double best = 0;
-  for (const auto& size : seconds) best = std::max(best, rate(size));
-  for (const auto& size : seconds) {
-    if (rate(size) >= 0.97 * best) return size.first;
-  }
-  return 0;
-}
-
 }  // namespace cytra::pipelines

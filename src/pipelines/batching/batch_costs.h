@@ -20,8 +20,4 @@ class BatchCosts {
   std::map<int64_t, double> seconds_;
 };
 
-/// The smallest of the sizes whose images per second come within 3 % of the best: a larger one
-/// makes requests wait, and gains nothing. 0 of none.
-int64_t optimal_batch_size(const std::map<int64_t, double>& seconds);
-
 }  // namespace cytra::pipelines

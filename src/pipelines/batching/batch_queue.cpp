@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "perf/measure.h"
+
 namespace cytra::pipelines {
 namespace {
 
@@ -159,7 +161,7 @@ void BatchQueue::record(const std::string& bucket, int64_t images, double second
 void BatchQueue::warm(const std::string& bucket, const std::map<int64_t, double>& seconds) {
   Bucket& own = buckets_[bucket];
   own.costs.set(seconds);
-  own.full = optimal_batch_size(seconds);
+  own.full = perf::smallest_that_pays(seconds);  // a larger one makes requests wait
 }
 
 /// Of images in ever new shapes, nothing may be kept for ever.

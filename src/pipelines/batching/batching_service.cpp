@@ -8,15 +8,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/stopwatch.h"
-#include "device/device.h"
 #include "device/error.h"
+#include "perf/measure.h"
 #include "pipelines/batching/batcher.h"
 
 namespace cytra::pipelines {
 namespace {
-
-constexpr int kWarmUpRuns = 3;  // the first one of a size is not measured
 
 /// Of an image (C,[D,]H,W) whose sides are multiples of `pad_to`.
 std::vector<int64_t> padded_shape(std::vector<int64_t> image, int64_t pad_to) {
@@ -178,20 +175,13 @@ std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& s
     for (int64_t size = 1;; size = std::min(2 * size, most)) {
       std::vector<int64_t> sizes = image;
       sizes.insert(sizes.begin(), size);
-      try {
+      const auto time = [&] {
         const at::Tensor images = at::zeros(sizes, type);
-        for (int i = 0; i < kWarmUpRuns; ++i) {
-          const Stopwatch stopwatch;
-          impl_->run(images);
-          device::synchronize(images.device());
-          const double time = stopwatch.seconds();
-          if (i == 1 || (i > 1 && time < seconds[size])) seconds[size] = time;
-        }
-      } catch (const std::exception& error) {
-        if (size == 1 || !device::is_out_of_memory(error)) throw;
-        seconds.erase(size);
-        return;
-      }
+        return perf::measure([&] { impl_->run(images); }, {1, 2}, images.device()).best_s();
+      };
+      const auto fastest = size == 1 ? std::optional(time()) : device::if_it_fits(time);
+      if (!fastest) return;
+      seconds[size] = *fastest;
       if (size == most) return;
     }
   });

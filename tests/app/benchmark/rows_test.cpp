@@ -30,9 +30,9 @@ Measured measured(double ms, double result) {
 }
 
 /// Work with nothing to prepare.
-Work at_once(std::function<Measured(const Variant&, int64_t, const Repeats&)> measure) {
+Work at_once(std::function<Measured(const Variant&, int64_t, const perf::Repeats&)> measure) {
   return [measure](const Variant& variant, int64_t batch) -> Ready {
-    return [=](const Repeats& repeats) { return measure(variant, batch, repeats); };
+    return [=](const perf::Repeats& repeats) { return measure(variant, batch, repeats); };
   };
 }
 
@@ -66,7 +66,7 @@ TEST(BenchmarkRows, IdenticalWorkOnABusyMachineIsNoSpeedup) {
   test::TmpDir dir;
   write_file(dir / "log", "");
   log::set_file(dir / "log");
-  const auto slowing = [&](const Variant&, int64_t, const Repeats&) {
+  const auto slowing = [&](const Variant&, int64_t, const perf::Repeats&) {
     const double ms = ++runs < 4 ? 48 : 211;  // others came while the first was measured again
     return measured(ms, 0);
   };
@@ -82,7 +82,7 @@ TEST(BenchmarkRows, IdenticalWorkOnABusyMachineIsNoSpeedup) {
 }
 
 TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {
-  const auto work = [](const Variant& variant, int64_t, const Repeats&) {
+  const auto work = [](const Variant& variant, int64_t, const perf::Repeats&) {
     if (variant.arithmetic() == "bf16")
       TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate 2 GiB");
     if (variant.arithmetic() == "fp16") TORCH_CHECK(false, "no such kernel\nmore of it");
@@ -106,7 +106,7 @@ TEST(BenchmarkRows, OneThatRunsOutOfMemoryIsARowAndTheOthersAreMeasured) {
 
 TEST(BenchmarkRows, TheFirstMayRunOutOfMemoryButNotFail) {
   const auto first = [](const std::function<void()>& fail) {
-    return at_once([fail](const Variant& variant, int64_t, const Repeats&) {
+    return at_once([fail](const Variant& variant, int64_t, const perf::Repeats&) {
       if (variant.is_usual()) fail();
       return measured(1, 0);
     });
@@ -121,7 +121,7 @@ TEST(BenchmarkRows, TheFirstMayRunOutOfMemoryButNotFail) {
 
 TEST(BenchmarkRows, AreComparedWithFloat32ThatIsNoRow) {
   std::vector<std::string> measured_names;
-  const auto work = [&](const Variant& variant, int64_t, const Repeats& repeats) {
+  const auto work = [&](const Variant& variant, int64_t, const perf::Repeats& repeats) {
     measured_names.push_back(variant.name());
     EXPECT_EQ(repeats.timed, variant.is_usual() ? 1 : 10);
     return measured(1, variant.is_usual() ? 1 : 1.25);
@@ -139,7 +139,7 @@ TEST(BenchmarkRows, TheFirstIsPreparedOnceWhereThereIsRoom) {
     costs.keeps_first = keeps;
     measure_rows(kThree, false, 1, {}, costs, [&](const Variant& variant, int64_t) -> Ready {
       prepared += variant.is_usual();
-      return [&, variant](const Repeats&) {
+      return [&, variant](const perf::Repeats&) {
         runs += variant.is_usual();
         return measured(1, 0);
       };
@@ -151,7 +151,7 @@ TEST(BenchmarkRows, TheFirstIsPreparedOnceWhereThereIsRoom) {
 
 TEST(BenchmarkRows, WhatIsHopelesslySlowIsRunAFewTimes) {
   std::map<std::string, int64_t> runs;
-  const auto work = [&](const Variant& variant, int64_t, const Repeats& repeats) {
+  const auto work = [&](const Variant& variant, int64_t, const perf::Repeats& repeats) {
     runs[variant.name()] += repeats.warmup + repeats.timed;
     return measured(variant.arithmetic() == "fp16" ? 50 : 10, 0);
   };
@@ -161,10 +161,15 @@ TEST(BenchmarkRows, WhatIsHopelesslySlowIsRunAFewTimes) {
   EXPECT_EQ(rows.get<double>("fp16.speedup"), 0.2);
   // One that was slow once is not
   int calls = 0;
-  const Node once = measure_rows(
-      kThree, false, 1, {3, 10}, {}, at_once([&](const Variant& variant, int64_t, const Repeats&) {
-        return measured(variant.arithmetic() == "fp16" && ++calls == 1 ? 50 : 10, 0);
-      }));
+  const Node once =
+      measure_rows(kThree,
+                   false,
+                   1,
+                   {3, 10},
+                   {},
+                   at_once([&](const Variant& variant, int64_t, const perf::Repeats&) {
+                     return measured(variant.arithmetic() == "fp16" && ++calls == 1 ? 50 : 10, 0);
+                   }));
   EXPECT_EQ(calls, 3);
   EXPECT_EQ(once.get<double>("fp16.speedup"), 1);
   runs.clear();
@@ -186,7 +191,7 @@ TEST(BenchmarkRows, TheFastestOfEachKindComeTogether) {
                                          {"fused", 12},
                                          {"checkpointing", 1},
                                          {"bf16+channels_last", 4}};
-  const auto work = [&](const Variant& variant, int64_t, const Repeats&) {
+  const auto work = [&](const Variant& variant, int64_t, const perf::Repeats&) {
     return measured(ms.at(variant.name()), 0);
   };
   const Node rows = measure_rows(variants, true, 1, {}, {}, at_once(work));
