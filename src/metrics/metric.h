@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include "ops/boxes/boxes.h"
 
 namespace cytra::metrics {
 
@@ -16,6 +19,9 @@ struct Compared {
   at::Tensor mask = {};
   /// Voxel sizes, (Z,)Y,X, of each image, as far as they are known; 0: it is not.
   std::vector<std::vector<double>> spacing_um = {};
+  /// Of Input::boxes, for each image, in place of prediction and truth: the boxes that were found,
+  /// with their scores, and those of the objects that there are. Any device.
+  std::vector<ops::Boxes> found = {}, objects = {};
 };
 
 /// Throws: DataError naming the metric unless both are (N,`channels`,[D,]H,W); 0: any number.
@@ -29,7 +35,8 @@ class Metric {
   static constexpr const char* kKind = "metric";
   /// masks: 0 and 1 in any type, a channel for each class (of classes that exclude each other
   /// channel 0 is the background). objects: K = 1, whole numbers, 0 for none. values: float32.
-  enum class Input { masks, objects, values };
+  /// boxes: Compared::found and objects, of K classes.
+  enum class Input { masks, objects, values, boxes };
   virtual ~Metric() = default;
   virtual Input input() const = 0;
   /// So many channels will come: begins afresh, with sums() of their final shape. A process that
@@ -42,6 +49,10 @@ class Metric {
   /// What it counts, double, which several processes add up before compute(); the tensors are its
   /// own.
   virtual std::vector<at::Tensor> sums() = 0;
+  /// What no sums tell, as the order of all scores: before compute(), several processes put their
+  /// lists together. `of_all` gives the rows (N,K), double, of all processes, by rank, for those of
+  /// this one; all call it equally often. By default there is nothing.
+  virtual void gather(const std::function<at::Tensor(const at::Tensor& rows)>& /*of_all*/) {}
   virtual void reset() = 0;
 };
 

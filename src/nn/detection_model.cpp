@@ -17,23 +17,21 @@ at::Tensor mirrored(int64_t length, int64_t count) {
 }  // namespace
 
 at::Tensor padded(const DetectionModel& model, const at::Tensor& images) {
-  const std::vector<int64_t> divisor = model.divisor();
-  const auto rest = [](int64_t side, int64_t unit) { return (unit - side % unit) % unit; };
-  const int64_t below = rest(images.size(2), divisor[0]), right = rest(images.size(3), divisor[1]);
   at::Tensor padded = images;
-  if (below > 0)
-    padded = padded.index_select(
-        2, mirrored(images.size(2), images.size(2) + below).to(images.device()));
-  if (right > 0)
-    padded = padded.index_select(
-        3, mirrored(images.size(3), images.size(3) + right).to(images.device()));
+  int64_t axis = 2;
+  for (const int64_t unit : model.divisor()) {
+    const int64_t side = images.size(axis), rest = (unit - side % unit) % unit;
+    if (rest > 0)
+      padded = padded.index_select(axis, mirrored(side, side + rest).to(images.device()));
+    ++axis;
+  }
   return padded;
 }
 
-std::vector<Boxes> find_boxes(DetectionModel& model,
-                              const at::Tensor& images,
-                              const BoxOptions& options) {
-  return model.decode(model.all(padded(model, images)), images.size(2), images.size(3), options);
+std::vector<ops::Boxes> find_boxes(DetectionModel& model,
+                                   const at::Tensor& images,
+                                   const BoxOptions& options) {
+  return model.decode(model.all(padded(model, images)), images.sizes().slice(2).vec(), options);
 }
 
 }  // namespace cytra::nn

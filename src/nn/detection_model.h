@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "nn/model.h"
+#include "ops/boxes/boxes.h"
 
 namespace cytra::nn {
-
-/// Objects of one image: (K,4) float as x0 y0 x1 y1, x1 and y1 exclusive, in pixels; scores (K)
-/// float, of predictions alone; classes (K) int64, from 0.
-struct Boxes {
-  at::Tensor corners, scores, classes;
-};
 
 struct BoxOptions {
   double score_thresh = 0.2;         // what is not above is left out
@@ -25,31 +20,29 @@ struct BoxOptions {
 struct DetectionModel : Model {
   using Model::Model;
   virtual int64_t num_classes() const = 0;
-  /// What the levels of an image (height,width), of sides that divisor() divides, are compared
-  /// with: of one shape for images of one size, on the CPU. Places nearer to an object's centre
-  /// than `center_sampling_radius`, in steps of their level, learn it. Thread: several at once.
-  virtual at::Tensor target(const Boxes& objects,
-                            int64_t height,
-                            int64_t width,
+  /// What the levels of an image of `size` ([D,]H,W), which divisor() divides, are compared with:
+  /// of one shape for images of one size, on the CPU. Places nearer to an object's centre than
+  /// `center_sampling_radius`, in steps of their level, learn it. Thread: several at once.
+  virtual at::Tensor target(const ops::Boxes& objects,
+                            const std::vector<int64_t>& size,
                             double center_sampling_radius) const = 0;
   /// The mean loss of a batch. `target`: (N,...), target() of each image.
   virtual at::Tensor loss(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target) const = 0;
-  /// Of the levels for padded images, the objects of each: within (height,width), none without
-  /// area, by descending score, on the CPU.
-  virtual std::vector<Boxes> decode(const std::vector<at::Tensor>& levels,
-                                    int64_t height,
-                                    int64_t width,
-                                    const BoxOptions& options) const = 0;
+  /// Of the levels for padded images, the objects of each: within `size`, none without a volume, by
+  /// descending score, on the CPU.
+  virtual std::vector<ops::Boxes> decode(const std::vector<at::Tensor>& levels,
+                                         const std::vector<int64_t>& size,
+                                         const BoxOptions& options) const = 0;
 };
 
-/// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
+/// The images (N,C,[D,]H,W), mirrored behind their ends so that sides are multiples of divisor().
 /// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
 at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
 
-/// The objects of each image (N,C,H,W) of any sides.
-std::vector<Boxes> find_boxes(DetectionModel& model,
-                              const at::Tensor& images,
-                              const BoxOptions& options);
+/// The objects of each image (N,C,[D,]H,W) of any sides.
+std::vector<ops::Boxes> find_boxes(DetectionModel& model,
+                                   const at::Tensor& images,
+                                   const BoxOptions& options);
 
 }  // namespace cytra::nn

@@ -5,22 +5,21 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/boxes/nms.h"
+#include "ops/boxes/boxes.h"
 
 namespace cytra::nn {
 namespace {
 
 /// (A,3): x, y and stride of the places of all levels, by rows.
 at::Tensor fcos_places(const std::vector<int64_t>& strides,
-                       int64_t height,
-                       int64_t width,
+                       const std::vector<int64_t>& size,
                        const at::TensorOptions& options) {
   std::vector<at::Tensor> levels;
   for (const int64_t stride : strides) {
     const auto side = [&](int64_t length) {
       return (at::arange((length + stride - 1) / stride, options) + 0.5) * stride;
     };
-    const std::vector<at::Tensor> grid = at::meshgrid({side(height), side(width)}, "ij");
+    const std::vector<at::Tensor> grid = at::meshgrid({side(size[0]), side(size[1])}, "ij");
     levels.push_back(
         at::stack({grid[1], grid[0], at::full_like(grid[0], stride)}, 2).reshape({-1, 3}));
   }
@@ -69,21 +68,20 @@ at::Tensor sigmoid_focal_loss(const at::Tensor& logits, const at::Tensor& target
 }
 
 /// Whether a place's cell has a part of the image; others see the padding alone.
-at::Tensor is_within(const at::Tensor& places, int64_t height, int64_t width) {
+at::Tensor is_within(const at::Tensor& places, const std::vector<int64_t>& size) {
   const at::Tensor half = places.select(1, 2) / 2;
   return (places.select(1, 0) - half)
-      .lt(width)
-      .logical_and((places.select(1, 1) - half).lt(height));
+      .lt(size[1])
+      .logical_and((places.select(1, 1) - half).lt(size[0]));
 }
 
 }  // namespace
 
-at::Tensor fcos_target(const Boxes& objects,
+at::Tensor fcos_target(const ops::Boxes& objects,
                        const std::vector<int64_t>& strides,
-                       int64_t height,
-                       int64_t width,
+                       const std::vector<int64_t>& size,
                        double center_sampling_radius) {
-  const at::Tensor places = fcos_places(strides, height, width, at::TensorOptions(at::kFloat));
+  const at::Tensor places = fcos_places(strides, size, at::TensorOptions(at::kFloat));
   const int64_t count = places.size(0);
   at::Tensor target = at::zeros({5, 1, count});
   target[0].fill_(-1);
@@ -116,10 +114,10 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                    const std::vector<int64_t>& strides) {
   const at::Tensor output = fcos_joined(levels);
   const int64_t classes = output.size(1) - 5;
-  const at::Tensor places = fcos_places(strides,
-                                        levels.front().size(2) * strides.front(),
-                                        levels.front().size(3) * strides.front(),
-                                        output.options());
+  const at::Tensor places = fcos_places(
+      strides,
+      {levels.front().size(2) * strides.front(), levels.front().size(3) * strides.front()},
+      output.options());
   const at::Tensor wanted = target.select(2, 0).to(output);  // (N,5,A)
   const at::Tensor kind = wanted.select(1, 0), is_object = kind.ge(0).to(at::kFloat);
   const at::Tensor count = is_object.sum().clamp_min(1);
@@ -142,11 +140,10 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
           (central_loss * is_object).sum() / count};
 }
 
-std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
-                               const std::vector<int64_t>& strides,
-                               int64_t height,
-                               int64_t width,
-                               const BoxOptions& options) {
+std::vector<ops::Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
+                                    const std::vector<int64_t>& strides,
+                                    const std::vector<int64_t>& size,
+                                    const BoxOptions& options) {
   const int64_t images = levels.front().size(0), classes = levels.front().size(1) - 5;
   std::vector<std::vector<at::Tensor>> corners(static_cast<std::size_t>(images)), scores = corners,
                                                                                   kinds = corners;
@@ -154,7 +151,7 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
     const int64_t stride = strides[l];
     const at::Tensor level = levels[l].to(at::kCPU, at::kFloat);
     const at::Tensor places =
-        fcos_places({stride}, level.size(2) * stride, level.size(3) * stride, level.options());
+        fcos_places({stride}, {level.size(2) * stride, level.size(3) * stride}, level.options());
     const at::Tensor flat = level.flatten(2);  // (N,C,A)
     const at::Tensor score =
         (flat.narrow(1, 0, classes).sigmoid() * flat.narrow(1, classes + 4, 1).sigmoid()).sqrt();
@@ -162,7 +159,7 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
     for (int64_t n = 0; n < images; ++n) {
       const auto image = static_cast<std::size_t>(n);
       const at::Tensor all = score[n].t().reshape({-1});  // place by place
-      const at::Tensor seen = is_within(places, height, width).repeat_interleave(classes);
+      const at::Tensor seen = is_within(places, size).repeat_interleave(classes);
       const at::Tensor good = all.gt(options.score_thresh).logical_and(seen).nonzero().select(1, 0);
       const at::Tensor good_scores = all.index_select(0, good);
       const int64_t kept = std::min(options.topk_candidates, good.size(0));
@@ -175,24 +172,14 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
           boxes[n].t().index_select(0, chosen.div(classes, "floor").to(at::kLong)));
     }
   }
-  std::vector<Boxes> found;
+  std::vector<ops::Boxes> found;
   for (std::size_t image = 0; image < corners.size(); ++image) {
-    Boxes all{at::cat(corners[image]), at::cat(scores[image]), at::cat(kinds[image])};
-    const at::Tensor low = all.corners.slice(1, 0, 4, 2).clamp(0, width);
-    const at::Tensor up = all.corners.slice(1, 1, 4, 2).clamp(0, height);
-    all.corners =
-        at::stack({low.select(1, 0), up.select(1, 0), low.select(1, 1), up.select(1, 1)}, 1);
+    ops::Boxes all{at::cat(corners[image]), at::cat(scores[image]), at::cat(kinds[image])};
+    all.corners = ops::clip_boxes(all.corners, size);
     // what lies in the padding alone has nothing left, and would take the place of others
-    const at::Tensor whole =
-        (all.corners.slice(1, 2) - all.corners.slice(1, 0, 2)).amin(1).gt(0).nonzero().select(1, 0);
-    all = {all.corners.index_select(0, whole),
-           all.scores.index_select(0, whole),
-           all.classes.index_select(0, whole)};
-    at::Tensor kept = ops::nms(all.corners, all.scores, all.classes, options.nms_thresh);
-    kept = kept.narrow(0, 0, std::min(options.detections_per_img, kept.size(0)));
-    found.push_back({all.corners.index_select(0, kept),
-                     all.scores.index_select(0, kept),
-                     all.classes.index_select(0, kept)});
+    all = all.chosen(ops::box_sides(all.corners).amin(1).gt(0).nonzero().select(1, 0));
+    const at::Tensor kept = ops::nms(all.corners, all.scores, all.classes, options.nms_thresh);
+    found.push_back(all.chosen(kept.slice(0, 0, options.detections_per_img)));
   }
   return found;
 }

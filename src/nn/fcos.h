@@ -13,11 +13,10 @@ namespace cytra::nn {
 /// `center_sampling_radius` strides along both axes, that it lies in, and whose farthest side is 4
 /// to 8 strides away (the first level: 0 to 8; the last: 4 or more).
 /// Shape: corners (M,4), classes (M) -> (5,1,A) float: the class, -1 for none, and the object's
-/// corners; A: places of all levels of an image (height,width), by rows.
-at::Tensor fcos_target(const Boxes& objects,
+/// corners; A: places of all levels of an image of `size` (H,W), by rows.
+at::Tensor fcos_target(const ops::Boxes& objects,
                        const std::vector<int64_t>& strides,
-                       int64_t height,
-                       int64_t width,
+                       const std::vector<int64_t>& size,
                        double center_sampling_radius);
 
 /// Focal loss of the classes, generalized IoU loss of the boxes, cross entropy of the centralness:
@@ -33,12 +32,11 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                    const at::Tensor& target,
                    const std::vector<int64_t>& strides);
 
-/// Of the outputs for padded images, the objects of each: within (height,width), none without
-/// area, by descending score, on the CPU.
-std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
-                               const std::vector<int64_t>& strides,
-                               int64_t height,
-                               int64_t width,
-                               const BoxOptions& options);
+/// Of the outputs for padded images, the objects of each: within `size`, none without area, by
+/// descending score, on the CPU.
+std::vector<ops::Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
+                                    const std::vector<int64_t>& strides,
+                                    const std::vector<int64_t>& size,
+                                    const BoxOptions& options);
 
 }  // namespace cytra::nn

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "ops/boxes/boxes.h"
 
 namespace cytra::nn {
 namespace {
@@ -44,9 +45,7 @@ at::Tensor padded_to_square(const at::Tensor& image, int64_t side) {
 at::Tensor Placement::boxes(const at::Tensor& boxes) const {
   const double across = static_cast<double>(scaled_width) / static_cast<double>(width);
   const double down = static_cast<double>(scaled_height) / static_cast<double>(height);
-  const at::Tensor factors = at::tensor({across, down, across, down},
-                                        at::TensorOptions(at::kDouble).device(boxes.device()));
-  return (boxes.to(at::kDouble) * factors).to(at::kFloat);
+  return ops::scale_boxes(boxes, {down, across});
 }
 
 Placement place_in_square(int64_t height, int64_t width, int64_t side) {

@@ -78,6 +78,10 @@ void MetricSet::reset() {
   for (const auto& [name, metric] : metrics_) metric->reset();
 }
 
+void MetricSet::gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) {
+  for (const auto& [name, metric] : metrics_) metric->gather(of_all);
+}
+
 std::vector<at::Tensor> MetricSet::sums() const {
   std::vector<at::Tensor> all;
   for (const auto& [name, metric] : metrics_) {

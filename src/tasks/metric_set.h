@@ -19,8 +19,8 @@ class MetricSet {
  public:
   using Input = metrics::Metric::Input;
   /// `named`: a map; null entries are left out. `inputs`: those that there are predictions for.
-  /// `channels`: K of the predictions; objects have one. Throws: ConfigError for another metric,
-  /// naming those that fit.
+  /// `channels`: K of the predictions, of boxes their classes; objects have one. Throws:
+  /// ConfigError for another metric, naming those that fit.
   MetricSet(const config::Node& named, const std::vector<Input>& inputs, int64_t channels);
   /// Adds a batch of whole images, as `compared` gives it for the inputs that are asked for.
   void update(const std::function<metrics::Compared(Input)>& compared);
@@ -30,6 +30,8 @@ class MetricSet {
   void reset();
   /// What they count, for several processes to add up.
   std::vector<at::Tensor> sums() const;
+  /// What no sums tell: Metric::gather() of each.
+  void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);
 
  private:
   std::map<std::string, std::shared_ptr<metrics::Metric>> metrics_;

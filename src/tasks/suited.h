@@ -1,6 +1,11 @@
 #pragma once
-// Which models and losses suit a task, by name: others would train without learning it.
-#include "config/node.h"
+// Which models and losses suit a task: others would train without learning it.
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "nn/model.h"
 
 namespace cytra::tasks {
 
@@ -10,6 +15,14 @@ enum class Learned { masks, values, flows, stars };
 /// Throws: ConfigError for a network that gives no image of its input: one that reconstructs hidden
 /// patches, finds objects or takes prompts.
 void expect_image_model(const config::Node& model);
+
+/// The network as the kind M of nn::Model that a task needs. Throws: ConfigError that says
+/// `refusal` for another kind.
+template <class M>
+std::shared_ptr<M> make_model_of(const config::Node& model, const std::string& refusal) {
+  if (auto network = std::dynamic_pointer_cast<M>(make<nn::Model>(model))) return network;
+  throw ConfigError("task.model: " + refusal);
+}
 
 /// Throws: ConfigError for a loss, or one in it, that compares something else. Those of the user's
 /// own pass.

@@ -28,10 +28,10 @@ std::vector<at::Tensor> fcos_levels(const at::Tensor& joined, int64_t height, in
 TEST(Fcos, TargetsAndLossesEqualTorchvision) {
   const test::Golden golden("detection");
   const auto& entry = golden.at("fcos");
-  const Boxes objects{entry.tensor("boxes"), {}, entry.tensor("labels")};
-  const Boxes none{at::zeros({0, 4}), {}, at::zeros({0}, at::kLong)};
-  const at::Tensor target = at::stack({fcos_target(objects, kFcosStrides, 64, 96, 1.5),
-                                       fcos_target(none, kFcosStrides, 64, 96, 1.5)});
+  const ops::Boxes objects{entry.tensor("boxes"), {}, entry.tensor("labels")};
+  const ops::Boxes none{at::zeros({0, 4}), {}, at::zeros({0}, at::kLong)};
+  const at::Tensor target = at::stack({fcos_target(objects, kFcosStrides, {64, 96}, 1.5),
+                                       fcos_target(none, kFcosStrides, {64, 96}, 1.5)});
   const at::Tensor matched = entry.tensor("matched");
   EXPECT_TRUE(at::equal(target.select(1, 0).select(1, 0).ge(0), matched.ge(0)));
   const at::Tensor places = matched[0].ge(0).nonzero().select(1, 0);
@@ -54,7 +54,7 @@ TEST(Fcos, BoxesEqualTorchvision) {
   const test::Golden golden("detection");
   const auto& entry = golden.at("fcos");
   const auto found = decode_fcos(
-      fcos_levels(entry.tensor("outputs"), 64, 96), kFcosStrides, 61, 93, {0.3, 0.5, 40, 20});
+      fcos_levels(entry.tensor("outputs"), 64, 96), kFcosStrides, {61, 93}, {0.3, 0.5, 40, 20});
   ASSERT_EQ(found.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     const std::string end = "." + std::to_string(i);
@@ -68,8 +68,8 @@ TEST(Fcos, GradientsOfAnEmptyBatchAreFinite) {
   const auto model = std::dynamic_pointer_cast<DetectionModel>(
       make<Model>("{_target_: FCOS, filters: [8, 8, 8], width: 32, num_convs: 1}"));
   ASSERT_NE(model, nullptr);
-  const Boxes none{at::zeros({0, 4}), {}, at::zeros({0}, at::kLong)};
-  const at::Tensor target = model->target(none, 32, 32, 1.5).unsqueeze(0);
+  const ops::Boxes none{at::zeros({0, 4}), {}, at::zeros({0}, at::kLong)};
+  const at::Tensor target = model->target(none, {32, 32}, 1.5).unsqueeze(0);
   model->loss(model->all(at::rand({1, 1, 32, 32})), target).backward();
   for (const at::Tensor& parameter : model->parameters())
     EXPECT_TRUE(parameter.grad().isfinite().all().item<bool>());
@@ -100,7 +100,7 @@ at::Tensor everywhere(int64_t rows, int64_t columns) {
 TEST(Fcos, FindsNothingInThePadding) {  // else it takes the places of what is in the image
   BoxOptions options;
   options.detections_per_img = 6;
-  const auto found = decode_fcos({everywhere(8, 8)}, {4}, 5, 9, options).front();
+  const auto found = decode_fcos({everywhere(8, 8)}, {4}, {5, 9}, options).front();
   ASSERT_EQ(found.corners.size(0), 6);  // 2 x 3 places whose cells reach into the image
   const at::Tensor sides = found.corners.slice(1, 2) - found.corners.slice(1, 0, 2);
   EXPECT_GT(sides.min().item<float>(), 0);
@@ -111,7 +111,7 @@ TEST(Fcos, FindsNothingInThePadding) {  // else it takes the places of what is i
 TEST(Fcos, LeavesOutBoxesWithoutArea) {
   const at::Tensor level = everywhere(2, 2);
   level.narrow(1, 1, 4).fill_(0.1);  // around 2 and 6 by 0.4: not within 5 columns
-  const auto found = decode_fcos({level}, {4}, 8, 5, {}).front();
+  const auto found = decode_fcos({level}, {4}, {8, 5}, {}).front();
   EXPECT_EQ(found.corners.size(0), 2);
   EXPECT_LT(found.corners.select(1, 2).max().item<float>(), 3);
 }

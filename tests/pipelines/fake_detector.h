@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/boxes/boxes.h"
+#include "ops/boxes/label_boxes.h"
 #include "ops/labels/components.h"
 #include "pipelines/detection/detector.h"
 

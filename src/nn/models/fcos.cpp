@@ -147,20 +147,18 @@ class FCOS final : public DetectionModel {
   int64_t num_classes() const override { return num_classes_; }
   int64_t out_channels() const override { return num_classes_ + 5; }
   int64_t spatial_dims() const override { return 2; }
-  at::Tensor target(const Boxes& objects,
-                    int64_t height,
-                    int64_t width,
+  at::Tensor target(const ops::Boxes& objects,
+                    const std::vector<int64_t>& size,
                     double center_sampling_radius) const override {
-    return fcos_target(objects, strides_, height, width, center_sampling_radius);
+    return fcos_target(objects, strides_, size, center_sampling_radius);
   }
   at::Tensor loss(const std::vector<at::Tensor>& levels, const at::Tensor& target) const override {
     return fcos_loss(levels, target, strides_).sum();
   }
-  std::vector<Boxes> decode(const std::vector<at::Tensor>& levels,
-                            int64_t height,
-                            int64_t width,
-                            const BoxOptions& options) const override {
-    return decode_fcos(levels, strides_, height, width, options);
+  std::vector<ops::Boxes> decode(const std::vector<at::Tensor>& levels,
+                                 const std::vector<int64_t>& size,
+                                 const BoxOptions& options) const override {
+    return decode_fcos(levels, strides_, size, options);
   }
 
  private:

@@ -1,45 +1,102 @@
 #include "ops/boxes/boxes.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <vector>
 
 #include <ATen/ATen.h>
 
 namespace cytra::ops {
+namespace {
 
-at::Tensor Box::part_of(const at::Tensor& volume) const {
-  at::Tensor part = volume;
-  for (std::size_t d = 0; d < 3; ++d)
-    part = part.narrow(static_cast<int64_t>(d), first[d], size(d));
-  return part;
+at::Tensor first_of(const at::Tensor& corners) {
+  const int64_t dims = corners.size(-1) / 2;
+  return corners.narrow(-1, 0, dims);
+}
+at::Tensor last_of(const at::Tensor& corners) {
+  const int64_t dims = corners.size(-1) / 2;
+  return corners.narrow(-1, dims, dims);
 }
 
+/// A number for each axis of an image ([Z,]Y,X), for each of the corners' columns.
 template <class T>
-std::vector<std::pair<T, Box>> boxes_of(const at::Tensor& volume) {
-  const T* data = volume.const_data_ptr<T>();
-  const int64_t depth = volume.size(0), height = volume.size(1), width = volume.size(2);
-  std::unordered_map<T, Box> boxes;
-  for (int64_t z = 0; z < depth; ++z) {
-    for (int64_t y = 0; y < height; ++y, data += width) {
-      for (int64_t x = 0; x < width;) {  // a run of one value at a time
-        const T value = data[x];
-        const int64_t begin = x++;
-        while (x < width && data[x] == value) ++x;
-        if (value == 0) continue;
-        Box& box = boxes[value];
-        box.first = {
-            std::min(box.first[0], z), std::min(box.first[1], y), std::min(box.first[2], begin)};
-        box.last = {z, std::max(box.last[1], y), std::max(box.last[2], x - 1)};
-      }
-    }
-  }
-  std::vector<std::pair<T, Box>> sorted(boxes.begin(), boxes.end());
-  std::sort(
-      sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return sorted;
+at::Tensor by_column(const std::vector<T>& by_axis, const at::TensorOptions& options) {
+  const at::Tensor once = at::tensor(std::vector<T>(by_axis.rbegin(), by_axis.rend()), options);
+  return once.repeat({2});
 }
 
-template std::vector<std::pair<float, Box>> boxes_of<float>(const at::Tensor&);
-template std::vector<std::pair<int32_t, Box>> boxes_of<int32_t>(const at::Tensor&);
+}  // namespace
+
+Boxes Boxes::chosen(const at::Tensor& numbers) const {
+  return {corners.index_select(0, numbers),
+          scores.defined() ? scores.index_select(0, numbers) : at::Tensor(),
+          classes.index_select(0, numbers)};
+}
+
+at::Tensor box_sides(const at::Tensor& corners) {
+  return last_of(corners) - first_of(corners);
+}
+
+at::Tensor box_volumes(const at::Tensor& corners) {
+  return box_sides(corners).prod(-1);
+}
+
+at::Tensor box_iou(const at::Tensor& boxes, const at::Tensor& others) {
+  const at::Tensor a = boxes.unsqueeze(1), b = others.unsqueeze(0);
+  const at::Tensor sides =
+      (at::minimum(last_of(a), last_of(b)) - at::maximum(first_of(a), first_of(b))).clamp_min(0);
+  const at::Tensor shared = sides.prod(-1);
+  const at::Tensor either = box_volumes(a) + box_volumes(b) - shared;
+  return at::where(either > 0, shared / either, at::zeros_like(shared));
+}
+
+at::Tensor nms(const at::Tensor& boxes,
+               const at::Tensor& scores,
+               const at::Tensor& classes,
+               double iou_threshold) {
+  const at::Tensor order = std::get<1>(scores.cpu().sort(/*stable=*/true, 0, /*descending=*/true));
+  const at::Tensor corners = boxes.cpu().to(at::kFloat).index_select(0, order).contiguous();
+  const at::Tensor kinds = classes.cpu().to(at::kLong).index_select(0, order).contiguous();
+  const auto* const box = corners.const_data_ptr<float>();
+  const auto* const kind = kinds.const_data_ptr<int64_t>();
+  const auto* const number = order.const_data_ptr<int64_t>();
+  const int64_t dims = corners.size(1) / 2;
+  const auto volume = [dims](const float* b) {
+    float product = 1;
+    for (int64_t d = 0; d < dims; ++d) product *= b[dims + d] - b[d];
+    return product;
+  };
+  std::vector<int64_t> kept, stays;  // by place in `order`, and by number
+  for (int64_t i = 0; i < order.size(0); ++i) {
+    const float* const one = box + 2 * dims * i;
+    const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+      if (kind[k] != kind[i]) return false;
+      const float* const other = box + 2 * dims * k;
+      float shared = 1;
+      for (int64_t d = 0; d < dims; ++d) {
+        const float side = std::min(one[dims + d], other[dims + d]) - std::max(one[d], other[d]);
+        if (side <= 0) return false;
+        shared *= side;
+      }
+      return static_cast<double>(shared / (volume(one) + volume(other) - shared)) > iou_threshold;
+    });
+    if (is_covered) continue;
+    kept.push_back(i);
+    stays.push_back(number[i]);
+  }
+  return at::tensor(stays, at::TensorOptions(at::kLong));
+}
+
+at::Tensor clip_boxes(const at::Tensor& corners, const std::vector<int64_t>& size) {
+  return at::minimum(corners.clamp_min(0), by_column(size, corners.options()));
+}
+
+at::Tensor shift_boxes(const at::Tensor& corners, const std::vector<int64_t>& by) {
+  return corners + by_column(by, corners.options());
+}
+
+at::Tensor scale_boxes(const at::Tensor& corners, const std::vector<double>& factors) {
+  const at::Tensor exact = corners.to(at::kDouble);
+  return (exact * by_column(factors, exact.options())).to(at::kFloat);
+}
 
 }  // namespace cytra::ops

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/boxes/boxes.h"
+#include "ops/boxes/label_boxes.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/boxes/boxes.h"
+#include "ops/boxes/label_boxes.h"
 #include "ops/labels/morphology.h"
 #include "ops/labels/volume.h"
 

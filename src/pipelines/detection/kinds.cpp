@@ -9,7 +9,7 @@
 
 namespace cytra::pipelines {
 
-std::vector<Detection> detections_of(const nn::Boxes& boxes) {
+std::vector<Detection> detections_of(const ops::Boxes& boxes) {
   const at::Tensor corners = boxes.corners.to(at::kCPU, at::kFloat).contiguous();
   const at::Tensor scores = boxes.scores.to(at::kCPU, at::kFloat).contiguous();
   const at::Tensor classes = boxes.classes.to(at::kCPU, at::kLong).contiguous();

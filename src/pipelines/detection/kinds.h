@@ -6,7 +6,7 @@
 
 #include "pipelines/detection/detector.h"
 
-namespace cytra::nn {
+namespace cytra::ops {
 struct Boxes;
 }
 
@@ -19,7 +19,7 @@ std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
                                                  const DetectorOptions& options);
 
 /// Of (K,4), (K), (K), on the CPU, in their order.
-std::vector<Detection> detections_of(const nn::Boxes& boxes);
+std::vector<Detection> detections_of(const ops::Boxes& boxes);
 
 /// All that results depend on.
 std::string text_of(const DetectorOptions& options);

@@ -10,7 +10,7 @@
 #include "device/error.h"
 #include "inference/foreign/torchscript.h"
 #include "nn/detection_model.h"
-#include "ops/boxes/nms.h"
+#include "ops/boxes/boxes.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
 #include "pipelines/detection/torchvision_operators.h"
@@ -49,7 +49,7 @@ class ScriptedDetector final : public Detector {
       std::vector<std::vector<Detection>> parts;
       for (const Tile& tile : tiles) {
         parts.push_back(detections_of(
-            chosen(run(tile.of(input).contiguous()), tile.y1 - tile.y0, tile.x1 - tile.x0)));
+            chosen(run(tile.of(input).contiguous()), {tile.y1 - tile.y0, tile.x1 - tile.x0})));
         if (static_cast<int64_t>(parts.back().size()) >= options_.max_detections) ++full_windows_;
       }
       found.push_back(join_tiles(tiles, std::move(parts), options_.iou_threshold));
@@ -71,7 +71,7 @@ class ScriptedDetector final : public Detector {
                     path_,
                     what));
   }
-  nn::Boxes run(const at::Tensor& image) {
+  ops::Boxes run(const at::Tensor& image) {
     const ForeignCall call;
     c10::IValue output;
     try {
@@ -94,7 +94,7 @@ class ScriptedDetector final : public Detector {
     }
     return boxes_in(output);
   }
-  nn::Boxes boxes_in(const c10::IValue& value) const {
+  ops::Boxes boxes_in(const c10::IValue& value) const {
     if (value.isGenericDict()) return boxes_of_dict(value.toGenericDict());
     std::vector<c10::IValue> parts;
     if (value.isTuple()) {
@@ -114,7 +114,7 @@ class ScriptedDetector final : public Detector {
     }
     return checked({parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()});
   }
-  nn::Boxes boxes_of_dict(const c10::impl::GenericDict& dict) const {
+  ops::Boxes boxes_of_dict(const c10::impl::GenericDict& dict) const {
     const auto tensor = [&](const char* key) {
       const auto entry = dict.find(key);
       if (entry == dict.end() || !entry->value().isTensor())
@@ -123,7 +123,7 @@ class ScriptedDetector final : public Detector {
     };
     return checked({tensor("boxes"), tensor("scores"), tensor("labels")});
   }
-  nn::Boxes checked(nn::Boxes boxes) const {
+  ops::Boxes checked(ops::Boxes boxes) const {
     const int64_t count = boxes.scores.numel();
     if (boxes.corners.dim() != 2 || boxes.corners.size(1) != 4 || boxes.corners.size(0) != count ||
         boxes.scores.dim() != 1 || boxes.classes.dim() != 1 || boxes.classes.numel() != count) {
@@ -139,22 +139,16 @@ class ScriptedDetector final : public Detector {
       refuse("boxes or scores that are not finite");
     return boxes;
   }
-  nn::Boxes chosen(const nn::Boxes& all, int64_t height, int64_t width) const {
-    const at::Tensor corners = all.corners.to(at::kCPU, at::kFloat);
-    const at::Tensor most = at::tensor({width, height, width, height}, corners.options());
-    const at::Tensor within = at::minimum(corners.clamp_min(0), most);
-    const at::Tensor scores = all.scores.to(at::kCPU, at::kFloat);
-    const at::Tensor has_area = (within.slice(1, 2) - within.slice(1, 0, 2)).amin(1).gt(0);
-    const at::Tensor good =
-        scores.ge(options_.conf_threshold).logical_and(has_area).nonzero().select(1, 0);
-    const nn::Boxes some{within.index_select(0, good),
-                         scores.index_select(0, good),
-                         all.classes.to(at::kCPU, at::kLong).index_select(0, good)};
-    at::Tensor kept = ops::nms(some.corners, some.scores, some.classes, options_.iou_threshold);
-    kept = kept.narrow(0, 0, std::min(options_.max_detections, kept.size(0)));
-    return {some.corners.index_select(0, kept),
-            some.scores.index_select(0, kept),
-            some.classes.index_select(0, kept)};
+  ops::Boxes chosen(const ops::Boxes& all, const std::vector<int64_t>& size) const {
+    const ops::Boxes within{ops::clip_boxes(all.corners.to(at::kCPU, at::kFloat), size),
+                            all.scores.to(at::kCPU, at::kFloat),
+                            all.classes.to(at::kCPU, at::kLong)};
+    const at::Tensor has_area = ops::box_sides(within.corners).amin(1).gt(0);
+    const ops::Boxes good = within.chosen(
+        within.scores.ge(options_.conf_threshold).logical_and(has_area).nonzero().select(1, 0));
+    const at::Tensor kept =
+        ops::nms(good.corners, good.scores, good.classes, options_.iou_threshold);
+    return good.chosen(kept.slice(0, 0, options_.max_detections));
   }
   std::string path_, fingerprint_;
   c10::Device device_;

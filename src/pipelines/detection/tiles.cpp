@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "inference/windows.h"
-#include "ops/boxes/nms.h"
+#include "ops/boxes/boxes.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
-#include "ops/boxes/nms.h"
+#include "ops/boxes/boxes.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -106,7 +106,7 @@ class TrainedDetector final : public Detector {
       for (const at::Tensor& level : levels)
         own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
       *parts[i].found =
-          detections_of(network_->decode(own, parts[i].height, parts[i].width, boxes_).front());
+          detections_of(network_->decode(own, {parts[i].height, parts[i].width}, boxes_).front());
       const auto number = static_cast<int64_t>(parts[i].found->size());
       if (number >= options_.max_detections) ++full_windows_;
     }

@@ -1,6 +1,6 @@
 // DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
 // label image, so whatever moves voxels moves the boxes. What is learned of them is the model's
-// (nn/detection_model.h), the metric COCO's mean average precision.
+// (nn/detection_model.h).
 #include <algorithm>
 #include <cmath>
 
@@ -11,11 +11,12 @@
 #include "config/json.h"
 #include "config/registry.h"
 #include "data/batch.h"
-#include "metrics/mean_average_precision.h"
 #include "nn/detection_model.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"
+#include "tasks/metric_set.h"
+#include "tasks/suited.h"
 #include "training/mean_loss.h"
 #include "training/task.h"
 
@@ -29,7 +30,7 @@ class DetectionTask final : public training::Task {
     std::optional<std::string> class_key;
     std::vector<std::string> class_names;
     std::vector<double> object_values;
-    config::Node model;
+    config::Node model, metrics;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
     template <class V>
@@ -47,6 +48,10 @@ class DetectionTask final : public training::Task {
         class_names,
         "of the classes, for metrics and results; []: those of annotations, or numbers");
       v("model", model, "the network: FCOS", config::component<nn::Model>());
+      v("metrics",
+        metrics,
+        "of the boxes of whole images, each under a name; null: MeanAveragePrecision",
+        config::map_of<metrics::Metric>());
       v("min_size",
         min_size,
         "pixels; objects that are narrower, as crops leave of them, do not count",
@@ -73,10 +78,11 @@ class DetectionTask final : public training::Task {
   };
   explicit DetectionTask(const Options& options)
       : options_(options),
-        model_(std::dynamic_pointer_cast<nn::DetectionModel>(make<nn::Model>(options.model))),
-        metric_(model_ ? model_->num_classes() : 1) {
-    if (!model_)
-      throw ConfigError("task.model: no network that finds objects; expected model=fcos");
+        model_(make_model_of<nn::DetectionModel>(
+            options.model, "no network that finds objects; expected model=fcos")),
+        metrics_(metrics_or_usual(options.metrics),
+                 {metrics::Metric::Input::boxes},
+                 model_->num_classes()) {
     const auto named = static_cast<int64_t>(options.class_names.size());
     if (named > 0 && named != model_->num_classes()) {
       throw ConfigError(fmt::format(
@@ -96,8 +102,8 @@ class DetectionTask final : public training::Task {
     return make_detection_transform(
         objects_,
         [model = model_, radius = options_.center_sampling_radius](
-            const nn::Boxes& boxes, int64_t height, int64_t width) {
-          return model->target(boxes, height, width, radius);
+            const ops::Boxes& boxes, const std::vector<int64_t>& size) {
+          return model->target(boxes, size, radius);
         },
         fmt::format("{} {}", config::to_json(options_.model), options_.center_sampling_radius));
   }
@@ -115,44 +121,49 @@ class DetectionTask final : public training::Task {
 
   void validation_step(const data::Batch& batch) override {
     const at::Tensor& images = batch.at(options_.x_key);
-    const std::vector<nn::Boxes> truth = truth_of(batch);
+    const std::vector<ops::Boxes> truth = truth_of(batch);
     const at::Tensor input = nn::padded(*model_, images);
     const auto levels = model_->all(input);
     std::vector<at::Tensor> targets;
-    for (const nn::Boxes& boxes : truth) {
+    for (const ops::Boxes& boxes : truth) {
       targets.push_back(
-          model_->target(boxes, input.size(2), input.size(3), options_.center_sampling_radius));
+          model_->target(boxes, input.sizes().slice(2).vec(), options_.center_sampling_radius));
     }
     losses_.add(model_->loss(levels, at::stack(targets)));
-    const auto found = model_->decode(levels, images.size(2), images.size(3), boxes());
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      metric_.update(
-          found[i].corners, found[i].scores, found[i].classes, truth[i].corners, truth[i].classes);
-    }
+    const auto found = model_->decode(levels, images.sizes().slice(2).vec(), boxes());
+    metrics_.update([&](metrics::Metric::Input) {
+      metrics::Compared made;
+      made.found = found;
+      made.objects = truth;
+      return made;
+    });
+    for (const ops::Boxes& boxes : truth)
+      counts_ += at::tensor({int64_t{1}, boxes.count()}, at::TensorOptions(at::kDouble));
   }
 
   training::Metrics validation_end() override {
     training::Metrics results{{"loss", losses_.take()}};
-    results.merge(with_class_names(metric_.compute(), options_.class_names, 0));
-    if (!std::isnan(results.at("loss")) && std::isnan(results.at("map")))
-      no_objects_.tell(options_.y_key);
-    metric_.reset();
+    results.merge(with_class_names(metrics_.compute(), options_.class_names, 0));
+    const double* counts = counts_.const_data_ptr<double>();
+    if (counts[0] > 0 && counts[1] == 0) no_objects_.tell(options_.y_key);
+    counts_.zero_();
+    metrics_.reset();
     return results;
   }
 
   std::vector<Tensor> sums() override {
-    std::vector<Tensor> all = metric_.sums();
-    all.push_back(losses_.sums());
+    std::vector<Tensor> all = metrics_.sums();
+    all.insert(all.end(), {losses_.sums(), counts_});
     return all;
   }
   void gather(const std::function<Tensor(const Tensor& rows)>& of_all) override {
-    metric_.gather(of_all);
+    metrics_.gather(of_all);
   }
 
   std::map<std::string, Tensor> preview(const data::Batch& batch) override {
     const at::Tensor image = batch.at(options_.x_key).slice(0, 0, 1);
     std::map<std::string, Tensor> images{{"input", image[0]}};
-    const auto draw = [&](const char* name, const nn::Boxes& boxes) {
+    const auto draw = [&](const char* name, const ops::Boxes& boxes) {
       const int64_t height = image.size(2), width = image.size(3);
       at::Tensor plane = at::zeros({1, height, width});
       const at::Tensor sides = boxes.corners.round().to(at::kLong);
@@ -179,9 +190,13 @@ class DetectionTask final : public training::Task {
   }
 
  private:
-  std::vector<nn::Boxes> truth_of(const data::Batch& batch) const {
+  static config::Node metrics_or_usual(const config::Node& given) {
+    if (!given.is_null() && !given.map.empty()) return given;
+    return config::parse_yaml("map: {_target_: MeanAveragePrecision}", "DetectionTask");
+  }
+  std::vector<ops::Boxes> truth_of(const data::Batch& batch) const {
     const at::Tensor labels = batch.at(options_.y_key);
-    std::vector<nn::Boxes> truth;
+    std::vector<ops::Boxes> truth;
     for (int64_t i = 0; i < labels.size(0); ++i) {
       truth.push_back(objects_.of(
           labels[i], options_.class_key ? batch.at(*options_.class_key)[i] : at::Tensor()));
@@ -197,8 +212,9 @@ class DetectionTask final : public training::Task {
   Options options_;
   std::shared_ptr<nn::DetectionModel> model_;
   ObjectBoxes objects_;
-  metrics::MeanAveragePrecision metric_;
+  MetricSet metrics_;
   training::MeanLoss losses_;
+  at::Tensor counts_ = at::zeros({2}, at::TensorOptions(at::kDouble));  // images, their objects
   NoObjects no_objects_;
 };
 CYTRA_REGISTER(training::Task, DetectionTask, "DetectionTask");

@@ -10,7 +10,7 @@
 #include "data/same_grid.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
-#include "ops/boxes/boxes.h"
+#include "ops/boxes/label_boxes.h"
 #include "tasks/instances/labels.h"
 
 namespace cytra::tasks {
@@ -43,13 +43,13 @@ class DetectionTarget final : public data::Transform {
       expect_plane(sample, *objects_.class_key, size);
       classes = sample.at(*objects_.class_key);
     }
-    nn::Boxes boxes;
+    ops::Boxes boxes;
     try {
       boxes = objects_.of(sample.at(objects_.y_key), classes);
     } catch (const DataError& error) {
       throw DataError(sample.file_of(objects_.y_key) + ": " + error.what());
     }
-    if (target_) sample.tensors[objects_.y_key] = target_(boxes, size[0], size[1]);
+    if (target_) sample.tensors[objects_.y_key] = target_(boxes, size);
   }
 
  private:
@@ -75,7 +75,7 @@ class DetectionTarget final : public data::Transform {
 
 }  // namespace
 
-nn::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) const {
+ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) const {
   const at::Tensor plane = labels.to(at::kCPU, at::kFloat).contiguous();
   if (plane.ne(plane.round()).any().item<bool>())
     throw DataError("labels with fractions, expected whole numbers; resampling needs mode nearest");

@@ -21,12 +21,12 @@ struct ObjectBoxes {
   /// which an object has the commonest in it; undefined: there is one class. Objects that are
   /// narrower than min_size pixels, as crops leave of them, and those without a class, are left
   /// out. On the CPU. Throws: DataError.
-  nn::Boxes of(const at::Tensor& labels, const at::Tensor& classes) const;
+  ops::Boxes of(const at::Tensor& labels, const at::Tensor& classes) const;
 };
 
-/// What a detector compares an image (height,width) with these objects with.
+/// What a detector compares an image of `size` with these objects with.
 using MakeDetectionTarget =
-    std::function<at::Tensor(const nn::Boxes& objects, int64_t height, int64_t width)>;
+    std::function<at::Tensor(const ops::Boxes& objects, const std::vector<int64_t>& size)>;
 /// Every sample's last step: checks image and labels, and leaves what `target` makes of them in
 /// place of the labels; of an empty one the labels. `text`: equal texts stand for equal targets.
 /// Throws: DataError naming the file.

@@ -13,6 +13,7 @@
 #include "data/batch.h"
 #include "tasks/instances/labels.h"
 #include "tasks/promptable/prompts.h"
+#include "tasks/suited.h"
 #include "training/task.h"
 
 namespace cytra::tasks {
@@ -54,9 +55,8 @@ class PromptableTask final : public training::Task {
   };
   explicit PromptableTask(const Options& options)
       : options_(options),
-        model_(std::dynamic_pointer_cast<nn::PromptableModel>(make<nn::Model>(options.model))) {
-    if (model_ == nullptr)
-      throw ConfigError("task.model: takes no prompts, expected Sam (model=sam_tiny, model=sam)");
+        model_(make_model_of<nn::PromptableModel>(
+            options.model, "takes no prompts, expected Sam (model=sam_tiny, model=sam)")) {
     side_ = model_->fixed_size().front();
   }
 

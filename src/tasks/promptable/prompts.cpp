@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/boxes/boxes.h"
+#include "ops/boxes/label_boxes.h"
 
 namespace cytra::tasks {
 namespace {

@@ -46,7 +46,7 @@ data::Sample detection_sample() {
 
 TEST(DetectionTask, BoxesAreThoseOfTheLabels) {
   tasks::ObjectBoxes objects;
-  const nn::Boxes found = objects.of(detection_labels(), {});
+  const ops::Boxes found = objects.of(detection_labels(), {});
   EXPECT_TRUE(at::equal(
       found.corners, at::tensor({40.F, 20.F, 49.F, 34.F, 6.F, 4.F, 18.F, 14.F}).reshape({2, 4})));
   EXPECT_TRUE(at::equal(found.classes, at::zeros({2}, at::kLong)));
@@ -60,7 +60,7 @@ TEST(DetectionTask, AnObjectHasTheCommonestClassInIt) {
   objects.num_classes = 2;
   at::Tensor classes = detection_labels().gt(0).to(at::kFloat);
   classes.slice(1, 20, 34).slice(2, 42, 49).fill_(2);  // of 9 columns 7
-  const nn::Boxes found = objects.of(detection_labels(), classes);
+  const ops::Boxes found = objects.of(detection_labels(), classes);
   EXPECT_TRUE(at::equal(found.classes, at::tensor({1, 0}, at::kLong)));
   classes.slice(2, 40, 49).fill_(0);
   EXPECT_EQ(objects.of(detection_labels(), classes).corners.size(0), 1);
@@ -77,7 +77,7 @@ TEST(DetectionTask, BoxesMayOverlapAndSayTheirClass) {
   at::Tensor layers = at::zeros({2, 48, 64}, at::kInt);
   layers[0].slice(0, 4, 14).slice(1, 6, 18).fill_(2 * io::kBoxClass + 1);
   layers[1].slice(0, 10, 34).slice(1, 6, 49).fill_(1 * io::kBoxClass + 1);
-  const nn::Boxes found = objects.of(layers, {});
+  const ops::Boxes found = objects.of(layers, {});
   EXPECT_TRUE(at::equal(found.corners,
                         at::tensor({6.F, 4.F, 18.F, 14.F, 6.F, 10.F, 49.F, 34.F}).reshape({2, 4})));
   EXPECT_TRUE(at::equal(found.classes, at::tensor({1, 0}, at::kLong)));
@@ -119,7 +119,7 @@ TEST(DetectionTask, NumbersThatFloatDoesNotHoldStayApart) {
   sample.tensors["instances"] = at::where(labels.gt(0), labels + (1 << 30), labels);
   Rng rng(0);
   task->validation_transform()->apply(sample, rng);
-  const nn::Boxes found = tasks::ObjectBoxes().of(sample.at("instances"), {});
+  const ops::Boxes found = tasks::ObjectBoxes().of(sample.at("instances"), {});
   EXPECT_EQ(found.corners.size(0), 2);
 }
 

@@ -1,4 +1,4 @@
-#include "metrics/mean_average_precision.h"
+// MeanAveragePrecision: how well boxes are found, in images of any number of spatial dimensions.
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,9 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+
+#include "config/registry.h"
+#include "metrics/metric.h"
 
 namespace cytra::metrics {
 namespace {
@@ -19,57 +22,102 @@ double map_threshold(std::size_t t) {
 }
 
 struct MapBox {
-  std::array<double, 4> side;  // x0 y0 x1 y1
+  const double* corners;  // as ops::Boxes
   double score;
-  double area() const { return (side[2] - side[0]) * (side[3] - side[1]); }
 };
 
-double map_iou(const MapBox& a, const MapBox& b) {
-  const double width = std::min(a.side[2], b.side[2]) - std::max(a.side[0], b.side[0]);
-  const double height = std::min(a.side[3], b.side[3]) - std::max(a.side[1], b.side[1]);
-  if (width <= 0 || height <= 0) return 0;
-  return width * height / (a.area() + b.area() - width * height);
+double map_iou(const MapBox& a, const MapBox& b, int64_t dims) {
+  double shared = 1, one = 1, other = 1;
+  for (int64_t d = 0; d < dims; ++d) {
+    const double side =
+        std::min(a.corners[dims + d], b.corners[dims + d]) - std::max(a.corners[d], b.corners[d]);
+    if (side <= 0) return 0;
+    shared *= side;
+    one *= a.corners[dims + d] - a.corners[d];
+    other *= b.corners[dims + d] - b.corners[d];
+  }
+  return shared / (one + other - shared);
 }
 
-/// By class.
-std::vector<std::vector<MapBox>> map_boxes(const at::Tensor& corners,
-                                           const at::Tensor& scores,
-                                           const at::Tensor& classes,
-                                           std::size_t num_classes) {
-  std::vector<std::vector<MapBox>> all(num_classes);
-  const at::Tensor sides = corners.to(at::kCPU, at::kDouble).contiguous();
-  const at::Tensor kinds = classes.to(at::kCPU, at::kLong).contiguous();
-  const at::Tensor values =
-      scores.defined() ? scores.to(at::kCPU, at::kDouble).contiguous() : at::Tensor();
-  for (int64_t i = 0; i < kinds.numel(); ++i) {
-    const auto kind = static_cast<std::size_t>(kinds.const_data_ptr<int64_t>()[i]);
-    if (kind >= num_classes)
-      throw std::logic_error(fmt::format(
-          "mean average precision: class {} of {}", static_cast<int64_t>(kind), num_classes));
-    const double* const side = sides.const_data_ptr<double>() + 4 * i;
-    all[kind].push_back({{side[0], side[1], side[2], side[3]},
-                         values.defined() ? values.const_data_ptr<double>()[i] : 0});
+/// Boxes as MeanAveragePrecision reads them, by class.
+struct MapBoxes {
+  MapBoxes(const ops::Boxes& boxes, std::size_t num_classes)
+      : corners(boxes.corners.to(at::kCPU, at::kDouble).contiguous()), by_class(num_classes) {
+    const at::Tensor kinds = boxes.classes.to(at::kCPU, at::kLong).contiguous();
+    const at::Tensor scores = boxes.scores.defined()
+                                  ? boxes.scores.to(at::kCPU, at::kDouble).contiguous()
+                                  : at::zeros({kinds.numel()}, at::kDouble);
+    for (int64_t i = 0; i < kinds.numel(); ++i) {
+      const int64_t kind = kinds.const_data_ptr<int64_t>()[i];
+      if (kind < 0 || kind >= static_cast<int64_t>(num_classes))
+        throw std::logic_error(
+            fmt::format("mean average precision: class {} of {}", kind, num_classes));
+      by_class[static_cast<std::size_t>(kind)].push_back(
+          {corners.const_data_ptr<double>() + i * corners.size(1),
+           scores.const_data_ptr<double>()[i]});
+    }
   }
-  return all;
-}
+  at::Tensor corners;
+  std::vector<std::vector<MapBox>> by_class;
+};
 
 bool is_better(double a, double b) {
   return a > b;
 }
 
-}  // namespace
+/// COCO's mean average precision. Of each class the detections of all images are sorted by score;
+/// one is right when its IoU with an object that no better one has taken reaches a threshold. A
+/// class's average precision is the mean of the precision at 101 recalls; classes without objects
+/// do not count. Of equal scores the one of the earlier image comes first, also where each process
+/// takes every so many-th image. Source: pycocotools.cocoeval.COCOeval (equal numbers, area range
+/// "all").
+class MeanAveragePrecision final : public Metric {
+ public:
+  struct Options {
+    int64_t max_detections = 100;
+    template <class V>
+    void visit(V& v) {
+      v("max_detections", max_detections, "of an image, so many of each class count", 1, 1e9);
+    }
+  };
+  explicit MeanAveragePrecision(const Options& options) : max_detections_(options.max_detections) {}
 
-MeanAveragePrecision::MeanAveragePrecision(int64_t num_classes, int64_t max_detections)
-    : objects_(at::zeros({num_classes}, at::kDouble)), max_detections_(max_detections) {}
+  Input input() const override { return Input::boxes; }
+  void expect(int64_t classes) override {
+    objects_ = at::zeros({classes}, at::kDouble);
+    reset();
+  }
+  /// Throws: std::logic_error for a class beyond those that it expects.
+  void update(const Compared& batch) override {
+    for (std::size_t i = 0; i < batch.found.size(); ++i) add(batch.found[i], batch.objects[i]);
+  }
+  std::map<std::string, double> compute() const override;
+  std::vector<at::Tensor> sums() override { return {objects_}; }
+  void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) override;
+  void reset() override {
+    objects_.zero_();
+    found_.clear();
+    images_ = 0;
+  }
 
-void MeanAveragePrecision::update(const at::Tensor& boxes,
-                                  const at::Tensor& scores,
-                                  const at::Tensor& classes,
-                                  const at::Tensor& true_boxes,
-                                  const at::Tensor& true_classes) {
+ private:
+  struct Found {  // a row of doubles
+    double kind, image, score;
+    double is_right;  // a bit for each threshold
+  };
+  void add(const ops::Boxes& boxes, const ops::Boxes& truth);
+
+  at::Tensor objects_ = at::zeros({1}, at::kDouble);  // of each class
+  std::vector<Found> found_;
+  int64_t max_detections_, images_ = 0;
+};
+
+void MeanAveragePrecision::add(const ops::Boxes& boxes, const ops::Boxes& truth) {
   const auto num_classes = static_cast<std::size_t>(objects_.numel());
-  auto found = map_boxes(boxes, scores, classes, num_classes);
-  const auto objects = map_boxes(true_boxes, {}, true_classes, num_classes);
+  MapBoxes all(boxes, num_classes);
+  const MapBoxes true_boxes(truth, num_classes);
+  std::vector<std::vector<MapBox>>& found = all.by_class;
+  const std::vector<std::vector<MapBox>>& objects = true_boxes.by_class;
   for (std::size_t c = 0; c < num_classes; ++c) {
     objects_.data_ptr<double>()[c] += static_cast<double>(objects[c].size());
     std::stable_sort(found[c].begin(), found[c].end(), [](const MapBox& a, const MapBox& b) {
@@ -79,7 +127,7 @@ void MeanAveragePrecision::update(const at::Tensor& boxes,
     std::vector<uint32_t> taken(objects[c].size());  // a bit for each threshold
     for (const MapBox& one : found[c]) {
       std::vector<double> ious;
-      for (const MapBox& object : objects[c]) ious.push_back(map_iou(one, object));
+      for (const MapBox& object : objects[c]) ious.push_back(map_iou(one, object, boxes.dims()));
       uint32_t right = 0;
       for (std::size_t t = 0; t < kThresholds; ++t) {
         const uint32_t bit = 1U << t;
@@ -112,6 +160,8 @@ void MeanAveragePrecision::gather(const std::function<at::Tensor(const at::Tenso
   found_.assign(first, first + rows.size(0));
 }
 
+/// "map": the mean over IoU 0.5, 0.55 ... 0.95, "map_50", "map_75" and "mar": the mean recall; of
+/// several classes also "map_class_0" ...; NaN where no objects were.
 std::map<std::string, double> MeanAveragePrecision::compute() const {
   std::array<double, kThresholds> precision{};  // sums over classes
   double recall = 0;
@@ -163,10 +213,7 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
   return results;
 }
 
-void MeanAveragePrecision::reset() {
-  objects_.zero_();
-  found_.clear();
-  images_ = 0;
-}
+CYTRA_REGISTER(Metric, MeanAveragePrecision, "MeanAveragePrecision");
 
+}  // namespace
 }  // namespace cytra::metrics
