@@ -1,5 +1,5 @@
 #pragma once
-// Times of a piece of work, and how sure they are.
+// Times of a piece of work, and how certain they are.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -19,15 +19,15 @@ struct Times {
   double cpu_ms = 0;       // of all threads, the mean of a run
   double at_share(double share) const;
   double median() const;
-  /// Where the median of ever more runs lies with 95 % confidence: two of the times, by the sign
-  /// test, which supposes nothing about how times are spread. None of fewer than 6 runs.
+  /// The 95 % confidence interval of the median: two of the measured times, by the sign test,
+  /// which assumes no distribution of the times. None where there are fewer than 6 runs.
   std::optional<std::pair<double, double>> interval() const;
 };
 
 /// The ranks, from 0, of interval()'s ends among `count` sorted values.
 std::optional<std::pair<std::size_t, std::size_t>> median_ranks(std::size_t count);
 
-/// Runs `work`, waiting for the device each time.
+/// Times `work`, waiting for the device after each run.
 Times measure(const std::function<void()>& work, const Repeats& repeats, c10::Device device);
 
 }  // namespace cytra::app

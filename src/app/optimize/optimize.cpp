@@ -1,5 +1,5 @@
-// `optimize --detect-bottlenecks`: runs the experiment for a while, says what holds it back and the
-// one change that helps most, which it has tried. Nothing is kept.
+// `optimize --detect-bottlenecks`: runs the experiment for a while, and reports what holds it back
+// and the change that helped most when tried. Nothing is kept.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -77,7 +77,7 @@ void show_operators(const Trials::Measured& measured, cli::Results& results) {
 
 constexpr double kPromising = 1.05;  // an estimated gain that is worth a trial
 
-/// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
+/// The advice that is worth a trial: the most promising, or all where nothing can be estimated.
 std::vector<Advice> candidates(std::vector<Advice> all) {
   constexpr std::size_t kMost = 2;
   const auto estimated = static_cast<std::size_t>(std::count_if(
@@ -86,7 +86,7 @@ std::vector<Advice> candidates(std::vector<Advice> all) {
   return all;
 }
 
-/// The best of what was tried, and which that was; none where nothing is faster.
+/// Tries the advice. Returns the best result and its advice; none where nothing is faster.
 std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
                                                    const std::vector<Advice>& all,
                                                    double seconds) {
