@@ -58,7 +58,7 @@ void write_weights(const std::string& path, const nn::Model& model, const Metada
   io::write_safetensors(path, views, metadata);
 }
 
-/// `batch` images whose sides are `count` times the smallest.
+/// Makes `batch` images whose sides are `count` times the smallest.
 at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t count) {
   std::vector<int64_t> shape{batch, model.in_channels};
   const bool is_fixed = !model.fixed_window.empty();
@@ -78,12 +78,12 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
                       "that is registered here, or TorchScript");
   }
   std::string bytes = exporting::to_torchscript(forward, example(model, 2, 4), metadata);
-  // A trace holds what was done once: it must do for other images, too.
+  // A trace holds the operations of one run: it must be right for other images, too.
   const at::Tensor other = example(model, 1, 6), expected = forward(other);
   at::Tensor got;
   try {
     got = exporting::from_torchscript(bytes)(other);
-  } catch (const std::exception& error) {  // of sizes that the network computes with
+  } catch (const std::exception& error) {  // the trace holds sizes that the network computes with
     log::debug("{}", error.what());
     throw ConfigError(
         fmt::format("{}: a trace of it does for images of one size alone, so it is "
@@ -97,13 +97,13 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   return bytes;
 }
 
-/// OUTPUT of OUTPUT.xml and OUTPUT.bin.
+/// The path without its extension: OUTPUT of OUTPUT.xml and OUTPUT.bin.
 std::string openvino_stem(const std::string& output) {
   return ends_with(output, ".xml") ? output.substr(0, output.size() - 4) : output;
 }
 
-/// Throws: ConfigError for what names no file ("", "models/", "models/.xml"), a folder, and a
-/// device where two files are written.
+/// Checks the output's path. Throws: ConfigError for what names no file ("", "models/",
+/// "models/.xml"), for a folder, and for a device where two files are written.
 void expect_file_name(const ExportConfig& config) {
   const bool is_openvino = config.format == "openvino";
   const std::string path = is_openvino ? openvino_stem(config.output) : config.output;
@@ -120,7 +120,8 @@ void expect_file_name(const ExportConfig& config) {
       fmt::format("output: \"{}\" {}, expected the name of a file", config.output, what));
 }
 
-/// Throws: ConfigError for a model that does more than its network: a trace would leave that out.
+/// Checks that the model is its network alone. Throws: ConfigError for a model that does more: a
+/// trace would leave that out.
 void expect_network_alone(const inference::LoadedModel& model, const std::string& format) {
   if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
   throw ConfigError(fmt::format(

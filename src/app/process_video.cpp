@@ -55,7 +55,7 @@ struct VideoFileOptions : pipelines::VideoOptions {
   }
 };
 
-/// Where to compute: `trainer` of predict without its processes.
+/// The device: `trainer` of predict without its processes.
 struct VideoTrainerOptions : device::DeviceOptions {
   std::optional<std::string> precision;
   template <class V>
@@ -89,7 +89,7 @@ struct VideoConfig : CommonConfig, inference::ModelConfig {
 
 const bool process_video_is_added = add_program<VideoConfig>("process_video");
 
-/// Of a model with several heads, the first. Also tells which precision it has.
+/// Loads the predictor; of a model with several heads, the first. Sets `precision`.
 inference::Predictor video_predictor(const VideoConfig& config, std::string& precision) {
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   const inference::Subject subject =
@@ -106,7 +106,7 @@ inference::Predictor video_predictor(const VideoConfig& config, std::string& pre
   return inference::predictors_of(subject, config, heads, options).front().predictor;
 }
 
-/// All that labels depend on but the models and what a Predictor tells, for the cache.
+/// The settings that labels depend on, for the cache, without the models and the Predictor's own.
 std::string video_settings(const cli::Run& run) {
   std::string text;
   for (const char* section : {"inference_args", "tta", "trainer", "performance", "model"}) {
@@ -116,7 +116,7 @@ std::string video_settings(const cli::Run& run) {
   return io::fingerprint(text);
 }
 
-/// What is asked for and what came of it, in words of the report and of the results.
+/// Adds the figures under the names of the report and of the results.
 void add_figures(const pipelines::VideoFigures& figures,
                  bool has_cache,
                  pipelines::StageReport& report,
@@ -232,8 +232,8 @@ int process_video(cli::Run run, const VideoConfig& config) {
   return exit_code(DataError(problem));
 }
 
-/// When frames were written. Those of the first batch have waited for the engine: they are none of
-/// the speed.
+/// Measures the speed by the times at which frames were written. The first batch does not count,
+/// as it has waited for the engine.
 class FrameClock {
  public:
   explicit FrameClock(int64_t batch) : batch_(batch) {}
@@ -243,7 +243,7 @@ class FrameClock {
     frames_ = frames;
   }
   bool is_over(double seconds) const { return frames_ > batch_ && stopwatch_.seconds() > seconds; }
-  /// Frames per second; of one batch alone with all that went before it.
+  /// Frames per second; where there is one batch only, with all the time before it.
   double rate() const {
     if (frames_ <= batch_) return static_cast<double>(frames_) / stopwatch_.seconds();
     return static_cast<double>(frames_ - batch_) / (last_s_ - first_s_);
@@ -256,7 +256,8 @@ class FrameClock {
   std::atomic<int64_t> frames_{0};
 };
 
-/// `process_video --benchmark`: generated frames of the usual sizes, encoded and thrown away.
+/// Runs `process_video --benchmark`: frames of the usual sizes are generated, processed, encoded
+/// and thrown away.
 int benchmark_video(cli::Run run, const VideoConfig& config) {
   struct Size {
     const char* name;

@@ -17,7 +17,7 @@
 namespace cytra {
 
 int open_to_append(const std::string& path) {
-  // A FIFO would wait for a reader for ever
+  // A FIFO would wait for a reader forever
   const int opened =
       ::open(path.c_str(),
              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
@@ -63,7 +63,7 @@ void AppendFile::append(std::string_view record) {
   } while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(record.size())) return;
   const int error_number = written < 0 ? errno : ENOSPC;
-  // Half a record would make those that follow unreadable.
+  // Half a record would make the records after it unreadable.
   if (written > 0 && has_size && ::ftruncate(descriptor_, before.st_size) != 0)
     return warn(path_ + ": can't be cut to whole records");
   warn(path_ + ": can't be written: " + std::strerror(error_number));

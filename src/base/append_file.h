@@ -5,9 +5,10 @@
 
 namespace cytra {
 
-/// Opens or makes a file to append to: the descriptor, -1 (and errno) where the system refuses.
-/// Throws: ConfigError for what is no regular file: a link, which somebody else may have put there,
-/// is not followed.
+/// Opens or makes a file to append to. Returns its descriptor; -1, and errno, where the system
+/// refuses.
+/// Throws: ConfigError for what is no regular file; a link is not followed, as somebody else may
+/// have put it there.
 int open_to_append(const std::string& path);
 
 /// A file of records that only grows: logs, metrics. Each record is one write(2), unbuffered, so a
@@ -16,16 +17,16 @@ int open_to_append(const std::string& path);
 class AppendFile {
  public:
   /// Opens or makes the file, and removes what a killed process left of rewrite().
-  /// Throws: as AtomicFile; as open_to_append().
+  /// Throws: what AtomicFile and open_to_append() throw.
   explicit AppendFile(std::string path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
   void append(std::string_view record);
-  /// Puts a changed copy of a text file in its place, `head` before it. `change` gets each line
-  /// without its end, and returns false for one to leave out; a last line without an end is left
-  /// out. False: not possible, the file is as it was.
+  /// Replaces the text file by a changed copy, with `head` before it. `change` gets each line
+  /// without its end, and returns false for a line to leave out; a last line without an end is
+  /// left out. Returns false where it was not possible: the file is unchanged.
   bool rewrite(std::string_view head, const std::function<bool(std::string& line)>& change);
 
  private:

@@ -3,8 +3,8 @@
 
 namespace cytra {
 
-/// $XDG_CACHE_HOME/cytra, else ~/.cache/cytra; "" where neither is an absolute path. It need not
-/// be there. Source: XDG Base Directory Specification.
+/// The cache's folder: $XDG_CACHE_HOME/cytra, else ~/.cache/cytra; "" where neither is an absolute
+/// path. The folder may not exist yet. Source: XDG Base Directory Specification.
 std::string cache_folder();
 
 }  // namespace cytra

@@ -11,7 +11,7 @@
 namespace cytra {
 namespace {
 
-/// As execve() takes them.
+/// Makes a list of pointers as execve() takes it.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -19,14 +19,15 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// In the new process: only what is safe after fork().
+/// Executes the program in the new process. Calls only what is safe after fork().
 [[noreturn]] void execute(const ChildOptions& options,
                           char* const* arguments,
                           char* const* environment,
                           pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, options.death_signal);
-  if (::getppid() != parent) ::_exit(128 + options.death_signal);  // it died before prctl()
+  if (::getppid() != parent) ::_exit(128 + options.death_signal);  // the parent died before
+                                                                   // prctl()
   ::dup2(options.out, STDOUT_FILENO);
   ::dup2(options.err, STDERR_FILENO);
   if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0)
@@ -47,13 +48,13 @@ pid_t start_child(const ChildOptions& options) {
   const std::vector<char*> arguments = pointers_to(options.arguments),
                            environment = pointers_to(options.environment);
   char* const* const variables = options.environment.empty() ? ::environ : environment.data();
-  sigset_t all, before;  // else the new process could take a signal with this one's handlers
+  sigset_t all, before;  // else this process's handlers could run in the new one
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) execute(options, arguments.data(), variables, parent);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // Here too: a signal to the group may come before the child made it.
+  // The group is set here, too: a signal to the group may come before the child made it.
   if (child > 0 && options.has_own_group) ::setpgid(child, child);
   return child;
 }

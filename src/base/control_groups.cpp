@@ -12,8 +12,8 @@
 namespace cytra {
 namespace {
 
-/// Where this process stands below the mount of a controller: "/a/b", or "" at its top. v2 has no
-/// name there.
+/// The group of this process below the mount of a controller: "/a/b", or "" at its top. v2 uses no
+/// controller's name.
 std::string group_of(const std::string& root, const std::string& controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {  // "4:memory:/a/b", "0::/a/b"

@@ -14,7 +14,8 @@
 namespace cytra {
 namespace {
 
-/// Insertions, deletions, changes and swaps of neighbours (Damerau 1964, optimal string alignment).
+/// The number of insertions, deletions, changes and swaps of neighbours (Damerau 1964, optimal
+/// string alignment).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});

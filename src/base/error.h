@@ -9,7 +9,7 @@ namespace cytra {
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// The user's configuration, command line or paths; exit code 2.
+/// A mistake in the user's configuration, command line or paths; exit code 2.
 struct ConfigError : Error {
   using Error::Error;
 };
@@ -17,7 +17,7 @@ struct ConfigError : Error {
 struct DataError : Error {
   using Error::Error;
 };
-/// The system failed while we worked (disk full, device error); exit code 4.
+/// A failure of the system during the work (disk full, device error); exit code 4.
 struct IoError : Error {
   using Error::Error;
 };
@@ -25,22 +25,23 @@ struct IoError : Error {
 struct MemoryError : Error {
   using Error::Error;
 };
-/// The loss is not finite; exit code 6.
+/// A training whose loss is not finite; exit code 6.
 struct DivergedError : Error {
   using Error::Error;
 };
 
-/// The exit code for an exception; anything that is not an Error is a failure of ours: 1.
+/// The exit code for an exception; anything that is not an Error is a fault of the program: 1.
 int exit_code(const std::exception& error) noexcept;
 
 /// The entry of `choices` most like `word` (edit distance at most a third of its length), or "".
 std::string nearest(const std::string& word, const std::vector<std::string>& choices);
 
-/// " Did you mean 'x'?" for the nearest choice, else " Choices: a, b, c." (at most 20 are listed).
+/// A hint for a message: " Did you mean 'x'?" for the nearest choice, else " Choices: a, b, c."
+/// (at most 20 are listed).
 std::string suggestion(const std::string& word, const std::vector<std::string>& choices);
 
 /// Throws by errno: IoError for a full disk or a failing device; ConfigError for what the user can
-/// mend (a missing path, no permission, read-only). `what` names the action, `path` its object.
+/// correct (a missing path, no permission, read-only). `what` names the action, `path` its object.
 [[noreturn]] void throw_errno(const std::string& what, const std::string& path, int error_number);
 
 }  // namespace cytra

@@ -32,7 +32,8 @@ std::string escape(std::string_view text, bool keeps_lines) {
   return shown;
 }
 
-/// $'...' of bash, zsh and POSIX.1-2024: what a terminal or a log would not show as it is.
+/// Quotes a word by $'...' of bash, zsh and POSIX.1-2024, for characters that a terminal or a log
+/// would not show.
 std::string ansi_quote(const std::string& word) {
   std::string quoted = "$'";
   for (std::size_t at = 0; at < word.size();) {

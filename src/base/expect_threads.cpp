@@ -14,7 +14,7 @@
 namespace cytra {
 namespace {
 
-constexpr int64_t kMostThreads = 4096, kOtherThreads = 8;  // those that read, write and watch
+constexpr int64_t kMostThreads = 4096, kOtherThreads = 8;  // threads that read, write and watch
 
 /// How many of `count` threads can live at a time.
 int64_t startable_threads(int64_t count) {

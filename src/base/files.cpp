@@ -28,7 +28,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// A system call again as long as a signal interrupts it.
+/// Repeats a system call as long as a signal interrupts it.
 template <class Call>
 auto retried(Call call) {
   auto result = call();
@@ -40,7 +40,7 @@ auto retried(Call call) {
 void sync_folder(const std::string& folder) {
   const int descriptor =
       retried([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (descriptor < 0) return;  // a file system without readable folders: nothing to flush
+  if (descriptor < 0) return;  // the file system has no readable folders: nothing to flush
   const int error_number = retried([&] { return ::fsync(descriptor); }) == 0 ? 0 : errno;
   ::close(descriptor);
   if (error_number == EIO || error_number == ENOSPC || error_number == EDQUOT)
@@ -51,7 +51,7 @@ constexpr std::size_t kStamp = 8 + 1 + 16;      // BOOT-RANDOM
 constexpr std::size_t kLongestName = 255 - 40;  // what a file system takes, less the rest
 constexpr const char* kMark = ".tmp.";
 
-/// Nobody can know it before it is there, and plant a link.
+/// The temporary's name. It is random, so that nobody can put a link there beforehand.
 std::string temporary_of(const std::string& path) {
   uint64_t random = 0;
   while (::getrandom(&random, sizeof random, 0) != sizeof random) {
@@ -62,7 +62,7 @@ std::string temporary_of(const std::string& path) {
          kMark + boot_id() + "-" + digits;
 }
 
-/// "" where `name` is none of temporary_of(), else the boot in it.
+/// The boot in a name made by temporary_of(); "" for other names.
 std::string boot_of(const std::string& name) {
   const std::size_t before = kStamp + std::string_view(kMark).size();
   if (name.size() <= before + 1 || name[0] != '.') return "";
@@ -78,14 +78,14 @@ bool lock(int descriptor) {
   return retried([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) == 0;
 }
 
-/// Locks a new temporary. False: who looked for stale ones came before, and removes it. (A file
-/// system without locks is no hindrance: there, none is ever found to be stale.)
+/// Locks a new temporary. Returns false where a process that looks for stale ones was faster, and
+/// removes it. (A file system without locks is no problem: no file is found to be stale there.)
 bool keep(int descriptor, const std::string& temporary) {
   if (!lock(descriptor) && errno == EWOULDBLOCK) return false;
   return ::access(temporary.c_str(), F_OK) == 0 || errno != ENOENT;
 }
 
-/// The temporary `path` of a process that is gone, and its folder.
+/// Removes the temporary `path`, and its folder, where its process has ended.
 void remove_if_stale(const std::string& path, const std::string& boot) {
   constexpr std::time_t kUntouchedS = 3600;
   const int descriptor =
@@ -172,7 +172,7 @@ void AtomicFile::commit(bool durable) {
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
-  // A pipe must not block
+  // A pipe must not block.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0 && errno != ENXIO) throw_errno("can't be read", path, errno);  // a socket
   struct stat status {};
@@ -204,8 +204,8 @@ void write_file(const std::string& path, std::string_view text) {
 
 void link_file(const std::string& from, const std::string& to) {
   const std::string temporary = temporary_of(to);
-  // The temporary name is of a file that nobody writes any more: the lock keeps it. Who looks for
-  // stale ones may hold it for a moment.
+  // The temporary name belongs to a file that nobody writes any more; the lock protects it. A
+  // process that looks for stale ones may hold the lock for a moment.
   const int descriptor = retried([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC); });
   if (descriptor < 0) throw_errno("can't be read", from, errno);
   retried([&] { return ::flock(descriptor, LOCK_EX); });
@@ -263,7 +263,7 @@ std::string boot_id() {
   static const std::string id = [] {
     try {
       return read_file("/proc/sys/kernel/random/boot_id", 100).substr(0, 8);
-    } catch (const Error&) {  // a sandbox without: of the machine's name
+    } catch (const Error&) {  // a sandbox without it: made from the machine's name
     }
     char name[256] = "", digits[9];
     ::gethostname(name, sizeof name - 1);

@@ -14,10 +14,11 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::milliseconds kLook{50};
-std::atomic<int> foreign_calls{0};  // that run
+std::atomic<int> foreign_calls{0};  // the number that run now
 std::atomic<unsigned> came_back{0};
 
-/// As long as no call runs, or one comes back, the program is on its way to its end.
+/// Waits until all calls have been running for too long. While no call runs, or one returns, the
+/// program is about to end by itself.
 void wait_for_a_hang() {
   unsigned before = came_back;
   for (auto since = steady_clock::now(); steady_clock::now() - since < kGrace;) {
@@ -31,7 +32,7 @@ void wait_for_a_hang() {
 }  // namespace
 
 ForeignCall::ForeignCall() {
-  // Never joined: it looks until the program ends.
+  // The watch is never destroyed: it works until the program ends.
   [[maybe_unused]] static const SignalWatch& watch = *new SignalWatch([](int) {
     wait_for_a_hang();
     log::write(log::Level::error, "ended: the model did not come back after the signal");

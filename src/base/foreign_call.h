@@ -1,11 +1,11 @@
 #pragma once
-// Code of others that may never come back, and signals that ask a program to end (base/signals.h).
+// Ends the program after a signal (base/signals.h) even where foreign code does not return.
 
 namespace cytra {
 
-/// While one lives, code of others runs, which may never come back: when none of them ends within
-/// five seconds of a signal that watch_signals() notes, the process does, as by a SignalWatch.
-/// Thread: safe.
+/// Marks, while it lives, a call of foreign code that may never return. When no such call ends
+/// within five seconds of a signal that watch_signals() notes, the process ends as by a
+/// SignalWatch. Thread: safe.
 class ForeignCall {
  public:
   ForeignCall();

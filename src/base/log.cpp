@@ -19,15 +19,15 @@ namespace {
 std::atomic<Level> shown{Level::info};
 std::mutex mutex;
 std::FILE* file = nullptr;
-bool is_closed = false;  // stderr: nobody reads what it is a pipe to
+bool is_closed = false;  // stderr is a pipe that nobody reads any more
 
 const char* prefix(Level level) {
   return level == Level::error ? "error: " : level == Level::warn ? "warning: " : "";
 }
-/// What a message holds of foreign names can't look like a message of ours.
+/// Escapes a message, so that foreign names in it can't look like a message of ours.
 std::string fit(Level level, std::string_view line) {
   std::string text = escaped_lines(line);
-  if (level != Level::warn) return text;  // the user's own words, tables
+  if (level != Level::warn) return text;  // other messages hold the user's own words, tables
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) {
     if (at + 1 < text.size() && text[at + 1] != ' ') text.insert(at + 1, "  ");
   }
@@ -76,7 +76,7 @@ void write(Level level, std::string_view line) {
   if (!shows(level) || is_closed) return;
   const bool coloured = has_colour() && *colour(level) != 0;
   std::string text;
-  if (has_colour()) text += "\r\033[K";  // a progress line may stand there
+  if (has_colour()) text += "\r\033[K";  // a progress line may be there
   text += coloured ? colour(level) : "";
   text += prefix(level);
   text += coloured ? "\033[0m" : "";

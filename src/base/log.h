@@ -8,14 +8,14 @@ namespace cytra::log {
 
 enum class Level { error, warn, info, debug };
 
-/// What is shown; info by default. --quiet sets warn, -v debug.
+/// Sets which messages are shown; info by default. --quiet sets warn, -v debug.
 void set_level(Level level);
 bool shows(Level level);
-/// Also appends every line (without colour) to this file; "" stops that.
+/// Appends every line (without colour) to this file, too; "" stops that.
 void set_file(const std::string& path);
 /// True when stderr is a terminal that takes colour (NO_COLOR unset, TERM not dumb).
 bool has_colour();
-/// One line, written whole. Thread: safe.
+/// Writes one line as a whole. Thread: safe.
 void write(Level level, std::string_view line);
 
 template <class... Args>

@@ -9,7 +9,7 @@
 
 #include "base/control_groups.h"
 
-// Of jemalloc, null in a process without it: a library of ours never asks for it to be loaded.
+// A function of jemalloc; null in a process without it, as our libraries do not load jemalloc.
 extern "C" int mallctl(const char* name,
                        void* old,
                        std::size_t* old_size,
@@ -24,7 +24,7 @@ int64_t heap_number(const char* name) {
   return ::mallctl(name, &number, &size, nullptr, 0) == 0 ? static_cast<int64_t>(number) : 0;
 }
 
-/// Names of one meaning in v2 and v1.
+/// Names of files with the same meaning in v2 and v1.
 struct GroupFiles {
   const char *limit, *used, *idle, *read_again;  // pages of files
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The memory at hand, for plans that should fit before they start; and the heap.
+// The available memory, to check beforehand whether work fits; and the heap.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,27 +8,28 @@
 namespace cytra {
 
 struct AvailableMemory {
-  int64_t bytes = INT64_MAX;  // that this process can still take; INT64_MAX: nothing tells
-  std::string limit;          // what ends it, for messages: "the machine", "the container's limit"
+  int64_t bytes = INT64_MAX;  // that this process can still take; INT64_MAX: unknown
+  std::string limit;          // what limits it, for messages: "the machine", "the container's
+                              // limit"
 };
 
 /// The least of what the machine has left (with its swap), of what its control groups (v1 or v2,
 /// those around it, too) leave it, and of `ulimit -v`. Pages of files that a group can drop count
-/// as left, and so does what the heap keeps unused. Costs a few reads of /proc and /sys. `root`: of
-/// another file system, for tests.
+/// as left, and so does what the heap keeps unused. Costs a few reads of /proc and /sys. `root` is
+/// put before these paths, for tests.
 AvailableMemory available_memory(const std::string& root = "");
 
 /// The heap of this process, in bytes.
 struct HeapStatistics {
-  int64_t allocated = 0;  // what was asked for and not freed
-  int64_t unused = 0;     // kept for later; part of the resident memory
+  int64_t allocated = 0;  // allocated and not freed
+  int64_t unused = 0;     // kept for later allocations; part of the resident memory
 };
-/// As jemalloc counts them, the allocator of the programs; none in a process without it.
+/// The statistics of jemalloc, the programs' allocator; none in a process without it.
 std::optional<HeapStatistics> heap_statistics();
 /// Gives what the heap keeps unused back to the system; does nothing without jemalloc.
 void release_unused_memory();
-/// Asks for large pages under memory that is going to be written: it costs a tenth of the time
-/// then.
+/// Asks for large pages under memory that is going to be written: the first write then takes a
+/// tenth of the time.
 void prefer_large_pages(void* data, std::size_t bytes);
 
 }  // namespace cytra

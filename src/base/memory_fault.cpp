@@ -13,10 +13,11 @@ namespace cytra {
 namespace {
 
 constexpr int kExitCode = 5;
-constexpr std::size_t kMuch = std::size_t{1} << 30;     // at hand: it was something else
-constexpr std::size_t kLittle = std::size_t{64} << 20;  // not at hand: it was this
-constexpr std::size_t kStack = std::size_t{16} << 20;   // not at hand: no thread starts
-constexpr std::uintptr_t kNull = 1 << 16;               // what is not there has small addresses
+constexpr std::size_t kMuch = std::size_t{1} << 30;     // available: the cause was something else
+constexpr std::size_t kLittle = std::size_t{64} << 20;  // not available: this was the cause
+constexpr std::size_t kStack = std::size_t{16} << 20;   // not available: no thread starts
+constexpr std::uintptr_t kNull = 1 << 16;               // accesses through a null pointer have
+                                                        // small addresses
 
 bool is_at_hand(std::size_t bytes) {
   void* const pages =
@@ -26,7 +27,7 @@ bool is_at_hand(std::size_t bytes) {
   return true;
 }
 
-/// Calls nothing but the system.
+/// Handles a fault, calling only the system.
 void on_fault(int signal, siginfo_t* info, void* /*context*/) {
   const bool is_of_null = reinterpret_cast<std::uintptr_t>(info->si_addr) < kNull;
   if (!is_at_hand(kMuch) && (is_of_null || !is_at_hand(kLittle))) {
@@ -40,11 +41,11 @@ void on_fault(int signal, siginfo_t* info, void* /*context*/) {
   }
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
-  ::sigaction(signal, &usual, nullptr);     // the fault comes again, and ends the program
-  if (info->si_code <= 0) ::raise(signal);  // it was sent
+  ::sigaction(signal, &usual, nullptr);     // the fault occurs again, and ends the program
+  if (info->si_code <= 0) ::raise(signal);  // another process sent the signal
 }
 
-/// libgomp ends the process itself where it gets no thread.
+/// Explains the exit of libgomp, which ends the process itself where it gets no thread.
 void on_exit_of_library(int status, void* /*argument*/) {
   if (status != 1 || is_at_hand(kStack)) return;
   constexpr std::string_view kText =

@@ -3,7 +3,8 @@
 
 namespace cytra {
 
-/// The number, NaN without a sign: 0 / 0 has one on x86, and texts would say "-nan".
+/// Returns the number; NaN loses its sign, which 0 / 0 has on x86, and which texts would show as
+/// "-nan".
 inline double without_nan_sign(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }

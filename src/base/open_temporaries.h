@@ -1,12 +1,12 @@
 #pragma once
-// What AtomicFile has open in this process, not committed yet.
+// The temporaries of AtomicFile in this process that are not committed yet.
 #include <string>
 
 namespace cytra {
 
 void add_open_temporary(const std::string& path);
 void drop_open_temporary(const std::string& path);
-/// Before an exit from the midst of work: removes them, with their temporary folders.
+/// Removes them, with their temporary folders, before an exit in the middle of work.
 void remove_open_temporaries();
 
 }  // namespace cytra

@@ -21,8 +21,8 @@ std::string folder_of(const fs::path& path) {
   return fs::canonical(fs::absolute(path, ignored).parent_path(), ignored).string();
 }
 
-/// The descriptor of this process that the link `path` stands for: /dev/fd/5 by itself, /dev/stdout
-/// by what it names. -1: none.
+/// The descriptor of this process that the link `path` stands for: /dev/fd/5 directly, /dev/stdout
+/// by its target. -1: none.
 int own_descriptor(const fs::path& path) {
   std::error_code ignored;
   const std::string fds = "/proc/" + std::to_string(::getpid()) + "/fd";
@@ -45,7 +45,7 @@ int open_output_stream(const std::string& path) {
   if (::lstat(path.c_str(), &named) != 0 || ::stat(path.c_str(), &status) != 0) return -1;
   if (S_ISLNK(named.st_mode)) {
     if (folder_of(path) != "/dev" && !starts_with(folder_of(path), "/proc/"))
-      return -1;  // put_in_place() refuses it
+      return -1;  // put_in_place() refuses the path
     const int number = own_descriptor(path);
     const int copy = number < 0 ? -1 : ::fcntl(number, F_DUPFD_CLOEXEC, 3);
     if (copy >= 0) return copy;

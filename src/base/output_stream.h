@@ -1,18 +1,18 @@
 #pragma once
-// Outputs that are no regular files: devices, FIFOs, /dev/stdout. They are written into, never
-// replaced: a rename would put a file where the device was.
+// Outputs that are no regular files: devices, FIFOs, /dev/stdout. Results are written into them,
+// as a rename would replace the device by a file.
 #include <string>
 
 namespace cytra {
 
-/// The open descriptor of what is at `path`, to be written into; -1: a file, or nothing yet, which
-/// AtomicFile replaces. A link is followed below /dev and /proc alone: elsewhere somebody else may
-/// have put it there.
-/// Throws: ConfigError as AtomicFile.
+/// Opens what is at `path` for writing. Returns its descriptor; -1 for a regular file, or where
+/// nothing is there, as AtomicFile replaces those. A link is followed below /dev and /proc only:
+/// elsewhere somebody else may have put it there.
+/// Throws: the ConfigErrors of AtomicFile.
 int open_output_stream(const std::string& path);
-/// A file without a name, for what `path` will get. Throws: as AtomicFile.
+/// Opens a file without a name for the future content of `path`. Throws: what AtomicFile throws.
 int open_nameless(const std::string& path);
-/// All of the file `from`. Throws: as AtomicFile, with `path`.
+/// Copies the whole file `from` to `stream`. Throws: what AtomicFile throws, with `path`.
 void copy_to_stream(int from, int stream, const std::string& path);
 
 }  // namespace cytra

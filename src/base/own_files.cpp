@@ -28,7 +28,8 @@ namespace cytra {
 namespace fs = std::filesystem;
 namespace {
 
-/// One name for a path, however it is written: the folder without links, the last part as it is.
+/// The unique name of a path, however it is written: the folder with links resolved, the last part
+/// unchanged.
 std::string one_name(const std::string& path) {
   fs::path place = path;
   if (!place.has_filename()) place = place.parent_path();  // "a.zarr/"
@@ -42,7 +43,7 @@ bool look_at(const std::string& path, struct stat& status) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-/// Of a folder those of all regular files in it.
+/// The bytes of a file; of a folder, those of all regular files in it.
 int64_t bytes_at(const std::string& path, const struct stat& status) {
   if (!S_ISDIR(status.st_mode)) return status.st_size;
   int64_t bytes = 0;
@@ -54,17 +55,17 @@ int64_t bytes_at(const std::string& path, const struct stat& status) {
   return bytes;
 }
 
-/// What a line of a record says of a file.
+/// A line of a record, about a file.
 struct WrittenFile {
   int64_t bytes = 0, time = 0;
-  uid_t by = 0;  // whose record it is
-  /// Of others no more than of their own files.
+  uid_t by = 0;  // the user whose record it is
+  /// Whether the line counts for a file: another user's record counts for that user's files only.
   bool counts_for(const struct stat& status) const {
     return by == ::geteuid() || by == status.st_uid;
   }
 };
 
-/// FOLDER/.written; of a folder where another user began it, .written-UID.
+/// The path of the record: FOLDER/.written, or .written-UID where another user began the first.
 std::string record_of(const std::string& folder) {
   struct stat status {};
   const std::string path = folder + "/.written";
@@ -90,8 +91,8 @@ bool are_equal(const std::string& one, const std::string& other) {
   return begins_with(one, other);
 }
 
-/// A file that Cytra alone writes, for others to read its newest state: what a collector of figures
-/// reads, and what `optimize` has found.
+/// Whether it is a file that only Cytra writes and others read for its newest state: the figures
+/// for a collector, and what `optimize` has found.
 bool is_newest_state(const std::string& path) {
   for (const std::string head :
        {"# HELP cytra_", "# TYPE cytra_", "# @package _global_\n# Written by `optimize"}) {
@@ -105,14 +106,14 @@ bool is_newest_state(const std::string& path) {
 
 /// Never destroyed: an exit may come from any thread.
 struct OwnFiles {
-  /// What the records say of a name; null where they say nothing that counts. `mutex` is held.
+  /// Finds the record of a name; null where none counts. `mutex` must be held.
   const WrittenFile* find(const std::string& name, const struct stat& status) const {
     const auto found = written.find(escaped(name));
     return found == written.end() || !found->second.counts_for(status) ? nullptr : &found->second;
   }
 
   std::mutex recording;       // the records; taken before `mutex`: a new record is an own file, too
-  std::mutex mutex;           // the others
+  std::mutex mutex;           // guards the other members
   std::set<std::string> own;  // by one_name()
   std::map<std::string, WrittenFile>
       written;  // this run's and earlier ones', by escaped one_name()
@@ -123,7 +124,7 @@ struct OwnFiles {
   }
 };
 
-/// SIZE TIME NAME in each line. Throws: as keep_own_files().
+/// Reads a record: SIZE TIME NAME in each line. Throws: what keep_own_files() throws.
 void read_record(const std::string& path,
                  const std::string& folder,
                  std::map<std::string, WrittenFile>& written) {
@@ -131,7 +132,7 @@ void read_record(const std::string& path,
   if (!look_at(path, status)) return;
   if (!S_ISREG(status.st_mode))
     throw ConfigError(path + ": a link, FIFO or device, expected a record of an earlier run");
-  if ((status.st_mode & S_IWOTH) != 0) return;  // anybody's
+  if ((status.st_mode & S_IWOTH) != 0) return;  // anybody may have written it
   for (const std::string& line : split(read_file(path), '\n')) {
     const char* at = line.c_str();
     char* end = nullptr;
@@ -187,21 +188,22 @@ bool may_replace(const std::string& path) {
   if (files.own.count(name) > 0) return true;
   const WrittenFile* const written = files.find(name, status);
   if (written == nullptr) return false;
-  if (S_ISLNK(status.st_mode)) return written->by == ::geteuid();  // put in its place: no content
+  if (S_ISLNK(status.st_mode)) return written->by == ::geteuid();  // a link in its place has no
+                                                                   // content
   const bool is_sized = S_ISDIR(status.st_mode) || written->bytes == status.st_size;
   return is_sized && written->time == status.st_mtime;
 }
 
 namespace {
 
-/// Whether this run, or the one that it goes on with, wrote something of that name.
+/// Whether this run, or the run that it continues, wrote something of that name.
 bool was_written(const std::string& name) {
   OwnFiles& files = OwnFiles::instance();
   const std::lock_guard lock(files.mutex);
   return files.written.count(escaped(name)) > 0;
 }
 
-/// A file that was written by this run, or the one that it goes on with, is shorter now.
+/// Whether a file that this run, or the run that it continues, wrote is shorter now.
 bool is_shorter(const std::string& path) {
   struct stat status {};
   const std::string name = one_name(path);
@@ -265,7 +267,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   if (is_there && is_free && is_folder) {
     const std::string old = temporary + ".old";
     is_done = renamed(temporary, path, RENAME_EXCHANGE);
-    if (!is_done)  // a file system that can't swap: for a moment there is neither
+    if (!is_done)  // the file system can't swap: for a moment there is neither
       is_done = renamed(path, old, 0) && renamed(temporary, path, 0) && renamed(old, temporary, 0);
   } else {
     is_done = renamed(temporary, path, is_there && is_free ? 0 : RENAME_NOREPLACE);

@@ -18,11 +18,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kRedraw_s = 0.1;                    // on a terminal
-constexpr double kMemory_s = 10;                     // of the rate
+constexpr double kMemory_s = 10;                     // which the rate covers
 constexpr double kFirstStage_s = 0.5, kStage_s = 1;  // on a terminal
 constexpr std::size_t kBar = 20, kShortestBar = 8;
 
-/// Columns of the terminal; a longer line would wrap and could not be redrawn.
+/// The columns of the terminal; a longer line would wrap and could not be redrawn.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
@@ -71,7 +71,7 @@ Progress::Progress(std::string label, int64_t total, int64_t start)
       rated_(start),
       terminal_(log::has_colour()),
       begin_(Clock::now()),
-      shown_(terminal_ ? Time() : begin_),  // on a terminal the first line comes at once
+      shown_(terminal_ ? Time() : begin_),  // on a terminal the first line is shown at once
       rated_at_(begin_) {}
 
 Progress::~Progress() {

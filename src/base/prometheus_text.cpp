@@ -16,7 +16,7 @@ std::string label_text(const std::string& value) {
   return text;
 }
 
-/// The shortest that gives the same number.
+/// The shortest text that is read as the same number.
 std::string value_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";

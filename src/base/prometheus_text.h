@@ -8,13 +8,13 @@
 
 namespace cytra {
 
-/// A text of metrics, one after the other, each with its samples.
+/// Writes a text of metrics, each with its samples.
 class PrometheusText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
   /// Begins a metric. `help` may be empty. `type`: counter, gauge, summary, histogram.
   PrometheusText& metric(const std::string& name, const std::string& help, const char* type);
-  /// A sample of it. `end` is put behind its name: "_sum".
+  /// Adds a sample of the metric. `end` is put after its name: "_sum".
   PrometheusText& sample(double value, const Labels& labels = {}, const char* end = "");
   const std::string& text() const { return text_; }
 

@@ -18,7 +18,8 @@ class Queue {
  public:
   explicit Queue(std::size_t items, int64_t bytes = INT64_MAX) : items_(items), bytes_(bytes) {}
 
-  /// Waits for room. False: closed, the item is dropped. Throws: what fail() was given.
+  /// Adds an item, waiting for room. Returns false where the queue is closed: the item is dropped.
+  /// Throws: what fail() was given.
   bool push(T item, int64_t bytes = 0) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] {
@@ -32,8 +33,9 @@ class Queue {
     changed_.notify_all();
     return true;
   }
-  /// Never waits: where there is no room, the oldest items are dropped. `inherit(dropped, next)` is
-  /// told of each, and of the item that is the oldest then. Returns how many. Throws: as push().
+  /// Adds an item without waiting: where there is no room, the oldest items are dropped.
+  /// `inherit(dropped, next)` gets each of them, and the item that is the oldest then. Returns how
+  /// many were dropped. Throws: what push() throws.
   template <class Inherit>
   int64_t push_over(T item, int64_t bytes, Inherit&& inherit) {
     const std::lock_guard lock(mutex_);
@@ -51,7 +53,8 @@ class Queue {
     changed_.notify_all();
     return dropped;
   }
-  /// Waits for an item. None: closed, and all are taken. Throws: what fail() was given, at once.
+  /// Takes an item, waiting for it. None where the queue is closed and empty. Throws: what fail()
+  /// was given, at once.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return is_closed_ || error_ || !entries_.empty(); });
@@ -63,13 +66,13 @@ class Queue {
     changed_.notify_all();
     return std::move(entry.item);
   }
-  /// No more items come.
+  /// Closes the queue: no more items come.
   void close() {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
     changed_.notify_all();
   }
-  /// One end failed: the other one learns why. The first error counts.
+  /// Passes the error of one end to the other one. The first error counts.
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
@@ -88,7 +91,7 @@ class Queue {
   const int64_t bytes_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Entry> entries_;  // guarded by mutex_, as all that follows
+  std::deque<Entry> entries_;  // this and all below: guarded by mutex_
   int64_t held_ = 0;
   bool is_closed_ = false;
   std::exception_ptr error_;

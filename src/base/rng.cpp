@@ -5,7 +5,7 @@
 namespace cytra {
 namespace {
 
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input reaches every bit
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the input affects every bit
 // of the output.
 uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;

@@ -1,6 +1,6 @@
 #pragma once
-// Random numbers by counter: a stream is a function of its key alone, so a sample is the same
-// whatever the number of workers, their order or a resume.
+// Random numbers by counter: a stream depends on its key only, so a sample is the same for any
+// number and order of workers, and after a resume.
 #include <cstdint>
 
 namespace cytra {
@@ -15,11 +15,11 @@ class Rng {
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   /// Uniform in [0, n), without bias. n >= 1.
   uint64_t below(uint64_t n);
-  /// Mean 0, deviation 1 (Box-Muller).
+  /// A normal number of mean 0 and standard deviation 1 (Box-Muller).
   double normal();
-  /// Poisson with this mean >= 0 (Knuth below 30, rounded normal above).
+  /// A Poisson number of this mean >= 0 (Knuth below 30, rounded normal above).
   double poisson(double mean);
-  /// The next n draws, to be made elsewhere: draw i of them, from 0 on, is
+  /// The next n draws, to be computed elsewhere: draw i of them, counted from 0, is
   /// mix(key ^ mix(counter + 1 + i)), with splitmix64's finaliser.
   struct Span {
     uint64_t key, counter;

@@ -37,7 +37,8 @@ struct LockState {
   timespec changed{};
 };
 
-/// Opened anew each time: only then NFS asks for the present state.
+/// Reads the lock's state. The file is opened anew each time, as only then NFS asks for the
+/// present state.
 LockState look(const std::string& path) {
   LockState seen;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -101,7 +102,7 @@ std::string holder_of(const std::string& folder, double patience_s) {
   if (!first.is_there) return "";
   const bool is_here = first.boot == boot_id(),
              is_old = std::difftime(std::time(nullptr), first.changed.tv_sec) > kSurelyDeadS;
-  // A server may go on to hold the lock of a machine that is gone.
+  // A server may still hold the lock of a machine that has gone.
   if (first.is_locked && (is_here || !is_old)) return first.holder;
   if (is_old || (is_here && first.is_free)) return "";
   log::info("{}: {}: waiting {:.0f} s for a sign of life", folder, first.holder, patience_s);

@@ -1,5 +1,5 @@
 #pragma once
-// Whether somebody is at work in a run's folder, on this machine or another.
+// Shows whether a process works in a run's folder, on this machine or another.
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace cytra {
 
-/// `folder`/.lock: held by flock as long as this lives, with a line that says by whom. Where a disk
-/// is shared without locks, it tells by its time of change, which is set every 10 s.
+/// The lock `folder`/.lock: held by flock as long as this lives, with a line that names the
+/// holder. Where a disk is shared without locks, the file's time of change, which is set every 10
+/// s, shows that it is held.
 class RunLock {
  public:
-  /// Throws: ConfigError that names the holder; as AtomicFile.
+  /// Takes the lock. Throws: ConfigError that names the holder; what AtomicFile throws.
   explicit RunLock(const std::string& folder);
   /// Removes the file.
   ~RunLock();
@@ -28,9 +29,9 @@ class RunLock {
   std::thread thread_;
 };
 
-/// Who holds the lock of `folder`: "process 12 on node3, since 2026-01-31 12:00:00"; "" for nobody.
-/// Of another machine whose lock is not seen here it waits until the file has not changed for
-/// `patience_s`.
+/// The holder of the lock of `folder`: "process 12 on node3, since 2026-01-31 12:00:00"; "" for
+/// nobody. Where another machine's lock is not visible here, it waits until the file has not
+/// changed for `patience_s`.
 std::string holder_of(const std::string& folder, double patience_s = 35);
 
 }  // namespace cytra

@@ -1,5 +1,5 @@
 #pragma once
-// Shared libraries that are loaded only when there is work for them.
+// Loads shared libraries only when they are needed.
 #include <string>
 
 namespace cytra {
@@ -7,7 +7,7 @@ namespace cytra {
 /// A shared library, loaded for the rest of the process's life.
 class SharedLibrary {
  public:
-  /// `global`: libraries that are loaded later find its functions, too.
+  /// Which libraries find its functions; `global`: also libraries that are loaded later.
   enum class Symbols { local, global };
   SharedLibrary(const std::string& path, Symbols symbols);
   bool is_loaded() const { return handle_ != nullptr; }
@@ -27,7 +27,8 @@ class SharedLibrary {
 
 /// The folder of the library, or the program, that holds the code or data at `address`.
 std::string folder_of_code(const void* address);
-/// The path of `name` in the folder of what holds `function`: libraries of ours lie side by side.
+/// The path of `name` in the folder of the library that holds `function`: our libraries are in one
+/// folder.
 template <class Function>
 std::string path_beside(Function* function, const std::string& name) {
   return folder_of_code(reinterpret_cast<const void*>(function)) + "/" + name;

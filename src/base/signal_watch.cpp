@@ -47,12 +47,12 @@ void SignalWatch::watch() {
       std::this_thread::sleep_for(kInterval);
     end_(signal);
     remove_open_temporaries();
-    std::_Exit(signal_exit_code(signal));  // the other threads may be in the midst of anything
+    std::_Exit(signal_exit_code(signal));  // the other threads may be in the middle of anything
   }
 }
 
 void remove_at_the_end(const std::string& folder) {
-  log::set_file("");  // it may lie there
+  log::set_file("");  // the log may lie in that folder
   for (int tries = 0; tries < 3; ++tries) {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
@@ -84,7 +84,7 @@ std::string make_with_start(const std::function<std::string()>& make) {
 void start_is_over() {
   if (!is_starting) return;
   const std::lock_guard lock(start_mutex);
-  // A signal that came before ends the program, whoever saw it first.
+  // A signal that came before ends the program, whichever thread saw it first.
   while (start_watch != nullptr && signal_received() != 0) std::this_thread::sleep_for(kInterval);
   if (start_watch != nullptr) start_watch->stop();
   start_watch = nullptr;

@@ -1,5 +1,5 @@
 #pragma once
-// An end by a signal that does not wait for the work under way.
+// Ends the program after a signal without waiting for the work under way.
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -8,19 +8,20 @@
 
 namespace cytra {
 
-/// While it lives, the first signal (base/signals.h) ends the program within a moment, whatever
-/// it is doing. Nothing half-written is left. Needs watch_signals().
+/// Makes the first signal (base/signals.h) end the program at once while it lives, whatever it is
+/// doing. Nothing half-written is left. Needs watch_signals().
 class SignalWatch {
  public:
-  /// `end`: what is told and undone before, in a thread of its own. `is_finishing`: something is
-  /// being put in place, which has a second to be; none: never.
+  /// Begins to watch. `end`: called before the end, in a thread of its own, to report and undo.
+  /// `is_finishing`: whether something is being put in place, which gets a second for it; none:
+  /// never.
   explicit SignalWatch(std::function<void(int signal)> end,
                        std::function<bool()> is_finishing = {});
-  /// Where the end has begun, this waits for it.
+  /// Stops watching; waits for the end where it has begun.
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
-  /// As the destructor, earlier.
+  /// Does what the destructor does, earlier.
   void stop();
 
  private:
@@ -36,11 +37,11 @@ class SignalWatch {
 /// Removes a folder that another thread may still be filling, before the program ends.
 void remove_at_the_end(const std::string& folder);
 
-/// A program's time until its first result, as a SignalWatch: reading data, a first validation, a
-/// first step have nothing that is worth keeping. One at a time.
+/// The SignalWatch of a program's time until its first result: reading data, a first validation
+/// and a first step make nothing that is worth keeping. One at a time.
 class StartOfWork {
  public:
-  /// `what`: that ends the start: "the first step".
+  /// Begins the start. `what` ends it: "the first step".
   explicit StartOfWork(const std::string& what);
   ~StartOfWork();
   StartOfWork(const StartOfWork&) = delete;
@@ -49,11 +50,12 @@ class StartOfWork {
  private:
   SignalWatch watch_;
 };
-/// The folder that `make` makes is removed where a signal ends the start, which waits meanwhile.
-/// Returns its name.
+/// Makes a folder by `make`; a signal that ends the start waits for it, and the folder is removed.
+/// Returns the folder's name.
 std::string make_with_start(const std::function<std::string()>& make);
-/// From here on there is something to keep, and the work acts on signals by itself. Does not return
-/// where one came before. A read of memory where it is known: cheap enough for every step.
+/// Ends the start: from here on there is something to keep, and the work handles signals by
+/// itself. Does not return where a signal came before. Later calls only read memory: cheap enough
+/// for every step.
 void start_is_over();
 
 }  // namespace cytra

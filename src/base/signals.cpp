@@ -14,7 +14,8 @@ std::atomic<int> ending_by{0};
 std::atomic<int64_t> ending_since{0};  // ms
 thread_local bool is_breakable = false;
 
-/// timeout(1) and others send a signal to the process and to its group, which is one wish.
+/// The time within which a repeated signal counts as the same: timeout(1) and others send it to
+/// the process and to its group.
 constexpr int64_t kEchoMs = 100;
 
 int64_t now_ms() {
@@ -51,7 +52,7 @@ void watch_signals() {
     sigaction(signal, nullptr, &before);
     if (signal != SIGHUP || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-  sigprocmask(SIG_UNBLOCK, &ours, nullptr);  // what came while a parent had them blocked
+  sigprocmask(SIG_UNBLOCK, &ours, nullptr);  // signals that came while a parent had blocked them
 }
 
 int signal_received() {

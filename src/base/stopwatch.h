@@ -3,7 +3,7 @@
 
 namespace cytra {
 
-/// Seconds since it was made, or since `begin`, by a clock that nobody sets.
+/// Counts seconds since it was made, or since `begin`, by a clock that is never set.
 class Stopwatch {
  public:
   Stopwatch() = default;

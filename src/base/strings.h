@@ -8,9 +8,9 @@ namespace cytra {
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string trim(std::string_view text);
-/// Letters of ASCII as small ones, whatever the locale; others stay.
+/// Makes letters of ASCII small, whatever the locale; others stay.
 std::string in_small_letters(std::string text);
-/// Of ASCII, whatever the locale.
+/// Whether it is a digit of ASCII, whatever the locale.
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -25,11 +25,11 @@ constexpr bool is_control(char c) {
 }
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
-/// `text` out of a file, for a message: at most `most` bytes, control characters as "?".
+/// Makes text from a file fit for a message: at most `most` bytes, control characters as "?".
 std::string printable(std::string_view text, std::size_t most = 100);
-/// Local time by strftime's `format`.
+/// The local time in strftime's `format`.
 std::string format_time(const char* format);
-/// "1.2 GB" from bytes (powers of 1000), "3m 20s" from seconds.
+/// Formats bytes as "1.2 GB" (powers of 1000), and seconds as "3m 20s".
 std::string format_bytes(double bytes);
 std::string format_seconds(double seconds);
 

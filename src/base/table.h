@@ -4,8 +4,8 @@
 
 namespace cytra {
 
-/// Lines of columns two spaces apart: the first to the left, the others to the right. The first row
-/// is the heading, underlined.
+/// Formats rows as columns two spaces apart: the first to the left, the others to the right. The
+/// first row is the heading, underlined.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace cytra

@@ -1,5 +1,5 @@
 #pragma once
-// All that most public headers know of torch.
+// The declarations of torch that most public headers need.
 namespace at {
 class Tensor;
 }

@@ -52,7 +52,7 @@ struct Entry {
 
 namespace {
 
-/// Of this process; entries are never removed, as scopes point to them.
+/// The entries of this process; they are never removed, as scopes point to them.
 struct Entries {
   std::mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<Entry>> by_name;

@@ -1,5 +1,6 @@
 #pragma once
-// Times of named pieces of work, in all threads. Off they cost a read of a flag, on some 100 ns.
+// Times of named pieces of work, in all threads. Switched off, they cost a read of a flag;
+// switched on, about 100 ns.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -11,31 +12,31 @@ namespace cytra::timers {
 struct Entry;
 inline std::atomic<bool> on{false};
 
-/// Scopes that begin from here on are timed, or not. What was measured stays.
+/// Switches timing on or off for scopes that begin from now on. Measured times stay.
 void enable(bool is_on = true);
 inline bool are_on() {
   return on.load(std::memory_order_relaxed);
 }
 
-/// A time that was measured elsewhere; ignored while they are off.
+/// Adds a time that was measured elsewhere; ignored while timing is off.
 void add(const char* name, std::chrono::nanoseconds time);
 
-/// Of all times of a name. Quantiles are exact to 2.2 %: the times lie in bins.
+/// Statistics of all times of a name. Quantiles are exact to 2.2 %: the times lie in bins.
 struct Statistics {
   int64_t count = 0;
   double total_s = 0, mean_s = 0, p50_s = 0, p95_s = 0, max_s = 0;
 };
 std::map<std::string, Statistics> statistics();
-/// Those that took at least a thousandth of the longest: of the hooks of callbacks, most do
-/// nothing.
+/// The statistics of names that took at least a thousandth of the longest: most hooks of callbacks
+/// do nothing.
 std::map<std::string, Statistics> main_statistics();
-/// These as a table, the longest total first; "" when nothing was timed.
+/// main_statistics() as a table, the longest total first; "" when nothing was timed.
 std::string table();
 inline constexpr const char* kTextName = "times";  // loggers get the table under it
-/// Forgets what was measured.
+/// Forgets all measured times.
 void clear();
 
-/// Times its own life. One within another, or of the same name, counts by itself.
+/// Measures the time of its own life. Nested scopes, also of the same name, count each by itself.
 class Scope {
  public:
   explicit Scope(const char* name) {

@@ -1,5 +1,5 @@
 #pragma once
-// Of unicode.cpp alone.
+// The table of unicode.cpp, which alone uses it.
 
 namespace cytra {
 

@@ -1,5 +1,5 @@
 #pragma once
 namespace cytra {
-/// "0.1.0 (1a2b3c4)": release and commit.
+/// The release and commit of the program: "0.1.0 (1a2b3c4)".
 const char* version();
 }  // namespace cytra

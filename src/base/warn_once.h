@@ -3,8 +3,8 @@
 
 namespace cytra {
 
-/// Warns, unless this process has said the same line before: a reader is opened at every epoch, and
-/// one line per image is enough. Thread: safe.
+/// Warns, unless this process has given the same warning before: readers are opened in every
+/// epoch, but one line per image is enough. Thread: safe.
 void warn_once(const std::string& line);
 
 }  // namespace cytra

@@ -37,7 +37,8 @@ constexpr Line lines[] = {
     {"-h, --help", "this text"},
 };
 
-/// `data.path` names what there is, where its letters are stored in another of Unicode's forms.
+/// Makes `data.path` name the existing file, where its letters are stored in another form of
+/// Unicode.
 std::string with_stored_name(const std::string& word) {
   constexpr const char* kKey = "data.path";
   if (!starts_with(word, std::string(kKey) + "=")) return word;
@@ -47,12 +48,12 @@ std::string with_stored_name(const std::string& word) {
     const std::string& path = typed.values[0].string;
     const std::string stored = path_as_stored(path);
     return stored == path ? word : config::override_word(kKey, stored);
-  } catch (const ConfigError&) {  // told by who composes
+  } catch (const ConfigError&) {  // reported when the overrides are composed
     return word;
   }
 }
 
-/// A path may hold signs of the grammar.
+/// The value quoted where needed: a path may hold signs of the grammar.
 std::string value_of(const std::string& word) {
   const bool is_plain = word.find_first_of(",[]{}()'\"\\") == std::string::npos;
   return is_plain ? word : config::override_text(config::Node::make_string(word));
@@ -74,8 +75,8 @@ bool takes_value(const Program& program, const std::string& word) {
   return false;
 }
 
-/// The value of a flag as an override; CLI11 lets a flag that takes many eat overrides too, so
-/// those are told apart.
+/// The value of a flag as an override; with CLI11 a flag of many values takes the overrides after
+/// it, too, so those are separated.
 void add_flag_override(const Flag& flag,
                        const std::vector<std::string>& words,
                        std::vector<std::string>& overrides) {
@@ -96,7 +97,7 @@ void add_flag_override(const Flag& flag,
   }
 }
 
-/// Hydra's flags of two letters, which CLI11 has no notion of.
+/// Writes out Hydra's flags of two letters, which CLI11 does not know.
 std::vector<std::string> spelled_out(int argc, char** argv) {
   static const std::vector<std::pair<std::string, std::string>> shorts = {
       {"-cd", "--config-dir"},

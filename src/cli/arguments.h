@@ -15,15 +15,16 @@ struct Arguments {
   std::string explain, diff, describe;  // a key, a file or folder, a component
   std::optional<std::string> schema;    // a group; "" for the primary config
   std::string completion;               // install=bash, uninstall=bash, query=bash
-  std::string entry;                    // of the program, or of the mode asked for
+  std::string entry;                    // the entry of the program, or of the chosen mode
   bool help = false, version = false, quiet = false, json = false, resolve = false, check = false,
        multirun = false;
   int verbose = 0;
   std::string command_line;  // all of it, ready to paste
 };
 
-/// A command line whose words that are neither flags, nor values of flags, nor overrides stand for
-/// keys: `program IN OUT` is `program video.input=IN video.output=OUT`. Words beyond `keys` stay.
+/// Turns words of a command line that are neither flags, nor values of flags, nor overrides into
+/// keys: `program IN OUT` is `program video.input=IN video.output=OUT`. Words beyond the number of
+/// `keys` are left.
 class Words {
  public:
   Words(const Program& program, const std::vector<std::string>& keys, int argc, char** argv);
@@ -35,7 +36,7 @@ class Words {
   std::vector<char*> pointers_;
 };
 
-/// Throws: ConfigError for an unknown flag or a flag without its value.
+/// Parses the command line. Throws: ConfigError for an unknown flag or a flag without its value.
 Arguments parse_arguments(const Program& program, int argc, char** argv);
 /// The flags with their help, a line each.
 std::string flags_help(const Program& program);

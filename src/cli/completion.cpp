@@ -60,7 +60,7 @@ std::string script(const char* text, const std::string& name) {
   return result;
 }
 
-/// "a.b." for a map, "a.b=" for a value.
+/// Adds the keys below a node: "a.b." for a map, "a.b=" for a value.
 void add_keys(const Node& root, const std::string& key, std::vector<std::string>& out) {
   const std::size_t dot = key.rfind('.');
   const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
@@ -80,7 +80,7 @@ void add_all_keys(const Node& node, const std::string& path, std::vector<std::st
     add_all_keys(child, path.empty() ? name : path + "." + name, out);
 }
 
-/// What may follow a flag; nullopt: the flag takes nothing.
+/// The values that may follow a flag; nullopt where the flag takes none.
 std::vector<std::string> flag_values(const std::string& flag, const Node& root) {
   static const std::map<std::string, std::vector<std::string>> fixed = {
       {"--cfg", {"all", "hydra", "job"}},
@@ -96,7 +96,7 @@ std::vector<std::string> flag_values(const std::string& flag, const Node& root) 
   return keys;
 }
 
-/// key=: the options of a group, or the values a key may have as far as they are known here.
+/// The values after `key=`: the options of a group, or the known values of a key.
 std::vector<std::string> values_of(const config::Composer& composer,
                                    const Node& root,
                                    const std::string& key) {

@@ -8,9 +8,9 @@
 
 namespace cytra::cli {
 
-/// What may stand in place of `word`, the last one of the line; `before`: the words between the
-/// program and it. Whole words, sorted; empty: let the shell offer files. Never throws for a line
-/// that is wrong so far.
+/// The completions of `word`, the last one of the line, as whole words, sorted; empty: the shell
+/// offers files. `before`: the words between the program and `word`. Does not throw for a line
+/// that is not valid yet.
 std::vector<std::string> completions(const Program& program,
                                      const config::Composer& composer,
                                      const std::string& primary,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_width = 160;
 
-/// A number that ends in ':' at `at`; moves `at` behind the colon. 0: there is none.
+/// A number that ends in ':' at `at`; moves `at` past the colon. 0: there is none.
 std::size_t take_number(const std::string& text, std::size_t& at) {
   std::size_t value = 0;
   const char* begin = text.data() + at;
@@ -72,7 +72,7 @@ std::string excerpt(const std::string& error) {
     std::string shown = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
     if (!shown.empty() && shown.back() == '\r') shown.pop_back();
     return underlined(shown, column, fmt::format("{:>5} | ", line));
-  } catch (const Error&) {  // the file is not there any more, or was never one
+  } catch (const Error&) {  // the file no longer exists, or the name was none of a file
     return "";
   }
 }

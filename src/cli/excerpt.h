@@ -3,8 +3,8 @@
 
 namespace cytra::cli {
 
-/// `message` (a line for each error), with the line of the file or override that each error names
-/// below it, and a caret under the place: "a.yaml:3:5: ..." and "command line 'a=[1':4: ...".
+/// Adds to `message` (a line for each error) the line of the file or override that each error
+/// names, and a caret under the place: "a.yaml:3:5: ..." and "command line 'a=[1':4: ...".
 std::string with_source(const std::string& message);
 
 }  // namespace cytra::cli

@@ -8,7 +8,7 @@
 namespace cytra::cli {
 namespace {
 
-/// "front" of "front=a.ckpt"; "" for what is no such word.
+/// "front" of "front=a.ckpt"; "" for other words.
 std::string name_before(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const bool is_plain = std::all_of(

@@ -5,8 +5,8 @@
 namespace cytra::cli {
 
 /// A command line in which `--flag A=x B=y` has become the overrides `++map.A=x ++map.B=y`, and
-/// `--flag x` has become `key=x`: for a value that may differ by case. A word belongs to the flag
-/// as long as what stands before its "=" is a plain name.
+/// `--flag x` has become `key=x`: for a value that may differ from case to case. A word belongs to
+/// the flag as long as the part before its "=" is a plain name.
 class FlagMap {
  public:
   FlagMap(const std::string& flag,

@@ -1,5 +1,5 @@
 #pragma once
-// What the data say of a configuration that leaves it open.
+// The question what the data say about open values of a configuration.
 #include <string>
 #include <vector>
 
@@ -7,9 +7,9 @@
 
 namespace cytra::cli {
 
-/// What the engine's `extern "C" int cytra_infer(cytra::cli::InferRequest&)` is asked; puts what
-/// the data say before the overrides, so that what is typed wins. Throws: ConfigError where several
-/// readings fit, with what to type.
+/// The argument of the engine's `extern "C" int cytra_infer(cytra::cli::InferRequest&)`, which
+/// puts overrides inferred from the data before the typed ones, so that those win. Throws:
+/// ConfigError where several interpretations fit, with what to type.
 struct InferRequest {
   const config::Composer& composer;
   std::string primary, entry;

@@ -16,8 +16,7 @@ namespace {
 using config::Kind;
 using config::Node;
 
-/// Text that looks like ${...} after resolving stands for itself: written so that it stays that
-/// way.
+/// Escapes text that looks like ${...} after resolving, so that it is not resolved again.
 void escape_references(Node& node) {
   if (node.kind == Kind::string) {
     for (std::size_t at = 0; (at = node.string.find("${", at)) != std::string::npos;) {
@@ -31,7 +30,8 @@ void escape_references(Node& node) {
   for (auto& [key, child] : node.map) escape_references(child);
 }
 
-/// What only a run or a job of a sweep knows stays as it is written.
+/// Resolves the leaves of a node; values that only a run or a job of a sweep knows stay as
+/// written.
 void resolve_leaves(const Node& root, const std::string& key, Node& node) {
   for (auto& [name, child] : node.map) resolve_leaves(root, key + "." + name, child);
   if (node.kind != Kind::string) return;
@@ -43,7 +43,7 @@ void resolve_leaves(const Node& root, const std::string& key, Node& node) {
   }
 }
 
-/// Rows as columns, the first row underlined.
+/// Formats rows as columns, the first row underlined.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.at(0).size());
   for (const auto& row : rows) {

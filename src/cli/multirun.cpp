@@ -28,11 +28,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t max_output = std::size_t{16} << 20;  // bytes of a job's stdout that are kept
 
-/// Of the scores of jobs that repeat each other.
+/// The mean of the scores of jobs that repeat each other.
 struct Mean {
   std::string setting, metric;
   std::size_t jobs = 0;
-  double mean = 0, squares = 0;  // of the distances to the mean
+  double mean = 0, squares = 0;  // the sum of squared distances to the mean
   double deviation() const { return std::sqrt(squares / static_cast<double>(jobs - 1)); }
 };
 
@@ -47,7 +47,7 @@ struct State {
   std::string metric, mode;  // of the score: "val/dice", "max"
 };
 
-/// Up to `bytes` of a file's end; "" when it can't be read.
+/// Reads up to `bytes` of a file's end; "" when it can't be read.
 std::string read_tail(const std::string& path, std::size_t bytes) {
   std::FILE* file = std::fopen(path.c_str(), "rbe");
   if (file == nullptr) return "";
@@ -75,8 +75,8 @@ std::string reason_in(const std::string& log) {
   return one_line(whole.substr(begin, whole.find_first_of("\r\n", begin) - begin));
 }
 
-/// The best of a training (`best_score`, `best_metric`, `best_mode`), or of other programs the
-/// number that `monitor` names, with its `mode`.
+/// Takes the score of a job: the best of a training (`best_score`, `best_metric`, `best_mode`), or
+/// for other programs the number that `monitor` names, with its `mode`.
 void take_score(const Json& results, State& state) {
   const auto text = [&](const char* key) {
     const Json value = results.value(key, Json());
@@ -102,12 +102,12 @@ class Runner {
       : jobs_(jobs), options_(options), states_(jobs.size()) {
     for (const Job& job : jobs)
       make_folders(std::filesystem::path(job.folder).parent_path().string());
-    // Signals wait until we ask for them, so none gets lost between two looks.
+    // Signals are blocked until we ask for them, so none gets lost in between.
     ::sigemptyset(&waited_);
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&waited_, signal);
     ::pthread_sigmask(SIG_BLOCK, &waited_, &old_mask_);
     struct sigaction action {};
-    action.sa_handler = SIG_DFL;  // children that are ignored leave no exit code
+    action.sa_handler = SIG_DFL;  // where SIGCHLD is ignored, children leave no exit code
     ::sigaction(SIGCHLD, &action, &old_action_);
   }
   ~Runner() {
@@ -167,8 +167,8 @@ class Runner {
     report(i);
   }
 
-  /// Handles every signal that came; `wait`: for one, but at most a second, since a thread of a
-  /// library may have taken that of a job's end.
+  /// Handles every signal that came. `wait`: waits for one, but at most a second, since a thread
+  /// of a library may have taken the signal of a job's end.
   void take_signals(bool wait) {
     for (;; wait = false) {
       const timespec patience{wait ? 1 : 0, 0};
@@ -207,7 +207,7 @@ class Runner {
     report(i);
   }
 
-  /// The job with the best score; none when there are none, or their metrics differ.
+  /// The job with the best score; none when no job has one, or their metrics differ.
   std::optional<std::size_t> best_job() const {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < states_.size(); ++i) {
@@ -221,7 +221,7 @@ class Runner {
     return best;
   }
 
-  /// One for each setting and metric of two jobs or more.
+  /// The means, one for each setting and metric of two jobs or more.
   std::vector<Mean> means() const {
     std::vector<Mean> means;
     for (std::size_t i = 0; i < states_.size(); ++i) {
@@ -240,7 +240,7 @@ class Runner {
     return means;
   }
 
-  /// Results follow the messages in the log.
+  /// Appends a job's results to its log, after the messages.
   void keep_output(std::size_t i, const std::string& text) const {
     if (std::FILE* log = std::fopen(file_of(i, ".log").c_str(), "abe")) {
       std::fwrite(text.data(), 1, text.size(), log);

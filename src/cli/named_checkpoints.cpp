@@ -1,4 +1,4 @@
-// What "best", "last" and a run's folder mean, where an option names a checkpoint.
+// Finds the checkpoint that an option names by "best", "last" or a run's folder.
 #include "cli/named_checkpoints.h"
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
-/// `which`: best or last. "" for a folder without checkpoints.
+/// The checkpoint in a folder. `which`: best or last. "" for a folder without checkpoints.
 std::string checkpoint_in(const fs::path& folder, const std::string& which) {
   std::error_code ignored;
   for (const std::string& name : {which, std::string("last"), std::string("best")}) {
@@ -29,7 +29,7 @@ std::string checkpoint_in(const fs::path& folder, const std::string& which) {
   return "";
 }
 
-/// Of all runs below `folder`.
+/// The newest checkpoint of all runs below `folder`.
 std::string newest_below(const fs::path& folder, const std::string& which) {
   fs::path newest;
   fs::file_time_type newest_time{};
@@ -56,7 +56,7 @@ void name_one(Node& value, const std::string& key, const Run& run) {
   for (Node& one : value.list) name_one(one, key, run);
   if (value.kind != config::Kind::string) return;
   const std::string asked = value.string;
-  const bool trains = run.program == "train";  // which knows the run that it goes on with
+  const bool trains = run.program == "train";  // `train` finds the run that it continues by itself
   const Node* weights_only = run.config.find("checkpoint.weights_only");
   const bool begins = weights_only != nullptr && weights_only->kind == config::Kind::boolean &&
                       weights_only->boolean;
@@ -64,7 +64,7 @@ void name_one(Node& value, const std::string& key, const Run& run) {
   std::string found;
   if (fs::is_directory(asked, ignored)) {
     found = checkpoint_in(asked, trains && !begins ? "last" : "best");
-    if (found.empty()) return;  // a bundle, or nothing that its reader knows
+    if (found.empty()) return;  // a bundle, or something that its reader refuses
   } else if ((asked == "best" || asked == "last") && !trains && !fs::exists(asked, ignored)) {
     const fs::path folder =
         fs::path(run.config.get<std::string>("paths.log_dir", "logs")) / "train";

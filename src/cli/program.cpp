@@ -63,7 +63,7 @@ void print_help(const Program& program, const config::Composer& composer) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// For who starts the program without a word: its two commonest lines.
+/// Prints the two most common command lines, for a program that is started without arguments.
 void print_short_help(const Program& program) {
   const std::vector<std::string> examples = split(program.examples, '\n');
   std::fputs(
@@ -77,7 +77,7 @@ void print_short_help(const Program& program) {
       stderr);
 }
 
-/// Gathers the overrides of keys that `primary` has not in the list `program.rest`.
+/// Gathers the overrides of keys that `primary` does not have in the list `program.rest`.
 std::vector<std::string> with_rest(const Program& program,
                                    const config::Composer& composer,
                                    const std::string& primary,
@@ -100,13 +100,14 @@ std::vector<std::string> with_rest(const Program& program,
 }
 
 /// Loads the engine, and with it libgomp, whose threads spin between two pieces of work. Trainings
-/// side by side take the cores from each other so; a short spin costs one that is alone nothing.
+/// side by side would so take the cores from each other; a short spin costs a single training
+/// nothing.
 SharedLibrary open_engine() {
   const char* const name = "GOMP_SPINCOUNT";  // libgomp reads it once, while it is loaded
   const bool is_ours = std::getenv(name) == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr;
   if (is_ours) ::setenv(name, "1000", 1);
   SharedLibrary engine(path_beside(&run, "libcytra.so"), SharedLibrary::Symbols::global);
-  if (is_ours) ::unsetenv(name);  // what this process starts decides for itself
+  if (is_ours) ::unsetenv(name);  // processes started by this one decide for themselves
   return engine;
 }
 
@@ -136,7 +137,7 @@ std::vector<std::string> config_folders(const Arguments& arguments) {
   if (!arguments.config_dir.empty()) folders.push_back(arguments.config_dir);
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string() + "/";
-  for (std::string& folder : folders) {  // messages are shorter so
+  for (std::string& folder : folders) {  // this makes messages shorter
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (starts_with(folder, here) && folder.size() > here.size()) folder.erase(0, here.size());
   }
@@ -151,7 +152,7 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// What of Hydra's settings has an effect here, and a word on what has none.
+/// Applies those of Hydra's settings that have an effect here, and reports those that have none.
 void apply_hydra(const Node& root) {
   for (const auto& [name, value] : root.at("hydra.job.env_set").map)
     ::setenv(name.c_str(),
@@ -185,7 +186,7 @@ Run make_run(const Program& program, const Arguments& arguments, config::Composi
   return run;
 }
 
-/// --multirun, or hydra.mode=MULTIRUN in the tree.
+/// Whether --multirun is set, or hydra.mode=MULTIRUN in the tree.
 bool is_multirun(const Arguments& arguments, const config::Composition& composition) {
   const Node* mode = composition.root.find("hydra.mode");
   return arguments.multirun ||
@@ -255,7 +256,7 @@ int run_throwing(const Program& program, int argc, char** argv) {
       load_engine<const Run>(program.entry)(run);
     });
   } else {
-    if (std::string_view(program.primary) == "train") {  // what trains, or tries to
+    if (std::string_view(program.primary) == "train") {  // programs that train, or try a training
       InferRequest request{composer, primary, arguments.entry, overrides};
       load_engine<InferRequest>("cytra_infer")(request);
       if (request.overrides.size() > overrides.size()) {
@@ -272,8 +273,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
   return 0;
 }
 
-/// A closed stdin, stdout or stderr (`1>&- 2>&-`) is /dev/null: else the next file that is opened
-/// would get its number, and the messages.
+/// Opens /dev/null in place of a closed stdin, stdout or stderr (`1>&- 2>&-`): else the next file
+/// that is opened would get its number, and the messages.
 void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
@@ -284,20 +285,20 @@ void occupy_standard_streams() {
   }
 }
 
-/// A pipe whose other end is closed (`| head`): who read had enough.
+/// Whether the stream is a pipe whose other end is closed (`| head`).
 bool has_no_reader(int stream) {
   pollfd state{stream, POLLOUT, 0};
   return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
 }
 
-/// One line about what ends the program; its exit code.
+/// Prints one line about the error that ends the program. Returns its exit code.
 int report(const std::exception& error) {
   const int code = exit_code(error);
   std::string text = code == 1 ? fmt::format("internal: {} (please report this)", error.what())
                                : with_source(error.what());
   if (const auto* of_a_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     text = of_a_path->path1().string() + ": " + of_a_path->code().message();
-  // The configuration has a line for each problem; a name of a file never has one.
+  // An error of the configuration has a line for each problem; other messages are one line.
   if (dynamic_cast<const ConfigError*>(&error) == nullptr) text = escaped(text);
   if (code == 5 && text.find(';') == std::string::npos) {
     text = fmt::format(
@@ -309,7 +310,8 @@ int report(const std::exception& error) {
   return code;
 }
 
-/// For what is thrown where nobody can catch it: while a library is loaded, in a thread of one.
+/// Ends the program after an exception that nobody can catch: thrown while a library is loaded, or
+/// in a library's thread.
 void end_program() {
   try {
     if (std::current_exception()) std::rethrow_exception(std::current_exception());
@@ -362,8 +364,10 @@ void Results::print() const {
 
 int run(const Program& program, int argc, char** argv) {
   occupy_standard_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // nobody reads on (`| head`): an error of write(), no death
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), no death
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe (`| head`) is an error of write(), not the end
+                                  // of the process
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(), not the
+                                  // end of the process
   std::set_terminate(end_program);
   explain_memory_faults();
   try {

@@ -1,6 +1,6 @@
 #pragma once
-// What every program shares: flags, --help, --cfg, exit codes. Torch-free: the engine (libcytra.so)
-// is loaded by name once a configuration has been composed and there is work to do.
+// The parts that all programs share: flags, --help, --cfg, exit codes. Torch-free: the engine
+// (libcytra.so) is loaded by name once a configuration has been composed and there is work to do.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ struct Flag {
 /// A flag that starts another function of the engine with the same configuration.
 struct Mode {
   const char* flag;   // "--check-data"
-  const char* entry;  // as Program's
+  const char* entry;  // like Program's
   const char* help;
 };
 
@@ -34,10 +34,10 @@ struct Program {
   std::vector<Flag> flags;
   std::vector<Mode> modes = {};
   const char* rest =
-      nullptr;  // key of a list that takes the overrides of keys that are not its own
+      nullptr;  // key of a list that gets the overrides of keys that the program does not have
 };
 
-/// What the engine gets.
+/// The engine's input: a composed configuration and how the program was called.
 struct Run {
   config::Node config;    // composed, resolved, complete
   config::Node composed;  // as it was written, with `hydra`; saved with the run
@@ -47,14 +47,14 @@ struct Run {
   std::string command_line;  // ready to paste
   bool json = false;         // results on stdout as one JSON object
   bool check = false;        // check everything, load and create nothing
-  // Keys of the user's own that are no mistake: names some ${...} refers to, or written in the
-  // primary config. Dotted below a section: "paths.images".
+  // The user's own keys that are no mistake: names that some ${...} refers to, or that the primary
+  // config has. Below a section they have dots: "paths.images".
   std::vector<std::string> variables;
   std::vector<config::IncludedFile> files;  // of the composition
 };
 
-/// What the engine's `extern "C" int cytra_describe(cytra::cli::DescribeRequest&)` is asked; fills
-/// in `text`. Throws: ConfigError with the nearest name.
+/// The argument of the engine's `extern "C" int cytra_describe(cytra::cli::DescribeRequest&)`,
+/// which fills in `text`. Throws: ConfigError with the nearest name.
 struct DescribeRequest {
   std::string program;  // "train"
   std::string what;     // a place, component or kind; with `schema`, a group; "": the whole program
@@ -62,12 +62,12 @@ struct DescribeRequest {
   std::string text;     // the answer
 };
 
-/// Parses, composes, and prints or runs. Returns the exit code (4 when stdout did not take all);
-/// never throws.
+/// Parses the command line, composes the configuration, and prints or runs. Returns the exit code
+/// (4 when not all could be written to stdout); never throws.
 int run(const Program& program, int argc, char** argv);
 
-/// Results on stdout: `key: value` lines, or one JSON object with --json. A key may come more than
-/// once. Control characters are escaped.
+/// Writes results to stdout: `key: value` lines, or one JSON object with --json. A key may come
+/// more than once. Control characters are escaped.
 class Results {
  public:
   explicit Results(bool json) : json_(json) {}
@@ -75,7 +75,7 @@ class Results {
   void add(const std::string& key, const std::string& value) {
     add(key, config::Node::make_string(value));
   }
-  /// All digits of it.
+  /// Adds a number with all its digits.
   void add(const std::string& key, double value);
   void print() const;
 

@@ -51,7 +51,7 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Flags that each job gets as the sweep got them.
+/// The flags of the sweep that each job gets, too.
 std::vector<std::string> inherited_flags(const Arguments& arguments) {
   std::vector<std::string> flags{"--json"};  // its results go into the table
   const auto add = [&](const char* flag, const std::string& value) {
@@ -65,13 +65,13 @@ std::vector<std::string> inherited_flags(const Arguments& arguments) {
   return flags;
 }
 
-/// A job that differs from another by such words alone repeats it.
+/// Whether a job that differs from another by this word only repeats it.
 bool repeats_only(const std::string& word) {
   const std::string key = word.substr(0, word.find('='));
   return key == "data.fold" || key == "seed" || key == "+data.fold" || key == "++data.fold";
 }
 
-/// What tells each job from the others: the words that are not the same in all, of `which` alone.
+/// The label of each job: the words of `which` that are not the same in all jobs.
 std::vector<std::string> labels_of(const std::vector<std::vector<std::string>>& jobs,
                                    const std::function<bool(const std::string&)>& which) {
   std::vector<bool> differs(jobs.empty() ? 0 : jobs[0].size());
@@ -152,7 +152,8 @@ int run_sweep(const Program& program,
     job.arguments.push_back("hydra.run.dir=" + config::override_text(text(job.folder)));
   }
   const int parallel = std::min(parallel_jobs(plan.root), static_cast<int>(jobs.size()));
-  if (parallel > 1) {  // cores of their own, as joblib's workers have: threads that wait, spin
+  if (parallel > 1) {  // each job gets cores of its own, as joblib's workers do: waiting threads
+                       // spin
     const int cores = available_processors();
     ::setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores / parallel)).c_str(), 0);
   }

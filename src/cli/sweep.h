@@ -9,7 +9,7 @@
 
 namespace cytra::cli {
 
-/// A job's composition, ready to run: throws ConfigError when the job could not run.
+/// A job's composition, ready to run: it throws ConfigError when the job can't run.
 using CheckJob = std::function<void(config::Composition job)>;
 
 /// The overrides of each job of a sweep, those of hydra.sweeper.params first; `plan`: the tree

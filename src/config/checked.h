@@ -1,5 +1,5 @@
 #pragma once
-// What visit() and check() know of options (visit.h), for those that were set in C++:
+// Checks options that were set in C++ by their visit() and check() (visit.h):
 //   Trainer::Trainer(TrainerOptions options) : options_(config::checked(options, "trainer")) ...
 // parse() has checked what comes from YAML.
 #include <optional>
@@ -50,7 +50,8 @@ class OptionChecker {
   }
   void operator()(const char* /*key*/, const Unused& /*unused*/, const char* /*doc*/) {}
 
-  /// Throws: ConfigError with a line per field that is wrong, else what check() throws.
+  /// Checks the options. Throws: ConfigError with a line per field that is wrong, else what
+  /// check() throws.
   template <class Options>
   void check(Options& options) {
     options.visit(*this);
@@ -94,8 +95,9 @@ class OptionChecker {
   std::vector<std::string> lines_;
 };
 
-/// The options, when they are as visit() and check() say; check() may have filled in what follows
-/// from others. `place` stands before the keys in messages: "trainer". Throws: ConfigError.
+/// Returns the options when visit() and check() accept them; check() may have filled in what
+/// follows from others. `place` is put before the keys in messages: "trainer". Throws:
+/// ConfigError.
 template <class Options>
 Options checked(Options options, const std::string& place) {
   OptionChecker(place).check(options);

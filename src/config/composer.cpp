@@ -34,14 +34,15 @@ void check_not_sweep(const Override& override) {
   throw ConfigError(text);
 }
 
-/// A key with '@' can only mean a group; one with '/' that does not exist is a mistake, too, though
-/// Hydra adds it for +a/b=c.
+/// Throws for an unknown group. A key with '@' can only mean a group; a key with '/' that does not
+/// exist is a mistake, too, though Hydra adds it for +a/b=c.
 [[noreturn]] void fail_no_group(const Override& override, const std::vector<std::string>& groups) {
   throw ConfigError(override.where() + ": no group '" + override.key + "'." +
                     suggestion(override.key, groups));
 }
 
-/// Which folders are searched is known before any other file is.
+/// Checks that only the primary config sets the search path: the folders must be known before any
+/// other file is read.
 void check_searchpath(const ConfigFile& file, const std::string& package) {
   const Node* path = package.empty()      ? file.content.find("hydra.searchpath")
                      : package == "hydra" ? file.content.find("searchpath")
@@ -56,8 +57,8 @@ struct Step {
   IncludedFile included;
 };
 
-/// The files of a defaults tree in the order they are merged. `parent`: whose list names `node`,
-/// nullptr for the primary config.
+/// Adds the files of a defaults tree in the order they are merged. `parent`: the config whose list
+/// names `node`, nullptr for the primary config.
 void add_parts(const DefaultsNode& node,
                const DefaultsNode* parent,
                const std::string& package,
@@ -79,7 +80,7 @@ void add_parts(const DefaultsNode& node,
   }
 }
 
-/// Dotted, with every key above.
+/// Adds the dotted keys of a tree, with every key above them.
 void add_keys(const Node& node, const std::string& path, std::vector<std::string>& out) {
   for (const auto& [key, child] : node.map) {
     const std::string place = child_path(path, key);
@@ -150,7 +151,7 @@ Composition Composer::load(const std::string& primary,
   MovedOverrides moved;
   for (const Override& given : values) {
     const Override value = moves_keys ? moved.current(root, given) : given;
-    // Looking for groups reads every folder; only the message of an unknown key needs them.
+    // Looking for groups reads every folder, and only the message for an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;
     if (value.key.find('/') != std::string::npos && root.find(value.key) == nullptr)

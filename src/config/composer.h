@@ -19,7 +19,7 @@ struct Group {
 struct IncludedFile {
   std::string path;     // "model/unet"
   std::string name;     // on disk; empty for one of hydra
-  std::string package;  // "model"; "" for the root
+  std::string package;  // "model"; "" for the root of the tree
   std::string parent;   // the config whose defaults list names it
   Origin chosen;        // where that was decided
   bool is_self;         // the content of a file that has a defaults list
@@ -55,17 +55,17 @@ class Composer {
   Composition load(const std::string& primary,
                    const std::vector<std::string>& overrides,
                    bool planning = false) const;
-  /// The same without `hydra`, every ${...} resolved.
+  /// Composes a tree without `hydra`, with every ${...} resolved. Throws: what load() throws.
   Node compose(const std::string& primary, const std::vector<std::string>& overrides) const;
-  /// Every change of `key` and what lies below it, in order; the last one won. Throws: ConfigError
-  /// when there never was such a key.
+  /// Every change of `key` and of what is below it, in order; the last one won. Throws:
+  /// ConfigError when there never was such a key.
   std::vector<Change> explain(const std::string& primary,
                               const std::vector<std::string>& overrides,
                               const std::string& key) const;
 
-  /// Those of the config folders; the `hydra` groups are not listed.
+  /// The groups of the config folders, without those of `hydra`.
   std::vector<Group> groups() const;
-  /// Every option of a group, those in folders below it too ("im2im/segmentation"). Sorted.
+  /// Every option of a group, also those in folders below it ("im2im/segmentation"). Sorted.
   std::vector<std::string> options(const std::string& group) const;
   const std::vector<std::string>& folders() const { return folders_; }
 
@@ -82,14 +82,15 @@ class Composer {
 
 /// Replaces every ${...} in the tree as OmegaConf and Hydra do: ${a.b}, ${.sibling},
 /// ${..of_parent}, ${a[b].${c}}, and the functions eval, hydra, kv_to_dict, now, oc.create,
-/// oc.decode, oc.deprecated, oc.dict.keys, oc.dict.values, oc.env, oc.select; \${ stays text.
-/// The top-level key `hydra` is only read: what Hydra's settings ask for may not be known yet.
+/// oc.decode, oc.deprecated, oc.dict.keys, oc.dict.values, oc.env, oc.select; \${ stays text. The
+/// top-level key `hydra` is only read, as values that Hydra's settings refer to may not be known
+/// yet.
 /// Throws: ConfigError for bad syntax, a missing key, a cycle (naming the chain), what the
 /// functions refuse, and trees whose references copy too much.
 void resolve(Node& root);
-/// The value at one dotted key of an unresolved tree, resolved; `root` stays as it is. Throws:
-/// ConfigError as resolve(), and when the key is missing or ???. `keeps_environment`: ${oc.env:...}
-/// stays as it is.
+/// The resolved value at one dotted key of an unresolved tree; `root` is not changed. Throws:
+/// ConfigError as resolve(), and when the key is missing or ???. `keeps_environment`:
+/// ${oc.env:...} stays as it is.
 Node evaluate(const Node& root, const std::string& key, bool keeps_environment = false);
 /// Sets Node::path through the whole tree.
 void set_paths(Node& node, const std::string& path = "");

@@ -88,8 +88,8 @@ unsigned char byte_at(const std::string& text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// How many bytes the letter at `at` has; 0: the byte is none, or begins one that YAML may not hold
-/// or that is a substitute.
+/// The bytes of the letter at `at`; 0 where there is no letter, or one that YAML may not hold or
+/// that is a substitute.
 std::size_t letter_size(const std::string& text, std::size_t at) {
   const auto [code, bytes] = utf8_letter(std::string_view(text).substr(at));
   const bool is_odd = (code >= 0x80 && code < 0xA0) || code == 0xFFFE || code == 0xFFFF;

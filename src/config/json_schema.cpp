@@ -1,5 +1,6 @@
-// JSON Schema draft-07 from what visit() says. One flat schema per value (`type` lists what may
-// stand there, `pattern` holds for text alone), because editors explain those better than anyOf.
+// Makes a JSON Schema (draft-07) from what visit() says. Each value has one flat schema (`type`
+// lists the allowed types, `pattern` applies to text only), because editors explain those better
+// than anyOf.
 #include "config/json_schema.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ Node any_of(std::vector<Node> schemas) {
 Node use(const std::string& name) {
   return object({{"$ref", text("#/definitions/" + name)}});
 }
-/// The name of a kind's definition: no blank may stand in a $ref.
+/// The name of a kind's definition: a $ref may not contain a blank.
 std::string name_of(const Components& components) {
   std::string name = components.kind;
   std::replace(name.begin(), name.end(), ' ', '_');
@@ -51,7 +52,7 @@ std::string name_of(const Components& components) {
 
 class Writer {
  public:
-  /// A primary config or an experiment: the whole tree, or parts of it.
+  /// The schema of a primary config or an experiment: the whole tree, or parts of it.
   Node whole_tree(const std::vector<OptionInfo>& sections) {
     Node own = object({{"not", object({{"type", text("object")}})},
                        {"description",
@@ -62,7 +63,7 @@ class Writer {
                    {"patternProperties", object({{kOwnKeys, Node::make_boolean(true)}})},
                    {"additionalProperties", std::move(own)}});
   }
-  /// A file of the group that holds this option's values.
+  /// The schema of a file of the group that holds this option's values.
   Node file(const OptionInfo& option) {
     Node schema;
     if (option.type == Type::options) {
@@ -82,7 +83,8 @@ class Writer {
   Node definitions() { return std::move(definitions_); }
 
  private:
-  /// Options of a map. `is_file`: the map is a whole file, which may have a defaults list.
+  /// The schema of a map's options. `is_file`: the map is a whole file, which may have a defaults
+  /// list.
   Node properties(const std::vector<OptionInfo>& options, bool is_file) {
     Node result = object({});
     if (is_file) {
@@ -113,8 +115,8 @@ class Writer {
     return schema;
   }
 
-  /// A component of a kind, wherever it stands: `_target_` may come from another file, so without
-  /// it the options of every component of the kind are taken.
+  /// The schema of a component of a kind. `_target_` may come from another file, so without it the
+  /// options of every component of the kind are allowed.
   Node component(const Components& components, bool is_file) {
     Node all = object({});
     Node choices = Node::make_list();
@@ -148,7 +150,7 @@ class Writer {
     return schema;
   }
 
-  /// One option's value, with its help as hover text.
+  /// The schema of an option's value, with its help as hover text.
   Node value(const OptionInfo& option) {
     Node schema = bare_value(option);
     schema.set("description", text(option.doc));
@@ -189,7 +191,7 @@ class Writer {
     definition(name_of(components), [&] { return component(components, false); });
     return use(name_of(components));
   }
-  /// An item of a list stands alone: what is required must be in it.
+  /// The schema of a list's item. An item is not merged: required options must be in it.
   Node item(const Components& components) {
     const std::string name = "item." + name_of(components);
     definition(name, [&] {
@@ -221,7 +223,7 @@ class Writer {
     schema.set("description", text("the " + components.kind + ", by its own or its Python name"));
     return schema;
   }
-  /// True for a map whose _target_ is `name`.
+  /// A condition that holds for a map whose _target_ is `name`.
   static Node names(const std::string& name) {
     return object({{"required", Node::make_list({text("_target_")})},
                    {"properties",
@@ -272,7 +274,7 @@ class Writer {
     if (option.type == Type::number) types = {"number", "string"};
     if (option.type == Type::text) types = {"string", "integer"};
     if (lists > 0) types.insert(types.begin(), "array");
-    // In an inner list null is no value.
+    // Null is not allowed in an inner list.
     if (lists == option.lists && (option.nullable || lists > 0)) types.emplace_back("null");
     Node schema = object({{"type", type_of(types)}});
     if (option.low) {

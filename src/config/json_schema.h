@@ -7,8 +7,8 @@ namespace cytra::config {
 
 /// JSON Schema draft-07 for editors (yaml-language-server): of a program's primary and experiment
 /// files (`group` "", "experiment", "debug", "local"), or of the files of the folder `group`
-/// ("model", "trainer"). Every value may also be `???` or hold ${...}; nothing is required but in
-/// items of lists, which never merge. Throws: ConfigError with the nearest group.
+/// ("model", "trainer"). Every value may also be `???` or hold ${...}. Options are required only
+/// in items of lists, which are never merged. Throws: ConfigError with the nearest group.
 std::string json_schema(const OptionsType& root, const std::string& group);
 
 }  // namespace cytra::config

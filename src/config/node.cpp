@@ -53,7 +53,7 @@ struct NodeReader<std::vector<T>> {
   }
 };
 
-/// One step of a dotted key.
+/// Takes one step of a dotted key.
 const Node* step(const Node& node, std::string_view key) {
   if (node.kind == Kind::map) return node.find_direct(key);
   std::size_t index = 0;
@@ -132,7 +132,7 @@ bool Node::is_set_by_user() const {
     std::error_code ignored;
     try {
       return std::filesystem::weakly_canonical(config_folder(), ignored);
-    } catch (const ConfigError&) {  // a program that comes without
+    } catch (const ConfigError&) {  // a program that comes without configs
       return std::filesystem::path();
     }
   }();

@@ -11,8 +11,8 @@
 
 namespace cytra::config {
 
-/// Where a value was written: a file with line and column (from 1), or the command line (line 0,
-/// the override; column 0 for the whole, else from 1 in its text).
+/// Where a value was written: a file with line and column (from 1), or the command line (line 0;
+/// column 0 for the whole override, else from 1 in its text).
 struct Origin {
   std::shared_ptr<const std::string> file;  // path, or the text of the override
   int line = 0, column = 0;
@@ -35,7 +35,7 @@ struct Node {
   std::vector<Node> list;
   std::vector<std::pair<std::string, Node>> map;
   Origin origin;
-  Origin key_origin;  // of a map's value: where its key stands
+  Origin key_origin;  // of a map's value: where its key is written
   std::string path;   // "model.filters[1]"; set by the Composer on the whole tree
 
   bool is_null() const { return kind == Kind::null; }
@@ -44,28 +44,29 @@ struct Node {
   /// The child, or nullptr; `key` may be dotted ("a.b.0.c").
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
-  /// A direct child of a map, or nullptr; the key is taken as it is.
+  /// A direct child of a map, or nullptr; the key may hold dots.
   const Node* find_direct(std::string_view key) const;
   Node* find_direct(std::string_view key);
-  /// The child; missing: ConfigError with the keys there are.
+  /// The child. Throws: ConfigError with the existing keys where it is missing.
   const Node& at(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
   std::vector<std::string> keys() const;
-  /// Whether a user wrote it: on the command line, or in a file that is not of Cytra's configs/.
+  /// Whether a user wrote the value: on the command line, or in a file that is not of Cytra's
+  /// configs/.
   bool is_set_by_user() const;
-  /// "configs/model/unet.yaml:12:3: model.filters"
+  /// The place and path for messages: "configs/model/unet.yaml:12:3: model.filters".
   std::string where() const;
 
-  /// Typed reading. Integers convert to double and text, whole doubles to integers; anything else
-  /// that does not fit: ConfigError naming place, expected type and the value found. T: bool,
-  /// int64_t, double, std::string, std::vector of these.
+  /// Reads a typed value. Integers convert to double and text, whole doubles to integers. Throws:
+  /// ConfigError naming place, expected type and the value found, where the value does not fit. T:
+  /// bool, int64_t, double, std::string, std::vector of these.
   template <class T>
   T as() const;
   template <class T>
   T get(std::string_view key) const {
     return at(key).as<T>();
   }
-  /// `fallback` when the key is missing or null.
+  /// Reads the value of a key; `fallback` when it is missing or null.
   template <class T>
   T get(std::string_view key, T fallback) const {
     const Node* node = find(key);
@@ -78,7 +79,7 @@ struct Node {
   static Node make_real(double value);
   static Node make_string(std::string value);
   static Node make_list(std::vector<Node> items = {});
-  /// A list of booleans, integers, reals or texts.
+  /// Makes a list of booleans, integers, reals or texts.
   template <class List>
   static Node make_list(const List& values) {
     Node node = make_list();
@@ -101,10 +102,10 @@ struct Node {
   Node& set(const std::string& key, Node value);
 };
 
-/// One value equal in kind and content (origins are not compared)?
+/// Whether two values are equal in kind and content (origins are not compared).
 bool equal(const Node& a, const Node& b);
 
-/// What a tree holds, for limits: values and the bytes of text and keys.
+/// The size of a tree, for limits: values and the bytes of text and keys.
 struct Size {
   std::size_t nodes = 0, bytes = 0;
 };
@@ -116,11 +117,11 @@ void add_size(const Node& node, Size& size);
 /// are no printable UTF-8).
 Node parse_yaml(const std::string& text, const std::string& name);
 Node load_yaml(const std::string& file);
-/// One value in YAML flow form, as after `key=` on the command line: 1, 1e-3, [1, 2], {a: b}, text,
-/// 'quoted'.
+/// Reads one value in YAML flow form, as after `key=` on the command line: 1, 1e-3, [1, 2], {a:
+/// b}, text, 'quoted'.
 Node parse_value(const std::string& text, const Origin& origin);
-/// Block style; strings that would read back as another type are quoted. parse_yaml(to_yaml(n))
-/// equals n.
+/// Writes YAML in block style; strings that would be read as another type are quoted.
+/// parse_yaml(to_yaml(n)) equals n.
 std::string to_yaml(const Node& node);
 std::string to_json(const Node& node);  // compact, one line
 

@@ -4,7 +4,7 @@
 
 namespace cytra::config {
 
-/// Collects what visit() says.
+/// Collects the options that visit() lists.
 class OptionLister {
  public:
   template <class T>

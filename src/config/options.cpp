@@ -42,7 +42,7 @@ std::string got(const Node& node) {
   }
 }
 
-/// Set by the command line.
+/// Whether the command line set the value.
 bool is_typed(const Node& node) {
   return node.origin.file != nullptr && node.origin.line == 0;
 }
@@ -64,7 +64,7 @@ void check_component(const Node& node, const Components& components, Problems& p
 
 void check_part(const Node& node, const Part& part, Problems& problems) {
   using Form = Part::Form;
-  if (node.is_null()) return;  // a missing `one` is the reader's to tell
+  if (node.is_null()) return;  // the reader reports a missing `one`
   if (part.form == Form::one || part.form == Form::optional) {
     check_component(node, *part.components, problems);
   } else if (part.form == Form::changes) {
@@ -120,7 +120,7 @@ void OptionReader::operator()(const char* key, const Unused& unused, const char*
   known_.emplace_back(key);
   const Node* child = node_.find_direct(key);
   if (child == nullptr || child->is_null()) return;
-  if (unused.same.empty()) {  // files carry it; who types it waits for something
+  if (unused.same.empty()) {  // files may carry it; a user who types it expects an effect
     if (is_typed(*child)) problems_.note(*child, std::string("no effect here (") + doc + ")");
     return;
   }
@@ -153,9 +153,10 @@ bool OptionReader::finish() {
   for (const auto& [key, child] : node_.map) {
     if (is_among(key, known_) || is_among(key, hydra_keys()) || is_own(key)) continue;
     if (!variables_.empty() && is_among(child.path, variables_)) continue;
-    // The user's own, as --multirun repeats by +n=1,2,3; what looks like one of ours is a mistake.
+    // The key is the user's own, such as n in +n=1,2,3 for repeats by --multirun; a key that looks
+    // like one of ours is a mistake.
     if (!variables_.empty() && is_typed(child) && nearest(key, known_).empty()) {
-      if (!node_.path.empty())  // of the top level tell_unread() tells
+      if (!node_.path.empty())  // tell_unread() reports keys of the top level
         problems_.note(child, "no effect, nothing reads it");
       continue;
     }
@@ -179,7 +180,7 @@ bool OptionReader::finish() {
 void OptionReader::require(const char* key) {
   const Node* child = node_.find_direct(key);
   if (child != nullptr && !child->is_null() && !(child->kind == Kind::list && child->list.empty()))
-    return;  // wrong, and told
+    return;  // wrong, and reported
   fail(node_, std::string("'") + key + "' is missing, expected a value.");
 }
 

@@ -12,7 +12,8 @@
 
 namespace cytra::config {
 
-/// `variables`: dotted names of the user's own that may stand in plain maps, never in a component.
+/// Fills an Options struct. `variables`: dotted names of the user's own, which may be in plain
+/// maps, but not in a component.
 template <class Options>
 Options read_options(const Node& node,
                      Problems& problems,
@@ -28,13 +29,13 @@ class OptionReader {
   void operator()(const char* key, T& field, const char* /*doc*/) {
     take(key, field);
   }
-  /// A key that must be there.
+  /// Reads a required key.
   template <class T>
   void operator()(const char* key, T& field, const char* /*doc*/, Required) {
     take(key, field);
     require(key);
   }
-  /// A value below `low` or above `high` is an error.
+  /// Reads a value; below `low` or above `high` it is an error.
   template <class T>
   void operator()(const char* key, T& field, const char* /*doc*/, double low, double high) {
     const Node* child = take(key, field);
@@ -49,28 +50,29 @@ class OptionReader {
     }
   }
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
-  /// A text that must be one of `choices`.
+  /// Reads a text that must be one of `choices`.
   template <class T>
   void operator()(const char* key, T& field, const char* /*doc*/, const Choices& choices) {
     if (const Node* child = take(key, field)) check_choice(*child, field, choices);
   }
-  /// Kept as it is, made later.
+  /// Takes a component's node, from which the component is made later.
   void operator()(const char* key, Node& field, const char* doc, const Part& part);
   void operator()(const char* key, const Unused& unused, const char* doc);
-  /// A map was given; else that is a problem.
+  /// Whether a map was given; else adds a problem.
   bool is_map();
-  /// Every key but _target_ and the like must have been visited. True: no value here was wrong.
+  /// Checks that every key except _target_ and the like was visited. Returns whether no value here
+  /// was wrong.
   bool finish();
 
  private:
-  /// The value, when there is one and it fits.
+  /// Reads the value, where there is one that fits.
   template <class T>
   const Node* take(const char* key, T& field) {
     known_.emplace_back(key);
     const Node* child = node_.find_direct(key);
     return child != nullptr && read_value(*child, field) ? child : nullptr;
   }
-  /// False when it does not fit.
+  /// Reads a value. Returns false when it does not fit.
   template <class T>
   bool read_value(const Node& child, T& field) {
     if constexpr (IsOptional<T>::value) {
@@ -137,8 +139,8 @@ Options read_options(const Node& node,
   return options;
 }
 
-/// Options from a map node. Throws: ConfigError with a line per problem (unknown key with the
-/// nearest one, wrong type, out of range, missing).
+/// Reads options from a map node. Throws: ConfigError with a line per problem (unknown key with
+/// the nearest one, wrong type, out of range, missing).
 template <class Options>
 Options parse(const Node& node) {
   Problems problems;

@@ -19,7 +19,8 @@ bool names_a_place_below(const std::string& message, const Node& place) {
          (origin.find(": ") == std::string::npos && origin.back() >= '0' && origin.back() <= '9');
 }
 
-/// Of a message "KEY: ..." or "BLOCK.KEY=3: ...": the value below `place`, and what is said of it.
+/// The value below `place` that a message "KEY: ..." or "BLOCK.KEY=3: ..." names, and the rest of
+/// the message.
 std::pair<const Node*, std::string> named_below(const Node& place, const std::string& message) {
   const std::size_t end = message.find(": ");
   if (end == std::string::npos) return {nullptr, ""};

@@ -7,19 +7,21 @@
 
 namespace cytra::config {
 
-/// Everything that is wrong with a configuration, found in one go.
+/// Collects all problems of a configuration, so that they are reported together.
 class Problems {
  public:
-  /// `what` may begin with the place, as the message of an error does, or with a key below it.
-  /// The same complaint about the same written text (a value that ${...} copied) counts once.
+  /// Adds a problem. `what` may begin with the place, as the message of an error does, or with a
+  /// key below it. A repeated message about the same written text (a value that ${...} copied)
+  /// counts once.
   void add(const Node& place, const std::string& what);
-  /// Accepted, but without effect here.
+  /// Notes a value that is accepted, but has no effect here.
   void note(const Node& place, const std::string& what);
   bool empty() const { return lines_.empty(); }
-  /// More than are listed: a broken file of 100,000 keys ends soon.
+  /// Whether there are more problems than are listed: checking a broken file of 100,000 keys ends
+  /// early.
   bool full() const { return more_; }
   const std::vector<std::string>& notes() const { return notes_; }
-  /// One ConfigError with a line per problem.
+  /// Throws: ConfigError with a line per problem.
   void throw_if_any() const;
 
  private:

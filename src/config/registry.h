@@ -24,18 +24,18 @@ class Registry {
     static Registry registry;
     return registry;
   }
-  /// Throws std::logic_error when the name is taken.
+  /// Registers a class. Throws: std::logic_error when the name is taken.
   void add(const std::string& name, Make make, config::OptionsType options, const char* file) {
     auto [place, added] = makers_.emplace(name, Entry{std::move(make), file});
     if (!added)
       throw std::logic_error(name + " is registered in " + place->second.file + " and in " + file);
     components_.types.emplace(name, options);
   }
-  /// Makes what node["_target_"] names. Throws: ConfigError.
+  /// Makes the component that node["_target_"] names. Throws: ConfigError.
   std::shared_ptr<Base> make(const config::Node& node) const {
     return makers_.at(components_.name_of(node)).make(node);
   }
-  /// The same without the C++ types: names and options.
+  /// The registered components without their C++ types: names and options.
   const config::Components& components() const { return components_; }
   std::vector<std::string> names() const { return components_.names(); }
 
@@ -53,7 +53,7 @@ template <class Base>
 std::shared_ptr<Base> make(const config::Node& node) {
   return Registry<Base>::instance().make(node);
 }
-/// The same from YAML in C++: make<training::Optimizer>("{_target_: AdamW, lr: 0.01}").
+/// Makes a component from YAML in C++: make<training::Optimizer>("{_target_: AdamW, lr: 0.01}").
 template <class Base>
 std::shared_ptr<Base> make(const std::string& yaml) {
   return make<Base>(config::parse_yaml(yaml, "make()"));
@@ -75,7 +75,8 @@ struct Registered {
 
 namespace config {
 
-/// What a field of type Node holds, for visit(): `v("loss", loss, "minimised", component<Loss>())`.
+/// Says which component a field of type Node holds, for visit(): `v("loss", loss, "minimised",
+/// component<Loss>())`.
 template <class Base>
 Part part(Part::Form form) {
   return {form, &Registry<Base>::instance().components(), {}};
@@ -100,7 +101,8 @@ Part map_of() {
 }  // namespace config
 }  // namespace cytra
 
-/// CYTRA_REGISTER(Transform, PerKey<Clipd>, "Clipd"); further names are aliases.
+/// Registers a component: CYTRA_REGISTER(Transform, PerKey<Clipd>, "Clipd"); further names are
+/// aliases.
 #define CYTRA_REGISTER(Base, T, ...) CYTRA_REGISTER_AS(Base, T, __COUNTER__, __VA_ARGS__)
 #define CYTRA_REGISTER_AS(Base, T, number, ...) CYTRA_REGISTER_NUMBER(Base, T, number, __VA_ARGS__)
 #define CYTRA_REGISTER_NUMBER(Base, T, number, ...)               \

@@ -32,7 +32,7 @@ bool names_environment(const Node& node) {
          });
 }
 
-/// Texts of `kept` that name the environment, into the same places of `config`.
+/// Copies the texts of `kept` that name the environment into the same places of `config`.
 void take_kept(Node& config, const Node& kept) {
   if (is_kept(kept) && config.kind == Kind::string) config.string = kept.string;
   for (auto& [key, child] : config.map) {
@@ -46,7 +46,7 @@ void keep(Node& config, const Node& composed, const Node& root) {
   if (composed.kind == Kind::string && composed.string.find("${") != std::string::npos) {
     try {
       return take_kept(config, evaluate(root, composed.path, true));
-    } catch (const ConfigError&) {  // a function that can't do without the value
+    } catch (const ConfigError&) {  // a function that needs the value
       if (config.kind == Kind::string) config.string = composed.string;
       return;
     }
@@ -74,7 +74,7 @@ void fill_in_environment(Node& config) {
     alone.set("value", config);
     try {
       config.string = evaluate(alone, "value").as<std::string>();
-    } catch (const ConfigError&) {  // whoever needs it will say so
+    } catch (const ConfigError&) {  // reported where the value is needed
     }
   }
   for (auto& [key, child] : config.map) fill_in_environment(child);
@@ -113,7 +113,7 @@ std::string output_dir(const Node& root) {
 void move_output(Node& root, const std::string& folder) {
   if (Node* runtime = runtime_of(root)) runtime->set("output_dir", Node::make_string(folder));
   Node* paths = root.find("paths");
-  if (paths != nullptr && output_dir(root) != folder)  // the tree names another one itself
+  if (paths != nullptr && output_dir(root) != folder)  // the tree names another folder itself
     paths->set("output_dir", Node::make_string(folder));
   set_paths(root);
 }

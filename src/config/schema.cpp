@@ -24,7 +24,7 @@ std::string default_text(const OptionInfo& option) {
   return to_json(option.value);
 }
 
-/// Columns as wide as their texts; the last one is free.
+/// Formats columns as wide as their texts; the width of the last one is free.
 std::string table(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
@@ -75,7 +75,7 @@ std::vector<Found> with_owner(const OptionsType& type, const std::string& owner)
   return result;
 }
 
-/// The options below an option: of a section, of every component that may stand there.
+/// The options below an option: those of a section, or of every component that may be there.
 std::vector<Found> below(const OptionInfo& option) {
   std::vector<Found> result;
   for (const auto& [name, type] : option.below()) {
@@ -84,8 +84,8 @@ std::vector<Found> below(const OptionInfo& option) {
   return result;
 }
 
-/// Every option that the dotted `place` can mean. Items of lists (`train.0`, `train[0]`) and names
-/// of the user's in maps (`callbacks.my_checkpoint`) are passed over.
+/// Every option that the dotted `place` can mean. Items of lists (`train.0`, `train[0]`) and the
+/// user's own names in maps (`callbacks.my_checkpoint`) are skipped.
 std::vector<Found> find_place(const OptionsType& root, const std::string& place) {
   std::vector<std::string> steps;
   for (const std::string& step : split(place, '.')) steps.push_back(step.substr(0, step.find('[')));
@@ -117,7 +117,7 @@ std::string found_text(const std::string& place, const std::vector<Found>& found
     if (first.part.form == Form::changes) return text + options_text(first.part.options.describe());
     return text + first.type_text() + "\n\n" + kind_text(*first.part.components);
   }
-  // Components that declare the option alike share a table.
+  // Components that declare the option in the same way share a table.
   std::vector<std::pair<std::string, std::set<std::string>>> tables;
   for (const Found& one : found) {
     const std::string own = options_text({one.option});

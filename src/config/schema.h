@@ -1,6 +1,6 @@
 #pragma once
-// What a configuration may hold, told without C++ types: for checking parts that are made later,
-// for `--describe`, and for editors. Built when asked for, never at start-up.
+// Describes what a configuration may hold, without C++ types: for checking parts that are made
+// later, for `--describe`, and for editors. Built when asked for, never at start-up.
 #include <map>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace cytra::config {
 
 struct OptionInfo;
 
-/// An Options struct without its type: how a map is checked against it, and what it takes.
+/// An Options struct without its C++ type: how a map is checked against it, and its options.
 struct OptionsType {
   void (*check)(const Node& node, Problems& problems);
   std::vector<OptionInfo> (*describe)();
@@ -24,16 +24,16 @@ struct Components {
 
   std::vector<std::string> names() const;
   /// The registered name that node["_target_"] means: `torch.optim.AdamW`,
-  /// `monai.networks.nets.DynUNet` and the like stand for their last part. Throws: ConfigError with
-  /// the nearest name.
+  /// `monai.networks.nets.DynUNet` and similar names stand for their last part. Throws:
+  /// ConfigError with the nearest name.
   std::string name_of(const Node& node) const;
 };
 
-/// The last part of a Python path into a library whose names we took (torch, monai, cyto_dl,
+/// The last part of a Python path into a library whose names Cytra uses (torch, monai, cyto_dl,
 /// lightning), else `target`.
 std::string own_name(const std::string& target);
 
-/// "an optimizer"; 1 for 1.0, as bounds are declared.
+/// The noun with its article: "an optimizer". bound_text(): 1 for 1.0, as bounds are declared.
 std::string with_article(const std::string& noun);
 std::string bound_text(double value);
 
@@ -41,8 +41,8 @@ std::string bound_text(double value);
 std::map<std::string, Components>& component_kinds();
 Components& components_of(const std::string& kind);
 
-/// What a field of type Node holds: a component, several, or changes to options that are complete
-/// elsewhere. Made by component<Base>() and the like (registry.h) and changes<Options>().
+/// The content of a field of type Node: a component, several, or changes to options that are
+/// complete elsewhere. Made by component<Base>() and the like (registry.h) and changes<Options>().
 struct Part {
   enum class Form {
     one,       // by _target_
@@ -70,13 +70,13 @@ struct OptionInfo {
   OptionsType options{};  // of Type::options
   Part part{};            // of Type::part
 
-  /// The options of what may stand there: of the section (name ""), of each component by name.
+  /// The options of what may be there: of the section (name ""), of each component by name.
   std::map<std::string, OptionsType> below() const;
   std::string type_text() const;   // "list of integers", "component: loss"
   std::string range_text() const;  // "1 .. 64", "same | valid", ""
 };
 
-/// Everything `describe_options` knows about Options, in the order of visit().
+/// The descriptions of all options, in the order of visit().
 template <class Options>
 std::vector<OptionInfo> describe_options();
 
@@ -91,7 +91,7 @@ Part changes() {
   return {Part::Form::changes, nullptr, options_type<Options>()};
 }
 
-/// A table of what `name` takes: "" (the program: `root`), a dotted place in it ("trainer",
+/// A table of the options of `name`: "" (the program: `root`), a dotted place in it ("trainer",
 /// "task.loss", "optimizer.lr"), a component by its own or its Python name, or a kind of component
 /// ("loss": lists them). Throws: ConfigError with the nearest name.
 std::string describe_text(const OptionsType& root, const std::string& name);

@@ -1,5 +1,5 @@
 #pragma once
-// Options as text, for stamps of what depends on them.
+// Writes options as text, for stamps of files that depend on them.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -13,8 +13,8 @@
 
 namespace cytra::config {
 
-/// Writes each option that visit() tells of, but for keys that are left out: an option that is
-/// added later is in the text without anybody thinking of it.
+/// Writes each option that visit() lists, except keys that are left out. An option that is added
+/// later is in the text automatically.
 class OptionWriter {
  public:
   explicit OptionWriter(const std::vector<std::string_view>& left_out) : left_out_(left_out) {}
@@ -63,7 +63,7 @@ class OptionWriter {
 };
 
 /// Every option of `options` with its value, in the order of visit(). `left_out`: keys, at any
-/// depth, that change nothing that the text is a stamp of.
+/// depth, that do not affect what the text is a stamp of.
 template <class Options>
 std::string text_of(Options options, const std::vector<std::string_view>& left_out = {}) {
   OptionWriter writer(left_out);

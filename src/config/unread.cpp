@@ -30,7 +30,8 @@ Names read_keys(const Node& root, std::vector<std::string> open) {
   return read;
 }
 
-/// Where a value below `node` was set: by the command line, or a file that is not among `own`.
+/// Adds the places where a value below `node` was set: the command line, or a file that is not
+/// among `own`.
 void add_setters(const Node& node, const Names& own, std::vector<Origin>& out) {
   for (const auto& [name, child] : node.map) add_setters(child, own, out);
   for (const Node& child : node.list) add_setters(child, own, out);
@@ -39,7 +40,7 @@ void add_setters(const Node& node, const Names& own, std::vector<Origin>& out) {
     out.push_back(node.origin);
 }
 
-/// The places where something reads a component of that name: "task.heads.seg.loss".
+/// Adds the places where something reads a component of that name: "task.heads.seg.loss".
 void add_places(const Node& node,
                 const std::string& path,
                 const std::string& name,
@@ -55,7 +56,7 @@ void add_places(const Node& node,
   }
 }
 
-/// What to type instead of `typed`, which chose a component by its name.
+/// Advice what to type instead of `typed`, which chose a component by its name.
 std::string advice(const Node& root,
                    const Names& read,
                    const std::string& name,

@@ -1,5 +1,5 @@
 #pragma once
-// Values that were set, and that nothing reads.
+// Finds values that were set although nothing reads them.
 #include <string>
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace cytra::config {
 
-/// Tells of top-level values of a composed tree that the command line, or a file that is none of
-/// their group's, set although nothing reads them. Read are the program's `sections`, and what a
+/// Reports top-level values of a composed tree that the command line, or a file outside their
+/// group, set although nothing reads them. The program's `sections` are read, and whatever a
 /// ${...} in a value that is read refers to. A value of the user's own is noted; one of
-/// `components` (sections for others to refer to: "loss") was to change what is made, and is a
+/// `components` (sections that others refer to: "loss") was meant to change the run, and is a
 /// problem.
 void tell_unread(const Node& composed,
                  const std::vector<IncludedFile>& files,

@@ -15,7 +15,8 @@ void add_key(const std::string& key, Names& out) {
   if (!key.empty()) out.insert(key);
 }
 
-/// ${a.b}, ${oc.select:a.b,x}, and ${.b} and ${..b} below `parents`.
+/// Adds the references in a text: ${a.b}, ${oc.select:a.b,x}, and ${.b} and ${..b} below
+/// `parents`.
 void add_references(const std::string& text, const std::vector<std::string>& parents, Names& out) {
   for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos;) {
     at += 2;
@@ -40,7 +41,7 @@ void add_references(const std::string& text, const std::vector<std::string>& par
 void add_from(const Node& node, std::vector<std::string>& parents, Names& out) {
   if (node.kind == Kind::string) add_references(node.string, parents, out);
   const auto descend = [&](const std::string& key, const Node& child) {
-    const bool container = child.is_container();  // a text's relative keys begin at what holds it
+    const bool container = child.is_container();  // relative keys in a text begin at its container
     if (container) parents.push_back(key);
     add_from(child, parents, out);
     if (container) parents.pop_back();

@@ -1,5 +1,5 @@
 #pragma once
-// What an Options struct can say about its options. Every visitor takes these forms:
+// How an Options struct declares its options. Every visitor takes these forms:
 //   struct Options {
 //     int64_t width = 8;
 //     template <class V> void visit(V& v) {
@@ -31,13 +31,14 @@ inline constexpr Required required;
 
 using Choices = std::vector<std::string>;  // what a text may be
 
-/// A key that CytoDL's users carry and nothing reads here. A value other than null and those of
-/// `same` (as plain text) asks for something, and is noted; an empty `same` takes every value.
+/// A key that CytoDL's configurations have and nothing reads here. A value other than null and
+/// those of `same` (as plain text) expects an effect, and is noted; an empty `same` accepts every
+/// value.
 struct Unused {
   std::vector<std::string> same = {};
 };
 
-/// A range, or a word that stands for a value, whatever the case of its letters.
+/// A range, or a word, in any case, that stands for a value.
 struct Keyword {
   double low, high;
   const char* word;

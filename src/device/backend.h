@@ -1,6 +1,7 @@
 #pragma once
-// The one seam for devices: what the program asks of a kind of device. The CPU is one (cpu.cpp),
-// CUDA another (cuda.cpp); the next is a source like these, and a line in backend.cpp.
+// The interface to devices: all that the program needs of a kind of device. The CPU is one kind
+// (cpu.cpp), CUDA another (cuda.cpp); a further one needs a source like these, and a line in
+// backend.cpp.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,21 +15,22 @@ namespace cytra::device {
 
 struct PerformanceOptions;
 
-/// What the devices of a kind can do; all false on a CPU.
+/// The abilities of a kind of device; all false on a CPU.
 struct Traits {
-  bool is_accelerator = false;  // computes in its own time, while the host goes on
-  bool has_own_memory = false;  // which torch allocates, and counts for this process alone
-  bool pins_memory = false;     // copies from page-locked memory are faster, and wait for nobody
-  bool has_streams = false;     // copies while it computes
-  bool has_graphs = false;      // work can be recorded and played again (CUDA graphs)
-  bool has_tf32 = false;        // float32 products of 10 bits can be allowed and forbidden
-  bool searches_algorithms = false;  // its library can try its convolutions for each new shape
+  bool is_accelerator = false;  // computes while the host goes on
+  bool has_own_memory = false;  // torch allocates it, and counts it for this process only
+  bool pins_memory = false;     // copies from page-locked memory are faster, and asynchronous
+  bool has_streams = false;     // it can copy and compute at the same time
+  bool has_graphs = false;      // work can be recorded and replayed (CUDA graphs)
+  bool has_tf32 = false;        // float32 products with 10 bits can be allowed and forbidden
+  bool searches_algorithms = false;  // its library can try several convolution algorithms for each
+                                     // new shape
 };
 
-/// Why there is no device of a kind; no text: there is one.
+/// Why there is no device of a kind; without a text there is one.
 struct Absence {
   std::string text;
-  bool is_expected = true;  // no such hardware; else there is some that can't be used
+  bool is_expected = true;  // there is no such hardware; false: there is some that can't be used
 };
 
 /// Whether float32 is multiplied with 10 bits.
@@ -36,7 +38,7 @@ struct Tf32 {
   bool products = false, convolutions = false;
 };
 
-/// What a device says of itself; what it does not say (parts of a GPU: MIG) is absent.
+/// The usage of a device; values that it does not report (parts of a GPU: MIG) are absent.
 struct GpuUsage {
   std::optional<double> percent;  // of the time in which a kernel ran, in the last second or less
   std::optional<int64_t> used_bytes, total_bytes;  // of all processes
@@ -54,17 +56,17 @@ class Backend {
   Backend(c10::DeviceType of, const char* kind, Traits what) : type(of), name(kind), traits(what) {}
   virtual ~Backend() = default;
   const c10::DeviceType type;
-  const char* const name;  // of trainer.accelerator, and of torch: "cpu", "cuda"
+  const char* const name;  // its name in trainer.accelerator, and in torch: "cpu", "cuda"
   const Traits traits;
 
-  /// The first question to an accelerator: loads its libraries where there may be one.
+  /// Finds out whether there is such a device, first loading its libraries where there may be one.
   virtual Absence find() const { return {}; }
-  /// Of this thread. Several processes of a machine take one each.
+  /// The current device of this thread. Several processes of a machine use one each.
   virtual c10::Device current() const = 0;
   virtual void set_current(c10::Device /*device*/) const {}
-  /// The devices that the process sees; 0: of a kind that processes share.
+  /// The devices that the process sees; 0 for a kind that processes share.
   virtual int64_t count() const { return 0; }
-  /// "cuda:0 (NVIDIA H100)".
+  /// The device for people: "cuda:0 (NVIDIA H100)".
   virtual std::string describe(c10::Device device) const = 0;
   virtual void synchronize(c10::Device /*device*/) const {}
 
@@ -73,30 +75,31 @@ class Backend {
   virtual int64_t free_memory(c10::Device device) const = 0;
   virtual void reset_peak_memory(c10::Device device) const = 0;
   virtual void empty_cache(c10::Device device) const = 0;
-  /// Null where the driver does not tell.
+  /// Measures the device's usage; null where the driver does not report it.
   virtual std::unique_ptr<Gauge> gauge(c10::Device /*device*/) const { return nullptr; }
 
-  /// Sets the switches of the kind's libraries. False: it has none.
+  /// Sets the switches of the kind's libraries. Returns false where it has none.
   virtual bool apply(const PerformanceOptions& /*options*/) const { return false; }
   virtual Tf32 tf32() const { return {}; }
   virtual void set_tf32(Tf32 /*wanted*/) const {}
-  /// Why TF32 is nothing for this device; "": it has it.
+  /// Why this device can't use TF32; "" where it can.
   virtual std::string why_no_tf32(c10::Device device) const = 0;
-  /// Why products of this type, float16 or bfloat16, are slow on the device; "": they are not.
+  /// Why products of this type, float16 or bfloat16, are slow on the device; "" where they are
+  /// fast.
   virtual std::string why_slow(c10::ScalarType type, c10::Device device) const = 0;
-  /// Whether convolutions in this type run on tensor cores, as float32 may do by TF32.
+  /// Whether convolutions in this type run on tensor cores, float32 may do so by TF32.
   virtual bool has_tensor_cores(c10::ScalarType /*type*/, c10::Device /*device*/) const {
     return false;
   }
   /// The precision that is fast on each device of the kind.
   virtual const char* fast_precision() const { return "32"; }
-  /// The file of our kernels for the kind, which lies beside libcytra.so; null: they are in it.
+  /// The file of our kernels for the kind, beside libcytra.so; null: they are in libcytra.so.
   virtual const char* kernels() const { return nullptr; }
 };
 
 const Backend& cpu_backend();
 const Backend& cuda_backend();
-/// All but the CPU, in the order in which "auto" looks for them.
+/// All kinds except the CPU, in the order in which "auto" looks for them.
 const std::vector<const Backend*>& accelerators();
 /// Null for a kind that has none, as torch's meta.
 const Backend* find_backend(c10::Device device);

@@ -24,13 +24,13 @@ std::string line_of(const char* path, const char* name) {
   return "";
 }
 
-/// "VmHWM", in bytes.
+/// A value of the process's memory ("VmHWM"), in bytes.
 int64_t memory_of_process(const char* name) {
   const std::string kilobytes = line_of("/proc/self/status", name);
   return kilobytes.empty() ? 0 : std::stoll(kilobytes) * 1024;
 }
 
-/// AVX512_BF16 or AMX-BF16; AMX-FP16.
+/// Whether the CPU multiplies this type: AVX512_BF16 or AMX-BF16; AMX-FP16.
 bool cpu_multiplies(c10::ScalarType type) {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -43,7 +43,7 @@ bool cpu_multiplies(c10::ScalarType type) {
 #endif
 }
 
-/// Its memory is the process's.
+/// The CPU, whose memory is that of the process.
 class Cpu final : public Backend {
  public:
   Cpu() : Backend(c10::kCPU, "cpu", {}) {}
@@ -57,7 +57,7 @@ class Cpu final : public Backend {
   int64_t used_memory(c10::Device /*device*/) const override { return memory_of_process("VmRSS:"); }
   int64_t free_memory(c10::Device /*device*/) const override { return available_memory().bytes; }
   void reset_peak_memory(c10::Device /*device*/) const override {
-    release_unused_memory();  // else the peak would be that of what was done before
+    release_unused_memory();  // else the peak would be that of earlier work
     std::ofstream("/proc/self/clear_refs") << "5";  // Linux: the peak becomes the present value
   }
   void empty_cache(c10::Device /*device*/) const override { release_unused_memory(); }

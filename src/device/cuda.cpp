@@ -17,7 +17,7 @@
 namespace cytra::device {
 namespace {
 
-constexpr int kAmpere = 80;  // the first with bfloat16 and TF32
+constexpr int kAmpere = 80;  // the compute capability that first has bfloat16 and TF32
 
 const at::CUDAHooksInterface& hooks() {
   return at::detail::getCUDAHooks();
@@ -36,9 +36,9 @@ Absence load_cuda() {
     return {"the NVIDIA driver shows no GPU" +
             (visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible))};
   }
-  // Registers torch's CUDA backend; must come before the first question about devices. By the
-  // path of the torch that runs: a bare name is looked for beside libcytra_base.so, which knows
-  // none.
+  // Registers torch's CUDA backend; must come before the first question about devices. The path is
+  // that of the torch in use: a bare name would be looked for beside libcytra_base.so, where there
+  // is none.
   const SharedLibrary library(path_beside(&at::globalContext, "libtorch_cuda.so"),
                               SharedLibrary::Symbols::global);
   if (!library.is_loaded()) {
@@ -59,12 +59,12 @@ Absence load_cuda() {
     return {problem, false};
   if (!torch.hasCUDA() || torch.deviceCount() == 0)
     return {fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices), false};
-  // The allocator answers no question before.
+  // The allocator can't be asked before this.
   at::globalContext().lazyInitDevice(c10::kCUDA);
   return {};
 }
 
-/// Its memory is what torch's allocator has, which keeps some of it unused.
+/// NVIDIA's GPUs. The used memory is that of torch's allocator, which keeps some of it unused.
 class Cuda final : public Backend {
  public:
   Cuda() : Backend(c10::kCUDA, "cuda", {true, true, true, true, true, true, true}) {}
@@ -104,8 +104,8 @@ class Cuda final : public Backend {
   bool apply(const PerformanceOptions& options) const override {
     at::Context& context = at::globalContext();
     if (options.enable_tf32) context.setAllowTF32CuDNN(*options.enable_tf32);
-    // Of products matmul_precision decides, of which "highest" alone is below TF32; torch refuses
-    // to answer for what both of its switches have set.
+    // Products follow matmul_precision, of which only "highest" excludes TF32; torch refuses to
+    // report a setting that was made by both of its switches.
     if (options.enable_tf32 == true && options.matmul_precision == "highest")
       context.setAllowTF32CuBLAS(true);
     context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);

@@ -9,7 +9,7 @@
 namespace cytra::device {
 namespace {
 
-// Of cuda.h, which needs no toolkit so. Source: CUDA Driver API.
+// Constants of cuda.h, repeated so that no toolkit is needed. Source: CUDA Driver API.
 constexpr int kNoDevice = 100;
 using Init = int (*)(unsigned flags);
 using Number = int (*)(int* result);
@@ -19,7 +19,7 @@ using Attribute = int (*)(int* value, int attribute, int device);
 constexpr int kMajorCapability = 75, kMinorCapability = 76;
 using ErrorText = int (*)(int error, const char** text);
 
-/// "550.54.14"; "" where the kernel does not tell.
+/// The driver's version, "550.54.14"; "" where the kernel does not report it.
 std::string driver_number() {
   std::ifstream file("/sys/module/nvidia/version");
   std::string number;
@@ -35,7 +35,7 @@ std::string cuda_number(int version) {
 
 CudaDriver cuda_driver() {
   CudaDriver driver;
-  // global: torch needs it next
+  // The library is loaded globally, as torch needs it next.
   SharedLibrary library("libcuda.so.1", SharedLibrary::Symbols::global);
   if (!library.is_loaded()) return driver;
   driver.is_found = true;

@@ -18,11 +18,11 @@ namespace cytra::device {
 c10::Device choose_device(const std::string& accelerator) {
   if (accelerator == "cpu") return c10::kCPU;
   std::vector<std::string> problems;
-  bool is_expected = true;  // without a GPU the CPU is what is meant; with one, it lies idle
+  bool is_expected = true;  // without a GPU the CPU is expected; with one, the GPU would be idle
   for (const Backend* backend : accelerators()) {
     if (accelerator != "auto" && accelerator != "gpu" && accelerator != backend->name) continue;
     const Absence absence = backend->find();
-    // The device of this thread: each process among several has set its own.
+    // The current device of this thread is used: each process among several has set its own.
     if (absence.text.empty()) return backend->current();
     problems.push_back(absence.text);
     is_expected = is_expected && absence.is_expected;
@@ -55,7 +55,7 @@ void prepare(const PerformanceOptions& options, const std::string& deterministic
   if (options.expandable_segments) settings.emplace_back("expandable_segments:True");
   if (options.memory_fraction < 1)
     settings.push_back(fmt::format("per_process_memory_fraction:{}", options.memory_fraction));
-  // Both are names that torch knows; the first wins there.
+  // Torch knows both names; the first one wins.
   const bool is_set = std::getenv("PYTORCH_ALLOC_CONF") != nullptr ||
                       std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr;
   if (!settings.empty() && !is_set) setenv("PYTORCH_ALLOC_CONF", join(settings, ",").c_str(), 1);
@@ -64,13 +64,14 @@ void prepare(const PerformanceOptions& options, const std::string& deterministic
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, /*warn_only=*/deterministic == "warn");
   context.setDeterministicCuDNN(true);
-  context.setDeterministicFillUninitializedMemory(false);  // costs time, and nothing reads it
+  context.setDeterministicFillUninitializedMemory(false);  // filling costs time, and nothing reads
+                                                           // it
 }
 
 namespace {
 
-/// torch takes every core that it sees; a container may have less time than that. 0: as torch has
-/// chosen, or the user by OpenMP's or MKL's variable.
+/// The number of threads; torch uses every core that it sees, but a container may have a smaller
+/// quota. 0: the number chosen by torch, or by the user with OpenMP's or MKL's variable.
 int threads_of(const PerformanceOptions& options) {
   if (options.num_threads > 0) return static_cast<int>(options.num_threads);
   if (std::getenv("OMP_NUM_THREADS") != nullptr || std::getenv("MKL_NUM_THREADS") != nullptr)
@@ -92,7 +93,7 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (options.max_split_size_mb > 0) idle.emplace_back("max_split_size_mb");
   if (options.expandable_segments) idle.emplace_back("expandable_segments");
   if (options.memory_fraction < 1) idle.emplace_back("memory_fraction");
-  static std::string told;  // it is applied again and again where settings are measured
+  static std::string told;  // apply() is called repeatedly where settings are measured
   const std::string text = join(idle, ", ");
   if (!idle.empty() && std::exchange(told, text) != text)
     log::info("performance: no effect on a CPU: {}", text);

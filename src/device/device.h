@@ -9,14 +9,14 @@
 
 namespace cytra::device {
 
-/// The device for Lightning's `accelerator`: auto (a GPU when there is one), cpu, gpu, or a kind of
-/// GPU. Loads torch's CUDA libraries only when a CUDA device may be used. Throws: ConfigError when
-/// a GPU is asked for and there is none.
+/// Chooses the device for Lightning's `accelerator`: auto (a GPU when there is one), cpu, gpu, or
+/// a kind of GPU. Loads torch's CUDA libraries only when a CUDA device may be used. Throws:
+/// ConfigError when a GPU is asked for and there is none.
 c10::Device choose_device(const std::string& accelerator);
-/// What it takes.
+/// The values that choose_device() accepts.
 std::vector<std::string> accelerator_choices();
 
-/// Where a program computes: `trainer` of the programs that do not train.
+/// The device that a program computes on: `trainer` of the programs that do not train.
 struct DeviceOptions {
   std::string accelerator = "auto";
   template <class V>
@@ -25,7 +25,7 @@ struct DeviceOptions {
   }
 };
 
-/// The `performance` group: switches that hold for the whole process.
+/// The `performance` group: switches that apply to the whole process.
 struct PerformanceOptions {
   int64_t num_threads = 0, max_split_size_mb = 0;
   std::optional<bool> enable_tf32;
@@ -65,21 +65,23 @@ struct PerformanceOptions {
       1);
   }
 };
-/// What must be set before a device is chosen: the allocator's settings, and what `deterministic`
-/// ("true", "false", "warn": where possible) needs. Follows torch.use_deterministic_algorithms and
-/// PYTORCH_CUDA_ALLOC_CONF; a variable that the user has set wins.
+/// Sets what must be set before a device is chosen: the allocator's settings, and what
+/// `deterministic` ("true", "false", "warn": where possible) needs. Follows
+/// torch.use_deterministic_algorithms and PYTORCH_CUDA_ALLOC_CONF; a variable that the user has
+/// set wins.
 void prepare(const PerformanceOptions& options, const std::string& deterministic = "false");
-/// Applies the rest; says once which do nothing on this device.
+/// Applies the other options; says once which have no effect on this device.
 void apply(const PerformanceOptions& options, c10::Device device);
 
 /// Peak memory in bytes: of the process on a CPU, of torch's allocator on a CUDA device.
 int64_t peak_memory(c10::Device device);
-/// What is in use now, likewise (on a CPU the resident memory).
+/// Memory in use now, in bytes: the resident memory on a CPU, that of torch's allocator on a CUDA
+/// device.
 int64_t used_memory(c10::Device device);
 void reset_peak_memory(c10::Device device);
-/// Waits until the device has done all that was asked of it.
+/// Waits until the device has done all its work.
 void synchronize(c10::Device device);
-/// "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H100)".
+/// The device for people: "cpu (AMD EPYC, 2 threads)", "cuda:0 (NVIDIA H100)".
 std::string describe(c10::Device device);
 
 }  // namespace cytra::device

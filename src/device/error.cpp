@@ -24,7 +24,8 @@ bool has_one_of(const std::string& text, const Signs& signs) {
   });
 }
 
-// As torch's allocators, CUDA, cuBLAS, cuDNN (an engine needs workspace), cuFFT and NCCL put it.
+// The messages of torch's allocators, CUDA, cuBLAS, cuDNN (an engine needs workspace), cuFFT and
+// NCCL.
 constexpr const char* kMemorySigns[] = {"can't allocate memory",
                                         "CUDA error: out of memory",
                                         "_ALLOC_FAILED",
@@ -46,7 +47,7 @@ bool is_out_of_memory(const std::exception& error) {
     return true;
   const std::string what = error.what();
   return has_one_of(what, kMemorySigns) ||
-         starts_with(what, "could not create a primitive");  // oneDNN, which says no more
+         starts_with(what, "could not create a primitive");  // oneDNN's message has no more detail
 }
 
 void throw_device_error(const std::string& what) {

@@ -5,20 +5,20 @@
 
 namespace cytra::device {
 
-/// Whether there was no memory, of the host or a device, for what torch was to do.
+/// Whether torch ran out of memory, of the host or a device.
 bool is_out_of_memory(const std::exception& error);
 
-/// What torch says of a failure on a device, told to a user. Throws: DataError for an index beyond
-/// its range (a label), ConfigError for a GPU, driver or setting that does not fit, IoError for
-/// hardware that failed; returns when it is none of these.
+/// Translates torch's message about a failure on a device for the user. Throws: DataError for an
+/// index beyond its range (a label), ConfigError for a GPU, driver or setting that does not fit,
+/// IoError for hardware that failed; returns when it is none of these.
 void throw_device_error(const std::string& what);
 
-/// Throws the exception that is being handled, torch's own as one of ours: MemoryError where memory
-/// ran out, DataError for a target's wrong classes, as throw_device_error(), else a
-/// std::runtime_error of one line.
+/// Rethrows the exception that is being handled, torch's own as one of ours: MemoryError where
+/// memory ran out, DataError for a target's wrong classes, the errors of throw_device_error(),
+/// else a std::runtime_error of one line.
 [[noreturn]] void rethrow_as_ours();
 
-/// What `work` gives. Throws: as rethrow_as_ours().
+/// Returns what `work` returns. Throws: what rethrow_as_ours() throws.
 template <class Work>
 auto guarded(const Work& work) {
   try {

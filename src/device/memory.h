@@ -6,17 +6,18 @@
 
 namespace cytra::device {
 
-/// Bytes that this process can still take: of the host, or of a GPU (with what torch's allocator
-/// keeps unused).
+/// The bytes that this process can still allocate: on the host, or on a GPU (with what torch's
+/// allocator keeps unused).
 int64_t free_memory(c10::Device device);
 /// Gives what the device's allocator keeps unused back to it.
 void empty_cache(c10::Device device);
-/// `values` on the host, there when it returns: from a GPU into page-locked memory, which is
-/// several times as fast as what Tensor::cpu() takes.
+/// Copies `values` to the host and waits for them: from a GPU into page-locked memory, which is
+/// several times as fast as Tensor::cpu().
 at::Tensor to_host(const at::Tensor& values);
-/// `values` on the device, to a GPU through page-locked memory: nobody waits for the copy.
+/// Copies `values` to the device, to a GPU through page-locked memory, without waiting for the
+/// copy.
 at::Tensor to_device(const at::Tensor& values, c10::Device device);
-/// Page-locked memory for as many values, dense.
+/// Allocates dense page-locked memory for as many values.
 at::Tensor page_locked(const at::Tensor& like);
 
 }  // namespace cytra::device

@@ -8,7 +8,7 @@
 namespace cytra::device {
 namespace {
 
-// Of nvml.h and cuda.h, which needs no toolkit so.
+// Declarations of nvml.h and cuda.h, repeated so that no toolkit is needed.
 struct Utilization {
   unsigned gpu, memory;  // %
 };
@@ -17,9 +17,11 @@ struct NvmlMemory {
 };
 constexpr int kSuccess = 0, kTemperatureGpu = 0;
 
-/// Where the device sits: CUDA counts otherwise than NVML (CUDA_VISIBLE_DEVICES, fastest first).
+/// The PCI bus address of the device: CUDA numbers devices in another order than NVML
+/// (CUDA_VISIBLE_DEVICES, fastest first).
 std::optional<std::array<char, 32>> bus_of(int cuda_index) {
-  SharedLibrary driver("libcuda.so.1", SharedLibrary::Symbols::global);  // as cuda_driver.cpp
+  SharedLibrary driver("libcuda.so.1", SharedLibrary::Symbols::global);  // loaded as in
+                                                                         // cuda_driver.cpp
   const auto init = driver.find<int (*)(unsigned)>("cuInit");
   const auto get = driver.find<int (*)(int*, int)>("cuDeviceGet");
   const auto bus_id = driver.find<int (*)(char*, int, int)>("cuDeviceGetPCIBusId");

@@ -5,11 +5,12 @@
 
 namespace cytra::device {
 
-/// A GPU, as nvidia-smi sees it. NVML (libnvidia-ml.so.1, part of the driver) is loaded when one is
-/// made. Source: NVML API reference.
+/// Measures a GPU's usage as nvidia-smi does. NVML (libnvidia-ml.so.1, part of the driver) is
+/// loaded when the first is made. Source: NVML API reference.
 class NvmlDevice final : public Gauge {
  public:
-  /// `cuda_index`: of the devices that this process sees. Null where NVML does not know it.
+  /// Finds a device. `cuda_index`: its number among the devices that this process sees. Null where
+  /// NVML does not know it.
   static std::unique_ptr<NvmlDevice> find(int cuda_index);
   GpuUsage usage() const override;
 

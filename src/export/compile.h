@@ -18,9 +18,10 @@ using Forwards = std::function<std::vector<Tensor>(const Tensor&)>;  // of sever
 Forward compile(const Forward& forward, const Tensor& example);
 Forwards compile(const Forwards& forward, const Tensor& example);
 
-/// The same, not optimised for one machine or shape, as the bytes of a TorchScript archive that
-/// torch.jit.load() reads; `files` become its extra files. It takes the shapes that `forward`
-/// takes, provided that computes nothing from a shape itself. Several outputs become a tuple.
+/// Traces `forward` without optimising it for one machine or shape. Returns the bytes of a
+/// TorchScript archive that torch.jit.load() reads; `files` become its extra files. The module
+/// takes the shapes that `forward` takes, provided that `forward` computes nothing from a shape
+/// itself. Several outputs become a tuple.
 std::string to_torchscript(const Forward& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files);
@@ -28,8 +29,8 @@ std::string to_torchscript(const Forwards& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files);
 Forward from_torchscript(const std::string& bytes);
-/// The tensors of what a module gives: a tensor, or a tuple or list of them. Throws: DataError for
-/// anything else.
+/// Loads a TorchScript module; its outputs may be a tensor, or a tuple or list of tensors. Throws:
+/// DataError for anything else.
 Forwards outputs_of_torchscript(const std::string& bytes);
 
 }  // namespace cytra::exporting

@@ -23,7 +23,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-/// The tensors of a module's result, in their order.
+/// Adds the tensors of a module's result, in their order.
 void add_results(const Value* value, std::vector<const Value*>& all) {
   const Node* node = value->node();
   if (node->kind() == c10::prim::TupleConstruct || node->kind() == c10::prim::ListConstruct) {
@@ -39,7 +39,7 @@ std::shared_ptr<jit::Graph> frozen_graph(const std::string& torchscript) {
   std::istringstream input(torchscript);
   jit::Module module = jit::load(input, c10::kCPU);
   module.eval();
-  // A module that is frozen already has no attributes left.
+  // A frozen module has no attributes left.
   if (module.named_attributes().size() > 1 || module.hasattr("training"))
     module = jit::freeze(module);
   std::shared_ptr<jit::Graph> graph = module.get_method("forward").graph()->copy();
@@ -67,7 +67,7 @@ std::string to_onnx(const std::string& torchscript,
                     const std::map<std::string, std::string>& metadata) {
   const std::shared_ptr<torch::jit::Graph> source = onnx::frozen_graph(torchscript);
   onnx::Graph graph(shapes.spatial_dims);
-  const onnx::Value* image = source->inputs().at(1);  // behind `self`
+  const onnx::Value* image = source->inputs().at(1);  // after `self`
   graph.set(image, "image");
   graph.set_channels(image, shapes.in_channels);
   std::set<std::string> unsupported;
@@ -75,7 +75,7 @@ std::string to_onnx(const std::string& torchscript,
     try {
       if (!onnx::translate(graph, *node)) unsupported.insert(node->kind().toQualString());
     } catch (const onnx::Unsupported& error) {
-      // What hangs on an operator that is named already is no news.
+      // Problems that follow from an operator that is already named are not reported.
       if (unsupported.empty())
         unsupported.insert(fmt::format("{} {}", node->kind().toQualString(), error.what));
     }

@@ -15,7 +15,8 @@ namespace {
 
 using config::Node;
 
-/// The first value in which both trees differ: "model.filters=[4,8], there [4,16]"; "" for equals.
+/// The first value in which both trees differ: "model.filters=[4,8], there [4,16]"; "" where they
+/// are equal.
 std::string difference_of(const std::string& name, const Node& now, const Node& then) {
   if (config::equal(now, then)) return "";
   if (now.is_map() && then.is_map()) {
@@ -31,7 +32,7 @@ std::string difference_of(const std::string& name, const Node& now, const Node& 
           difference_of(name + "." + key, a == nullptr ? none : *a, b == nullptr ? none : *b);
       if (!found.empty()) return found;
     }
-    return "";  // an absent key and null are one
+    return "";  // an absent key counts as null
   }
   return fmt::format("{}={}, there {}", name, config::to_json(now), config::to_json(then));
 }

@@ -102,7 +102,7 @@ struct BenchmarkConfig : CommonConfig {
 };
 const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performance");
 
-/// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" for the path of a run.
+/// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" where `name` is the path of a run.
 std::string experiment_of(std::string name) {
   if (ends_with(name, ".yaml")) name.erase(name.size() - 5);
   constexpr std::string_view kGroup = "experiment/";
@@ -114,8 +114,8 @@ std::string experiment_of(std::string name) {
              : name;
 }
 
-/// `overrides` of an experiment and, where --input-shape has three sides and they leave a 2D model,
-/// those that make it 3D.
+/// The `overrides` of an experiment. Where --input-shape has three sides and the overrides leave a
+/// 2D model, those that make it 3D are added.
 Node compose_experiment(const cli::Run& run,
                         std::vector<std::string> overrides,
                         const std::vector<int64_t>& shape) {
@@ -134,7 +134,7 @@ Node compose_experiment(const cli::Run& run,
   return composer.compose("train", overrides);
 }
 
-/// What the checkpoint was trained with; null: it holds no such thing.
+/// The configuration that the checkpoint was trained with; null where it holds none.
 Node config_of_checkpoint(const std::string& path) {
   try {
     return nn::checkpoint_config(path);
@@ -186,7 +186,7 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   }
 }
 
-/// What the model takes: `shape`, or one image of usual size. Throws: ConfigError.
+/// The shape of the model's input: `shape`, or one image of usual size. Throws: ConfigError.
 std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> shape) {
   const int64_t channels = model.in_channels(), dims = model.spatial_dims();
   if (shape.empty()) {
@@ -244,7 +244,7 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   subject.forbid_transfers = performance.forbid_transfers.value_or("");
   device::prepare(performance);
   subject.device = device::choose_device(accelerator);
-  if (config.trainer.precision == "auto" && is_trained) {  // as `predict`
+  if (config.trainer.precision == "auto" && is_trained) {  // as `predict` does
     const auto trained = subject.config.get<std::string>("trainer.precision", "32");
     subject.config.find("trainer")->set(
         "precision",
@@ -256,7 +256,7 @@ Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
   return subject;
 }
 
-/// FLOPs of an image; none where there is no memory to count them.
+/// Counts the FLOPs of an image; none where the memory does not suffice to count them.
 template <class Count>
 nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t batch) {
   nn::Flops flops = device::if_it_fits([&] { return count(subject, batch); }).value_or(nn::Flops{});
@@ -277,7 +277,7 @@ perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& v
   return perf::measure_roofline(subject.device, names);
 }
 
-/// What a report says of the run, ahead of its rows.
+/// The part of a report that describes the run and stands before the rows.
 Node head_of(const Subject& subject, bool has_training) {
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
@@ -292,7 +292,7 @@ Node head_of(const Subject& subject, bool has_training) {
   return report;
 }
 
-/// Adds the device's peaks, and the rows.
+/// Adds the device's peaks and the rows to the report.
 void add_rows(const Subject& subject,
               const BenchmarkConfig& config,
               const std::vector<int64_t>& batches,

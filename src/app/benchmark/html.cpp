@@ -55,7 +55,7 @@ std::string bars(const std::string& batch, const Node& rows) {
   return card("Batch " + batch, "", body);
 }
 
-/// images/s over batch sizes, a line for each option.
+/// A chart of images/s over batch sizes, with a line for each option.
 std::string lines(const Node& batches) {
   ChartAxis x, y;
   x.title = "batch";
@@ -89,7 +89,8 @@ std::string lines(const Node& batches) {
   return card("By batch size", key, chart.element());
 }
 
-/// FLOP/s over FLOPs per byte: what the device can do, and numbered dots for the options.
+/// A chart of FLOP/s over FLOPs per byte: what the device can do, and numbered dots for the
+/// options.
 std::string roofline(const Node& report, const Node& rows) {
   const Node& peaks = report.at("roofline").at("product_flops_per_s");
   const double bandwidth = report.get<double>("roofline.copy_bytes_per_s", 0);

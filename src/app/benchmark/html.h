@@ -1,12 +1,13 @@
 #pragma once
-// A report as a page.
+// A benchmark's report as an HTML page.
 #include <string>
 
 #include "config/node.h"
 
 namespace cytra::app {
 
-/// A page that needs no other file and no network: bars, lines by batch size, the roofline.
+/// The report as a page that needs no other file and no network: bars, lines by batch size, the
+/// roofline.
 std::string html_of(config::Node report);
 
 }  // namespace cytra::app

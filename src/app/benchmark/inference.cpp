@@ -22,7 +22,7 @@ Measured measure_pass(const Pass& pass,
   Outputs outputs;
   device::reset_peak_memory(device);
   const auto run = [&] {
-    at::manual_seed(0);  // what is random in a pass is the same in each
+    at::manual_seed(0);  // random operations draw the same numbers in each pass
     outputs = pass(input);
   };
   measured.times = perf::measure(run, repeats, device);
@@ -31,7 +31,7 @@ Measured measure_pass(const Pass& pass,
   return measured;
 }
 
-/// PyTorch's operations, in any precision.
+/// A pass by PyTorch's operations, in any precision.
 Ready eager_pass(std::shared_ptr<nn::Model> model,
                  const Variant& variant,
                  const at::Tensor& input,
@@ -40,7 +40,7 @@ Ready eager_pass(std::shared_ptr<nn::Model> model,
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
   return [=](const perf::Repeats& repeats) {
     const at::NoGradGuard no_grad;
-    // Over all passes, and of weights that require a gradient: so autocast keeps what it casts.
+    // One autocast covers all passes, and the weights require a gradient: then it keeps the casts.
     const device::Autocast autocast(precision, device.type());
     const auto pass = [&](const at::Tensor& images) {
       return model->all(images.to(precision.parameters));

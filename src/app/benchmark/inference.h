@@ -1,14 +1,14 @@
 #pragma once
-// A model's pass, measured.
+// Measures the forward pass of a model.
 #include "app/benchmark/subject.h"
 #include "nn/flop_counter.h"
 
 namespace cytra::app {
 
-/// The model's pass on random images. Results: its outputs.
+/// Prepares the model's pass on random images. Its results are the model's outputs.
 Ready prepare_inference(const Subject& subject, const Variant& variant, int64_t batch);
 
-/// FLOPs of a pass.
+/// Counts the FLOPs of a pass.
 nn::Flops count_inference(const Subject& subject, int64_t batch);
 
 }  // namespace cytra::app

@@ -11,14 +11,14 @@ namespace {
 
 using config::Node;
 
-/// "" where the row has none.
+/// The number `key` of a row as text; "" where the row has none.
 std::string number(const Node& row, const char* key, const char* format, double factor = 1) {
   const Node* node = row.find_direct(key);
   if (node == nullptr || node->is_null()) return "";
   return fmt::format(fmt::runtime(format), node->as<double>() * factor);
 }
 
-/// "+12 %, slower": against a baseline.
+/// The change against a baseline: "+12 %, slower".
 std::string change_text(const Node& row) {
   const std::string change = number(row, "change", "{:+.0f} %", 100);
   const Node* verdict = row.find_direct("verdict");

@@ -16,7 +16,8 @@ namespace {
 
 using config::Node;
 
-/// "CUDA graphs need a GPU" of "performance.backend=cudagraph: CUDA graphs need a GPU; use ...".
+/// The reason in an error's message: "CUDA graphs need a GPU" in "performance.backend=cudagraph:
+/// CUDA graphs need a GPU; use ...".
 std::string reason_of(const std::exception& error) {
   const auto* torchs = dynamic_cast<const c10::Error*>(&error);
   std::string text = torchs != nullptr ? torchs->what_without_backtrace() : error.what();
@@ -89,7 +90,8 @@ class Rows {
   Rows(int64_t batch, const perf::Repeats& repeats, const Costs& costs, const Work& work)
       : batch_(batch), repeats_(repeats), costs_(costs), work_(work) {}
 
-  /// What the others are compared with, where no row of its own will be measured.
+  /// Takes the results that other variants' results are compared with, where the usual variant
+  /// gets no row of its own.
   void expect(const Variant& usual) {
     try {
       expected_ = work_(usual, batch_)({0, 1}).results;
@@ -129,7 +131,8 @@ class Rows {
   Node rows = Node::make_map();
 
  private:
-  /// A trial, which warms up as well, tells whether all runs are worth their time.
+  /// Runs a trial first, which is the warm-up as well; it shows whether all runs are worth the
+  /// time.
   Measured run(const Ready& ready) const {
     constexpr double kHopeless = 4;
     const perf::Repeats trial{1, 1}, few{0, 3};
@@ -140,7 +143,7 @@ class Rows {
     if (ready(trial).times.median() > most_ms) {
       Measured measured = ready(few);
       if (measured.times.ms.front() > most_ms) return measured;
-      left = 0;  // others took the processor meanwhile
+      left = 0;  // other programs used the processor meanwhile
     }
     return ready({left, repeats_.timed});
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of a report: what each variant takes, and what could not be measured.
+// Rows of a report: the time and memory of each variant, and why some could not be measured.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,27 +11,28 @@
 
 namespace cytra::app {
 
-/// What the device can do, by Variant::arithmetic(), and what an image asks of it.
+/// The device's peaks by Variant::arithmetic(), and the work that an image needs.
 struct Costs {
   perf::Roofline roofline;
-  nn::Flops image;  // no FLOPs: they are not known
+  nn::Flops image;  // no FLOPs: unknown
   /// The first variant stays prepared while the others are measured; on a GPU it would take memory
   /// from them.
   bool keeps_first = false;
 };
 
 config::Node node_of(const perf::Roofline& roofline);
-/// What others did meanwhile: `others` and `is_busy`; null where the system does not tell.
+/// The load by other programs meanwhile: `others` and `is_busy`; null where the system does not
+/// report it.
 config::Node node_of(const perf::MachineLoad& load);
 
-/// A map from each variant's name to its row: `median_ms`, `images_per_s`, `max_difference` against
-/// the first usual variant, `speedup` with the range `speedup_low` to `speedup_high`, ... The first
-/// variant is measured again behind each other one, and a speedup is against both its times, so
-/// that a machine that slows down shows in the range; where both times lie apart beyond the noise,
-/// one warning says so. A variant that takes more than four times the first one's time is run three
-/// times only. Or `error` (why there are no figures) and
-/// `is_out_of_memory`. After all of them, with `together`, best_together(). Throws: what `work`
-/// throws, but for memory that ran out, and for an option (not the first) that does not work here.
+/// A map from each variant's name to its row: `median_ms`, `images_per_s`, `max_difference`
+/// against the first usual variant, `speedup` with the range `speedup_low` to `speedup_high`, ...
+/// The first variant is measured again after each other one, and a speedup is computed from both
+/// times, so that a machine that slows down widens the range; where the two times differ beyond
+/// the noise, one warning says so. A variant that takes more than four times the first one's time
+/// is run three times only. A row without figures has `error` (the reason) and `is_out_of_memory`.
+/// With `together`, best_together() is measured last. Throws: what `work` throws, except where
+/// memory runs out, or where an option (not the first) does not work here.
 config::Node measure_rows(std::vector<Variant> variants,
                           bool together,
                           int64_t batch,

@@ -56,8 +56,8 @@ struct ServiceAnswers {
   int64_t rejected = 0;
 };
 
-/// A request of `image` at each of these times. The latency counts from then, not from submit(): a
-/// sender that comes late hides nothing. About `open` requests at most wait for their answers.
+/// Sends a request of `image` at each of these times. The latency counts from that time, not from
+/// submit(): a sender that is late hides nothing. About `open` requests at most wait for answers.
 ServiceAnswers ask_service(BatchingService& service,
                            const at::Tensor& image,
                            const std::vector<double>& arrivals,
@@ -123,7 +123,7 @@ Node service_row(const ServiceAnswers& answers,
   return row;
 }
 
-/// Images/s in batches that are there: the median of ten runs.
+/// Images/s when all images of a batch are there at once: the median of ten runs.
 double offline_rate(const BatchingService::Model& model, const Subject& subject, int64_t batch) {
   const at::NoGradGuard no_grad;
   const at::Tensor images = at::randn(subject.shape_of(batch)).to(subject.device);

@@ -32,7 +32,7 @@ Node prepared(const Subject& subject, const Variant& variant) {
   if (variant.channels_last) model.set("channels_last", Node::make_boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
     model.set("gradient_checkpointing", Node::make_boolean(*variant.gradient_checkpointing));
-  // Left open, a launch-bound step would be recorded in rows of another name.
+  // If this were left open, a launch-bound step would be recorded in rows of another name.
   const bool is_recorded = variant.engine == "cudagraph";
   model.set("compile_model",
             Node::make_boolean(is_recorded || model.get<bool>("compile_model", false)));

@@ -1,5 +1,5 @@
 #pragma once
-// The model that is measured, and the work with it.
+// The model that is measured, and the work that it does.
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ struct Subject {
   c10::Device device = c10::kCPU;
   std::vector<int64_t> shape;    // N C [D] H W of an input
   std::string forbid_transfers;  // performance's, of training steps; "": not
-  /// With another batch.
+  /// The shape with another batch size.
   std::vector<int64_t> shape_of(int64_t batch) const;
 };
 
@@ -38,10 +38,11 @@ using Ready = std::function<Measured(const perf::Repeats&)>;
 /// variant that there is not on this device.
 using Work = std::function<Ready(const Variant&, int64_t batch)>;
 
-/// What of the variant concerns the model is set in its configuration, and for the process.
+/// Sets the variant's options in the model's configuration and for the process. Returns the
+/// configuration.
 /// Throws: ConfigError where the device lacks it.
 config::Node prepared(const Subject& subject, const Variant& variant);
-/// Placed for the variant's precision.
+/// Makes the model on the device, in the variant's precision.
 std::shared_ptr<nn::Model> make_model(const Subject& subject,
                                       const config::Node& model,
                                       const Variant& variant);

@@ -35,7 +35,7 @@ constexpr std::size_t kComparedSteps = 3;
 constexpr int64_t kStepsToCompile = 10;  // rehearsals, recordings and checks of CompiledStep
 constexpr int64_t kSide = 16, kGap = 4;  // of the objects that targets show, and between them
 
-/// ([D,]H,W) numbered boxes in rows; 0 between them.
+/// Numbered boxes in rows, ([D,]H,W); 0 between them.
 at::Tensor boxes(const std::vector<int64_t>& size) {
   const auto dims = static_cast<int64_t>(size.size());
   at::Tensor labels = at::ones(size), numbers = at::zeros(size);
@@ -52,7 +52,7 @@ at::Tensor boxes(const std::vector<int64_t>& size) {
   return labels * (numbers + 1);
 }
 
-/// A target that is meant so, (C,[D,]H,W): boxes as objects or classes, else noise.
+/// A target (C,[D,]H,W) of this meaning: boxes as objects or classes, else noise.
 at::Tensor target_of(const data::TargetMeaning& meaning, const std::vector<int64_t>& size) {
   using Kind = data::TargetMeaning::Kind;
   if (meaning.kind == Kind::objects) return boxes(size).unsqueeze(0);
@@ -69,7 +69,7 @@ at::Tensor target_of(const data::TargetMeaning& meaning, const std::vector<int64
   return target.unsqueeze(0).expand(shape).contiguous();
 }
 
-/// A batch that the task takes: random images, and what each of its parts compares with.
+/// A batch for the task: random images, and the targets of each of its parts.
 data::Batch make_batch(const Subject& subject,
                        training::Task& task,
                        int64_t batch,
@@ -104,7 +104,7 @@ data::Batch make_batch(const Subject& subject,
   return made;
 }
 
-/// A training as it stands before its first step.
+/// A training before its first step.
 class Step {
  public:
   Step(const Subject& subject, const Variant& variant, int64_t batch)
@@ -131,7 +131,7 @@ class Step {
 
   at::Tensor loss() { return loss_of(batch_); }
 
-  /// Returns the loss before it, without its graph.
+  /// Takes a step. Returns the loss before it, without its graph.
   at::Tensor run() {
     const auto pass = [this](const data::Batch& batch) {
       const at::Tensor loss = loss_of(batch);
@@ -150,7 +150,7 @@ class Step {
     return loss;
   }
 
-  /// Two steps: what happens in the first alone is no matter.
+  /// Takes two watched steps: what happens only in the first does not matter.
   void watch(const std::string& forbid) {
     training::TrainState state;
     const std::vector<std::shared_ptr<training::Logger>> loggers;

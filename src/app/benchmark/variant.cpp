@@ -53,7 +53,8 @@ std::vector<Variant> common_variants() {
   return all;
 }
 
-/// In half precision channels come last on every device; these tell what that gains.
+/// Adds half precision with channels first: it is channels-last on every device by default, and
+/// these variants show what that gains.
 void add_half_channels_first(std::vector<Variant>& variants) {
   for (const char* precision : {"bf16-mixed", "16-mixed"}) {
     Variant both;

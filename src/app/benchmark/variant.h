@@ -8,30 +8,31 @@
 
 namespace cytra::app {
 
-/// One way to run a model. What is not set is as its configuration says.
+/// A way to run a model. What is not set follows the model's configuration.
 struct Variant {
-  std::string precision = "32-true";  // as trainer.precision
+  std::string precision = "32-true";  // a value of trainer.precision
   bool tf32 = false;
   std::optional<bool> channels_last;
-  std::string engine = "eager";          // as performance.backend; of training: eager, cudagraph
-  std::string compile_mode = "default";  // as model.compile_mode
-  // Of training.
+  std::string engine = "eager";          // a value of performance.backend; of training: eager,
+                                         // cudagraph
+  std::string compile_mode = "default";  // a value of model.compile_mode
+  // Options of training only.
   std::optional<bool> fused, gradient_checkpointing;
 
-  /// "fp32", "bf16+channels_last".
+  /// The variant's name: "fp32", "bf16+channels_last".
   std::string name() const;
-  /// "fp32", "tf32", "bf16", "fp16", "fp64": what products are computed in.
+  /// The arithmetic of products: "fp32", "tf32", "bf16", "fp16", "fp64".
   std::string arithmetic() const;
   int64_t bytes_per_value() const;
   bool is_usual() const { return name() == "fp32"; }
 };
 
-/// The usual one, then each option by itself, then those that are usual together.
+/// The usual variant, then each option by itself, then the usual combinations.
 std::vector<Variant> inference_variants();
 std::vector<Variant> training_variants();
 
-/// Of each kind of option the one that made the model fastest, beyond the noise, all in one; none
-/// where that was measured already. `rows`: by name, as rows.h makes them.
+/// A variant of the options that made the model fastest beyond the noise, one of each kind; none
+/// where that combination was measured already. `rows`: by name, as measure_rows() makes them.
 std::optional<Variant> best_together(const std::vector<Variant>& variants,
                                      const config::Node& rows);
 

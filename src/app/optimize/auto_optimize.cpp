@@ -41,7 +41,7 @@ Changes with(Changes changes, const std::string& key, Node value) {
   return changes;
 }
 
-/// The settings as they are by now, each change the better of two.
+/// The search: settings that are changed step by step, keeping the better of two each time.
 class Search {
  public:
   Search(const Trials& trials, double seconds)
@@ -68,7 +68,8 @@ class Search {
     return Outcome::taken;
   }
 
-  /// Doubles it while that is faster; where memory ends that, looks for the largest that fits.
+  /// Doubles the batch size while that is faster; where memory runs out, looks for the largest
+  /// that fits.
   void find_batch_size() {
     int64_t size = newest_.facts.batch_size, too_large = 0;
     bool grows = false;
@@ -82,7 +83,8 @@ class Search {
       grows = outcome == Outcome::taken || (outcome == Outcome::too_large && grows);
       if (outcome == Outcome::too_large) too_large = size * by;
       if (outcome == Outcome::taken) size *= by;
-      by = outcome == Outcome::taken ? 2 : 2 * by;  // further on torch may choose other kernels
+      by = outcome == Outcome::taken ? 2 : 2 * by;  // for larger batches torch may choose other
+                                                    // kernels
     }
     while (grows && too_large - size > std::max<int64_t>(1, size / 8)) {
       const int64_t middle = size + (too_large - size) / 2;
@@ -108,7 +110,8 @@ class Search {
     try_value(kLayout, Node::make_boolean(!start_.channels_last));
   }
 
-  /// By the time of a validation, the only part of a training that has windows.
+  /// Chooses the number of windows by the time of a validation, the only part of a training that
+  /// has windows.
   void find_windows() {
     const Node windows = trials_.value(kWindows);
     if (windows.kind != config::Kind::integer || newest_.validation_s == 0) return;
@@ -117,8 +120,8 @@ class Search {
     }
   }
 
-  /// All of it together, compared with the experiment as it is, which it goes back to where that is
-  /// as fast. Returns how many times as fast.
+  /// Compares all changes together with the unchanged experiment, and drops them where that is as
+  /// fast. Returns how many times as fast the result is.
   double compare() {
     if (best_.empty()) return 1;
     const bool is_validation_alone = best_.size() == 1 && best_.front().first == kWindows;
@@ -133,7 +136,7 @@ class Search {
     newest_ = trials_.measure({}, {2 * seconds_, false});
     return 1;
   }
-  /// None where it is lower already, or does not fit.
+  /// Tries a lower precision. None where it is lower already, or does not fit.
   std::optional<Tried> try_lower_precision() {
     if (start_.precision != "32" && start_.precision != "32-true") return std::nullopt;
     return try_changes(
@@ -150,12 +153,13 @@ class Search {
   Changes best_;
 };
 
-/// Where the settings go: a choice of the group performance.
+/// The file that gets the settings: a choice of the group performance.
 struct Target {
   std::string path, choice;
 };
 
-/// Throws, before the long search: ConfigError when the file can't be written, or is the user's.
+/// Finds the file's place before the long search. Throws: ConfigError when the file can't be
+/// written, or is the user's.
 Target target_of(const cli::Run& run, c10::Device device) {
   Target target;
   target.choice = std::string("auto_") + device::backend_of(device).name;
@@ -177,7 +181,7 @@ Target target_of(const cli::Run& run, c10::Device device) {
   return target;
 }
 
-/// All that was searched for, as it is best.
+/// Every setting that was searched for, with its best value.
 Changes settled(const Trials& trials, const Changes& best) {
   Changes all;
   for (const char* key : {kBatch, kWorkers, kPrefetch, kLayout, kWindows}) {
@@ -210,7 +214,8 @@ std::string file_text(
       file.text());
 }
 
-/// Settings that the experiment or the command line sets otherwise, so that the file does not.
+/// The settings that have no effect in the file, as the experiment or the command line sets them
+/// otherwise.
 Changes without_effect(const cli::Run& run, const std::string& choice, const Changes& settings) {
   const config::Composer composer(run.config_folders, "train");
   const Node root = composer.load("train", experiment_overrides(run, choice)).root;
@@ -223,7 +228,8 @@ Changes without_effect(const cli::Run& run, const std::string& choice, const Cha
 
 int auto_optimize(cli::Run run, const TrainConfig& config) {
   watch_signals();
-  constexpr double kRuns = 40;  // about so many: two of what is no gain, 2 * kPairs of a gain
+  constexpr double kRuns = 40;  // about so many runs: two for what is no gain, 2 * kPairs for a
+                                // gain
   const Trials trials(std::move(run), config);
   const Target target = target_of(trials.run(), trials.device());
   log::info("trying settings on {}, {:g} s each",
@@ -235,7 +241,7 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   search.find_loader();
   search.find_layout();
   search.find_batch_size();
-  if (search.waits_for_data()) search.find_loader();  // a faster step may need more of it
+  if (search.waits_for_data()) search.find_loader();  // a faster step may need more workers
   search.find_windows();
   const std::optional<Tried> lower = search.try_lower_precision();
   const double gain = search.compare();

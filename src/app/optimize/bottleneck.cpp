@@ -21,7 +21,7 @@ double of_callbacks(const StepTimes& times) {
   return sum;
 }
 
-/// What is neither loading, nor computing, nor a callback: the loop itself, its log.
+/// The time of neither loading, nor computing, nor callbacks: the loop itself and its log.
 double rest_of(const StepTimes& times) {
   return std::max(0.0,
                   times.wall_s - times.data_s - times.transfer_s - times.sync_s - times.compute_s -
@@ -32,7 +32,7 @@ double without(const StepTimes& times, double seconds) {
   return times.wall_s / std::max(times.wall_s - seconds, 0.02 * times.wall_s);
 }
 
-/// Seconds of a thread for an image.
+/// The seconds that a thread takes to load an image.
 double loading(const Facts& facts, double miss_share, double TransformTime::*time) {
   double seconds = 0;
   for (const TransformTime& one : facts.transforms)
@@ -40,8 +40,8 @@ double loading(const Facts& facts, double miss_share, double TransformTime::*tim
   return seconds;
 }
 
-/// Seconds of a batch whose images take `load_s` of one thread, by the model that the gains of
-/// loading are estimated with.
+/// The seconds of a batch whose images take `load_s` of one thread each: the model by which gains
+/// in loading are estimated.
 double batch_seconds(const StepTimes& times, const Facts& facts, double load_s, int64_t workers) {
   const double rest =
       (times.wall_s - times.data_s - times.loader_s) / static_cast<double>(times.batches);
@@ -80,7 +80,7 @@ void advise_loading(const StepTimes& times, const Facts& facts, std::vector<Advi
   if (!facts.lazy_key.empty() && facts.miss_share > 0) {
     advice.push_back(
         {{{facts.lazy_key, Node::make_boolean(true)}},
-         // a crop costs next to nothing beside the image that it is read out of
+         // a crop costs next to nothing compared with the whole image
          gain(now - facts.transforms.front().seconds * facts.miss_share, facts.num_workers),
          ""});
   }
@@ -109,7 +109,7 @@ void advise_callbacks(const StepTimes& times, const Facts& facts, std::vector<Ad
   }
 }
 
-/// A larger batch spreads what each batch costs over more images.
+/// Advises a larger batch, which spreads the fixed cost of a batch over more images.
 void advise_batch(const StepTimes& times, const Facts& facts, std::vector<Advice>& advice) {
   const double each = times.fixed_s + rest_of(times);
   const auto wall = [&](int64_t by) {
@@ -127,7 +127,7 @@ void advise_batch(const StepTimes& times, const Facts& facts, std::vector<Advice
                                 by)});
 }
 
-/// The same work, done in another way: only a trial tells.
+/// Advises other ways to do the same work; only a trial shows which are faster.
 void advise_computing(const Facts& facts, std::vector<Advice>& advice) {
   advice.push_back({{{"model.channels_last", Node::make_boolean(!facts.channels_last)}}, 1, ""});
   if (facts.precision == "32" || facts.precision == "32-true") {
@@ -201,7 +201,7 @@ std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
     const double rarer = 1 - static_cast<double>(facts.log_every_n_steps) / kSeldom;
     advice.push_back(
         {{{"trainer.log_every_n_steps", Node::make_integer(static_cast<int64_t>(kSeldom))}},
-         // a part of what the loop itself takes; which, only a trial tells
+         // a part of the loop's own time; only a trial shows how much
          without(times, rarer * rest_of(times) / 2),
          "the log has fewer rows"});
   }

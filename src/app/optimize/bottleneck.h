@@ -1,6 +1,6 @@
 #pragma once
-// What holds a training back, and what to change: from measured times alone, so that it can be
-// checked without a training.
+// Finds what holds a training back, and what to change, from measured times alone: so it can be
+// tested without a training.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,7 +29,7 @@ struct StepTimes {
   double rate() const { return wall_s > 0 ? static_cast<double>(images) / wall_s : 0; }
 };
 
-/// Of the wall time; together 1.
+/// Shares of the wall time; their sum is 1.
 struct Shares {
   double data = 0, transfer = 0, sync = 0, launch = 0, compute = 0;
 };
@@ -41,21 +41,21 @@ void share_cores(const Facts& facts, StepTimes& times);
 
 enum class Bound { data, transfer, sync, launch, compute };
 const char* name_of(Bound bound);  // "data-bound"
-/// The largest share but computing's, where it is a fifth of the time or more, else compute.
+/// The largest share except computing, where it is a fifth of the time or more; else compute.
 Bound bound_of(const Shares& shares);
 double share_of(const Shares& shares, Bound bound);
 
-/// What loading one image takes on one thread.
+/// The time that one transform of an image takes on one thread.
 struct TransformTime {
   std::string name;
-  double seconds = 0;      // of an image with all its crops
-  double cpu_s = 0;        // of these, those of the processor
+  double seconds = 0;      // for an image with all its crops
+  double cpu_s = 0;        // the processor's part of these
   bool is_cached = false;  // before the first random transform
 };
 
-constexpr int64_t kFewestBatches = 4;  // of an epoch, however fast larger ones were
+constexpr int64_t kFewestBatches = 4;  // in an epoch: batches are not made larger than that allows
 
-/// What of the experiment can be changed, and what is known beside the times.
+/// What can be changed in the experiment, and what is known besides the times.
 struct Facts {
   bool is_on_gpu = false;
   int64_t cores = 1, threads = 1;  // of the machine; of one operation
@@ -70,7 +70,7 @@ struct Facts {
   int64_t log_every_n_steps = 10;
   bool pins_memory = true, channels_last = false, compiles = false;
   std::string precision = "32";
-  /// Of each callback: its keys that say every how many steps, and what they are.
+  /// The intervals of each callback, in steps, by the keys that set them.
   std::map<std::string, std::map<std::string, int64_t>> callback_intervals;
 };
 
@@ -79,7 +79,7 @@ using Changes = std::vector<std::pair<std::string, config::Node>>;
 /// A change of the configuration.
 struct Advice {
   Changes changes;
-  double gain = 1;   // images per second, estimated: times what they are
+  double gain = 1;   // the estimated factor of images per second
   std::string note;  // what else it changes; "" for nothing
 };
 

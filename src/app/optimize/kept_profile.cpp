@@ -47,8 +47,8 @@ void add_leaves(const Node& node, const std::string& key, std::vector<std::strin
     add_leaves(below, key.empty() ? name : key + "." + name, leaves);
 }
 
-/// What the file changes, with the values that there are without it. What the experiment or the
-/// command line sets is not of the file.
+/// The values that the file changes, as they are without it. What the experiment or the command
+/// line sets does not count.
 Changes values_without(const cli::Run& run, const Profile& profile) {
   const config::Composer composer(run.config_folders, "train");
   const Node other = composer.load("train", experiment_overrides(run, "default")).root;
@@ -60,7 +60,7 @@ Changes values_without(const cli::Run& run, const Profile& profile) {
       Node value = config::evaluate(other, key);
       if (!config::equal(config::evaluate(run.composed, key), value))
         changes.emplace_back(key, std::move(value));
-    } catch (const ConfigError&) {  // there is no such key without it
+    } catch (const ConfigError&) {  // the key does not exist without the file
       continue;
     }
   }
@@ -78,7 +78,7 @@ double image_count(const data::Batch& batch) {
   return batch.tensors.empty() ? 1 : static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
-/// Of an image, or of a whole validation.
+/// Compares the time of an image, or of a whole validation, before and after the changes.
 perf::Verdict time_both(const TrainConfig& before,
                         const TrainConfig& after,
                         bool is_validation,

@@ -49,7 +49,7 @@ void set_value(Node& root, const std::string& key, const Node& value) {
   parent->set(key.substr(dot + 1), value);
 }
 
-/// While it lives, a training says no more than warnings: it is one of many.
+/// Silences a training except for warnings, as long as it lives: the training is one of many.
 class Quiet {
  public:
   Quiet() : was_info_(log::shows(log::Level::info) && !log::shows(log::Level::debug)) {
@@ -65,7 +65,7 @@ class Quiet {
   bool was_info_;
 };
 
-/// As long as it is let, on one device, with a short validation.
+/// Makes the training run until it is stopped, on one device, with a short validation.
 void make_endless(training::TrainerOptions& options) {
   constexpr int64_t kValidated = 2;  // batches: enough for their time and memory
   options.max_epochs = options.min_steps = -1;
@@ -75,10 +75,11 @@ void make_endless(training::TrainerOptions& options) {
   options.devices = options.num_nodes = 1;
   if (!options.limit_val_batches.is_none()) options.limit_val_batches = {kValidated, 0};
   options.enable_progress_bar = options.enable_model_summary = false;
-  options.profiler = Node();  // it would be a second one
+  options.profiler = Node();  // there is one profiler already
 }
 
-/// Forward and backward pass of `times` a batch on a CPU; the shortest seconds of some.
+/// The seconds of a forward and backward pass of `times` a batch on a CPU: the shortest of
+/// several.
 double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t times, bool anomaly) {
   data::Batch larger = batch;
   for (auto& [key, tensor] : larger.tensors) {
@@ -99,8 +100,8 @@ double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t tim
   return perf::measure(pass, {1, 3, 0.2, 50}, setup.device).best_s();
 }
 
-/// What of forward and backward passes does not depend on the batch's size, from one and one of
-/// `more` times as many images; and what looking for NaNs takes.
+/// Measures the part of forward and backward passes that does not depend on the batch's size, from
+/// a batch and one of `more` times as many images; and the time of looking for NaNs.
 void split_computing(
     const Setup& setup, const data::Batch& batch, int64_t more, bool anomaly, StepTimes& times) {
   constexpr double kLong = 0.2;  // seconds of a batch whose fixed part cannot matter
@@ -123,8 +124,8 @@ void split_computing(
   model.zero_grad();
 }
 
-/// Of a GPU the scopes are the host's times. What its kernels took, and what it waited for, follow
-/// from the operations that were recorded.
+/// Splits a GPU's time: scopes hold the host's times only. The time of its kernels, and of its
+/// waiting, follow from the recorded operations.
 void split_gpu(const perf::OperatorRows& rows, double recorded, StepTimes& times) {
   double kernels = 0, copies = 0, reads = 0;
   for (const auto& [name, row] : rows) {
@@ -140,7 +141,7 @@ void split_gpu(const perf::OperatorRows& rows, double recorded, StepTimes& times
   if (reads >= recorded) times.sync_s = idle - times.transfer_s;  // else the host cannot keep up
 }
 
-/// Seconds of each transform of a training image on one thread, from some images.
+/// Times each transform of training images on one thread, in seconds, from some images.
 std::vector<TransformTime> time_transforms(const data::DataLoaderSpec& spec, double& kept_bytes) {
   constexpr std::size_t kImages = 3;
   constexpr double kLongest = 2;  // seconds
@@ -184,7 +185,8 @@ std::vector<TransformTime> time_transforms(const data::DataLoaderSpec& spec, dou
   return times;
 }
 
-/// "data.transforms.train.0.lazy", where a crop follows right behind a LoadImaged that reads all.
+/// The key "data.transforms.train.0.lazy", where a crop follows directly after a LoadImaged that
+/// reads whole images.
 std::string lazy_key(const Node& config) {
   const Node* list = config.find("data.transforms.train");
   if (list == nullptr) return "";
@@ -197,7 +199,7 @@ std::string lazy_key(const Node& config) {
   return "";
 }
 
-/// Keys of each callback that say every how many steps it looks, and what they are now.
+/// The intervals of each callback, in steps, by the keys that set them.
 std::map<std::string, std::map<std::string, int64_t>> intervals_of(const TrainConfig& config) {
   constexpr const char* kKey = "every_n_steps";
   std::map<std::string, std::map<std::string, int64_t>> intervals;
@@ -313,7 +315,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   if (facts.is_on_gpu) {
     split_gpu(measured.operators, measured.profiled_batches, measured.times);
   } else if (clock->batch()) {
-    // so many that torch chooses the kernels of large batches
+    // enough for torch to choose the kernels of large batches
     const int64_t more = std::min<int64_t>(8, times);
     split_computing(setup, *clock->batch(), more, config.trainer.detect_anomaly, measured.times);
   }
@@ -321,7 +323,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   facts.transforms = time_transforms(spec, facts.kept_bytes);
   const data::CacheManager::Stats cache =
       loaders.cache ? loaders.cache->stats() : data::CacheManager::Stats{};
-  // What does not fit is missing in every epoch, the rest in the first alone.
+  // Images that do not fit into the cache miss in every epoch, the others in the first only.
   facts.ram_cache_gb = loaders.options.ram_cache_gb;
   facts.miss_share = loaders.cache && !cache.is_full ? 0 : 1;
   if (cache.is_full && facts.kept_bytes > 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// A training as the user has it, for some seconds, with a clock on it.
+// Runs the user's training for some seconds and times it.
 #include <string>
 #include <vector>
 
@@ -13,11 +13,11 @@
 
 namespace cytra::app {
 
-/// The user's experiment in a folder of its own that goes when this does, whatever ends the
-/// program's work. A signal ends the program at once.
+/// Runs the user's experiment in a folder of its own, which is removed with this object, whatever
+/// ends the program. A signal ends the program at once.
 class Trials {
  public:
-  /// Throws: ConfigError, and as make_run_folder().
+  /// Makes the folder. Throws: ConfigError, and as make_run_folder().
   Trials(cli::Run run, const TrainConfig& config);
   ~Trials();
   Trials(const Trials&) = delete;
@@ -36,13 +36,13 @@ class Trials {
     double seconds = 10;   // of the timed part
     bool explains = true;  // operators, transforms, what a batch of any size takes
   };
-  /// Throws: ConfigError and DataError as a training; Interrupted after a signal; MemoryError and
-  /// what torch throws where memory runs out.
+  /// Runs and times the training. Throws: ConfigError and DataError as a training; Interrupted
+  /// after a signal; MemoryError and what torch throws where memory runs out.
   Measured measure(const Changes& changes, const How& how) const;
   const cli::Run& run() const { return run_; }
   c10::Device device() const { return device_; }
 
-  /// The value that the experiment has; null where there is no such key.
+  /// The experiment's value of a key; null where there is no such key.
   config::Node value(const std::string& key) const;
 
  private:

@@ -1,5 +1,5 @@
-// `optimize --detect-bottlenecks`: runs the experiment for a while, says what holds it back and the
-// one change that helps most, which it has tried. Nothing is kept.
+// `optimize --detect-bottlenecks`: runs the experiment for a while, and reports what holds it back
+// and the change that helped most when tried. Nothing is kept.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -84,7 +84,7 @@ std::vector<Advice> candidates(std::vector<Advice> all) {
   return all;
 }
 
-/// The best of what was tried, and which that was; none where nothing is faster.
+/// Tries the advice. Returns the best result and its advice; none where nothing is faster.
 std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
                                                    const std::vector<Advice>& all,
                                                    double seconds) {

@@ -86,7 +86,7 @@ void StepClock::stop_timing() {
   times_.wall_s = timed_.seconds() - apart_s_;
 }
 
-/// The training has ended, by this callback or earlier.
+/// Stops listening: the training has ended, by this callback or earlier.
 void StepClock::stop_listening() {
   listening_.reset();
   if (stage_ == Stage::timing) stop_timing();

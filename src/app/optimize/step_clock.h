@@ -34,7 +34,7 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   const perf::OperatorRows& operators() const { return operators_; }
   double profiled_batches() const { return static_cast<double>(profiled_); }
   double validation_s() const;
-  /// One that was trained; none: the training was over before.
+  /// A batch that was trained; none where the training ended before.
   const std::optional<data::Batch>& batch() const { return batch_; }
 
  private:
@@ -54,10 +54,11 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   int64_t steps_ = 0, profiled_ = 0, validated_ = 0, depth_ = 0;
   bool has_passed_an_epoch_ = false;
   double* open_ = nullptr;     // where the outermost scope's time goes
-  bool is_optimizer_ = false;  // it is that of the optimizer, which a batch of any size takes
+  bool is_optimizer_ = false;  // the outermost scope is the optimizer's, whose time does not
+                               // depend on the batch's size
   StepTimes times_;
   double validation_s_ = 0;  // of all batches of validations
-  double apart_s_ = 0;       // of the timed part: validations and checkpoints
+  double apart_s_ = 0;       // time of validations and checkpoints within the timed part
   std::vector<double> losses_;
   std::optional<data::Batch> batch_;
   perf::OperatorRows operators_;

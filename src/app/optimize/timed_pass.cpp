@@ -19,7 +19,7 @@
 namespace cytra::app {
 namespace {
 
-/// None where the split has none.
+/// The first batch of a split; none where the split has no batch.
 std::optional<data::Batch> first_batch(const Setup& setup, data::Split split) {
   data::DataLoaderSpec spec = loader_spec(setup, split);
   if (spec.items.empty()) return std::nullopt;

@@ -11,24 +11,24 @@
 
 namespace cytra::app {
 
-/// The first batches of training and validation, on the device.
+/// The first batches of training and validation, on a device.
 struct FirstBatches {
-  std::optional<data::Batch> training, validation;  // none of the latter where it is not asked for
+  std::optional<data::Batch> training, validation;  // validation: only if asked for
 
-  /// Throws: DataError where the training set has no batch.
+  /// Loads the batches. Throws: DataError where the training set has no batch.
   FirstBatches(const TrainConfig& config, c10::Device device, bool with_validation);
-  /// Keys and sizes.
+  /// The keys and sizes of the batches as text.
   std::string text() const;
 };
 
-/// Does the work once, and returns its seconds.
+/// A pass that is run once per call; the call returns its seconds.
 using TimedPass = std::function<double()>;
-/// A pass of its own, warmed up: forward and backward of the batch, or its validation.
+/// Makes a warmed-up pass of its own: forward and backward of the batch, or its validation.
 using MakePass = std::function<TimedPass(
     const TrainConfig& config, const data::Batch& batch, bool is_validation)>;
 
-/// Passes that are made and timed. Several may be there at a time: each sets the process up for its
-/// configuration before it begins. Threads and random numbers are for the next Setup to set.
+/// Passes that really run. Several may exist at a time: each sets the process up for its
+/// configuration before it begins. The next Setup must set threads and random numbers again.
 MakePass real_passes(c10::Device device);
 
 }  // namespace cytra::app

@@ -38,7 +38,8 @@ std::optional<Tried> try_changes(
     const Trials& trials, const Changes& before, const Changes& after, double seconds, Aim aim) {
   Tried tried;
   Trials::Measured &now = tried.measured, was;
-  const auto time = [&](const Trials::Measured& measured) {  // of an image; 0: none was timed
+  const auto time = [&](const Trials::Measured& measured) {  // seconds of an image; 0: none was
+                                                             // timed
     if (aim == Aim::validation) return measured.validation_s;
     return measured.times.rate() > 0 ? 1 / measured.times.rate() : 0;
   };

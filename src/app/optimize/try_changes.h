@@ -1,5 +1,5 @@
 #pragma once
-// What is made of the trials of `optimize`: gains, overrides, command lines.
+// Turns the trials of `optimize` into gains, overrides and command lines.
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,23 +9,24 @@
 
 namespace cytra::app {
 
-/// What a change of `before` brought.
+/// The result of a change to the experiment.
 struct Tried {
-  perf::Verdict verdict;       // of the time of an image
-  double loss_difference = 0;  // of the mean of the first steps, relative; 0: of other batches
+  perf::Verdict verdict;       // on the time of an image
+  double loss_difference = 0;  // relative, of the mean of the first steps; 0: the batches differ
   Trials::Measured measured;   // the last run with it
 };
 enum class Aim { training, validation };  // whose time is compared
 
-/// Trainings of `before` and `after` in turn (perf/measure.h), each of `seconds`. None: `after`
-/// does not fit into memory. Throws: as measure().
+/// Runs trainings of `before` and `after` in turn (perf/measure.h), each for `seconds`. None where
+/// `after` does not fit into memory. Throws: as measure().
 std::optional<Tried> try_changes(const Trials& trials,
                                  const Changes& before,
                                  const Changes& after,
                                  double seconds,
                                  Aim aim = Aim::training);
 
-/// Changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is new.
+/// Writes changes as overrides: "data.num_workers=4 callbacks.saving=null"; ++ where the key is
+/// new.
 std::string text_of(const cli::Run& run, const Changes& changes);
 /// The command that trains the experiment of `optimize` with changes, ready to paste.
 /// `performance`: the choice in the group of that name; "": as it is.

@@ -11,7 +11,7 @@
 
 namespace cytra::app {
 
-/// Numbers, or lists of them, of six digits.
+/// Makes numbers, or lists of them, of six digits.
 config::Node numbers(double value);
 template <class T>
 config::Node numbers(const std::vector<T>& values) {
@@ -26,10 +26,10 @@ config::Node numbers(const std::vector<T>& values) {
   return node;
 }
 
-/// Values by sections, with a comment before each.
+/// The values of an experiment by sections, with a comment before each.
 class ExperimentFile {
  public:
-  /// `key`: dotted below a section. Comments of one section follow each other.
+  /// Sets a value. `key`: dotted below a section. Comments of one section follow each other.
   void set(const std::string& key, config::Node value, const std::string& comment = "");
   std::string text() const;
 
@@ -42,7 +42,7 @@ class ExperimentFile {
   std::vector<Section> sections_;
 };
 
-/// What the user set on the command line, for the experiment to have, too.
+/// Settings of the command line that the experiment gets, too.
 struct Carried {
   std::vector<std::pair<std::string, config::Node>> values;
   std::vector<std::pair<std::string, std::string>> groups;  // chosen: data=folder
@@ -50,11 +50,12 @@ struct Carried {
 };
 Carried carried_by(const cli::Run& run);
 
-/// Where the experiment goes, and how `train` finds it: --config-dir FOLDER experiment=NAME.
+/// The experiment's file, and how `train` finds it: --config-dir FOLDER experiment=NAME.
 struct PlanTarget {
   std::string file, folder, name;
 };
-/// Throws: ConfigError for a place where `train` would not find it, and for a file that exists.
+/// Finds the experiment's place. Throws: ConfigError for a place where `train` would not find it,
+/// and for a file that exists.
 PlanTarget plan_target(const PlanOptions& options, const std::string& data_path);
 
 }  // namespace cytra::app

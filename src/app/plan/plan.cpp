@@ -30,10 +30,10 @@ using config::Node;
 
 constexpr double kMostMemoryGb = 8;  // nnU-Net's target: more takes longer, and seldom learns more
 constexpr double kShareOfMemory = 0.7;  // the rest is for images, workers and the system
-/// Whole numbers from below -500 to above 300 are Hounsfield units.
+/// Images of whole numbers from below -500 to above 300 are taken for Hounsfield units.
 constexpr double kLowestHounsfield = -500, kHighestHounsfield = 300;
 
-/// What the plan is made from.
+/// The properties of the data set that the plan is made from.
 struct Fingerprint {
   nn::DataFacts data;
   bool has_spacing = false, is_ct = false;
@@ -56,7 +56,8 @@ data::Survey survey_of(const data::DataModule& module) {
       });
 }
 
-/// Of training and validation, whose parts cross-validation exchanges.
+/// The fingerprint of training and validation together, as cross-validation exchanges their
+/// images.
 Fingerprint fingerprint_of(const data::Survey& survey,
                            const std::string& image_key,
                            const std::string& label_key) {
@@ -117,7 +118,7 @@ std::string size_text(const nn::Sizes& size) {
   return fmt::format("{}", fmt::join(size, " x "));
 }
 
-/// nnU-Net's GB, which are for mixed precision.
+/// Memory in nnU-Net's GB, which hold for mixed precision.
 struct Memory {
   double gb;
   std::string why;

@@ -44,7 +44,7 @@ ExperimentFile plan_detection(const nn::DataFacts& data,
                               const std::string& memory_why,
                               const std::string& name) {
   constexpr int64_t kDivisor = 32, kLongest = 512, kMostImages = 16;
-  constexpr double kBytes = 1000;  // of a training step for each pixel, about
+  constexpr double kBytes = 1000;  // about what a training step takes for each pixel
   ExperimentFile file;
   file.set("experiment_name", Node::make_string(name));
   file.set("raw_im_channels", Node::make_integer(channels));

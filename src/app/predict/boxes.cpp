@@ -47,7 +47,7 @@ pipelines::DetectorOptions detector_options(const PredictConfig& config, const N
   options.iou_threshold = task.get<double>("nms_thresh", options.iou_threshold);
   options.max_detections = config.predict.max_detections.value_or(options.max_detections);
   Node given = Node::make_map();
-  given.set("roi_size", Node::make_integer(0));  // images are whole where nobody asks for windows
+  given.set("roi_size", Node::make_integer(0));  // whole images, unless windows are asked for
   given.set("sw_batch_size", Node::make_integer(config.data.batch_size));
   for (const auto& [key, value] : config.inference_args.map)
     if (!value.is_null() && !inference::WindowChanges::is_auto(value)) given.set(key, value);
@@ -58,7 +58,7 @@ pipelines::DetectorOptions detector_options(const PredictConfig& config, const N
   return options;
 }
 
-/// An image on its way.
+/// An image and what is computed from it.
 struct BoxJob {
   const data::Sample* input;
   const data::Source* source;
@@ -66,7 +66,8 @@ struct BoxJob {
   bool is_done = false;
 };
 
-/// Names are those of all images, whatever becomes of them: a run that goes on gives the same ones.
+/// The jobs of all images. Names depend on all images, also on failed ones: a resumed run gives
+/// the same names.
 std::vector<BoxJob> box_jobs(const std::vector<data::Sample>& inputs, const std::string& x_key) {
   std::vector<BoxJob> jobs;
   pipelines::OutputNames names;
@@ -77,7 +78,8 @@ std::vector<BoxJob> box_jobs(const std::vector<data::Sample>& inputs, const std:
   return jobs;
 }
 
-/// Each scene and time point by itself; an input that can't be opened tells it when it is read.
+/// Splits inputs into their scenes and time points; an input that can't be opened fails when it is
+/// read.
 std::vector<data::Sample> all_parts_of(const std::vector<data::Sample>& inputs,
                                        const std::string& key) {
   std::vector<data::Sample> all;
@@ -126,7 +128,8 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, books.images, device::describe(subject.device));
 
-  std::vector<std::string_view> unread{"backend", "quantization"};  // by a detector
+  std::vector<std::string_view> unread{"backend", "quantization"};  // options that a detector does
+                                                                    // not read
   unread.insert(unread.end(), pipelines::kOptionsOfSpeed.begin(), pipelines::kOptionsOfSpeed.end());
   const std::string settings =
       detector->fingerprint() + config::to_json(model.config.at("data.transforms")) +

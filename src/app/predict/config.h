@@ -12,7 +12,7 @@
 
 namespace cytra::app {
 
-/// What TrainerOptions visits, as keys that `predict` takes and does not read: the group `trainer`
+/// Visits the keys of TrainerOptions that `predict` accepts and does not read: the group `trainer`
 /// is chosen here as in `train`.
 template <class V>
 class KeysOfTraining {
@@ -37,7 +37,7 @@ class KeysOfTraining {
   V& v_;
 };
 
-/// Where to compute, and how much.
+/// The device, and how much is computed.
 struct PredictTrainerOptions : device::DeviceOptions {
   config::Node limit_predict_batches;
   training::Amount limit;

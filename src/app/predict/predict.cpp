@@ -38,7 +38,7 @@ using pipelines::Books;
 using pipelines::DoneRecord;
 using pipelines::PredictStages;
 
-/// All that results depend on but the images.
+/// All settings that results depend on, except the images.
 std::string settings_of(const PredictConfig& config,
                         const std::string& precision,
                         const inference::Predictor& predictor) {
@@ -89,10 +89,10 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
   return inputs;
 }
 
-/// Of a pass over windows of this shape.
+/// The seconds of a pass over windows of this shape.
 double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
   const at::Tensor noise = at::rand(shape).to(predictor.road().device);
-  predictor.road().forward(noise);  // makes the engine
+  predictor.road().forward(noise);  // the first pass makes the engine
   device::synchronize(predictor.road().device);
   const Stopwatch stopwatch;
   predictor.road().forward(noise);
@@ -100,11 +100,12 @@ double seconds_of(const inference::Predictor& predictor, const std::vector<int64
   return stopwatch.seconds();
 }
 
-/// predict.dry_run: what would be done, and what that takes by a first measurement.
+/// Reports for predict.dry_run what would be done, and the time that it takes by a first
+/// measurement.
 int tell_plan(const inference::Predictor& predictor,
               const std::vector<data::Sample>& inputs,
               Books& books) {
-  std::map<std::vector<int64_t>, double> seconds;  // of a pass, by the windows' shape
+  std::map<std::vector<int64_t>, double> seconds;  // seconds of a pass, by the windows' shape
   const c10::InferenceMode inference_mode;
   int64_t windows = 0;
   double bytes = 0, all_seconds = 0;
@@ -148,8 +149,8 @@ int tell_plan(const inference::Predictor& predictor,
   return books.code;
 }
 
-/// The run's folder, the same for all. Returns an exit code where a signal or an error of another
-/// process has ended the run, else 0.
+/// Agrees on the run's folder with the other processes. Returns an exit code where a signal, or an
+/// error of another process, has ended the run, else 0.
 int meet(OwnProcess& self,
          cli::Run& run,
          const pipelines::PredictOptions& options,
@@ -166,12 +167,12 @@ int meet(OwnProcess& self,
   }
   processes.send(text_of(common, run));
   if (processes.is_alone()) return 0;
-  start_is_over();  // from here on they end together
+  start_is_over();  // from here on all processes end together
   if (starts_others(processes.place())) self.children.start(processes.place());
   return processes.join(c10::kCPU, common.folder + "/" + run.program);
 }
 
-/// Scores, error codes and counts of all processes.
+/// Gathers the scores, error codes and counts of all processes.
 void gather(training::Processes& processes,
             const std::optional<tasks::ResultScores>& scores,
             Books& books) {
@@ -188,11 +189,11 @@ void gather(training::Processes& processes,
   processes.sum(sums);
   for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
     books.code = static_cast<int>(codes[rank].item<double>());
-  // Counted once: there may be further heads.
+  // This is counted once, as there may be further heads.
   books.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
 }
 
-/// What the other processes have written, for the first one to tell.
+/// Adds what the other processes have written, so that the first process can report it.
 void add_others(DoneRecord& record, Books& books) {
   const DoneRecord::Others others = record.of_others();
   for (const auto& [kind, path] : others.files) books.results.add(kind, path);
@@ -200,7 +201,7 @@ void add_others(DoneRecord& record, Books& books) {
   books.done += others.done;
 }
 
-/// Throws: ConfigError for a form that is not yet what the targets are.
+/// Checks that outputs have the form of the targets. Throws: ConfigError where they do not yet.
 void expect_scored_form(const inference::Predictor& predictor) {
   const std::string usual = predictor.road().decoder->forms().front();
   if (predictor.road().decoder->steps(usual).empty() || !predictor.road().steps.empty()) return;
@@ -210,7 +211,8 @@ void expect_scored_form(const inference::Predictor& predictor) {
                   predictor.road().form));
 }
 
-/// The scores, and which of them compares this run with others: the one that the training watched.
+/// Adds the scores, and names the one that compares this run with others: the one that the
+/// training watched.
 void add_scores(const std::map<std::string, double>& scores,
                 const config::Node& training,
                 const std::string& head,
@@ -224,8 +226,8 @@ void add_scores(const std::map<std::string, double>& scores,
   results.add("mode", training.get<std::string>("callbacks.model_checkpoint.mode", "min"));
 }
 
-/// Predicts all inputs with one head, into `folder`. `conclude` is told what came of it, also when
-/// a signal ends the program.
+/// Predicts all inputs with one head, into `folder`. `conclude` is called with the signal when one
+/// ends the program.
 void predict_head(OwnProcess& self,
                   const PredictConfig& config,
                   const std::string& precision,
@@ -270,7 +272,8 @@ void predict_head(OwnProcess& self,
   tell();
 }
 
-/// Also at the begin: a file that can't be written is told then.
+/// Writes the figures. It is called at the beginning, too, to find out whether the file can be
+/// written.
 void write_figures(const PredictStages& stages, const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) make_folders(parent.string());
@@ -351,7 +354,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   std::optional<StartOfWork> start;
   if (place.rank == 0) start.emplace("the first image");
   std::optional<Stage> stage(std::in_place, "loading the model");
-  device = device_of(place, device);  // of what chooses by the accelerator from here on, too
+  device = device_of(place, device);  // also for everything below that asks for the accelerator
   const inference::Subject subject =
       inference::load_subject(config, device, config.trainer.precision);
   if (subject.finds_boxes()) return predict_boxes(std::move(run), config, subject);

@@ -23,7 +23,7 @@ void warn_of(const std::vector<std::string>& notes) {
 void tell_unread_values(const cli::Run& run,
                         std::vector<std::string> sections,
                         config::Problems& problems) {
-  // Of a training these are there for the task to refer to.
+  // These sections of a training exist for the task to refer to.
   static const std::vector<std::string> components{"model", "loss", "metrics"};
   const bool has_task = std::find(sections.begin(), sections.end(), "task") != sections.end();
   sections.erase(std::remove_if(sections.begin(),
@@ -43,7 +43,7 @@ std::string open_run_folder(cli::Run& run) {
   if (folder != wanted) {
     config::move_output(run.composed, folder);
     run.config = config::job_config(run.composed);
-    // Of runs that were killed, and are made again.
+    // Removes the temporaries of runs that were killed and are started again.
     std::string earlier = wanted;
     for (int number = 1; earlier != folder; ++number) {
       remove_stale_temporaries(earlier);

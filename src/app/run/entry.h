@@ -7,15 +7,16 @@
 
 namespace cytra::app {
 
-/// One warning about settings that have no effect here.
+/// Gives one warning about all settings that have no effect here.
 void warn_of(const std::vector<std::string>& notes);
 
-/// Values of the command line and of experiments that nothing reads; `sections`: the program's.
+/// Warns of values of the command line and of experiments that nothing reads; `sections`: the
+/// program's.
 void tell_unread_values(const cli::Run& run,
                         std::vector<std::string> sections,
                         config::Problems& problems);
 
-/// Folders of a run. Values that only others refer to may be added (cli::Run::variables).
+/// Folders of a run. Further keys may be added that other values refer to (cli::Run::variables).
 struct PathsOptions {
   std::string output_dir, log_dir, root_dir, data_dir, work_dir;
   template <class V>
@@ -31,7 +32,7 @@ struct PathsOptions {
   }
 };
 
-/// Sections of every program.
+/// The sections that every program has.
 struct CommonConfig {
   std::string experiment_name, run_name, task_name;
   PathsOptions paths;
@@ -85,12 +86,12 @@ bool add_program(const char* name) {
 /// Returns the folder.
 std::string open_run_folder(cli::Run& run);
 
-/// The same as a part of the start (make_with_start), told where the number is appended; with
-/// `resume` the folder of an earlier run of this program as it is, never one with files of others,
-/// which results may overwrite.
+/// Makes the run's folder as a part of the start (make_with_start), with a message where a number
+/// is appended. With `resume` it takes the folder of an earlier run of this program as it is, but
+/// never one with files of others, which results might overwrite.
 std::string open_run_folder(cli::Run& run, bool resume);
 
-/// A command line that starts another of our programs, ready to paste.
+/// The command line that starts another of our programs, ready to paste.
 std::string command(const std::string& program, const std::vector<std::string>& overrides);
 
 }  // namespace cytra::app

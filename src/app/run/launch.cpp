@@ -43,7 +43,7 @@ std::string variable_text(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-/// A whole number from the environment. Throws: ConfigError.
+/// Reads a whole number from the environment. Throws: ConfigError.
 int64_t number_of(const char* name, int64_t low, int64_t high) {
   const std::string text = variable_text(name);
   char* end = nullptr;
@@ -63,16 +63,17 @@ int64_t number_or(const char* name, int64_t otherwise, int64_t low, int64_t high
 }
 
 constexpr int64_t kMost = 1 << 20, kPorts = 65535;
-constexpr const char *kChild = "CYTRA_CHILD",  // set for what Children starts
-    *kToken = "CYTRA_TOKEN";                   // set by Children, or by who starts all processes
+constexpr const char *kChild = "CYTRA_CHILD",  // set for processes that Children starts
+    *kToken = "CYTRA_TOKEN";                   // set by Children, or by the launcher of all
+                                               // processes
 
-/// 128 bits that nobody can guess.
+/// A token of 128 bits that nobody can guess.
 std::string make_token() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-/// Where all processes are on this machine, nothing of theirs is to be seen outside.
+/// Keeps the connections inside this machine where all processes run on it.
 void stay_inside(Place& place) {
   if (place.local_size == place.size && !place.is_hosted) place.host = "127.0.0.1";
 }
@@ -123,8 +124,8 @@ Place by_slurm(const TrainerOptions& options) {
   return place;
 }
 
-/// Processes of one machine talk by 127.0.0.1. A container without that device would let them wait
-/// for each other until trainer.process_timeout.
+/// Checks that 127.0.0.1 works, by which processes of one machine communicate. In a container
+/// without that device they would wait for each other until trainer.process_timeout.
 void expect_loopback() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -155,8 +156,8 @@ void expect_loopback() {
       why));
 }
 
-/// srun has started this process as one of several. Shells and batch scripts have such variables,
-/// too; what they start stands alone.
+/// Whether srun has started this process as one of several. Shells and batch scripts have such
+/// variables, too, but a process that they start stands alone.
 bool is_slurm_task() {
   constexpr int64_t kSpecialSteps = 0xfffffff0;  // of batch scripts and interactive shells
   return !variable_text("SLURM_PROCID").empty() && !variable_text("SLURM_STEP_ID").empty() &&
@@ -164,7 +165,7 @@ bool is_slurm_task() {
          number_or("SLURM_NTASKS", 1, 1, kMost) > 1;
 }
 
-/// Nodes know their place, by which read_options() finds the user's own keys.
+/// Sets the path of each node, by which read_options() finds the user's own keys.
 void set_places(config::Node& node, const std::string& prefix = "") {
   for (auto& [name, child] : node.map) {
     child.path = prefix + name;
@@ -367,7 +368,8 @@ int run_in_processes(const training::Place& place,
       place,
       timeout_s,
       {[&children] { return children.lost(); },
-       [&](const std::string& message, int code) {  // of others, while this one is not to be had
+       [&](const std::string& message, int code) {  // of other processes, while this one does not
+                                                    // respond
          if (processes.is_speaker()) own_log.restore();
          log::write(log::Level::error, message);
          remove_open_temporaries();

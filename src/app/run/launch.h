@@ -1,5 +1,5 @@
 #pragma once
-// How the processes of a run come about: by torchrun, by Slurm, or started by the first one.
+// Starts the processes of a run: by torchrun, by Slurm, or by the first process.
 #include <functional>
 #include <mutex>
 #include <string>
@@ -14,12 +14,13 @@
 
 namespace cytra::app {
 
-/// Where this process stands, by the environment of torchrun (RANK, WORLD_SIZE, ...) or srun
-/// (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError when
-/// environment and options contradict each other.
+/// The place of this process in the run, by the environment of torchrun (RANK, WORLD_SIZE, ...) or
+/// srun (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError
+/// when environment and options contradict each other.
 training::Place place_of(const training::TrainerOptions& options, c10::Device device);
-/// Which of the `gpus` that it sees a process uses: its own number, or the only one there is, since
-/// Slurm's --gpus-per-task=1 shows each task another. Throws: ConfigError when there are too few.
+/// The number of the GPU that a process uses, of the `gpus` that it sees: its own rank on the
+/// machine, or the only one, since Slurm's --gpus-per-task=1 shows each task another. Throws:
+/// ConfigError when there are too few.
 int64_t gpu_of(const training::Place& place, int64_t gpus);
 /// The device of this process among several, which becomes the current one.
 c10::Device device_of(const training::Place& place, c10::Device device);
@@ -30,12 +31,13 @@ std::string first_host(const std::string& nodes);
 /// CPU threads for each of the processes on this machine.
 int threads_of(const training::Place& place);
 
-/// What all processes must have in common with the first one, beside the configuration.
+/// The values, besides the configuration, that all processes must share with the first one.
 struct Common {
   std::string folder, checkpoint;
 };
 std::string text_of(const Common& common, const cli::Run& run);
-/// Also takes the first process's configuration, whose times and folders are those of the run.
+/// Takes over the first process's values and its configuration, whose times and folders are those
+/// of the run.
 Common take_common(const std::string& text, cli::Run& run);
 
 /// The processes that the first one starts: this program with the same command line, and torchrun's
@@ -43,12 +45,13 @@ Common take_common(const std::string& text, cli::Run& run);
 class Children {
  public:
   Children() = default;
-  /// Waits some seconds until all have ended, then makes them end.
+  /// Waits some seconds for all processes to end, then ends them.
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
   void start(const training::Place& place);
-  /// "rank 1 was ended by signal 9 (Killed)", or "" when nothing happened. Thread-safe.
+  /// How a process ended early: "rank 1 was ended by signal 9 (Killed)"; "" when none did.
+  /// Thread-safe.
   std::string lost();
 
  private:
@@ -61,8 +64,8 @@ class Children {
   std::string lost_;
 };
 
-/// The messages of a process but the first go to a file of their own, to the end; restore(): to
-/// where they went before, should it be for this process to say what failed.
+/// Sends the messages of a process other than the first to a file of its own; restore() sends them
+/// to where they went before, in case this process has to report a failure.
 class OwnLog {
  public:
   void open(const std::string& path);
@@ -72,16 +75,16 @@ class OwnLog {
   int before_ = -1;
 };
 
-/// What a process has to do with the others of its run.
+/// The connection of a process with the others of its run.
 struct OwnProcess {
   c10::Device device;
   training::Processes& processes;
   Children& children;
   OwnLog& own_log;
 };
-/// The work of one process of several, or of the only one. What another process fails by ends this
-/// one with that message and code, and leaves nothing half-written. Returns what `work` does.
-/// Throws: what `work` throws, told to the others, too.
+/// Does the work of one process of several, or of the only one. A failure of another process ends
+/// this one with that message and code, and leaves nothing half-written. Returns what `work`
+/// returns. Throws: what `work` throws, after the other processes have got the message.
 int run_in_processes(const training::Place& place,
                      c10::Device device,
                      double timeout_s,

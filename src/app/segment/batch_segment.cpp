@@ -81,7 +81,7 @@ struct SegmentRunOptions {
     if (batch.tile != 0 && batch.tile < 64)
       throw ConfigError(fmt::format("tile: {}, expected 0 or at least 64", batch.tile));
   }
-  /// With what is AUTO filled in.
+  /// The options with a value in place of each AUTO.
   pipelines::BatchSegmentOptions of(c10::Device device) const {
     pipelines::BatchSegmentOptions options = batch;
     const pipelines::SegmentPreset chosen = pipelines::segment_preset(preset, device);
@@ -127,7 +127,7 @@ struct BatchSegmentConfig : CommonConfig {
 };
 const bool batch_segment_is_added = add_program<BatchSegmentConfig>("batch_segment");
 
-/// Writes what is segmented, and keeps the books.
+/// Writes the results, and counts images and errors.
 class SegmentBooks final : public pipelines::SegmentSink {
  public:
   SegmentBooks(pipelines::SegmentFiles& files, Books& books, int64_t images, bool ends_on_error)
@@ -150,7 +150,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
   }
   void leave_out(const SegmentInput& input, std::exception_ptr error) override {
     bool is_of_disk =
-        false;  // an IoError that guarded() makes is the device's: no image is at fault
+        false;  // an IoError by guarded() is the device's: no image caused it
     try {
       device::guarded([&] {
         try {
@@ -171,7 +171,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
                          io::safe_cell(what.what())});
     }
   }
-  /// errors.csv of a folder: none where nothing failed.
+  /// Writes errors.csv into a folder; no file where nothing failed.
   void write_errors(const std::string& folder) const {
     const std::string path = folder + "/errors.csv";
     std::error_code ignored;
@@ -188,13 +188,13 @@ class SegmentBooks final : public pipelines::SegmentSink {
   pipelines::SegmentFiles& files_;
   Books& books_;
   const bool ends_on_error_;
-  Progress progress_;  // guarded by the books' mutex, as all that follows
+  Progress progress_;  // this and all below: guarded by the books' mutex
   int64_t boxes_ = 0;
   std::vector<std::vector<std::string>> errors_;
 };
 
-/// By view, all that results depend on but the images. Throws: ConfigError for a model that is not
-/// there: a view's detector is loaded when its images come, which may take hours.
+/// All settings that results depend on except the images, by view. Throws: ConfigError for a
+/// missing model: a view's detector is loaded only when its images come, which may take hours.
 std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& config,
                                                     const std::vector<SegmentInput>& inputs) {
   const auto stamp = [](const char* key, const std::string& file) {
@@ -217,7 +217,7 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
   return settings;
 }
 
-/// By view, the names of the classes that a checkpoint of ours knows.
+/// The class names of detectors that are checkpoints of ours, by view.
 std::map<std::string, std::vector<std::string>> segment_class_names(
     const BatchSegmentConfig& config, const std::vector<SegmentInput>& inputs) {
   std::map<std::string, std::vector<std::string>> names;
@@ -230,7 +230,7 @@ std::map<std::string, std::vector<std::string>> segment_class_names(
   return names;
 }
 
-/// What a user would not see in the tables.
+/// Warns of problems that a user would not see in the tables.
 void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
                  int64_t max_detections,
                  bool by_tiles) {

@@ -1,5 +1,6 @@
 #pragma once
-// What the programs of detector and prompted segmenter take: batch_segment, gpu_profile_batch.
+// The configuration of programs with a detector and a prompted segmenter: batch_segment,
+// gpu_profile_batch.
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ struct SegmentSegmenterOptions {
   }
 };
 
-/// The models that these name.
+/// The models that the options name.
 pipelines::SegmentModels segment_models(const SegmentDetectorOptions& detector,
                                         const SegmentSegmenterOptions& segmenter,
                                         int64_t image_batch_size,

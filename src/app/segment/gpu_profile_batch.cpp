@@ -46,7 +46,7 @@ struct ProfileBatchConfig : CommonConfig {
 };
 const bool gpu_profile_batch_is_added = add_program<ProfileBatchConfig>("gpu_profile_batch");
 
-/// A folder that goes with this.
+/// A folder that is removed with this object.
 class ScratchFolder {
  public:
   ScratchFolder()
@@ -64,7 +64,7 @@ class ScratchFolder {
   const std::string path_;
 };
 
-/// Writes as batch_segment does.
+/// Writes results as batch_segment does.
 class ProfileSink final : public pipelines::SegmentSink {
  public:
   explicit ProfileSink(const std::string& folder)

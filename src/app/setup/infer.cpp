@@ -1,6 +1,6 @@
-// What a configuration leaves open and the data say: their layout, columns, channels, planes,
-// classes, and which experiment learns their targets. It becomes overrides before those that are
-// typed, so that what is typed wins and the run's configuration has all of it.
+// Infers from the data what a configuration leaves open: layout, columns, channels, planes,
+// classes, and the experiment that learns their targets. The values become overrides before the
+// typed ones, so that typed ones win and the run's configuration holds all of them.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
-/// A part of the tree as the program gets it; null where it can't be had, which the program tells.
+/// A part of the tree as the program gets it; null where it can't be resolved, which the program
+/// reports.
 Node part_of(const Node& root, const std::string& key) {
   try {
     return config::evaluate(root, key);
@@ -52,7 +53,7 @@ class Inference {
   void run() {
     std::error_code ignored;
     const std::string path = text_value(root(), "data.path");
-    const Node& origin = root();  // of other programs' trees nothing is inferred
+    const Node& origin = root();  // nothing is inferred for other programs
     if (path.empty() || !fs::exists(path, ignored) || !is_own_file(origin, "train.yaml")) return;
     take_layout(path);
     const std::shared_ptr<data::DataModule> module = make_module();
@@ -60,7 +61,7 @@ class Inference {
     std::vector<data::Sample> items;
     try {
       items = data::items_of(*module, data::Split::train);
-    } catch (const Error&) {  // the training tells it
+    } catch (const Error&) {  // the training reports it
       return;
     }
     if (items.empty()) return;
@@ -81,19 +82,20 @@ class Inference {
     return std::find(typed_keys_.begin(), typed_keys_.end(), key) != typed_keys_.end();
   }
 
-  /// Written in our own configs: in `name`, or in any of them.
+  /// Whether the node is written in our own configs: in `name`, or in any of them.
   bool is_own_file(const Node& node, const std::string& name = "") const {
     if (!node.origin.file || node.is_set_by_user()) return false;
     std::error_code ignored;
     return name.empty() || fs::equivalent(*node.origin.file, own_ + "/" + name, ignored);
   }
-  /// A value that nobody has set: it is the primary config's, or one of an experiment of ours.
+  /// Whether the user has not set a value: it is the primary config's, or that of an experiment of
+  /// ours.
   bool is_open(const std::string& key, bool also_in_experiments = false) const {
     const Node* node = root().find(key);
     return node != nullptr && is_own_file(*node, also_in_experiments ? "" : "train.yaml");
   }
 
-  /// Puts it before what is typed, and says so.
+  /// Puts overrides before the typed ones, and says so.
   void take(const std::vector<std::string>& words, const std::string& why) {
     inferred_.insert(inferred_.end(), words.begin(), words.end());
     request_.overrides = inferred_;
@@ -116,7 +118,7 @@ class Inference {
     const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
     if (!is_default && !is_folder && choice != "dataframe") return;
     const bool is_joined = !part_of(root(), "data.source_keys").list.empty();
-    if (is_joined) return;  // who names the columns of channels names the others
+    if (is_joined) return;  // a user who names the columns of channels names the others
     data::LayoutWish wish;
     wish.source_col = text_value(root(), "source_col");
     wish.target_col = text_value(root(), "target_col");
@@ -233,12 +235,12 @@ class Inference {
     }
   }
 
-  /// What dataset.json says of the labels comes before what their values look like.
+  /// Takes the labels from dataset.json, which counts more than what their values look like.
   bool take_description(const data::DataModule& module, bool has_experiment) {
     data::DatasetDescription description;
     try {
       description = data::description_of(module);
-    } catch (const Error&) {  // the training tells it
+    } catch (const Error&) {  // the training reports it
     }
     if (description.labels.size() < 2 || !description.regions.empty() || is_detection())
       return false;
@@ -253,7 +255,7 @@ class Inference {
     return true;
   }
 
-  /// Stacks are learned by an experiment of their own.
+  /// The name of the experiment; stacks have experiments of their own.
   std::string experiment_of(const std::string& words) const {
     const std::string name = words.substr(words.find('=') + 1);
     const Node dims = part_of(root(), "spatial_dims");
@@ -266,7 +268,7 @@ class Inference {
     return node != nullptr && node->kind == config::Kind::string &&
            node->string == "${num_classes}";
   }
-  /// A segmentation, or a detection, that leaves open what its target means.
+  /// Whether a segmentation, or a detection, leaves open what its target means.
   bool wants_classes() const {
     for (const char* key : {"num_classes", "multilabel", "target_values", "ignore_index"})
       if (!is_open(key)) return false;

@@ -31,7 +31,8 @@ Setup::Settled settled_of(const TrainConfig& config) {
   return settled;
 }
 
-/// Throws: ConfigError where the classes are others than the data set's own description names.
+/// Checks the data module against the data set's own description. Throws: ConfigError where the
+/// description names other classes.
 std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule> data,
                                                const Node& task) {
   const data::DatasetDescription description = data::description_of(*data);
@@ -60,7 +61,7 @@ std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule>
                   named));
 }
 
-/// Random numbers and threads, before a component is made. Returns the seed.
+/// Sets random numbers and threads, before a component is made. Returns the seed.
 uint64_t prepare_process(const TrainConfig& config,
                          c10::Device device,
                          const training::Place& place) {

@@ -16,15 +16,16 @@ namespace cytra::app {
 using Callbacks = std::vector<std::shared_ptr<training::Callback>>;
 using Loggers = std::vector<std::shared_ptr<training::Logger>>;
 
-/// The device that the configuration asks for; first, what must be set before one is chosen.
+/// Chooses the device that the configuration asks for, after setting what must be set before.
 c10::Device choose_device(const TrainConfig& config);
 
-/// The parts of a training, fitted to each other; the images' side is Loaders. Everything random is
-/// drawn from the configuration's seed. What the user got wrong shows here, before a file is
+/// The parts of a training, fitted to each other; Loaders has those for images. Everything random
+/// is drawn from the configuration's seed. The user's mistakes are found here, before a file is
 /// written.
 struct Setup {
-  /// `place`: of this process among those that train together. `weights`: a file to take the
-  /// model's weights from; "" for none. Throws: ConfigError, DataError.
+  /// Makes the parts. `place`: the place of this process among those that train together.
+  /// `weights`: a file to take the model's weights from; "" for none. Throws: ConfigError,
+  /// DataError.
   Setup(const TrainConfig& config,
         c10::Device device,
         const training::Place& place = {},
@@ -34,8 +35,8 @@ struct Setup {
   c10::Device device;
   training::Place place;
   training::Precision precision;
-  /// The configuration's sections, with what annotations become, and what loads the keys and the
-  /// masks that the task names; is_changed: anything of that.
+  /// The configuration's sections, completed by what annotations become, and by what loads the
+  /// keys and the masks that the task names; is_changed: whether anything was added.
   struct Settled {
     config::Node data, task;
     bool is_changed = false;
@@ -46,9 +47,10 @@ struct Setup {
   std::shared_ptr<training::Scheduler> scheduler;
 };
 
-/// Made afresh: those of the configuration that take part in this process's training.
+/// Makes the configuration's callbacks that take part in this process's training.
 Callbacks make_callbacks(const TrainConfig& config, bool is_first_process);
-/// The same; in the first process alone, and none in a trial run (fast_dev_run).
+/// Makes the configuration's loggers: in the first process only, and none in a trial run
+/// (fast_dev_run).
 Loggers make_loggers(const TrainConfig& config, bool is_first_process);
 
 }  // namespace cytra::app

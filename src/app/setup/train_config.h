@@ -1,6 +1,6 @@
 #pragma once
-// All that `train` takes, as one typed value: what every program that trains, or tries what a
-// training would do, is told.
+// All that `train` takes, as one typed value, for every program that trains, or tries what a
+// training would do.
 #include <optional>
 #include <string>
 
@@ -37,7 +37,7 @@ struct CheckpointOptions {
   }
 };
 
-/// Which weights are the best: for callbacks to refer to.
+/// Which weights are the best; callbacks refer to it.
 struct BestOptions {
   std::optional<std::string> monitor;
   std::string mode = "max", filename = "epoch_{epoch:03d}";
@@ -49,7 +49,7 @@ struct BestOptions {
   }
 };
 
-/// `performance`, with what holds for a training alone.
+/// The section `performance`, with what applies to trainings only.
 struct TrainPerformanceOptions : device::PerformanceOptions {
   std::optional<std::string> forbid_transfers;
   template <class V>
@@ -62,7 +62,7 @@ struct TrainPerformanceOptions : device::PerformanceOptions {
   }
 };
 
-/// Components are checked already, but not made: see Setup.
+/// The configuration of a training. Components are checked, but made by Setup.
 struct TrainConfig : CommonConfig {
   training::TrainerOptions trainer;
   TrainPerformanceOptions performance;
@@ -103,7 +103,8 @@ struct TrainConfig : CommonConfig {
     v("optimized_metric", Unused{{"null"}}, "there is no search for parameters");
     v("persist_cache", Unused{}, "of CytoDL");
   }
-  /// Throws: ConfigError for windows (as a rule patch_shape) of other dimensions than the model's.
+  /// Checks the configuration. Throws: ConfigError for windows (usually patch_shape) of other
+  /// dimensions than the model's.
   void check() const;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 using data::Split;
 
-/// `limit`: of its batches.
+/// Makes a loader. `limit`: of its batches.
 data::DataLoader make_loader(data::DataLoaderSpec spec,
                              Split split,
                              const training::Amount& limit,
@@ -33,8 +33,8 @@ data::DataLoader make_loader(data::DataLoaderSpec spec,
   return data::DataLoader(std::move(spec));
 }
 
-/// `overfits`: the same batches in the same order, epoch by epoch. `batches` of an epoch: as
-/// DataLoaderSpec's.
+/// How training images are loaded. `overfits`: the same batches in the same order, epoch by epoch.
+/// `batches`: those of an epoch, as DataLoaderSpec's.
 data::DataLoaderSpec train_spec(const Setup& setup,
                                 const data::LoaderOptions& options,
                                 bool overfits = false,
@@ -46,7 +46,7 @@ data::DataLoaderSpec train_spec(const Setup& setup,
   return spec;
 }
 
-/// The data module's, with a number for data.batch_size=AUTO.
+/// The data module's options, with a number in place of data.batch_size=AUTO.
 data::LoaderOptions options_of(const Setup& setup,
                                const std::shared_ptr<data::CacheManager>& cache,
                                const std::string& checkpoint) {
@@ -68,7 +68,7 @@ data::LoaderOptions options_of(const Setup& setup,
   return options;
 }
 
-/// Decoders that follow from the training's images, of some of its batches.
+/// The decoders that follow from some batches of the training's images.
 std::map<std::string, config::Node> decoders_for(const Setup& setup,
                                                  const data::LoaderOptions& options,
                                                  const std::shared_ptr<data::CacheManager>& cache) {
@@ -93,7 +93,8 @@ std::map<std::string, config::Node> decoders_for(const Setup& setup,
   return decoders;
 }
 
-/// Throws: DataError for an image that is for training, too.
+/// How validation images are loaded. Throws: DataError for an image that is also used for
+/// training.
 data::DataLoaderSpec valid_spec(const Setup& setup, const std::vector<data::Sample>& trained) {
   data::DataLoaderSpec spec = loader_spec(setup, Split::valid);
   const auto* parted = dynamic_cast<const data::Parted*>(setup.data.get());
@@ -101,7 +102,8 @@ data::DataLoaderSpec valid_spec(const Setup& setup, const std::vector<data::Samp
   return spec;
 }
 
-/// Throws: ConfigError where images of the test lack a target that those of training have.
+/// How test images are loaded. Throws: ConfigError where they lack a target that those of training
+/// have.
 data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sample>& trained) {
   data::DataLoaderSpec spec = loader_spec(setup, Split::test);
   for (const data::TargetMeaning& target : setup.task->target_meanings()) {

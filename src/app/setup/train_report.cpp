@@ -31,8 +31,8 @@ bool has_table(const Node& data) {
   return ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule");
 }
 
-/// What `predict` takes of the images that a training has: their table, or their folder, or one of
-/// them where others lie in its folder, too.
+/// The input for `predict` of a training's images: their table, or their folder, or one image
+/// where other images lie in its folder, too.
 std::string own_images(const Node& data, const std::vector<data::Sample>& samples) {
   const fs::path path = data.get<std::string>("path", "");
   if (has_table(data)) {
@@ -57,7 +57,7 @@ std::string own_images(const Node& data, const std::vector<data::Sample>& sample
   return !is_file ? kAnyImages : is_alone ? folder : image;
 }
 
-/// What uses the trained model; `images`: own_images().
+/// The command that uses the trained model; `images`: own_images().
 std::string next_command(const std::string& program,
                          const std::string& checkpoint,
                          const std::string& images) {
@@ -70,7 +70,7 @@ std::string next_command(const std::string& program,
                                        config::override_word("data.path", images)});
 }
 
-/// A file that a cell of a table names wholly.
+/// Whether the source is a file that a cell of a table can name completely.
 bool is_plain(const data::Source& source) {
   const io::Selection& part = source.selection;
   return !source.path.empty() && source.more.empty() && !source.has_level &&
@@ -78,8 +78,8 @@ bool is_plain(const data::Source& source) {
          part.axes.empty();
 }
 
-/// Of folders, the images that nothing was learned from (the best checkpoint was chosen by them),
-/// as a table that `predict` scores: its path, or "" where a table can't say what they are.
+/// Writes the images of a folder that nothing was learned from (the best checkpoint was chosen by
+/// them) as a table that `predict` scores. Returns its path, or "" where a table can't name them.
 std::string write_held_out(const Node& data,
                            const std::vector<data::Sample>& samples,
                            const std::string& folder) {
@@ -191,7 +191,7 @@ void report(const cli::Run& run,
                           {config::override_word("checkpoint.ckpt_path", best),
                            config::override_word("data.path", table),
                            "data.with_target=true"}));
-    } catch (const Error& error) {  // the training is whole without
+    } catch (const Error& error) {  // the training is complete without it
       log::warn("held_out.csv: {}", error.what());
     }
   }

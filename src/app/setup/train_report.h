@@ -1,5 +1,5 @@
 #pragma once
-// What `train` tells its loggers, and the user at the end.
+// The results that `train` gives its loggers, and the user at the end.
 #include <string>
 
 #include "app/setup/setup.h"
@@ -16,11 +16,11 @@ void close_loggers(const Loggers& loggers,
                    const training::TrainState& state,
                    const training::Metrics& results,
                    const std::string& outcome);
-/// What a training has come to: the newest metrics, and the best of the one that is watched.
+/// The results of a training: the newest metrics, and the best value of the watched one.
 training::Metrics results_of(const training::TrainState& state);
 
-/// Results, and the commands to go on with; `images`: some that the training has, or those that
-/// nothing was learned from (held_out.csv, to be scored by `predict`).
+/// Prints the results, and the commands to continue with; `images`: some of the training's, or
+/// those that nothing was learned from (held_out.csv, to be scored by `predict`).
 void report(const cli::Run& run,
             const TrainConfig& config,
             const training::Task& task,

@@ -1,5 +1,5 @@
-// `train --check-data`: reads every image of the data set once, tries the first batches, and tells
-// what is there and what is wrong.
+// `train --check-data`: reads every image of the data set once, tries the first batches, and
+// reports what is there and what is wrong.
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -22,7 +22,7 @@ using config::Node;
 
 constexpr std::size_t kMostClasses = 12;  // in the table; instances may have more
 
-/// What is told of a key, once for both forms of output.
+/// What is reported about a key, for both forms of output.
 struct Summary {
   std::size_t images = 0, broken = 0, shapes = 0, other_spacing = 0;
   std::vector<int64_t> smallest, largest;  // C,[D,]H,W

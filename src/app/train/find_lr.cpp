@@ -16,7 +16,7 @@
 namespace cytra::app {
 namespace {
 
-/// Feeds the finder. The loss of a step on an accelerator is known one step later.
+/// Passes losses to the finder. The loss of a step on an accelerator is known one step later.
 class Recorder final : public training::Callback {
  public:
   Recorder(training::LrFinder& finder, bool lags) : finder_(finder), lags_(lags) {

@@ -19,7 +19,7 @@ using data::Split;
 using data::TargetMeaning;
 using Kind = TargetMeaning::Kind;
 
-constexpr int64_t kMostVoxels = int64_t{1} << 26;  // of a split
+constexpr int64_t kMostVoxels = int64_t{1} << 26;  // in a split
 
 bool is_same_file(const data::Sample& sample, const std::string& a, const std::string& b) {
   const auto one = sample.sources.find(a), two = sample.sources.find(b);
@@ -69,7 +69,7 @@ Looked look(const Setup& setup,
           looked.facts[m].back().is_image = true;
       }
       ++done;
-    } catch (const std::exception&) {  // the loaders tell it, with what to do
+    } catch (const std::exception&) {  // the loaders report it, with what to do
     }
   }
   looked.are_all = done == count;
@@ -86,7 +86,7 @@ std::vector<std::string> judge_targets(const Setup& setup, int64_t images) {
     Looked looked;
     try {
       looked = look(setup, split, meanings, images);
-    } catch (const std::exception&) {  // no such split, which the survey and the loaders tell
+    } catch (const std::exception&) {  // no such split; the survey and the loaders report it
       continue;
     }
     for (std::size_t m = 0; m < meanings.size(); ++m) {

@@ -1,5 +1,5 @@
 #pragma once
-// What can't be meant in a data set's targets, as the task takes them.
+// Finds targets in a data set that can't have the meaning that the task gives them.
 #include <string>
 #include <vector>
 
@@ -7,9 +7,9 @@
 
 namespace cytra::app {
 
-/// Looks at up to `images` of training and of validation, spread over them, as validation's
-/// transforms give them: a line for each problem, with the option that mends it. Images that can't
-/// be loaded are left to the loaders.
+/// Checks the targets of up to `images` images of training and of validation, spread over them,
+/// after validation's transforms. Returns a line for each problem, with the option that solves it.
+/// Images that can't be loaded are left to the loaders.
 std::vector<std::string> judge_targets(const Setup& setup, int64_t images);
 
 }  // namespace cytra::app

@@ -1,5 +1,5 @@
 #pragma once
-// Where a training begins: afresh, or where a checkpoint left it.
+// Decides where a training begins: anew, or where a checkpoint ended.
 #include <string>
 
 #include "app/setup/train_config.h"
@@ -8,12 +8,12 @@
 namespace cytra::app {
 
 /// The checkpoint to begin with, or "": what ckpt_path names ("last" and "best" of earlier runs
-/// with this one's name); with autoresume the last of these, if any. Throws: ConfigError when there
-/// is none of that name, or one of these runs is alive; as find_checkpoint().
+/// with this one's name); with autoresume the last of these, if any. Throws: ConfigError when
+/// there is none of that name, or one of these runs still works; as find_checkpoint().
 std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run);
 
-/// A checkpoint's place in its epoch counts batches of each process; the order of images follows
-/// from the seed. Warns of what is not as it was.
+/// Fits a checkpoint's place in its epoch, which counts batches of each process, to this run; the
+/// order of images follows from the seed. Warns of what differs from the earlier run.
 void fit_position(training::TrainState& state,
                   const std::string& checkpoint,
                   int64_t batch_size,

@@ -39,7 +39,7 @@ using config::Node;
 
 const bool train_is_added = add_program<TrainConfig>("train");
 
-/// The user's mistake leaves no folder behind.
+/// Removes the run's folder after a mistake of the user.
 void discard(const std::string& folder) {
   log::set_file("");
   std::error_code ignored;
@@ -53,8 +53,8 @@ TrainConfig read_config(const cli::Run& run) {
   return config;
 }
 
-/// What the first process has decided on, for another one. Returns an exit code where the training
-/// has ended already, else 0.
+/// Takes over in another process what the first process has decided. Returns an exit code where
+/// the training has ended already, else 0.
 int take_over(OwnProcess& self, cli::Run& run, TrainConfig& config, Common& common) {
   const training::Processes::Received received = self.processes.receive();
   if (received.code != 0) return received.code;
@@ -66,7 +66,8 @@ int take_over(OwnProcess& self, cli::Run& run, TrainConfig& config, Common& comm
   return 0;
 }
 
-/// Throws: ConfigError where a training of another task would go on.
+/// Checks that the checkpoint is of the same task. Throws: ConfigError where a training of another
+/// task would continue.
 void expect_same_task(const Node& before, const Node& now, const std::string& checkpoint) {
   const std::string was = config::own_name(before.get<std::string>("_target_", "")),
                     is = config::own_name(now.get<std::string>("_target_", ""));
@@ -79,8 +80,8 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
                   is));
 }
 
-/// The configuration that is kept, once the run has its folder: it names that one, and says which
-/// batch size was chosen, and which decoders follow from the images.
+/// The configuration that is saved once the run has its folder: it names the folder, the batch
+/// size that was chosen, and the decoders that follow from the images.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
   if (setup.settled.is_changed) {
     *run.config.find("task") = setup.settled.task;
@@ -114,7 +115,7 @@ void resume_training(training::Trainer& trainer,
                      int64_t batch_size,
                      const training::Processes& processes) {
   const std::string& checkpoint = common.checkpoint;
-  if (processes.is_first()) {  // of the run that was killed
+  if (processes.is_first()) {  // those of the run that was killed
     remove_stale_temporaries(std::filesystem::path(checkpoint).parent_path().string());
   }
   const std::string before = std::filesystem::path(checkpoint).parent_path().string();
@@ -129,11 +130,11 @@ void resume_training(training::Trainer& trainer,
   }
 }
 
-/// All processes meet. Returns an exit code where a signal ended that, else 0.
+/// Connects with the other processes. Returns an exit code where a signal ended that, else 0.
 int meet_others(OwnProcess& self, const std::string& logs) {
   const training::Place& place = self.processes.place();
   if (self.processes.is_alone()) return 0;
-  start_is_over();  // from here on they end together
+  start_is_over();  // from here on all processes end together
   if (starts_others(place)) self.children.start(place);
   if (const int code = self.processes.join(self.device, logs); code != 0) return code;
   log::info("rank {} of {}, {} of them on this machine", place.rank, place.size, place.local_size);
@@ -145,7 +146,7 @@ struct Conclusion {
   training::Metrics tested;  // with the best weights, where that was asked for
 };
 
-/// Saves what was interrupted, or tests what is complete.
+/// Saves a training that was interrupted, or tests a complete one.
 Conclusion conclude(training::Trainer& trainer,
                     Loaders& loaders,
                     const TrainConfig& config,

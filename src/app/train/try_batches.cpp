@@ -28,7 +28,7 @@ std::string sizes_text(const data::Batch& batch) {
   return join(texts, ", ");
 }
 
-/// The middle of every image, no larger than `size`.
+/// Cuts every image to its middle, no larger than `size`.
 void cut(data::Batch& batch, const std::vector<int64_t>& size) {
   for (auto& [key, images] : batch.tensors) {
     for (std::size_t d = 0;
@@ -125,8 +125,8 @@ class Trial {
     }
   }
 
-  /// What is wrong with an image that the survey complains about is not told twice; what is wrong
-  /// with several images in the same way, once.
+  /// Adds a problem. An image that the survey complains about is not reported twice, and a problem
+  /// that several images have is reported once.
   void add(Split split, const std::string& what) {
     const std::size_t end = what.find(": ");
     const std::string image = what.substr(0, end);

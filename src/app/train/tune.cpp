@@ -51,7 +51,7 @@ Choice layout_choice(bool channels_last) {
           }};
 }
 
-/// Whether there is a validation by windows, and nobody has asked for a number of them.
+/// Whether there is a validation by windows, and the user has not set a number of them.
 bool asks_for_windows(const TrainConfig& config) {
   const Node* count = config.task.find(kWindowBatch);
   return count != nullptr && count->kind == config::Kind::integer &&
@@ -59,14 +59,15 @@ bool asks_for_windows(const TrainConfig& config) {
          !count->is_set_by_user() && !config.trainer.limit_val_batches.is_none();
 }
 
-/// Of a pass in the validation of this batch: no more than there are.
+/// The question how many windows a pass has in the validation of this batch: no more than the
+/// batch has.
 Question windows_question(const TrainConfig& config, const data::Batch& batch) {
   constexpr int64_t kMost = 32;
   const auto options =
       config::parse<inference::SlidingWindowOptions>(config.task.at("inference_args"));
   Question question{{}, /*is_of_validation=*/true};
   const auto images = batch.tensors.find(config.task.get<std::string>("x_key"));
-  if (images == batch.tensors.end()) return question;  // a list of them
+  if (images == batch.tensors.end()) return question;  // the images are a list
   const at::IntArrayRef sizes = images->second.sizes();
   const int64_t windows =
       sizes[0] * inference::layout_windows(sizes.slice(2).vec(), options).windows();
@@ -111,7 +112,7 @@ std::vector<Question> open_questions(const TrainConfig& config, c10::Device devi
   return questions;
 }
 
-/// What a configuration takes for what a question is about.
+/// The timed pass of a configuration that a question is about.
 TimedPass pass_of(const Question& question,
                   const FirstBatches& batches,
                   const TrainConfig& config,
@@ -120,7 +121,7 @@ TimedPass pass_of(const Question& question,
   return make(config, of_validation ? *batches.validation : *batches.training, of_validation);
 }
 
-/// Applies the fastest choice: the first one, unless another is faster beyond the noise.
+/// Finds and applies the fastest choice: the first one, unless another is faster beyond the noise.
 Choice answer(const Question& question,
               const FirstBatches& batches,
               const MakePass& make,
@@ -156,7 +157,8 @@ Choice answer(const Question& question,
   return winner;
 }
 
-/// Whether choices of an earlier training are not slower, here and now, than to choose nothing.
+/// Whether the choices of an earlier training are still not slower than no choices, on this
+/// machine now.
 bool still_hold(const std::vector<Question>& questions,
                 const std::vector<Choice>& chosen,
                 const FirstBatches& batches,
@@ -191,7 +193,8 @@ std::string tuned_file() {
   return folder.empty() ? "" : folder + "/tuned.json";
 }
 
-/// {"version": ..., key: [choices]}; empty where there is none that this program wrote.
+/// Reads the kept choices: {"version": ..., key: [choices]}; empty where there is no file that
+/// this program wrote.
 Node read_kept(const std::string& path) {
   Node fresh = Node::make_map();
   fresh.set("version", Node::make_string(version()));
@@ -220,7 +223,8 @@ void keep(const std::string& path,
   }
 }
 
-/// The choices that were kept, one for each question; empty: none, or of other questions.
+/// The choices that were kept, one for each question; empty where there are none, or for other
+/// questions.
 std::vector<Choice> chosen_before(const Node& kept,
                                   const std::string& key,
                                   const std::vector<Question>& all) {

@@ -23,7 +23,7 @@ double number_of(const Node& node) {
                                       : node.real;
 }
 
-/// Python's ==: 1, 1.0 and true are one value, the order of keys does not count.
+/// Compares as Python's ==: 1, 1.0 and true are one value, and the order of keys does not count.
 bool python_equal(const Node& a, const Node& b) {
   if (is_number(a) && is_number(b)) {
     const bool whole = a.kind == Kind::integer && b.kind == Kind::integer;
@@ -63,7 +63,8 @@ Node& item_of(Node& list, const std::string& step, const Override& override) {
                     ", expected an index of it instead of '" + step + "'");
 }
 
-/// What the key's value is now, ${...} followed on the way; nothing for null, ???, a missing key.
+/// The current value of the key, following each ${...} on the way; nothing for null, ???, and a
+/// missing key.
 std::optional<Node> current_value(const Node& root, const Override& override) {
   Interpolator tree(root);
   const std::string source = "'" + override.key + "'";
@@ -79,7 +80,7 @@ std::optional<Node> current_value(const Node& root, const Override& override) {
   }
 }
 
-/// Equal as it is written, or with the ${...} inside followed.
+/// Whether the value is equal as it is written, or with the ${...} inside followed.
 bool has_value(const Node& root, const Override& override, const Node& current) {
   const Node& wanted = override.values[0];
   if (python_equal(current, wanted)) return true;
@@ -87,11 +88,11 @@ bool has_value(const Node& root, const Override& override, const Node& current) 
   try {
     return python_equal(evaluate(root, override.key), wanted);
   } catch (const ConfigError&) {
-    return false;  // what leads nowhere equals nothing
+    return false;  // a reference that leads nowhere equals nothing
   }
 }
 
-/// ${...} on the way are followed, so the place may be elsewhere.
+/// Removes a value. References on the way are followed, so it may be elsewhere in the tree.
 void remove_value(Node& root, const Override& override, const std::vector<std::string>& groups) {
   const std::optional<Node> current = current_value(root, override);
   const std::size_t dot = override.key.rfind('.');
@@ -111,13 +112,13 @@ void remove_value(Node& root, const Override& override, const std::vector<std::s
                       "' is a list, whose items can't be removed one by one; expected '" +
                       override.key.substr(0, dot) + "=[...]' with those that stay");
   }
-  if (node == nullptr) return;  // of a map that a function made for this reading
+  if (node == nullptr) return;  // it is in a map that a function made for this reading
   parent->map.erase(std::find_if(parent->map.begin(), parent->map.end(), [&](const auto& entry) {
     return entry.first == last;
   }));
 }
 
-/// Unlike when it is read, a ${...} on the way is replaced, as any scalar there.
+/// Sets a value. A ${...} on the way is replaced like any scalar, whereas reading follows it.
 void set_value(Node& root, const Override& override, const std::vector<std::string>& groups) {
   const bool may_add = override.action != Override::Action::change;
   const Node& value = override.values.at(0);

@@ -1,5 +1,5 @@
 #pragma once
-// Values of the command line: what they do to a composed tree.
+// Applies values of the command line to a composed tree.
 #include <string>
 #include <vector>
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_defaults_depth = 64, max_files = 10'000;
 
-/// What a group was set to, by the command line or by `override` in a file.
+/// The option that a group was set to, by the command line or by `override` in a file.
 struct Choice {
   DefaultsItem item;
   std::string text;  // "model=unet" of the command line; empty for one from a file
@@ -107,7 +107,7 @@ class TreeBuilder {
     if (open) fail_unchosen(node);
     if (node.file == nullptr) {
       if (item.optional) {
-        // As in Hydra, but a typo should not pass in silence.
+        // This is as in Hydra, but a typo should not pass in silence.
         if (item.origin.line == 0)
           log::warn("{}: no such option of the optional group '{}'", item.origin.text(), item.path);
         return;
@@ -139,7 +139,7 @@ class TreeBuilder {
     chain_.push_back(path);
   }
 
-  /// A file without `_self_` comes after what it includes.
+  /// Adds `_self_` at the end where it is missing: such a file comes after what it includes.
   static void add_self(std::vector<DefaultsItem>& list) {
     const DefaultsItem* self = nullptr;
     bool includes = false;
@@ -193,7 +193,7 @@ class TreeBuilder {
     }
   }
 
-  /// Right to left: a later sibling's overrides reach the groups before it.
+  /// Expands from right to left: a later sibling's overrides reach the groups before it.
   void expand_children(const std::vector<DefaultsItem>& list,
                        DefaultsNode& node,
                        bool interpolated) {
@@ -299,15 +299,15 @@ class TreeBuilder {
     return name != nullptr && name->find("${") != std::string::npos;
   }
 
-  /// ${other_group} stands for the option chosen there.
+  /// Fills in ${other_group}, which stands for the option chosen there.
   void fill_name(DefaultsNode& node) const {
     DefaultsItem& item = node.item;
     std::string& name = item.is_group ? item.options[0] : item.path;
     Node known = Node::make_map();
     for (const KnownChoice& one : known_)
       known.set(one.key, one.name == "null" ? Node() : Node::make_string(one.name));
-    // As in Hydra, the text stands one level below the choices, and a path becomes the whole one
-    // and still counts from the group of its list.
+    // Hydra resolves the text one level below the choices. A path becomes the whole one, and still
+    // counts from the group of its list.
     Node text = Node::make_string(item.is_group ? name : node.config_path());
     text.origin = item.origin;
     known.set("defaults", Node::make_map()).set("item", std::move(text));

@@ -26,7 +26,7 @@ struct DefaultsItem {
 
 struct ConfigFile {
   std::string name;  // its path on disk; empty for one of hydra
-  Node content;      // without the defaults list
+  Node content;      // the file without its defaults list
   std::vector<DefaultsItem> defaults;
   std::optional<std::string> header;  // of `# @package`
   bool moves_keys = false;            // `# @keys_of CytoDL`: moved_keys.h
@@ -44,9 +44,10 @@ std::vector<std::string> hydra_files();
 class Repository {
  public:
   explicit Repository(std::vector<std::string> folders) : folders_(std::move(folders)) {}
-  /// Searched last; to be called before the first load of what may lie in it.
+  /// Adds a folder that is searched last. Must be called before the first load of what may be in
+  /// it.
   void add_folder(const std::string& folder) { folders_.push_back(folder); }
-  /// nullptr when no folder has `path`.yaml.
+  /// Loads `path`.yaml; nullptr when no folder has it.
   const ConfigFile* load(const std::string& path);
   bool has_group(const std::string& group);
   /// Every option below `group` ("" for all): "unet", "im2im/segmentation". Sorted.
@@ -60,7 +61,8 @@ class Repository {
   std::map<std::string, bool> groups_;
 };
 
-/// The tree of files; a file with a defaults list has its entries and one `self` node as children.
+/// A node in the tree of files; a file with a defaults list has its entries and one `self` node as
+/// children.
 struct DefaultsNode {
   DefaultsItem item;
   std::string parent_group, parent_package;  // where relative paths and packages of `item` begin
@@ -81,8 +83,8 @@ struct DefaultsTree {
   std::vector<std::pair<std::string, std::string>> choices;  // group -> option, "null" for none
 };
 
-/// `choices`: the overrides of groups (group=option, +group=option, ~group). With `planning`, a
-/// group that must be chosen may be open: a sweep will choose.
+/// Builds the tree. `choices`: the overrides of groups (group=option, +group=option, ~group). With
+/// `planning`, a group that must be chosen may be open: a sweep will choose it.
 DefaultsTree build_defaults_tree(Repository& repository,
                                  const std::string& primary,
                                  const std::vector<Override>& choices,

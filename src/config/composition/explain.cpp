@@ -1,5 +1,5 @@
-// Part of config/composer.h: where a value comes from: the composition is run again, and after each
-// file and override the value is compared with what it was.
+// Part of config/composer.h: finds where a value comes from. The composition is run again, and
+// after each file and override the value is compared with its earlier one.
 #include "base/error.h"
 #include "config/composer.h"
 #include "config/composition/merge.h"
@@ -13,7 +13,7 @@ bool same_place(const Origin& a, const Origin& b) {
 
 using Leaves = std::vector<std::pair<std::string, const Node*>>;
 
-/// Every scalar, list and empty map at or below `node`: what a file sets.
+/// Adds every scalar, list and empty map at or below `node`: the values that a file sets.
 void add_leaves(const std::string& key, const Node& node, Leaves& out) {
   if (!node.is_map() || node.map.empty()) {
     out.emplace_back(key, &node);
@@ -48,7 +48,7 @@ std::vector<Change> Composer::explain(const std::string& primary,
     before = existed ? *now : Node();
   };
   const Composition result = load(primary, overrides, false, watch);
-  if (changes.empty() && result.root.find(key) != nullptr)  // what the program itself fills in
+  if (changes.empty() && result.root.find(key) != nullptr)  // the program itself fills it in
     changes.push_back({key, result.root.at(key), false, "Cytra itself", {}});
   if (changes.empty()) {
     const std::string best = nearest_key(result.root, key, {});

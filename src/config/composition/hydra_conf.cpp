@@ -1,4 +1,4 @@
-// Part of config/composition/defaults.h: the `hydra` group every tree has: what Hydra brings as
+// Part of config/composition/defaults.h: the `hydra` group that every tree has, in Hydra
 // pkg://hydra.conf. Keys and values follow Hydra 1.3.8, so trees that change them compose;
 // docs/config.md says which of them have an effect.
 #include <algorithm>
@@ -200,7 +200,8 @@ root:
   handlers: [console]
 disable_existing_loggers: false
 )"},
-    // One job after the other; `joblib`, as Hydra's plugin of that name, runs n_jobs at a time.
+    // `basic` runs one job after the other; `joblib`, like Hydra's plugin of that name, runs
+    // n_jobs at a time.
     {"hydra/launcher/basic",
      "_target_: hydra._internal.core_plugins.basic_launcher.BasicLauncher\n"},
     {"hydra/launcher/joblib",

@@ -15,7 +15,7 @@
 namespace cytra::config {
 namespace {
 
-/// "a=1,b=2": every override but those of exclude_keys, sorted.
+/// The text "a=1,b=2" of all overrides except those of exclude_keys, sorted.
 std::string override_dirname(const std::vector<Override>& overrides, const Node& options) {
   const auto excluded = options.get<std::vector<std::string>>("exclude_keys", {});
   std::vector<std::string> lines;
@@ -40,7 +40,7 @@ Node source(const std::string& path, const std::string& schema, const std::strin
   return node;
 }
 
-/// Where ${...} of the tree may refer to, the place is made when the tree has dropped it.
+/// The node `key`, which some ${...} may refer to; it is made when the tree has removed it.
 Node& place(Node& node, const char* key) {
   Node* child = node.find_direct(key);
   if (child == nullptr || !child->is_map()) child = &node.set(key, Node::make_map());

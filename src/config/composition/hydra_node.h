@@ -1,5 +1,5 @@
 #pragma once
-// The `hydra` node of a composed tree: what Hydra calls HydraConf.
+// The `hydra` node of a composed tree: Hydra calls it HydraConf.
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +18,8 @@ struct HydraFacts {
 
 /// Writes overrides, choices, working folder, version, sources and the job's name into root.hydra.
 void fill_hydra(Node& root, const HydraFacts& facts);
-/// Throws: ConfigError for a key of `hydra` that Hydra does not have; launcher, sweeper, callbacks
-/// and logging are open.
+/// Checks the keys of `hydra`. Throws: ConfigError for a key that Hydra does not have; launcher,
+/// sweeper, callbacks and logging may have any.
 void check_hydra_keys(const Node& hydra, const Node& known, const std::string& path = "hydra");
 /// hydra.searchpath of the command line, or else of the primary config: more folders to search.
 /// Throws: ConfigError unless a list of texts.

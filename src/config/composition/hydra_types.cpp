@@ -29,7 +29,7 @@ struct Setting {
   SettingType type;
 };
 
-// Launcher and sweeper are what their files say.
+// The types of launcher and sweeper depend on their files.
 constexpr Setting settings[] = {
     {"run", SettingType::map},
     {"sweep", SettingType::map},

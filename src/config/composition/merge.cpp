@@ -17,8 +17,8 @@ namespace {
                     ", expected a " + name_of(target.kind));
 }
 
-/// Before a map merges onto a text with ${...} that leads to a container, OmegaConf copies that
-/// container there.
+/// Copies the container that a text with ${...} leads to in place of the text, as OmegaConf does
+/// before it merges a map onto it.
 void copy_referenced(const Node& root, Node& node, const std::string& path) {
   if (!is_reference(node)) return;
   if (std::optional<Node> copy = referenced_container(root, path)) node = std::move(*copy);
@@ -32,7 +32,7 @@ void add_paths(const Node& node, const std::string& path, std::vector<std::strin
   }
 }
 
-/// `source` below the keys of `package`.
+/// Puts `source` below the keys of `package`.
 Node wrapped(Node source, const std::string& package) {
   if (package.empty()) return source;
   const std::vector<std::string> steps = split(package, '.');
@@ -107,7 +107,7 @@ void merge_into(
   }
 }
 
-/// Maps and lists that merging `source` will move: those that meet none.
+/// Adds the maps and lists that merging `source` will move: those for which the tree has none.
 void FileMerger::add_moved(const Node& source,
                            const Node& target,
                            Path& path,

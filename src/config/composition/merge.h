@@ -1,5 +1,5 @@
 #pragma once
-// How trees become one: OmegaConf's merge rules.
+// Merges trees by OmegaConf's rules.
 #include <functional>
 #include <map>
 #include <string>
@@ -11,15 +11,15 @@
 namespace cytra::config {
 
 /// Merges the files of one composition into `root`, in their order: maps merge, lists and scalars
-/// are replaced, ??? leaves what is there; a map that meets a list is an error. Source: _map_merge
-/// and _list_merge of omegaconf/basecontainer.py. As Hydra it moves the maps and lists of a
-/// file at the root into the tree: when that file is used again, it brings what the others have
-/// made of them.
+/// are replaced, ??? leaves the earlier value; merging a map and a list is an error. Source:
+/// _map_merge and _list_merge of omegaconf/basecontainer.py. Like Hydra, it moves the maps and
+/// lists of a file at the root into the tree: when that file is used again, it has the changes
+/// that other files made to them.
 class FileMerger {
  public:
   explicit FileMerger(Node& root) : root_(root) {}
-  /// `package`: the dotted place, "" for the root. `repeated`: this content is merged more than
-  /// once.
+  /// Merges the content of a file. `package`: the dotted place, "" for the root. `repeated`: this
+  /// content is merged more than once.
   void merge(const Node& content, const std::string& package, bool repeated);
 
  private:
@@ -45,16 +45,16 @@ void merge_into(Node& target,
                 const std::string& path,
                 const OnNewKey& on_new_key = {});
 
-/// The key of the tree (or group) most like `key`, or "": beside it, by its end (optimizer.lr ->
-/// model.optimizer.lr), by spelling, by its last word.
+/// The key of the tree (or group) that is most like `key`, or "": a sibling, or one with the same
+/// end (optimizer.lr -> model.optimizer.lr), similar spelling, or the same last word.
 std::string nearest_key(const Node& root,
                         const std::string& key,
                         const std::vector<std::string>& groups);
 
-/// "a.b" and "c" -> "a.b.c"
+/// Joins "a.b" and "c" to "a.b.c".
 std::string child_path(const std::string& path, const std::string& key);
 
-/// True for text with ${ in it, escaped or not.
+/// Whether the node is text with ${ in it, escaped or not.
 bool is_reference(const Node& node);
 bool is_missing(const Node& node);  // ???
 

@@ -14,8 +14,8 @@ struct MovedKey {
   std::string before, now;
 };
 
-/// Of two with the same beginning the longer comes first; of two with the same `before` the first
-/// that the program has.
+/// The moved keys. Of two keys with the same beginning the longer one comes first; of two with the
+/// same `before` the first one that the program has is used.
 const std::vector<MovedKey>& moved_keys() {
   static const std::vector<MovedKey> keys{{"model.spatial_dims", "spatial_dims"},
                                           {"model.inference_args", "task.inference_args"},
@@ -48,7 +48,7 @@ bool is_free(const Node& root, const MovedKey& key) {
                     "); they are two names of one value, expected one of them");
 }
 
-/// Both names in one file, of which neither comes later.
+/// Checks that one file does not give both names different values, as neither comes later.
 void check_once(const Node& before, const Node& now, const MovedKey& key) {
   if (before.is_map() && now.is_map()) {
     for (const auto& [name, child] : before.map) {
@@ -63,7 +63,7 @@ void check_once(const Node& before, const Node& now, const MovedKey& key) {
   if (is_one_file && !equal(before, now)) fail_twice(key.before, before, key.now, now);
 }
 
-/// And the sections that it leaves empty.
+/// Removes a key, and the sections that become empty by it.
 void remove(Node& root, std::string key) {
   for (std::size_t dot = 0; dot != std::string::npos;) {
     dot = key.rfind('.');
@@ -88,7 +88,7 @@ void take_moved_keys(Node& root) {
     check_once(*before, *now, key);
     Node value = std::move(*before);
     if (key.before == "model.spatial_dims") {
-      *before = Node::make_string(reference);  // a model's own option, too
+      *before = Node::make_string(reference);  // the key is a model's own option, too
     } else {
       remove(root, key.before);
     }

@@ -1,7 +1,7 @@
 #pragma once
-// Names that CytoDL's guides use for keys that live elsewhere here. Their values go where they
-// belong, and say themselves where they were written. Only where a file of the composition begins
-// with `# @keys_of CytoDL`, as Cytra's primary configs do: a tree of others keeps its keys.
+// Moves keys that CytoDL's guides have in other places than Cytra. The values go to Cytra's
+// places, and keep their origin. This applies only where a file of the composition begins with `#
+// @keys_of CytoDL`, as Cytra's primary configs do: other trees keep their keys.
 #include <map>
 #include <string>
 
@@ -10,15 +10,15 @@
 
 namespace cytra::config {
 
-/// After each file that is merged into `root`: takes values from old places to the new ones that
-/// the tree has. Throws: ConfigError when one file gives both names different values.
+/// Moves values from old places to the new ones that the tree has. Called after each file that is
+/// merged into `root`. Throws: ConfigError when one file gives both names different values.
 void take_moved_keys(Node& root);
 
-/// The same of the command line's overrides, in their order.
+/// Moves the keys of the command line's overrides, in their order.
 class MovedOverrides {
  public:
-  /// The override with the key's present name. Throws: ConfigError when an earlier one gives the
-  /// other name another value.
+  /// Returns the override with the key's present name. Throws: ConfigError when an earlier one
+  /// gives the other name another value.
   Override current(const Node& root, const Override& override);
 
  private:

@@ -1,4 +1,4 @@
-// Part of config/composition/defaults.h: the folders that groups and their options lie in.
+// Part of config/composition/defaults.h: the folders of groups and their options.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -29,7 +29,7 @@ void take_package(DefaultsItem& item) {
     throw ConfigError(item.origin.text() + ": _self_ has no package, expected - _self_");
 }
 
-/// "override /model" -> the keyword and "/model".
+/// Separates "override /model" into the keyword and "/model".
 void take_keywords(DefaultsItem& item) {
   const std::vector<std::string> words = split(item.path, ' ');
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
@@ -83,8 +83,7 @@ DefaultsItem read_item(const Node& node) {
   return item;
 }
 
-/// Leading `# @package a.b` lines, and others like them; the first line that is none ends the
-/// header.
+/// Reads the header: leading lines like `# @package a.b`; the first other line ends it.
 void read_header(const std::string& text, const std::string& name, ConfigFile& file) {
   std::optional<std::string>& package = file.header;
   for (std::size_t start = 0; start < text.size();) {
@@ -111,7 +110,7 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::stri
   auto file = std::make_unique<ConfigFile>();
   read_header(text, name, *file);
   file->content = parse_yaml(text, name);
-  if (file->content.kind == Kind::string) {  // as OmegaConf.create() does with text
+  if (file->content.kind == Kind::string) {  // OmegaConf.create() does so with text
     log::warn("{}: text alone, it becomes a key without a value; expected key: value", name);
     file->content = parse_yaml(file->content.string, name);
     if (file->content.kind == Kind::string) {

@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t max_length = 10'000;
 constexpr int max_expression_depth = 64;
 
-/// A part of the expression. Operators of one level stand in one list, so long sums nest nothing.
+/// A part of the expression. Operators of one level are in one list, so that long sums are not
+/// nested.
 struct Term {
   enum class Kind {
     literal,
@@ -69,7 +70,7 @@ class ExpressionParser {
     return term;
   }
 
-  /// a, b, c or one value; a comma at the end is allowed.
+  /// Reads `a, b, c` or one value; a comma at the end is allowed.
   Term tuple_or_one() {
     Term tuple = make(Term::Kind::tuple);
     tuple.parts.push_back(choice());
@@ -344,7 +345,7 @@ class Evaluator {
   }
 
  private:
-  /// a < b < c: each pair must hold, and what follows a false one is not evaluated.
+  /// Evaluates a < b < c: each pair must hold, and nothing after a false pair is evaluated.
   Value compared(const Term& term) {
     Value left = value(term.parts[0]), result;
     for (std::size_t i = 1; i < term.parts.size(); ++i) {

@@ -1,18 +1,18 @@
 #pragma once
-// ${eval:...}: a safe part of Python's expressions. Source: Python 3's language reference,
-// section 6.
+// Evaluates ${eval:...}: a safe part of Python's expressions. Source: Python 3's language
+// reference, section 6.
 #include <string>
 
 #include "config/interpolation/value.h"
 
 namespace cytra::config {
 
-/// Numbers (integers of 64 bits), text in '..' or "..", True, False, None (true, false, null),
-/// lists, tuples, indexing; + - * / // % **, comparisons and their chains, in, not in, `is` with
-/// None, True or False, and, or, not, `a if c else b`; the functions abs, float, int, len, max,
-/// min, round, str. Values are Python's. Throws: ConfigError that shows the expression and the
-/// position of what is wrong; so for more than 10,000 characters, 64 levels, and results that grow
-/// over 100,000 characters and items.
+/// Evaluates an expression of: numbers (integers of 64 bits), text in '..' or "..", True, False,
+/// None (true, false, null), lists, tuples, indexing; + - * / // % **, comparisons and their
+/// chains, in, not in, `is` with None, True or False, and, or, not, `a if c else b`; the functions
+/// abs, float, int, len, max, min, round, str. Values are Python's. Throws: ConfigError that shows
+/// the expression and the position of the mistake, also for more than 10,000 characters, 64
+/// levels, or results of more than 100,000 characters and items.
 Value evaluate_expression(const std::string& text);
 
 }  // namespace cytra::config

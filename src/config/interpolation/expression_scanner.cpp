@@ -26,7 +26,8 @@ void Scanner::fail(std::size_t position, const std::string& what) const {
                     std::to_string(position + 1) + ": " + what);
 }
 
-/// Blanks and comments; a line may end before the expression, inside brackets and after the end.
+/// Skips blanks and comments; a line may end before the expression, inside brackets and after the
+/// end.
 void Scanner::skip_blanks() {
   for (; at_ < text_.size(); ++at_) {
     const char c = text_[at_];
@@ -86,7 +87,7 @@ Symbol Scanner::next() {
   return symbol;
 }
 
-/// Digits with single '_' between them.
+/// Reads digits with single '_' between them.
 std::string_view Scanner::digits(bool (*test)(char)) {
   const std::size_t begin = at_;
   while (at_ < text_.size() &&
@@ -164,7 +165,7 @@ std::string Scanner::literal() {
   at_ += quotes.size();
   return out;
 }
-/// What follows a backslash.
+/// Reads what follows a backslash.
 void Scanner::escape(std::string& out) {
   constexpr std::string_view letters = "abfnrtv\\'\"", meanings = "\a\b\f\n\r\t\v\\'\"";
   const char c = text_[at_];

@@ -20,9 +20,9 @@ struct Symbol {
 class Scanner {
  public:
   explicit Scanner(const std::string& text) : text_(text) {}
-  /// Throws: ConfigError.
+  /// Reads the next symbol. Throws: ConfigError.
   Symbol next();
-  /// Throws ConfigError: the expression, the position and what is wrong there.
+  /// Throws: ConfigError that shows the expression, the position and what is wrong there.
   [[noreturn]] void fail(std::size_t position, const std::string& what) const;
 
  private:

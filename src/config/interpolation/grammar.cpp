@@ -124,7 +124,7 @@ class GrammarParser {
     }
   }
 
-  /// Elements between commas; an empty place is empty text.
+  /// Reads elements between commas; nothing between two commas is empty text.
   std::vector<Element> sequence(TokenKind close) {
     std::vector<Element> result;
     if (token_.kind == close) return result;
@@ -179,7 +179,7 @@ class GrammarParser {
     return result;
   }
 
-  /// One token keeps its type; several are text.
+  /// Reads a primitive: a single token keeps its type, several are text.
   Element primitive(bool is_value) {
     Element result;
     std::size_t count = 0;

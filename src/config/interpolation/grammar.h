@@ -14,7 +14,7 @@ namespace cytra::config {
 
 struct Interpolation;
 
-/// Literal characters, or one ${...}.
+/// A piece of text: literal characters, or one ${...}.
 struct Piece {
   std::string text;
   std::shared_ptr<const Interpolation> inside;
@@ -31,7 +31,7 @@ struct Element {
   std::vector<Element> items;  // of a list, the values of a map
 };
 
-/// ${a.b} or ${name:arguments}.
+/// An interpolation: ${a.b} or ${name:arguments}.
 struct Interpolation {
   std::string source;  // as written, "${a.b}"
   bool is_call = false;
@@ -39,19 +39,19 @@ struct Interpolation {
   std::vector<Element> arguments;
 };
 
-/// What is wrong and where: "'${a b}' at character 5: ' ', expected '}'".
+/// An error that says what is wrong and where: "'${a b}' at character 5: ' ', expected '}'".
 struct SyntaxError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// True when `text` must be parsed; text without ${ is taken as it is, backslashes too.
+/// Whether `text` must be parsed; text without ${ is taken as it is, backslashes too.
 inline bool has_interpolation(std::string_view text) {
   return text.find("${") != std::string_view::npos;
 }
-/// A value as it stands in a file. `text` holds a ${. Throws: SyntaxError, also when brackets,
-/// quotes and ${...} nest deeper than 64.
+/// Parses a value as it is written in a file. `text` holds a ${. Throws: SyntaxError, also when
+/// brackets, quotes and ${...} nest deeper than 64.
 Element parse_interpolated(std::string_view text);
-/// One argument, as ${oc.decode:...} reads it: `1`, `[a, ${b}]`, `{k: 'v'}`, `some words`.
+/// Parses one argument, as ${oc.decode:...} reads it: `1`, `[a, ${b}]`, `{k: 'v'}`, `some words`.
 Element parse_argument(std::string_view text);
 
 }  // namespace cytra::config

@@ -66,7 +66,7 @@ TokenKind Lexer::read(std::string& out) {
   return read_value(out);
 }
 
-/// Backslashes count only before ${ and, in quotes, before the quote.
+/// Reads text. Backslashes count only before ${ and, in quotes, before the quote.
 TokenKind Lexer::read_text(char quote, std::string& out) {
   if (quote != '\0' && peek() == quote) {
     modes_.pop_back();
@@ -123,7 +123,7 @@ TokenKind Lexer::read_key(std::string& out) {
   return c == '[' ? TokenKind::opens_list : TokenKind::closes_list;
 }
 
-/// 12, 1_000; a '_' stands between digits.
+/// The end of the digits at `at`: 12, 1_000; a '_' may be between digits only.
 std::size_t Lexer::digits_at(std::size_t at) const {
   if (at >= text_.size() || !is_digit(text_[at])) return at;
   for (++at; at < text_.size(); ++at) {
@@ -141,7 +141,7 @@ std::size_t Lexer::exponent_at(std::size_t at) const {
   return end > from ? end : at;
 }
 
-/// `word`, given in lower case, in any case at `at`?
+/// Whether `word`, given in lower case, is at `at` in any case.
 bool Lexer::word_at(std::size_t at, std::string_view word) const {
   const std::string_view text = text_.substr(std::min(at, text_.size()), word.size());
   return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {

@@ -7,7 +7,7 @@
 
 namespace cytra::config {
 
-/// Where the lexer stands: plain text, arguments of ${name:...}, the key of ${...}, quotes.
+/// The lexer's place: plain text, arguments of ${name:...}, the key of ${...}, quotes.
 enum class Mode { top, value, key, single_quoted, double_quoted };
 enum class TokenKind {
   text,  // literal characters, escapes already removed
@@ -38,12 +38,13 @@ struct Token {
   std::string text;
 };
 
-/// As ANTLR's lexer: the longest match wins, then the rule that stands first in the grammar.
+/// A lexer with the rules of ANTLR's: the longest match wins, then the rule that comes first in
+/// the grammar.
 class Lexer {
  public:
   Lexer(std::string_view text, Mode mode) : text_(text), modes_{mode} {}
 
-  /// Throws: SyntaxError for a character that fits nowhere.
+  /// Reads the next token. Throws: SyntaxError for a character that no rule accepts.
   Token next();
   [[noreturn]] void fail(std::size_t position, const std::string& what) const;
   std::string_view source(std::size_t begin, std::size_t end) const {

@@ -83,7 +83,7 @@ Value Interpolator::read(const Site& site) {
   if (again != active_.end()) {
     const auto from = static_cast<std::size_t>(again - active_.begin());
     const std::string chain = chain_text(active_, from) + site.path();
-    active_.clear();  // the chain is told already
+    active_.clear();  // the message has the chain already
     fail(site, "a cycle: " + chain + ", expected a value at its end");
   }
   if (active_.size() >= max_chain) {
@@ -115,7 +115,8 @@ Value Interpolator::evaluate(const Element& element, const Site& node) {
   }
   Value value;
   value.kind = element.kind == Element::Kind::list ? Value::Kind::list : Value::Kind::map;
-  // A key's last value wins, at its first place; as in Python, 1, 1.0 and true are one key.
+  // A key's last value wins, at the key's first place. Like in Python, 1, 1.0 and true are one
+  // key.
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < element.items.size(); ++i) {
     Value item = evaluate(element.items[i], node);

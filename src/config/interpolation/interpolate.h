@@ -1,5 +1,5 @@
 #pragma once
-// Following ${...} through a tree. Source: OmegaConf 2.3 (base.py, basecontainer.py).
+// Follows ${...} through a tree. Source: OmegaConf 2.3 (base.py, basecontainer.py).
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,18 +13,18 @@
 
 namespace cytra::config {
 
-/// Reads one tree that must not change meanwhile. A reference leads to a place; nothing but the
-/// value that is read is resolved, and ${.x} counts from the place where it is written. Each text
-/// is evaluated once. Throws: ConfigError naming place, key, and the chain of references.
+/// Reads one tree that must not change meanwhile. A reference leads to a place; only the value
+/// that is read is resolved, and ${.x} counts from the place where it is written. Each text is
+/// evaluated once. Throws: ConfigError naming place, key, and the chain of references.
 class Interpolator {
  public:
   explicit Interpolator(const Node& root);
 
   bool keeps_environment = false;  // ${oc.env:NAME} is its own value
   const Site& root() const { return *root_; }
-  /// The value at a site with its own ${...} followed; a container stays one, its inside unread.
+  /// The value at a site with its own ${...} followed; a container is returned unread.
   Value read(const Site& site);
-  /// The value as a tree without ${...}; `origin` is where it is asked for.
+  /// The value as a tree without ${...}; `origin`: where it is read.
   Node resolved(const Value& value, const Origin& origin);
 
   struct Selection {
@@ -35,27 +35,28 @@ class Interpolator {
     std::string key;             // from the root
     std::string place;           // no_key: what is missing, references on the way followed
   };
-  /// The value at `key`, dots and brackets as OmegaConf's select: absolute, or with leading dots
-  /// relative to the container round `node`. `source` is for messages. `needs_value`: ??? is an
-  /// error.
+  /// The value at `key`, with dots and brackets as in OmegaConf's select: absolute, or with
+  /// leading dots relative to the container of `node`. `source` is for messages. `needs_value`:
+  /// ??? is an error.
   Selection select(const Site& node,
                    const std::string& key,
                    const std::string& source,
                    bool needs_value);
-  /// The same from a given container.
+  /// The value at `key`, as by select(), beginning at a given container.
   Selection select_from(const Site& node,
                         const Site& from,
                         std::string_view key,
                         const std::string& source,
                         bool needs_value);
 
-  // For the functions of resolvers.cpp:
+  // The functions of resolvers.cpp use these:
   /// Evaluates text by the grammar of arguments, at the place of `node`.
   Value decode(const std::string& text, const Site& node);
-  /// A new tree inside `parent` (nullptr: with a root of its own). Checks the syntax of its texts.
+  /// Adds a new tree inside `parent` (nullptr: with a root of its own). Checks the syntax of its
+  /// texts.
   Value adopt(Node tree, const Site* parent, const Site& node);
   const Site& child(const Site& container, std::size_t i);
-  /// Adds to what references may copy, or fails.
+  /// Counts copied values towards the limit of references, or fails.
   void count(const Size& size, const Site& node);
   [[noreturn]] void fail(const Site& node, const std::string& what) const;
   [[noreturn]] void fail_missing_key(const Site& node,
@@ -87,7 +88,7 @@ class Interpolator {
 
 /// Throws ConfigError for the first text of the tree whose ${...} has bad syntax.
 void check_syntax(const Node& root);
-/// The container that the text at `path` ("a.b", "" for the root) of an unresolved tree leads to,
+/// The container that the text at `path` ("a.b", "" for the root) of an unresolved tree refers to,
 /// with its own ${...} unread; nothing when it leads to a scalar or nowhere. OmegaConf copies it
 /// before it merges a map onto the text.
 std::optional<Node> referenced_container(const Node& root, const std::string& path);

@@ -22,7 +22,7 @@ __extension__ using Wide = unsigned __int128;
       "an integer over 64 bits, expected a smaller one (1.0 * makes it a real number)");
 }
 
-/// a / b rounded once, as Python does, also beyond 53 bits.
+/// The quotient a / b rounded once, as in Python, also beyond 53 bits.
 double quotient(int64_t a, int64_t b) {
   constexpr int64_t exact = int64_t{1} << 53;
   if (a <= exact && a >= -exact && b <= exact && b >= -exact)
@@ -37,7 +37,7 @@ double quotient(int64_t a, int64_t b) {
     ++shift;
   }
   Wide result = top / size(b);
-  if (top % size(b) != 0) result |= 1;  // there is more: no tie
+  if (top % size(b) != 0) result |= 1;  // a remainder: no tie
   const double value = std::ldexp(static_cast<double>(result), -shift);
   return (a < 0) == (b < 0) ? value : -value;
 }
@@ -205,7 +205,7 @@ Value as_real(const Value& value) {
 
 namespace {
 
-/// `value` rounded half to even at 10^-places, by its exact decimal digits.
+/// Rounds `value` half to even at 10^-places, by its exact decimal digits.
 double round_places(double value, int64_t places) {
   if (!std::isfinite(value) || value == 0 || places > 323) return value;
   if (places < -308) return std::copysign(0.0, value);
@@ -214,7 +214,7 @@ double round_places(double value, int64_t places) {
     std::snprintf(buffer.data(), buffer.size(), "%.*f", static_cast<int>(places), value);
     return std::strtod(buffer.data(), nullptr);
   }
-  // 1250 at 10^2: keep "12", and look at "50" and what follows the point.
+  // 1250 at 10^2: keep "12", and round by "50" and what follows the point.
   std::snprintf(buffer.data(), buffer.size(), "%.1100f", std::abs(value));
   std::string text(buffer.data());
   const auto dropped = static_cast<std::size_t>(-places);

@@ -25,7 +25,7 @@ bool equal_values(const Value& a, const Value& b) {
   return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), equal_values);
 }
 
-/// `op` is one of < <= > >=.
+/// Compares two values; `op` is one of < <= > >=.
 bool ordered(const std::string& op, const Value& a, const Value& b) {
   const auto holds = [&](int order) {
     return op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
@@ -69,7 +69,7 @@ bool is_same(const Value& a, const Value& b) {
   return a.kind == b.kind && a.boolean == b.boolean;
 }
 
-/// Starts of the characters in UTF-8, and the end.
+/// The starts of the characters in UTF-8, and the end.
 std::vector<std::size_t> characters(const std::string& text) {
   std::vector<std::size_t> starts;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,5 +1,5 @@
 #pragma once
-// What Python's operators and functions do with values, for expression.cpp.
+// Python's operators and functions on values, for expression.cpp.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace cytra::config {
 
-/// What Python would raise, in words: "division by zero, expected ...".
+/// The error that Python would raise, in words: "division by zero, expected ...".
 struct OperationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// `budget`: characters and items that results may still make.
+/// The operations. `budget`: characters and items that results may still have.
 class Operations {
  public:
-  /// op: + - * / // % ** == != < <= > >= in "not in" is "is not"
+  /// A binary operation. op: + - * / // % ** == != < <= > >= in "not in" is "is not"
   Value binary(const std::string& op, const Value& a, const Value& b);
-  /// op: + -
+  /// A unary operation. op: + -
   Value unary(const std::string& op, const Value& a);
   Value item(const Value& container, const Value& index);
-  /// abs, float, int, len, max, min, round, str
+  /// Calls abs, float, int, len, max, min, round or str.
   Value call(const std::string& name, const std::vector<Value>& arguments);
   static bool is_true(const Value& value);
   static bool is_function(const std::string& name);

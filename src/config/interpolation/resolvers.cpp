@@ -31,7 +31,7 @@ struct Call {
   [[noreturn]] void fail(const std::string& what) const {
     tree.fail(node, "in " + source + ": " + what);
   }
-  /// Argument `i`, which must be text.
+  /// The argument `i`, which must be text.
   const std::string& text(std::size_t i) const {
     if (!arguments[i].is_text()) {
       fail("argument " + std::to_string(i + 1) + " of " + name + " is " +
@@ -117,7 +117,7 @@ Value create(const Call& call) {
   return call.tree.adopt(to_node(argument), call.node.parent, call.node);
 }
 
-/// $OLD_KEY, ${NEW_KEY} and $$, as Python's string.Template.
+/// Replaces $OLD_KEY, ${NEW_KEY} and $$, like Python's string.Template.
 std::string fill(const std::string& text, const std::string& old_key, const std::string& new_key) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -183,8 +183,8 @@ Value keys(const Call& call) {
 }
 
 Value values(const Call& call) {
-  // As OmegaConf: a list of references, so the values are read when the list is. Relative ones
-  // count from the list, one level further in.
+  // OmegaConf makes a list of references, so the values are read when the list is. Relative
+  // references count from the list, one level further in.
   const std::string& key = call.text(0);
   const std::string prefix = key[0] == '.' ? "." + key : key;
   Node list = Node::make_list();
@@ -198,7 +198,7 @@ Value now(const Call& call) {
     std::tm local{};
     int64_t microseconds = 0;
   };
-  // The run's time: every format and every tree of one process shows the same.
+  // The run's time is the same for every format and every tree of one process.
   static const Moment moment = [] {
     const auto time = std::chrono::system_clock::now().time_since_epoch();
     const auto count = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -242,7 +242,8 @@ Value hydra(const Call& call) {
       call.tree.select_from(call.node, site, path, call.source, false);
   if (selection.result == Result::found && !is_missing(selection.value))
     return std::move(selection.value);
-  // null, as Hydra has it; a group without a choice is usual, another missing key hardly meant.
+  // Hydra gives null here. A group without a choice is usual; another missing key is probably a
+  // mistake.
   if (selection.result != Result::found && path.rfind("runtime.choices.", 0) != 0)
     log::warn("{}: {} does not exist, it is null", call.node.node->where(), call.source);
   return {};

@@ -8,8 +8,8 @@
 
 namespace cytra::config {
 
-/// `node` holds the text, `source` is the ${...} in it. Throws: ConfigError for an unknown name
-/// (with the nearest), a wrong number or type of arguments.
+/// Calls a function. `node` holds the text, `source` is the ${...} in it. Throws: ConfigError for
+/// an unknown name (with the nearest), a wrong number or type of arguments.
 Value call_resolver(Interpolator& tree,
                     const Site& node,
                     const std::string& source,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t large_map = 16, max_selected_key = 2000, max_suggested = 300;
 
-/// "a[b].c" -> a, b, c; "" -> "" (OmegaConf's split_key).
+/// Splits a key: "a[b].c" -> a, b, c; "" -> "" (OmegaConf's split_key).
 std::vector<std::string> steps_of(std::string_view key) {
   const std::size_t head = std::min(key.find_first_of(".["), key.size());
   std::vector<std::string> steps;
@@ -21,7 +21,7 @@ std::vector<std::string> steps_of(std::string_view key) {
     const bool dot = key[i] == '.';
     std::size_t end = std::min(key.find_first_of(dot ? ".[" : "]\n", i + 1), key.size());
     if (!dot && (key[i] != '[' || end == key.size() || key[end] != ']')) {
-      ++i;  // as OmegaConf: what is no .step and no [step] is left out
+      ++i;  // OmegaConf leaves out what is no .step and no [step]
     } else {
       steps.emplace_back(key.substr(i + 1, end - i - 1));
       i = dot ? end : end + 1;
@@ -158,7 +158,8 @@ std::optional<Node> referenced_container(const Node& root, const std::string& pa
     const Value value = tree.read(*site);
     if (value.kind == Value::Kind::container) return *value.site->node;
   } catch (const ConfigError&) {
-    // As in OmegaConf, what leads nowhere now is replaced; when it is read later it must lead.
+    // Like in OmegaConf, a reference that leads nowhere is replaced here; when it is read later,
+    // it must lead somewhere.
   }
   return std::nullopt;
 }
@@ -177,7 +178,7 @@ Node* container_at(Node& root, const std::string& key) {
   Node* node = &root;
   for (auto step = way.rbegin() + 1; step != way.rend(); ++step) {
     node = node->is_map() ? &node->map[(*step)->index].second : &node->list[(*step)->index];
-    if (node != (*step)->node) return nullptr;  // what a function made in place of its text
+    if (node != (*step)->node) return nullptr;  // a function made this in place of its text
   }
   return node;
 }

@@ -42,7 +42,7 @@ void append_value_repr(const Value& value, std::string& out) {
   }
 }
 
-/// As JSON writes a key of Python's: 1, true, null.
+/// The text of a key as Python's JSON writes it: 1, true, null.
 std::string key_text(const Value& key) {
   return key.is_text() ? key.text : plain_text(to_node(key));
 }

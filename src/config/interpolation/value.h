@@ -1,5 +1,5 @@
 #pragma once
-// What a ${...} gives, before it becomes part of a tree.
+// The value of a ${...}, before it becomes part of a tree.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,19 +8,19 @@
 
 namespace cytra::config {
 
-/// A node and the containers round it.
+/// A node and the containers around it.
 struct Site {
   const Node* node = nullptr;
   const Site* parent = nullptr;  // nullptr for a root
   std::string key;               // in a map
   std::size_t index = 0;         // in a list
-  /// "model.filters[1]", "" for a root
+  /// The path of the site: "model.filters[1]", "" for a root.
   std::string path() const;
   const Site& root() const;
 };
 
-/// A scalar, a list or map that stands nowhere in a tree (its ${...} are done, as OmegaConf's plain
-/// Python values), or a container of a tree, whose ${...} are followed when they are read.
+/// A scalar; a list or map outside of any tree (its ${...} are resolved, like OmegaConf's plain
+/// Python values); or a container of a tree, whose ${...} are followed when they are read.
 struct Value {
   enum class Kind { null, boolean, integer, real, text, list, tuple, map, container };
   Kind kind = Kind::null;
@@ -30,14 +30,14 @@ struct Value {
   std::string text;
   std::vector<Value> items;    // of a list or tuple; the values of a map
   std::vector<Value> keys;     // of a map
-  const Site* site = nullptr;  // of a container; where a scalar stands, if anywhere
+  const Site* site = nullptr;  // the place of a container, or of a scalar in a tree
 
   static Value make_text(std::string text);
   static Value make_boolean(bool value);
   static Value make_integer(int64_t value);
   static Value make_real(double value);
   static Value make_list(std::vector<Value> items, Kind kind = Kind::list);
-  /// A scalar node as it is.
+  /// The value of a scalar node, unchanged.
   static Value of(const Node& scalar);
   bool is_text() const { return kind == Kind::text; }
   bool is_number() const {
@@ -45,15 +45,15 @@ struct Value {
   }
 };
 
-/// "text", "a list", ... for messages
+/// The kind in words, for messages: "text", "a list", ...
 const char* name_of(Value::Kind kind);
 std::string python_str(const Value& value);
 std::string python_repr(const Value& value);
-/// The same text for keys that Python takes for one: 1, 1.0 and true.
+/// A text that is equal for keys that are equal in Python: 1, 1.0 and true.
 std::string key_identity(const Value& key);
-/// Values and bytes that a copy would take; a container counts as one value.
+/// Adds the values and bytes that a copy would take; a container counts as one value.
 void add_size(const Value& value, Size& size);
-/// The same values as a tree, containers copied with their ${...}; a tuple becomes a list.
+/// Makes a tree of the value: containers are copied with their ${...}, a tuple becomes a list.
 Node to_node(const Value& value);
 
 }  // namespace cytra::config

@@ -12,7 +12,7 @@
 namespace cytra::config {
 namespace {
 
-/// The text of a number without its '_', which stand between digits; "" when they do not.
+/// The text of a number without its '_', which stand between digits; "" when a '_' is elsewhere.
 std::string number_text(const std::string& text) {
   std::string clean = trim(text);
   if (!clean.empty() && clean[0] == '+') clean.erase(0, 1);
@@ -64,7 +64,7 @@ bool cast_integer(const Node& node, Node& result) {
   if (!std::isfinite(real)) return false;
   if (std::abs(real) < 0x1p63) {
     result.integer = static_cast<int64_t>(real);
-  } else {  // as everywhere, an integer over 64 bits becomes a float
+  } else {  // an integer over 64 bits becomes a float, as everywhere
     result.kind = Kind::real;
     result.real = std::trunc(real);
   }

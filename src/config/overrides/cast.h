@@ -6,10 +6,10 @@
 
 namespace cytra::config {
 
-bool is_number(const Node& node);     // as to Python, true and false are numbers
-double number_of(const Node& node);   // of such a node
+bool is_number(const Node& node);     // also true and false, as in Python
+double number_of(const Node& node);   // the number of such a node
 std::string shown(const Node& node);  // for messages: quoted, not too long
-/// The node as another kind, lists and maps item by item. Throws: std::invalid_argument.
+/// Converts the node to another kind, lists and maps item by item. Throws: std::invalid_argument.
 Node cast(const Node& node, Kind kind);
 
 }  // namespace cytra::config

@@ -28,7 +28,7 @@ const OverrideValue* find(const FunctionCall& call, std::string_view name) {
   }
   return found;
 }
-/// The same for one that may be null, which is as if it were not there.
+/// The named argument, which may be null: then it counts as missing.
 const OverrideValue* find_optional(const FunctionCall& call, std::string_view name) {
   const OverrideValue* found = find(call, name);
   return found != nullptr && !found->sweep && found->node.is_null() ? nullptr : found;
@@ -118,7 +118,7 @@ Node number_argument(const FunctionCall& call, const char* name) {
   if (value->sweep || !is_number(value->node))
     throw std::invalid_argument("'" + std::string(name) + "' of " + call.name +
                                 "() is no number, expected one");
-  // To Python, true is 1.
+  // Python takes true for 1.
   return value->node.kind == Kind::boolean ? cast(value->node, Kind::integer) : value->node;
 }
 
@@ -173,7 +173,7 @@ OverrideValue call_glob(FunctionCall& call) {
   return result;
 }
 
-/// Tags are for other sweepers: they are checked and dropped.
+/// Checks a tag and drops it: tags are for other sweepers.
 OverrideValue call_tag(FunctionCall& call) {
   std::vector<OverrideValue>& values = call.arguments;
   if (values.empty())
@@ -191,7 +191,7 @@ OverrideValue call_tag(FunctionCall& call) {
 
 // Order.
 
-/// <0, 0, >0 as Python compares; other pairs have no order.
+/// Compares as Python does: <0, 0, >0; other pairs have no order.
 int compare(const Node& a, const Node& b) {
   if (is_number(a) && is_number(b)) {
     if (std::isnan(number_of(a)) || std::isnan(number_of(b)))
@@ -220,8 +220,8 @@ OverrideValue sort_sweep(OverrideValue value, bool reverse) {
     });
     return value;
   }
-  // The same formulas as there, which suit a range that meets its stop: range(1, 10, 4) backwards
-  // begins at 6.
+  // Hydra's formulas are used, which are made for a range that reaches its stop: range(1, 10, 4)
+  // backwards begins at 6.
   const int order = compare(sweep.start, sweep.stop);
   if (reverse ? order >= 0 : order <= 0) return value;
   const bool real = sweep.start.kind == Kind::real || sweep.stop.kind == Kind::real ||
@@ -240,7 +240,7 @@ OverrideValue sort_sweep(OverrideValue value, bool reverse) {
   return value;
 }
 
-/// What sort() and shuffle() take.
+/// Checks the arguments of sort() and shuffle().
 void check_order_arguments(const FunctionCall& call) {
   const std::string expected = " takes values, lists, choice() and range(), expected one of these";
   for (const OverrideValue& value : call.arguments) {

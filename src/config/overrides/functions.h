@@ -1,5 +1,5 @@
 #pragma once
-// What a value may call: int(), choice(), range() and the like.
+// The functions that a value may call: int(), choice(), range() and others.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,10 +21,10 @@ struct FunctionCall {
 bool is_function(std::string_view name);
 std::vector<std::string> function_names();
 
-/// Throws: std::invalid_argument with `what is wrong, expected ...`.
+/// Calls a function. Throws: std::invalid_argument with `what is wrong, expected ...`.
 OverrideValue call_function(FunctionCall call);
 
-/// A permutation that `seed` decides.
+/// Permutes the items; `seed` decides how.
 template <class T>
 void shuffle(std::vector<T>& items, uint64_t seed) {
   Rng rng(seed);

@@ -24,7 +24,7 @@ bool is_word_char(char c) {
          c == '_' || c == '-' || c == '$';
 }
 
-/// Words with '.' or with '/' between. `start`: where `key` begins in the text.
+/// Checks that the key is words with '.' or '/' between. `start`: where `key` begins in the text.
 void check_key(const Override& override, const std::string& key, std::size_t start, bool package) {
   const std::string what = package ? "package" : "key";
   if (key.empty() || key.size() > 1000)
@@ -79,7 +79,7 @@ void set_values(Override& override, OverrideValue value, std::size_t start) {
   }
 }
 
-/// Text that is one unquoted word and reads back as text.
+/// Whether text needs quotes: it is not one unquoted word that is read as text.
 bool needs_override_quotes(const std::string& text) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||

@@ -1,4 +1,4 @@
-// Part of config/node.h: one value as it is typed on the command line.
+// Part of config/node.h: parses one value as it is typed on the command line.
 #include "base/error.h"
 #include "config/node.h"
 #include "config/overrides/value.h"

@@ -1,5 +1,5 @@
-// The values of range(start, stop, step), digit for digit as Hydra's FloatRange counts them: Python
-// decimals of 28 digits, to which the step is added again and again. So range(0, 1, 0.1) has
+// The values of range(start, stop, step), digit for digit as by Hydra's FloatRange: Python
+// decimals of 28 digits, to which the step is added repeatedly. So range(0, 1, 0.1) has
 // 0.7000000000000001, and range(0, 0.2, 0.1) has 0.2.
 #include "config/overrides/range.h"
 
@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t precision = 28;  // digits of Python's default decimal context
 
-/// (negative ? -1 : 1) * digits * 10^exponent; zero has no digits.
+/// The number (negative ? -1 : 1) * digits * 10^exponent; zero has no digits.
 struct Decimal {
   bool negative = false;
   std::string digits;
   int exponent = 0;
 
-  /// The binary number to its last decimal digit.
+  /// Makes the exact decimal form of a binary number.
   explicit Decimal(double value) : negative(std::signbit(value)) {
     char text[800];
     std::snprintf(text, sizeof text, "%.766e", std::abs(value));
@@ -45,7 +45,7 @@ struct Decimal {
   }
 };
 
-/// Exact.
+/// The exact sum.
 Decimal sum(Decimal a, Decimal b) {
   const int exponent = std::min(a.exponent, b.exponent);
   for (Decimal* part : {&a, &b}) {
@@ -68,7 +68,7 @@ Decimal sum(Decimal a, Decimal b) {
   return a;
 }
 
-/// To `precision` digits, half to even.
+/// Rounds to `precision` digits, half to even.
 void round(Decimal& value) {
   if (value.digits.size() <= precision) return;
   const char next = value.digits[precision];

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t max_jobs = 10'000, max_bytes = std::size_t{256} << 20;
 
-/// Does `c` belong to the [set] at `at`? Moves `at` behind it; a '[' without end is a character.
+/// Whether `c` belongs to the [set] at `at`. Moves `at` past the set; a '[' without end is a
+/// character.
 bool in_set(char c, std::string_view pattern, std::size_t& at) {
   const std::size_t start = at + 1;
   const bool negated = start < pattern.size() && pattern[start] == '!';
@@ -110,7 +111,7 @@ void add_axis(std::vector<Axis>& axes,
   }
 }
 
-/// A parameter of the file, whose messages name the file's key.
+/// Adds a parameter of the file; messages name the file's key.
 void add_parameter(std::vector<Axis>& axes,
                    const std::pair<std::string, std::string>& parameter,
                    const GroupOptions& options_of_group) {

@@ -1,5 +1,5 @@
 #pragma once
-// What --multirun runs: the jobs of a sweep. Source: BasicSweeper of Hydra 1.3.8.
+// The jobs that --multirun runs. Source: BasicSweeper of Hydra 1.3.8.
 #include <functional>
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ std::vector<std::vector<std::string>> sweep_jobs(
     const std::vector<std::pair<std::string, std::string>>& file_params,
     const GroupOptions& options_of_group);
 
-/// Does `name` match a pattern of *, ?, [abc] and [!a-z]? As Python's fnmatch.
+/// Whether `name` matches a pattern of *, ?, [abc] and [!a-z], as by Python's fnmatch.
 bool matches_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace cytra::config

@@ -19,7 +19,7 @@ bool is_one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;
 }
 
-/// Recursive descent.
+/// Parses a value by recursive descent.
 class ValueParser {
  public:
   ValueParser(const std::string& text, std::size_t start, const Origin& origin, bool functions)
@@ -27,7 +27,7 @@ class ValueParser {
     if (functions_) match_parentheses();
   }
 
-  /// element (',' element)*
+  /// Parses element (',' element)*.
   OverrideValue value() {
     skip_blanks();
     if (at_ == text_.size()) return {{make(Kind::string), ""}, {}};
@@ -87,7 +87,8 @@ class ValueParser {
     return value;
   }
 
-  /// `stops`: what ends an unquoted text besides ',' ("]" inside a list); "" at the top.
+  /// Parses one element. `stops`: what ends an unquoted text besides ',' ("]" inside a list); ""
+  /// at the top.
   OverrideValue element(std::string_view stops) {
     skip_blanks();
     const std::size_t start = at_;
@@ -220,8 +221,8 @@ class ValueParser {
     return node;
   }
 
-  /// Text up to ',' or one of `stops`, unescaped and trimmed; and whether it had no escapes and no
-  /// ${...}. Inside a call, parentheses of the text pair up.
+  /// Reads text up to ',' or one of `stops`, unescaped and trimmed; and whether it had no escapes
+  /// and no ${...}. Inside a call, parentheses of the text must be in pairs.
   std::pair<std::string, bool> run(std::string_view stops, bool is_key) {
     std::string result;
     bool raw = true;
@@ -266,7 +267,7 @@ class ValueParser {
     return {std::move(result), raw};
   }
 
-  /// Unlike Hydra's, nested ${...} and quotes are followed.
+  /// The end of a ${...}; unlike in Hydra, nested ${...} and quotes are followed.
   std::size_t interpolation_end() const {
     int open = 0;
     char quote = '\0';
@@ -286,7 +287,7 @@ class ValueParser {
     fail(at_, "the '${' does not end, expected '}'");
   }
 
-  /// Where each '(' closes, in one pass, so that looking ahead costs nothing.
+  /// Finds where each '(' closes, in one pass, so that looking ahead is fast.
   void match_parentheses() {
     if (text_.find('(', at_) == npos) return;
     closes_.assign(text_.size(), npos);
@@ -318,7 +319,8 @@ class ValueParser {
     return at;
   }
 
-  /// Is this element NAME(...) as a whole? Other text with '(' stays text: "/data/img (1).tif".
+  /// Whether this element is NAME(...) as a whole. Other text with '(' stays text: "/data/img
+  /// (1).tif".
   bool calls_function(std::string_view stops) const {
     const std::size_t end = name_end(at_), open = blanks_end(end);
     if (closes_.empty() || end == at_ || open >= text_.size() || text_[open] != '(') return false;

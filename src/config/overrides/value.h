@@ -1,5 +1,5 @@
 #pragma once
-// The text after `key=`: parsed, functions called. Used by overrides.cpp alone.
+// The text after `key=`: parsed, functions called. Used by overrides.cpp only.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct SweepValue {
   std::vector<std::string> include, exclude;  // glob
 };
 
-/// What an element of the grammar gives: one value, or a sweep.
+/// The result of an element of the grammar: one value, or a sweep.
 struct OverrideValue : TypedValue {
   std::optional<SweepValue> sweep;
 };

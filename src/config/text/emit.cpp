@@ -1,4 +1,4 @@
-// Part of config/node.h: a tree as YAML and JSON.
+// Part of config/node.h: writes a tree as YAML and JSON.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -10,8 +10,8 @@
 namespace cytra::config {
 namespace {
 
-/// YAML 1.1 calls U+0085, U+2028 and U+2029 line breaks and U+FEFF a mark: they survive only
-/// escaped.
+/// The letters that YAML 1.1 takes for line breaks (U+0085, U+2028 and U+2029) or a mark (U+FEFF):
+/// they must be escaped.
 constexpr std::pair<std::string_view, const char*> odd_breaks[] = {{"\xc2\x85", "\\u0085"},
                                                                    {"\xe2\x80\xa8", "\\u2028"},
                                                                    {"\xe2\x80\xa9", "\\u2029"},
@@ -30,8 +30,8 @@ bool has_odd_break(const std::string& text) {
   });
 }
 
-/// `control`: how a control character begins, "\\x" in YAML, where a key must stay below 1024
-/// letters, or "\\u00" in JSON.
+/// Appends escaped text. `control`: how a control character begins, "\\x" in YAML, where a key
+/// must stay below 1024 letters, or "\\u00" in JSON.
 void append_escaped(const std::string& text, const char* control, std::string& out) {
   constexpr const char* hex = "0123456789abcdef";
   out += '"';
@@ -100,7 +100,8 @@ void append_text(const std::string& text, bool is_key, std::string& out) {
   }
 }
 
-/// A key that nobody wrote unquoted (key_origin) is text: 1 by `+k.1=...` is '1', as in Hydra.
+/// Appends a key. A key that was not written unquoted (key_origin) is text: 1 in `+k.1=...` is
+/// '1', as in Hydra.
 void append_key(const std::string& key, const Node& child, std::string& out) {
   Node typed;
   if (child.key_origin.file == nullptr) type_yaml_scalar(key, typed);
@@ -142,7 +143,7 @@ bool is_empty(const Node& node) {
   return node.list.empty() && node.map.empty();
 }
 
-/// Writes the node; the cursor stands after the indent of its first line.
+/// Writes the node; the indent of its first line is already written.
 void append_block(const Node& node, std::size_t indent, std::string& out) {
   bool first = true;
   const auto start_line = [&] {
@@ -202,7 +203,8 @@ void append_json(const Node& node, std::string& out) {
       out += '}';
       break;
     case Kind::real:
-      // JSON has no word for these; text keeps the file readable by every parser.
+      // JSON has no word for infinity and nan; as text they keep the file readable by every
+      // parser.
       out += std::isfinite(node.real) ? real_text(node.real) : '"' + real_text(node.real) + '"';
       break;
     default:

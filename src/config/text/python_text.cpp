@@ -20,8 +20,8 @@ uint32_t code_point(std::string_view text, std::size_t i, std::size_t& size) {
   return point;
 }
 
-/// What Python's str.isprintable() calls no character to show, of what can be in a text: controls,
-/// odd blanks, marks of direction, private use. Code points without a meaning yet are shown.
+/// Whether Python's str.isprintable() is false for a character: controls, unusual blanks, marks of
+/// direction, private use. Code points that are not assigned yet count as printable here.
 bool is_hidden(uint32_t point) {
   constexpr std::pair<uint32_t, uint32_t> ranges[] = {{0x7F, 0xA0},
                                                       {0xAD, 0xAD},

@@ -1,5 +1,5 @@
 #pragma once
-// Values as Python prints them: what Hydra's users find in their texts.
+// Writes values as Python prints them, which Hydra's users find in their texts.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace cytra::config {
 
-/// What `${...}` writes into surrounding text, as Python's str(): True, None, 1e-05, text, and for
-/// lists and maps [1, 'a'], {'a': 1}. ${...} inside them stays as written.
+/// The text that `${...}` writes into surrounding text, like Python's str(): True, None, 1e-05,
+/// text, and for lists and maps [1, 'a'], {'a': 1}. ${...} inside them stays as written.
 std::string python_str(const Node& node);
-/// The same with quotes round text: 'it is', "it's".
+/// The text of a value like Python's repr(), with quotes around text: 'it is', "it's".
 std::string python_repr(const Node& node);
 std::string python_repr(std::string_view text);
-/// Whole text of Python's int(): blanks round it, a sign, digits with single '_' between; nothing
-/// else. False when it is none or over 64 bits.
+/// Reads text that Python's int() accepts: blanks around it, a sign, digits with single '_'
+/// between. Returns false when it is no such text, or over 64 bits.
 bool read_python_integer(std::string_view text, int64_t& value);
 
 }  // namespace cytra::config

@@ -29,7 +29,7 @@ struct Cursor {
     return count;
   }
   bool take_sign() { return take('-') || take('+'); }
-  /// 12, 1_000; a '_' stands between digits.
+  /// Takes digits: 12, 1_000; a '_' may be between digits only.
   bool take_digits() {
     if (rest.empty() || !is_digit(rest[0])) return false;
     std::size_t end = 1;
@@ -83,7 +83,7 @@ bool is_yaml_float(std::string_view text) {
   return at.done();
 }
 
-/// 0 when `text` is no YAML 1.1 integer; else its base, 60 for 1:30.
+/// The base of a YAML 1.1 integer, 60 for 1:30; 0 when `text` is none.
 int yaml_integer_base(std::string_view text) {
   Cursor at{text};
   at.take_sign();
@@ -160,7 +160,7 @@ void set_boolean(bool value, Node& node) {
   node.boolean = value;
 }
 
-/// lower, Title or UPPER case of `word`.
+/// Whether `text` is `word` in lower, Title or UPPER case.
 bool is_word(std::string_view text, std::string_view word) {
   if (text.size() != word.size()) return false;
   bool lower = true, title = true, upper = true;

@@ -1,5 +1,5 @@
-// Part of config/node.h: our own tree from yaml-cpp's events: yaml-cpp's nodes have no merge keys,
-// lose columns and read YAML 1.2 types.
+// Part of config/node.h: builds our own tree from yaml-cpp's events, as yaml-cpp's nodes have no
+// merge keys, lose columns and read YAML 1.2 types.
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -147,7 +147,8 @@ class Builder : public YAML::EventHandler {
     node.origin = {file_, mark.line + 1, mark.column + 1};
     return node;
   }
-  /// yaml-cpp takes text without ':' at the end of a map for a key, and [a,,b] for [a, null, b].
+  /// Checks a null, as yaml-cpp takes text without ':' at the end of a map for a key, and [a,,b]
+  /// for [a, null, b].
   void check_null(const YAML::Mark& mark) const {
     if (open_.empty()) return;
     const OpenNode& top = open_.back();
@@ -218,8 +219,8 @@ class Builder : public YAML::EventHandler {
       open_.back().inherited.push_back(std::move(map));
     }
   }
-  /// Earlier maps win over later ones and own keys over all; order as PyYAML: inherited first, last
-  /// map first.
+  /// Adds inherited keys. Earlier maps win over later ones and own keys over all. The order is
+  /// PyYAML's: inherited keys first, and those of the last map before others.
   static void merge_inherited(OpenNode& top) {
     if (top.inherited.empty()) return;
     std::vector<std::pair<std::string, Node>> result;
@@ -238,8 +239,8 @@ class Builder : public YAML::EventHandler {
     for (auto& entry : top.node.map) put(entry);
     top.node.map = std::move(result);
   }
-  /// `used_at`: where an alias stands; its copy keeps the anchor's origin, so errors show where the
-  /// value is written.
+  /// Adds a node. `used_at`: the place of an alias; its copy keeps the anchor's origin, so errors
+  /// show where the value is written.
   void add(Node node, YAML::anchor_t anchor, const YAML::Mark* used_at = nullptr) {
     const YAML::Mark mark = used_at != nullptr ? *used_at : mark_of(node);
     const bool is_key =
@@ -290,7 +291,7 @@ class Builder : public YAML::EventHandler {
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::size_t nodes_ = 0, anchored_nodes_ = 0, copied_bytes_ = 0;
-  bool is_plain_ = false;  // the scalar of this event stood without quotes, as ...
+  bool is_plain_ = false;  // the scalar of this event is without quotes, as ...
   std::string plain_;
   std::size_t scalar_at_ = 0;  // in the text
 };

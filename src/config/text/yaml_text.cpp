@@ -8,8 +8,8 @@
 namespace cytra::config {
 namespace {
 
-/// How many bytes the UTF-8 letter at `at` has; 0: it is broken, or none that a YAML file may hold
-/// (the set PyYAML takes).
+/// The bytes of the UTF-8 letter at `at`; 0 where it is broken, or not allowed in a YAML file (by
+/// PyYAML's set).
 std::size_t printable_letter(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
@@ -30,7 +30,7 @@ std::size_t printable_letter(std::string_view text, std::size_t at) {
   return first >= 0xc2 && first < 0xf8 && letter >= smallest[size] && allowed ? size : 0;
 }
 
-/// Throws: ConfigError at the byte `at`.
+/// Throws: ConfigError that names the place of the byte `at`.
 [[noreturn]] void fail_at(const std::string& text,
                           const std::string& name,
                           std::size_t at,

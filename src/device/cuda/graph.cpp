@@ -12,7 +12,7 @@
 namespace cytra::device {
 namespace {
 
-/// While it lives, torch throws where the host would wait for a device.
+/// Makes torch throw, while it lives, where the host would wait for a device.
 class NoWaiting {
  public:
   NoWaiting() : before_(c10::cuda::warning_state().get_sync_debug_mode()) {
@@ -26,7 +26,7 @@ class NoWaiting {
   c10::cuda::SyncDebugMode before_;
 };
 
-/// torch's text up to its advice.
+/// The first line of torch's message, without its advice.
 std::string first_line(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   return text.substr(0, text.find('\n'));
@@ -44,7 +44,8 @@ GraphRecorder::GraphRecorder(c10::Device device)
       stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index())),
       pool_(at::cuda::graph_pool_handle()) {}
 
-/// After what the current stream has been asked for; that goes on after it.
+/// Does the work on the recorder's stream, after the current stream's work so far; the current
+/// stream continues after it.
 void GraphRecorder::on_stream(const std::function<void()>& work) const {
   const c10::cuda::CUDAGuard guard(device_);
   const c10::cuda::CUDAStream outer = c10::cuda::getCurrentCUDAStream();
@@ -78,11 +79,11 @@ void GraphRecorder::rehearse(const std::function<void()>& work, bool may_wait) c
 }
 
 std::unique_ptr<CudaGraph> GraphRecorder::record(const std::function<void()>& work) const {
-  // The blocks of the steps before are of no use to the graph's own memory.
+  // The memory blocks of earlier steps can't be used for the graph's own memory.
   c10::cuda::CUDACachingAllocator::emptyCache();
   auto graph = std::make_unique<CudaGraph>();
   on_stream([&] {
-    // thread_local: loading threads may go on with what a capture forbids.
+    // The mode is thread_local: loading threads may still do what a capture forbids.
     try {
       graph->graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       work();
@@ -98,8 +99,8 @@ std::unique_ptr<CudaGraph> GraphRecorder::record(const std::function<void()>& wo
   return graph;
 }
 
-/// What CUDAGraph leaves behind when a capture fails: the stream, the allocator and the generator
-/// would go on as if it were under way.
+/// Cleans up after CUDAGraph when a capture fails: else the stream, the allocator and the
+/// generator would continue as if it were under way.
 void GraphRecorder::clean_up_capture() const noexcept {
   const auto attempt = [](const auto& call) {
     try {

@@ -10,13 +10,13 @@
 
 namespace cytra::device {
 
-/// The work waits for the device, or asks for what a graph can't hold.
+/// Thrown where the work waits for the device, or does something that a graph can't hold.
 struct NotCapturable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Kernels that are started all at once, on the current stream, in the memory that they were
-/// recorded with. Random numbers follow the device's generator.
+/// A graph of kernels that are started together, on the current stream, in the memory that they
+/// were recorded with. Random numbers follow the device's generator.
 class CudaGraph {
  public:
   void replay() { graph_.replay(); }
@@ -26,16 +26,16 @@ class CudaGraph {
   at::cuda::CUDAGraph graph_;
 };
 
-/// Records on a stream of its own, in memory that its graphs share: what one of them gives is kept
-/// as long as its tensors are, its temporaries are the next one's. So two graphs are never to run
-/// at the same time. Source: torch.cuda.graphs.
+/// Records on a stream of its own, in memory that its graphs share: a graph's results are kept as
+/// long as their tensors, but its temporaries are used by the next one. So two graphs must never
+/// run at the same time. Source: torch.cuda.graphs.
 class GraphRecorder {
  public:
   explicit GraphRecorder(c10::Device device);
-  /// Does the work on that stream: libraries choose their algorithms there. Unless it `may_wait`,
-  /// what waits for the device throws NotCapturable, after a part of the work.
+  /// Does the work on that stream, where libraries choose their algorithms. Unless it `may_wait`,
+  /// work that waits for the device throws NotCapturable after a part of it was done.
   void rehearse(const std::function<void()>& work, bool may_wait) const;
-  /// Throws: NotCapturable; the device is as before then.
+  /// Records the work. Throws: NotCapturable; the device is then in its earlier state.
   std::unique_ptr<CudaGraph> record(const std::function<void()>& work) const;
 
  private:

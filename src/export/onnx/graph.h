@@ -1,5 +1,5 @@
 #pragma once
-// From a TorchScript graph to ONNX nodes.
+// Converts a TorchScript graph to ONNX nodes.
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,23 +20,23 @@ struct Unsupported {
   std::string what;
 };
 
-/// The ONNX graph while it is made.
+/// An ONNX graph that is being made.
 class Graph {
  public:
   explicit Graph(int64_t spatial_dims) : spatial_dims(spatial_dims) {}
 
-  /// A node; returns the name of its output.
+  /// Adds a node; returns the name of its output.
   std::string add(const std::string& type,
                   const std::vector<std::string>& inputs,
                   const Attributes& attributes = {});
-  /// A weight or constant; returns its name.
+  /// Adds a weight or constant; returns its name.
   std::string weight(const at::Tensor& tensor);
   std::string integers(const std::vector<int64_t>& values);
 
   /// The ONNX name of a tensor, or of a number as a tensor.
   std::string name(const Value* value);
   void set(const Value* value, std::string name) { names_[value] = std::move(name); }
-  /// What is known without an image; nullopt: it depends on the image.
+  /// The value, where it is known without an image; nullopt where it depends on the image.
   static std::optional<c10::IValue> constant(const Value* value);
   template <class T>
   static T get(const Node& node, std::size_t input) {
@@ -50,7 +50,7 @@ class Graph {
   }
   /// A list of whole numbers as a tensor of one dimension, known or not.
   std::string shape(const Value* list);
-  /// Channels of a tensor; 0: not known.
+  /// The channels of a tensor; 0: unknown.
   int64_t channels(const Value* value) const;
   void set_channels(const Value* value, int64_t count) { channels_[value] = count; }
 

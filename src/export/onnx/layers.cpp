@@ -10,7 +10,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// Begin and end of each dimension.
+/// The padding at the begin and the end of each dimension.
 Sizes both_ends(const Sizes& padding) {
   Sizes pads = padding;
   pads.insert(pads.end(), padding.begin(), padding.end());
@@ -111,7 +111,8 @@ void batch_norm(Graph& graph, const Node& node) {
                       Attributes().add("epsilon", Graph::get<double>(node, 7))));
 }
 
-/// Opset 17 has none: groups become the channels of an instance norm.
+/// Converts a group norm, which opset 17 does not have: groups become the channels of an instance
+/// norm.
 void group_norm(Graph& graph, const Node& node) {
   const std::string image = graph.name(node.input(0));
   const auto groups = Graph::get<int64_t>(node, 1);
@@ -146,7 +147,8 @@ void layer_norm(Graph& graph, const Node& node) {
                           .add("epsilon", Graph::get<double>(node, 4))));
 }
 
-/// (x, kernel, stride, padding, then what the two differ in)
+/// Converts pooling: (x, kernel, stride, padding, then arguments in which average and maximum
+/// differ)
 void pool(Graph& graph, const Node& node) {
   const bool is_max = node.kind().toUnqualString()[0] == 'm';
   const int64_t dims = graph.spatial_dims;
@@ -178,7 +180,8 @@ void global_pool(Graph& graph, const Node& node) {
             graph.add(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {graph.name(node.input(0))}));
 }
 
-/// (x, sizes, [align_corners], scales...): the overloads "vec" hold the scales in one list.
+/// Converts upsampling: (x, sizes, [align_corners], scales...); the overloads "vec" hold the
+/// scales in one list.
 void upsample(Graph& graph, const Node& node) {
   const bool is_nearest =
       std::string_view(node.kind().toUnqualString()).find("nearest") != std::string_view::npos;
@@ -215,7 +218,8 @@ void upsample(Graph& graph, const Node& node) {
   graph.set(node.output(), graph.add("Resize", inputs, attributes));
 }
 
-/// (x, pads, mode, value); constant_pad_nd has no mode. ATen's pads begin at the last dimension.
+/// Converts padding: (x, pads, mode, value); constant_pad_nd has no mode. ATen's pads begin at the
+/// last dimension.
 void pad(Graph& graph, const Node& node) {
   const bool is_general = node.kind() == c10::aten::pad;
   std::string mode = is_general ? Graph::get<std::string>(node, 2) : "constant";

@@ -42,11 +42,11 @@ Message node_proto(const std::string& type,
                    const std::vector<std::string>& inputs,
                    const std::string& output,
                    const Attributes& attributes);
-/// float32 or int64, on the CPU. Throws: DataError for another type.
+/// A tensor of float32 or int64 on the CPU as a message. Throws: DataError for another type.
 Message tensor_proto(const std::string& name, const at::Tensor& tensor);
 /// A float32 input or output; a dimension is its size, or a name where it may be any.
 Message value_proto(const std::string& name, const std::vector<std::string>& shape);
-/// The whole file.
+/// The message of the whole file.
 std::string model_proto(const Message& graph, const std::map<std::string, std::string>& metadata);
 
 }  // namespace cytra::exporting::onnx

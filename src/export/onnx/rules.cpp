@@ -14,7 +14,7 @@ bool translate(Graph& graph, const Node& node) {
   const c10::Symbol kind = node.kind();
   if (kind == c10::prim::Constant || kind == c10::prim::ListConstruct ||
       kind == c10::prim::TupleConstruct || kind == c10::prim::DictConstruct)
-    return true;  // looked at where they are used
+    return true;  // converted where they are used
   const std::string name = own_name_of(node);
   for (const Rules* rules : {&layer_rules(), &value_rules()}) {
     const auto rule = rules->find(name);
@@ -37,7 +37,7 @@ bool translate(Graph& graph, const Node& node) {
     if (graph.channels(node.output()) == 0 && moving.count(name) == 0)
       graph.set_channels(node.output(), graph.channels(node.input(0)));
     if (std::string(kind.toUnqualString()).back() == '_')
-      graph.set(node.input(0), graph.name(node.output()));  // what reads it now, reads the result
+      graph.set(node.input(0), graph.name(node.output()));  // later readers get the result
     return true;
   }
   return false;

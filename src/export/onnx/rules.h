@@ -1,5 +1,5 @@
 #pragma once
-// How an operator of ATen, by its name, becomes nodes of ONNX.
+// Converts operators of ATen, by their names, to nodes of ONNX.
 #include <string>
 #include <unordered_map>
 
@@ -13,10 +13,11 @@ using Rules = std::unordered_map<std::string, Rule>;
 const Rules& layer_rules();
 const Rules& value_rules();
 
-/// Adds what an operator of ATen does; false when there is no rule for it. Throws: Unsupported.
+/// Adds nodes for an operator of ATen; returns false when there is no rule for it. Throws:
+/// Unsupported.
 bool translate(Graph& graph, const Node& node);
 
-/// "relu" of aten::relu_, too, which works in place.
+/// The operator's name: "relu" of aten::relu, and of aten::relu_, which works in place.
 std::string own_name_of(const Node& node);
 
 }  // namespace cytra::exporting::onnx

@@ -18,7 +18,7 @@ void same(Graph& graph, const Node& node) {
   graph.set(node.output(), first(graph, node));
 }
 
-/// One input, one output, no arguments.
+/// Converts an operator of one input, one output, and no arguments.
 void unary(Graph& graph, const Node& node) {
   static const std::unordered_map<std::string, const char*> types{{"relu", "Relu"},
                                                                   {"sigmoid", "Sigmoid"},
@@ -81,7 +81,7 @@ void gelu(Graph& graph, const Node& node) {
   graph.set(node.output(), graph.add("Mul", {half, graph.add("Add", {erf, scalar(graph, 1)})}));
 }
 
-/// (x, low, high); relu6 is hardtanh between 0 and 6.
+/// Converts clamping: (x, low, high); relu6 is hardtanh between 0 and 6.
 void clamp(Graph& graph, const Node& node) {
   std::vector<std::string> inputs{first(graph, node)};
   for (const std::size_t input : {std::size_t{1}, std::size_t{2}})
@@ -97,7 +97,7 @@ void softmax(Graph& graph, const Node& node) {
                       Attributes().add("axis", Graph::get<int64_t>(node, 1))));
 }
 
-/// Of tensors and numbers alike; whole numbers come from shapes.
+/// Converts arithmetic on tensors and numbers; whole numbers come from shapes.
 void arithmetic(Graph& graph, const Node& node) {
   static const std::unordered_map<std::string, const char*> types{{"add", "Add"},
                                                                   {"sub", "Sub"},
@@ -109,7 +109,7 @@ void arithmetic(Graph& graph, const Node& node) {
                                                                   {"minimum", "Min"}};
   const std::string name = own_name_of(node);
   const bool is_tensor = node.output()->type()->isSubtypeOf(*c10::TensorType::get());
-  // A number beside an image is one of its type, except where both come from a shape.
+  // A number combined with an image has the image's type, except where both come from a shape.
   const auto operand = [&](std::size_t input) {
     const auto known = Graph::constant(node.input(input));
     const auto other = Graph::constant(node.input(1 - input));
@@ -166,7 +166,8 @@ void reshape(Graph& graph, const Node& node) {
                       Attributes().add("allowzero", int64_t{1})));
 }
 
-/// All from `start` on as one; in the middle of a shape where the end is not the last.
+/// Converts flatten, which merges the dimensions from `start` to the end; they may be in the
+/// middle of a shape.
 void flatten(Graph& graph, const Node& node) {
   const auto start = Graph::get<int64_t>(node, 1), end = Graph::get<int64_t>(node, 2);
   if (start < 0 || end != -1) throw Unsupported{"but for the last dimensions"};
