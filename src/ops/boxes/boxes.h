@@ -16,7 +16,8 @@ struct Box {
   at::Tensor part_of(const at::Tensor& volume) const;
 };
 
-/// Of each value but 0 in a dense volume (Z,Y,X) of T (float, int32_t), ascending.
+/// The values but 0, ascending, each with its box, of a dense volume (Z,Y,X) of T (float,
+/// int32_t).
 template <class T>
 std::vector<std::pair<T, Box>> boxes_of(const at::Tensor& volume);
 

@@ -5,8 +5,8 @@
 
 namespace cytra::ops {
 
-/// Of each pair the intersection over the union, 0 to 1. Shape: (N,4), (M,4) -> (N,M), float, on
-/// the boxes' device. Boxes without an area give 0. Source: torchvision.ops.box_iou.
+/// The intersection over the union of each pair of boxes, 0 to 1. Shape: (N,4), (M,4) -> (N,M),
+/// float, on the boxes' device. Boxes without an area give 0. Source: torchvision.ops.box_iou.
 at::Tensor box_iou(const at::Tensor& boxes, const at::Tensor& others);
 
 /// Numbers of the boxes that stay, by descending score: of two of one class that overlap by more

@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of input, weight and bias
 
-/// Of a convolution that is not transposed.
+/// The options of a convolution that is not transposed.
 struct Form {
   at::IntArrayRef stride, padding, dilation;
   int64_t groups;
@@ -91,7 +91,7 @@ bool are_all(at::IntArrayRef values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
 }
 
-/// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
+/// An equal convolution that avoids what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
 /// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
 /// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
 /// tensors). It also does with dilation in half precision, for which there is no other form.

@@ -105,7 +105,7 @@ at::ScalarType type_for(const at::Tensor& x) {
                                                      : x.scalar_type();
 }
 
-/// In a trace: torch's operations, in float32 where they would be wrong.
+/// torch's operations, for a trace: in float32 where their results would be wrong.
 at::Tensor traced(const at::Tensor& x,
                   const at::Tensor& weight,
                   const at::Tensor& bias,

@@ -30,7 +30,8 @@ struct ConvKernels {
   void (*multiply_wide)(const void* image, const void* grad, const ConvUnits& of, float* sums);
 };
 
-/// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it). Null: none.
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it). Null: none.
 const ConvKernels* conv_kernels(bool is_bfloat16);
 
 }  // namespace cytra::ops::cpu

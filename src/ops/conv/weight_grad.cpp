@@ -107,7 +107,7 @@ struct PixelBlock {
 class Prefetch {
  public:
   void add(const void* from, int64_t bytes) { ranges_.push_back({from, bytes}); }
-  /// In `calls` of run().
+  /// Spreads the fetching over `calls` calls of run().
   void begin(int64_t calls) { step_ = divide_up(static_cast<int64_t>(ranges_.size()), calls); }
   void run() {
     for (int64_t i = 0; i < step_ && !ranges_.empty(); ++i, ranges_.pop_back()) {
@@ -172,7 +172,7 @@ class Task {
   int64_t units_of(int64_t pixels) const { return divide_up(pixels, kernels_.unit); }
   int64_t extra_units() const { return (plan_.kernel[2] - 1) / plan_.period; }
 
-  /// Of the chunk's first channel; null outside of the image.
+  /// The row in the chunk's first channel; null outside of the image.
   const T* image_row(int64_t sample, int64_t z, int64_t y) const {
     const Triple& in = plan_.in;
     if (z < 0 || z >= in[0] || y < 0 || y >= in[1]) return nullptr;
@@ -335,9 +335,9 @@ bool is_last(const at::Tensor& t) {
 
 }  // namespace
 
-/// With AVX-512: packing pays where many pixels share it, and oneDNN is slower with strides and
-/// with batches. (With AVX2 oneDNN is slower throughout.) Measured: docs/benchmarks.md, "Weight
-/// gradients".
+/// Whether our kernel is faster. With AVX-512, packing pays where many pixels share it, and oneDNN
+/// is slower with strides and with batches. (With AVX2 oneDNN is slower throughout.) Measured:
+/// docs/benchmarks.md, "Weight gradients".
 static bool outdoes_onednn(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form) {
   const int64_t pixels = grad.numel() / grad.size(1);
   const bool is_strided = c10::multiply_integers(form.stride) > 1;

@@ -62,8 +62,8 @@ struct Place {
   int64_t step;   // from a vector's values to the next one's
   int64_t count;  // of vectors
 };
-/// Of `part` of `parts` that a cell's vectors are shared out to; `line` of `lines` and `lane` of
-/// `lanes` (Cells::lanes()) is a thread in its block.
+/// The vectors of one thread, where a cell's vectors are divided among `parts` parts; `line` of
+/// `lines` and `lane` of `lanes` (Cells::lanes()) are the thread's position in its block.
 CYTRA_CELL Place place_of(const Cells& cells,
                           int width,
                           uint32_t block,
@@ -91,7 +91,7 @@ CYTRA_CELL Place place_of(const Cells& cells,
   return place;
 }
 
-/// Of a cell.
+/// The numbers by which a cell's values and gradients are computed.
 struct alignas(8) Coefficients {
   float center, scale, shift;       // z = (x - center) scale + shift
   float grad_scale, slant, offset;  // dx = dz grad_scale + (x - center) slant + offset

@@ -4,9 +4,9 @@
 
 namespace cytra::ops::gpu {
 
-/// From the sums of MomentTerm to a share's mean and population variance, and to its cells'
-/// coefficients. Its steps are taken by lanes that have cells of the share each; what they return
-/// is summed over all cells before the next.
+/// Computes a share's mean and population variance, and its cells' coefficients, from the sums of
+/// MomentTerm. Its steps are taken by lanes that have cells of the share each; what they return is
+/// summed over all cells before the next.
 struct FinishMoments {
   Cells of_all;
   const Sums* sums;            // of each cell
@@ -55,8 +55,9 @@ struct Normalize {
   }
 };
 
-/// From the sums of GradTerm to those of dz and dz xhat of each cell, in their place, and to the
-/// coefficients of the input's gradient. Steps as above. Source: torch's native_group_norm.
+/// Computes from the sums of GradTerm the sums of dz and dz xhat of each cell, which replace them,
+/// and the coefficients of the input's gradient. Its steps are as in FinishMoments. Source:
+/// torch's native_group_norm.
 struct FinishGrad {
   Cells of_all;
   Sums* sums;

@@ -16,7 +16,7 @@ struct CudaGather {
   c10::ScalarType type;  // float32, bfloat16 or float16
   std::array<int64_t, 4> image_strides;
   int64_t length;
-  /// Of each axis the windows' starts, and what each voxel of the padded image comes from.
+  /// The windows' starts along each axis, and where each voxel of the padded image comes from.
   std::array<const int32_t*, 3> starts, source;
   std::array<int64_t, 3> counts;  // of starts
   int64_t first;

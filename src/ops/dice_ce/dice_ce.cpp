@@ -128,7 +128,7 @@ at::Tensor sums_of(const ClassInputs& in) {
   return of_chunks.sum(1);
 }
 
-/// By the logits, from those of the sums.
+/// The gradient by the logits, from the gradients of the sums.
 template <class T>
 at::Tensor gradient_of(const ClassInputs& in, const variable_list& grads) {
   const int64_t images = in.logits.size(0);

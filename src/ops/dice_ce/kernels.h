@@ -27,7 +27,7 @@ struct ClassKernels {
                double* prediction,
                double* truth,
                double* cross_entropy);
-  /// From the gradients of the sums.
+  /// Computes the gradients of the logits from those of the sums.
   void (*gradients)(const ClassTile& tile,
                     const float* both,
                     const float* prediction,
@@ -37,7 +37,8 @@ struct ClassKernels {
   void (*narrow)(const float* from, int64_t count, T* to);
 };
 
-/// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it).
 template <class T>
 const ClassKernels<T>& class_kernels();
 

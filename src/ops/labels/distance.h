@@ -12,8 +12,9 @@ namespace cytra::ops {
 /// all axes or one per axis; empty: 1. Throws: DataError for another number of them.
 /// Source: scipy.ndimage.distance_transform_edt; Felzenszwalb & Huttenlocher 2012.
 at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>& sampling = {});
-/// Of each image of a batch, with a distance of 1 between voxels, by tensor operations alone: on a
-/// GPU, where the host waits for nothing. Work: the voxels times the sum of the sides.
+/// The distance transform of each image of a batch, with a distance of 1 between voxels. It uses
+/// tensor operations alone, so that on a GPU the host does not wait. Work: the voxels times the
+/// sum of the sides.
 /// Shape: masks (N,[Z,]Y,X) of any real type -> float32.
 at::Tensor distance_transforms(const at::Tensor& masks);
 

@@ -199,7 +199,8 @@ void keep_good(at::Tensor& labels, std::size_t count, const IsBad& is_bad) {
   }
 }
 
-/// Of each label: the mean square by which the flows of its shape differ from the predicted.
+/// The mean square, for each label, of the difference between the flows of its shape and the
+/// predicted ones.
 std::vector<double> flow_errors(const at::Tensor& labels, const at::Tensor& flows) {
   const at::Tensor error = (masks_to_flows(labels) - flows / kFlowScale).square_().sum(0);
   const at::Tensor sums = at::bincount(labels.reshape(-1), error.reshape(-1).to(at::kDouble));

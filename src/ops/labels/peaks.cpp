@@ -68,8 +68,8 @@ std::vector<int64_t> peaks_of(const at::Tensor& box,
   return places;
 }
 
-/// Of places in order those that no earlier one is closer to than `spacing` along every axis: cells
-/// of that side hold at most one of these each.
+/// The places, in order, that no earlier chosen one is closer to than `spacing` along every axis:
+/// cells of that side hold at most one of these each.
 std::vector<int64_t> spaced(const std::vector<int64_t>& places,
                             const at::Tensor& box,
                             int64_t spacing) {

@@ -141,7 +141,7 @@ at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& 
       grown.last[d] = std::min(box.last[d] + 1, volume.size(static_cast<int64_t>(d)) - 1);
     }
     at::Tensor mask = grown.part_of(volume).eq(label);
-    // Of an object that fills the image the border is taken to be outside of it.
+    // The border of an object that fills the image is taken to be outside of the image.
     const bool fills = mask.all().item<bool>();
     if (fills) mask = at::constant_pad_nd(mask, {1, 1, 1, 1, labels.dim() == 3, labels.dim() == 3});
     at::Tensor distance = labels.dim() == 3 ? distance_transform(mask, anisotropy)

@@ -65,7 +65,8 @@ struct Coefficients {
     values_[static_cast<std::size_t>(run * stride_ + array * channels_ + channel)] =
         static_cast<float>(value);
   }
-  /// For a kernel that reads the input. Both passes come here: the gradient finds the same signs.
+  /// Sets a kernel's values to normalise the input. Both passes call it, so the gradient finds the
+  /// same signs.
   void set_norm(int64_t run, int64_t channel, double mean, double scale, double bias) {
     // The part of the mean that float32 can't hold goes into the shift: a large offset of the input
     // costs no digits.

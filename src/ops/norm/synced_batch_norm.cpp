@@ -30,7 +30,7 @@ at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
   return of_channels.to(type_of_sums(x)).view(shape);
 }
 
-/// Of all processes: mean and population variance (C) float64, and the number of values.
+/// The mean and population variance over all processes, (C) float64, and the number of values.
 struct BatchMoments {
   at::Tensor mean, variance;
   double count;

@@ -39,8 +39,8 @@ struct WindowGrid {
 
 /// The weights of a window (z,y,x) float32, on a CPU.
 at::Tensor window_map(const WindowGrid& grid);
-/// The same on `device`. Those of the newest few kinds of windows are kept: a run over many images
-/// makes them once, and its host does not wait for a copy at each.
+/// The weights on `device`. Those of the newest few kinds of windows are kept: a run over many
+/// images makes them once, and the host does not wait for a copy at each image.
 at::Tensor window_map(const WindowGrid& grid, c10::Device device);
 
 /// Where windows begin and what their voxels come from, (n) int32 on `device`: each axis' starts,

@@ -27,7 +27,7 @@ struct WindowWeights {
 
   explicit WindowWeights(const WindowGrid& of)
       : grid(of), map(of.map.defined() ? of.map.const_data_ptr<float>() : nullptr) {}
-  /// Of the row z, y of a window, from x on.
+  /// The weights of the row z, y of a window, from x on.
   RowWeight row(int64_t z, int64_t y, int64_t x) const {
     const auto& axes = grid.axes;
     if (map != nullptr)
