@@ -31,7 +31,7 @@ double map_iou(const MapBox& a, const MapBox& b) {
   return width * height / (a.area() + b.area() - width * height);
 }
 
-/// By class.
+/// The boxes of each class.
 std::vector<std::vector<MapBox>> map_boxes(const at::Tensor& corners,
                                            const at::Tensor& scores,
                                            const at::Tensor& classes,

@@ -16,7 +16,7 @@ namespace cytra::metrics {
 /// do not count. Source: pycocotools.cocoeval.COCOeval (equal numbers, area range "all").
 class MeanAveragePrecision {
  public:
-  /// Of an image, the `max_detections` best of each class count.
+  /// Counts the `max_detections` best predictions of each class in an image.
   explicit MeanAveragePrecision(int64_t num_classes, int64_t max_detections = 100);
   /// An image: boxes (K,4) as x0 y0 x1 y1, scores (K), classes (K) from 0; objects (M,4), (M). Any
   /// device. Throws: std::logic_error for a class beyond num_classes.

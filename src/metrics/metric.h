@@ -32,12 +32,12 @@ class Metric {
   enum class Input { masks, objects, values };
   virtual ~Metric() = default;
   virtual Input input() const = 0;
-  /// So many channels will come: begins afresh, with sums() of their final shape. A process that
-  /// may get no images needs it before sums(); others learn it from the first images.
+  /// Begins afresh for this number of channels, with sums() of their final shape. A process that
+  /// may get no images calls it before sums(); others learn the number from the first images.
   virtual void expect(int64_t /*channels*/) { reset(); }
   /// Throws: DataError for other shapes. Where it can, it waits for no GPU.
   virtual void update(const Compared& batch) = 0;
-  /// By name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
+  /// The values by name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
   virtual std::map<std::string, double> compute() const = 0;
   /// What it counts, double, which several processes add up before compute(); the tensors are its
   /// own.

@@ -11,7 +11,7 @@ struct Watcher {
   virtual void end(const at::Tensor& output) = 0;
 };
 
-/// This thread's; null: nobody watches.
+/// The watcher of this thread; null: there is none.
 inline thread_local Watcher* watcher = nullptr;
 
 /// module.forward(input, more...), seen by the watcher: how a model runs its parts, so that

@@ -22,7 +22,7 @@ struct MovedSince {
   int64_t format;
   std::string before, now;
 };
-/// Those of all formats until now, oldest first.
+/// The moved keys of all formats until now, oldest first.
 const std::vector<MovedSince>& moved_keys_of_checkpoints();
 /// The configuration of a checkpoint of `format` under the keys of today.
 void carry_over(config::Node& config, int64_t format, const std::vector<MovedSince>& moved);

@@ -35,8 +35,8 @@ struct DetectionModel : Model {
   /// The mean loss of a batch. `target`: (N,...), target() of each image.
   virtual at::Tensor loss(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target) const = 0;
-  /// Of the levels for padded images, the objects of each: within (height,width), none without
-  /// area, by descending score, on the CPU.
+  /// The objects of each padded image, from its levels: within (height,width), none without area,
+  /// by descending score, on the CPU.
   virtual std::vector<Boxes> decode(const std::vector<at::Tensor>& levels,
                                     int64_t height,
                                     int64_t width,

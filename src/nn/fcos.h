@@ -33,7 +33,7 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                    const at::Tensor& target,
                    const std::vector<int64_t>& strides);
 
-/// Of the outputs for padded images, the objects of each: within (height,width), none without
+/// The objects of each padded image, from the outputs for it: within (height,width), none without
 /// area, by descending score, on the CPU.
 std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
                                const std::vector<int64_t>& strides,

@@ -11,7 +11,7 @@
 namespace cytra::nn {
 namespace {
 
-/// Of images and weights whose channels come last.
+/// The memory format, of images and weights, in which channels come last.
 at::MemoryFormat channels_last_format(const Model& model) {
   return model.spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
                                    : at::MemoryFormat::ChannelsLast3d;
@@ -19,7 +19,7 @@ at::MemoryFormat channels_last_format(const Model& model) {
 
 }  // namespace
 
-/// In the model's memory format.
+/// The image in the model's memory format, after checking its shape.
 at::Tensor Model::checked(const at::Tensor& image) const {
   const std::vector<int64_t> sides =
       image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();

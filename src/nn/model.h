@@ -63,7 +63,7 @@ struct Model : torch::nn::Module {
   /// forward() after checking the shape and bringing the image into the model's memory format.
   /// Throws: DataError saying which shape was expected.
   at::Tensor operator()(const at::Tensor& image);
-  /// The same of forward_all().
+  /// forward_all() after the same checks.
   std::vector<at::Tensor> all(const at::Tensor& image);
 
  private:

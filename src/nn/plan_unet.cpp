@@ -24,7 +24,7 @@ struct Reference {
 constexpr double kReferenceGb = 8;
 constexpr Reference kReference2d{85e6, 12}, kReference3d{560e6, 2};
 
-/// As numpy.percentile: linear between the two nearest.
+/// numpy.percentile: linear between the two nearest values.
 double percentile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double place = share * static_cast<double>(values.size() - 1);
@@ -145,7 +145,8 @@ UNetPlan plan_unet(const DataFacts& data,
   const Reference reference = is_3d ? kReference3d : kReference2d;
   const double most = reference.values * memory_gb / kReferenceGb;
 
-  // As many voxels as certainly are too many, with sides of equal length in space.
+  // The search begins with a patch that is certainly too large, with sides of equal length in
+  // space.
   const double volume = is_3d ? std::pow(256.0, 3) : std::pow(2048.0, 2);
   const double scale = std::pow(volume * product(spacing), 1.0 / static_cast<double>(dims));
   std::vector<double> patch;

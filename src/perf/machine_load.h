@@ -19,7 +19,7 @@ class MachineLoad {
   bool is_busy() const;
   /// "other processes kept 1.2 of 2 processors busy meanwhile". "" where nothing tells.
   std::string text() const;
-  /// That line, "WHAT: ...": a warning on a busy machine, else an information.
+  /// Logs text() after `what` and a colon: as a warning on a busy machine, else as information.
   void tell(const std::string& what) const;
 
  private:

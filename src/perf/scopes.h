@@ -37,7 +37,7 @@ class Scope {
 struct ScopeListener {
   virtual ~ScopeListener() = default;
   virtual void begin(const char* name) = 0;
-  /// Of the newest scope that is open. One that was open before listening began is never told.
+  /// The newest open scope ends. A scope that was open before listening began is not reported.
   virtual void end() = 0;
 };
 

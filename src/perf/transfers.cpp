@@ -45,7 +45,7 @@ struct OpenFrame final : at::ObserverContext {
   uint64_t number;
 };
 
-/// Their result, or its size, depends on values: the host waits for it.
+/// Whether the operation's result, or the result's size, depends on values: the host waits for it.
 bool reads_values(std::string_view name) {
   constexpr std::array<std::string_view, 8> kReaders{"aten::_local_scalar_dense",
                                                      "aten::nonzero",

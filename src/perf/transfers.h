@@ -48,7 +48,7 @@ using Transfers = std::map<TransferPlace, TransferCount>;
 /// (cat, pad), those of libraries.
 class TransferWatch {
  public:
-  /// Of tensors on `device`. `layer` is asked for the layer that is under way. Throws: ConfigError
+  /// Watches tensors on `device`. `layer` returns the layer that is running. Throws: ConfigError
   /// when there is one already.
   TransferWatch(c10::Device device, std::function<std::string()> layer);
   ~TransferWatch();

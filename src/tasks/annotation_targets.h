@@ -10,8 +10,8 @@
 
 namespace cytra::tasks {
 
-/// By key, with the task's class_names: instances, classes, masks or boxes. A key that the task
-/// compares images with has none.
+/// What annotations become, by key, with the task's class_names: instances, classes, masks or
+/// boxes. A key of images that the task compares with has none.
 std::map<std::string, data::AnnotationTarget> annotation_targets(const config::Node& task);
 
 /// Where a data set has annotations: says in its LoadImaged what they become (`annotations`,
@@ -25,7 +25,7 @@ bool settle_annotations(config::Node& data, config::Node& task);
 std::map<std::string, double> with_class_names(const std::map<std::string, double>& values,
                                                const std::vector<std::string>& names,
                                                int64_t first);
-/// Of a class by its number (of masks: its channel; of one mask 1): the name that the task has,
+/// The name that the task has for the class of this number (of masks: its channel; of one mask 1),
 /// else "class_1".
 std::string class_name_of(const config::Node& task, int64_t number);
 /// Whether a task names its classes.

@@ -42,7 +42,7 @@ data::Batch repeated(const data::Batch& one,
   return batch;
 }
 
-/// Of forward and backward pass of an image.
+/// The time of a forward and backward pass of one image.
 double seconds_of_image(Task& task,
                         const data::Batch& batch,
                         const Precision& precision,

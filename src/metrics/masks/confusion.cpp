@@ -74,7 +74,7 @@ const Rate* rate_of(const std::string& name) {
   return nullptr;
 }
 
-/// Of all voxels of all images, and of each class's.
+/// The rates over all voxels of all images, and those of each class.
 class ConfusionRates final : public MaskMetric {
  public:
   struct Options : MaskOptions {

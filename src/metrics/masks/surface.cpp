@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// From each voxel of one's surface to the other's surface, float32.
+/// The distances from each voxel of one mask's surface to the other's surface, float32.
 struct SurfaceDistances {
   at::Tensor to_truth, to_prediction;
 };
@@ -57,14 +57,14 @@ std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_
 
 class SurfaceMetric : public ClassMeans {
  public:
-  /// As MONAI, without the background where nothing else is said.
+  /// Leaves the background out by default, as MONAI does.
   SurfaceMetric(std::string name, const MaskOptions& options)
       : ClassMeans(std::move(name), options, /*include_background=*/false) {}
 
  protected:
-  /// Of the k-th of the classes that count, neither of which is empty.
+  /// The value of the k-th class that counts; neither of its masks is empty.
   virtual double value_of(const SurfaceDistances& distances, int64_t k) const = 0;
-  /// Of a mask that only one of both has.
+  /// The value where only one of the two masks has the class.
   virtual double value_if_missing() const { return kInfinity; }
 
  private:

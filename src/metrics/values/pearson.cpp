@@ -13,7 +13,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Of each image and channel: the number of voxels, the sums of x, y, x^2, y^2 and xy.
+/// The moments of each image and channel: the number of voxels, the sums of x, y, x^2, y^2 and xy.
 /// Shape: x, y (R,V) double, counts (R,V) bool -> (R,6).
 at::Tensor moments_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor& counts) {
   const auto sum = [&](const at::Tensor& values) { return at::where(counts, values, 0).sum(1); };

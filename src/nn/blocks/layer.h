@@ -44,7 +44,7 @@ Sizes product_of(const std::vector<Sizes>& strides);
 
 /// One number for all dimensions, or one for each. Throws: ConfigError naming the option.
 Sizes per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
-/// The same of kernels: odd ones, or skips do not fit.
+/// per_dimension() for kernel sizes: they must be odd, or skip connections do not fit.
 Sizes odd_per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
 
 }  // namespace cytra::nn

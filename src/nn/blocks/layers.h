@@ -49,7 +49,7 @@ NormOptions norm_options(const config::Node& node);
 struct Norm final : Layer {
   Norm(const NormOptions& options, int64_t channels);
   at::Tensor forward(const at::Tensor& x) override { return forward(x, {}); }
-  /// With the activation after it.
+  /// The norm with the activation after it.
   at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
   bool is_of_batch() const { return options_.kind == "batch"; }
   at::Tensor weight, bias;                   // undefined without an affine map
@@ -77,7 +77,8 @@ ActivationOptions activation_options(const config::Node& node);
 struct Activation final : Layer {
   explicit Activation(const ActivationOptions& options);
   at::Tensor forward(const at::Tensor& x) override;
-  /// Of a tensor that nobody else keeps: in its memory where the derivative allows it.
+  /// The activation of a tensor that nothing else uses: in its memory where the derivative allows
+  /// it.
   at::Tensor of_result(at::Tensor x);
   /// What a norm can compute with it; nothing when it has parameters or is a rare one.
   std::optional<ops::Activation> simple() const { return simple_; }

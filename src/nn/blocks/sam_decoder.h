@@ -76,8 +76,8 @@ class SamMaskDecoder final : public torch::nn::Module {
                         const at::Tensor& sparse,
                         const at::Tensor& dense,
                         bool all);
-  /// The same by kernels of a CPU, without gradients. image_tokens: SamPromptEncoder::embed()'s,
-  /// written into.
+  /// forward() by kernels of a CPU, without gradients. image_tokens: SamPromptEncoder::embed()'s,
+  /// which is overwritten.
   PromptedMasks forward_fused(const at::Tensor& image_tokens,
                               const at::Tensor& grid,
                               const at::Tensor& sparse,

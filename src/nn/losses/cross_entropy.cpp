@@ -22,7 +22,7 @@ CrossEntropyLoss::Voxels CrossEntropyLoss::voxels(const at::Tensor& logits,
   if (weights.defined()) weights = weights.flatten().expand({classes}).contiguous();
   const bool has_numbers = target.size(1) == 1;
   const at::Tensor numbers = has_numbers ? target.squeeze(1).to(at::kLong) : at::Tensor();
-  // With class numbers CUDA has no deterministic kernel.
+  // CUDA has no deterministic kernel for targets that are class numbers.
   const bool as_numbers = has_numbers && !at::globalContext().deterministicAlgorithms();
   const at::Tensor truth = as_numbers ? numbers : truth_of(target, logits, has_numbers);
   const at::Tensor values =

@@ -10,8 +10,9 @@
 namespace cytra::nn {
 namespace {
 
-/// Of each voxel to the nearest one on the other side, negative inside; 0 where a mask is empty or
-/// full. Shape: (N,K,[D,]H,W), inside from 0.5 on -> the same, float32. Units: voxels.
+/// The distance from each voxel to the nearest one on the other side, negative inside; 0 where a
+/// mask is empty or full. Shape: (N,K,[D,]H,W), inside from 0.5 on -> the same, float32. Units:
+/// voxels.
 at::Tensor signed_distances(const at::Tensor& probability) {
   const at::Tensor inside = probability.detach().gt(0.5).flatten(0, 1);
   if (!inside.is_cpu()) {

@@ -214,7 +214,7 @@ class HieraMAE final : public Model {
 
   /// (N,C,[D,]H,W) -> the reconstruction
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
-  /// As MAE's.
+  /// The reconstruction and the mask, as in nn/models/mae.cpp.
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     const Sizes& grid = options_.num_mask_units;
     const UnitMask mask = UnitMask::draw(
@@ -252,7 +252,7 @@ class HieraMAE final : public Model {
   at::Tensor positions_;
   std::shared_ptr<Conv> conv_;
   std::vector<std::shared_ptr<HieraBlock>> blocks_;
-  /// By block: what makes one token of those of a unit, and their number per dimension.
+  /// What makes one token of the tokens of a unit, and their number per dimension, by block.
   std::map<int64_t, std::pair<std::shared_ptr<Conv>, Sizes>> merged_;
   std::vector<std::shared_ptr<TransformerBlock>> attending_;
   std::shared_ptr<LayerNorm> norm_;

@@ -165,7 +165,7 @@ class PlannedUNet final : public ImageModel {
           1,
           1e5);
     }
-    /// Also gives every stage its own.
+    /// Checks the options, and gives every stage its own values.
     void check() {
       if (plans) take_plans();
       const auto stages = static_cast<std::size_t>(n_stages);

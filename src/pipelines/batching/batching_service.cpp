@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kWarmUpRuns = 3;  // the first one of a size is not measured
 
-/// Of an image (C,[D,]H,W) whose sides are multiples of `pad_to`.
+/// The shape of an image (C,[D,]H,W), with sides rounded up to multiples of `pad_to`.
 std::vector<int64_t> padded_shape(std::vector<int64_t> image, int64_t pad_to) {
   if (pad_to == 0) return image;
   for (std::size_t i = 1; i < image.size(); ++i)

@@ -18,7 +18,7 @@ std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
                                                  c10::Device device,
                                                  const DetectorOptions& options);
 
-/// Of (K,4), (K), (K), on the CPU, in their order.
+/// The detections of boxes (K,4), scores (K) and classes (K), on the CPU, in their order.
 std::vector<Detection> detections_of(const nn::Boxes& boxes);
 
 /// All that results depend on.

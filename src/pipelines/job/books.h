@@ -12,7 +12,7 @@
 
 namespace cytra::pipelines {
 
-/// Of a run whose tables are made at its end.
+/// The end of messages on a run whose tables are made at its end.
 inline constexpr char kResumeHint[] = " (--resume goes on, and makes the tables)";
 
 struct Books {

@@ -51,7 +51,7 @@ ResultFiles files_of(const Node& line, const std::string& folder) {
   return files;
 }
 
-/// Of a time lapse there are several of a kind.
+/// The names of the files. A time lapse has several of a kind.
 Node names_of(const ResultFiles& files, const std::string& folder) {
   Node names = Node::make_map();
   for (const auto& [kind, path] : files) {

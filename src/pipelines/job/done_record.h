@@ -56,7 +56,7 @@ class DoneRecord {
   void add_failed(const std::string& image, int code);
   /// What was added since, by any process.
   void read();
-  /// By the name of their results, the images and stamps of the lines that count.
+  /// The images and stamps of the lines that count, by the name of their results.
   struct Line {
     std::string image, stamp;
     inference::ResultFiles files;

@@ -67,7 +67,7 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
-/// Of a path that names a data set with a list of its own; "" for others.
+/// The class that reads a path that names a data set with a list of its own; "" for others.
 std::string module_of(const std::string& path, bool is_folder) {
   std::error_code ignored;
   const bool has_list = is_folder ? fs::exists(fs::path(path) / "dataset.json", ignored) &&
@@ -86,7 +86,7 @@ std::string module_of(const std::string& path, bool is_folder) {
   return "";
 }
 
-/// Its test images; where it has none those of training.
+/// The test images of a data set; where it has none, those of training.
 std::vector<data::Sample> of_data_set(const std::string& module,
                                       const std::string& path,
                                       const std::vector<std::string>& keys) {
@@ -151,7 +151,7 @@ bool has_one_channel(const std::string& path) {
   }
 }
 
-/// Of nnU-Net's CASE_0000.ext that is named by itself, the further channels beside it.
+/// The further channels beside nnU-Net's CASE_0000.ext, when that one is named by itself.
 std::vector<std::string> further_channels(const std::string& path, int64_t channels) {
   std::vector<std::string> more;
   const std::string mark = "_0000";

@@ -62,7 +62,8 @@ class StageReport {
   /// cytra_stage_threads with the labels program and stage, cytra_run_seconds, and what was
   /// counted.
   std::string prometheus() const;
-  /// That as a file, replaced as a whole: for node_exporter's textfile collector. Throws: IoError.
+  /// Writes prometheus() to a file, replaced as a whole: for node_exporter's textfile collector.
+  /// Throws: IoError.
   void write_prometheus(const std::string& path) const;
 
  private:

@@ -403,7 +403,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   }
 }
 
-/// Of the first image; of the others with -v.
+/// Logs the plan for the first image; for the others with -v.
 void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions& windows) {
   const inference::ModelInput& input = *job.input;
   const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};

@@ -27,7 +27,7 @@ class Attention {
     bool is_measured = false;  // taken over, and predicted to see how far it is off
     FrameBox box;              // what is predicted
   };
-  /// Of the next frame, in order.
+  /// What to do with the next frame, in order.
   Choice choose(const std::vector<unsigned char>& rgb);
   /// What results are limited to, (H,W) of the stored frame, bool; undefined: nothing.
   const at::Tensor& mask() const { return mask_; }

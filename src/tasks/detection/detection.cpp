@@ -171,7 +171,8 @@ class DetectionTask final : public training::Task {
       }
       images[name] = plane;
     };
-    // Of a batch of the training there are targets in place of the labels.
+    // Training batches have the targets of the levels in place of the labels: no target is drawn
+    // there.
     if (batch.at(options_.y_key).sizes().slice(2) == image.sizes().slice(2))
       draw("target", truth_of(batch).front());
     draw("prediction", nn::find_boxes(*model_, image, boxes()).front());

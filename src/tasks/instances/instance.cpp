@@ -125,7 +125,7 @@ class InstanceHead final : public Head {
   }
 
  protected:
-  /// Of whole images there are labels, of which it is made.
+  /// The target that the loss compares with. Whole images have labels, of which it is made.
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     const at::Tensor& target = batch.at(y_key_);
     return target.size(1) == 1 ? targets_.of(target).to(output.device()) : target;

@@ -92,7 +92,8 @@ class TransferProfiler final : public Callback {
 
  private:
   bool forbids() const { return options_.forbid != "none"; }
-  /// In what is done for every step. A CPU's optimizer and loader read as they like: nobody waits.
+  /// Whether the transfer happens in every step and makes the host wait. A CPU's optimizer and
+  /// loader may read values: nothing waits there.
   bool is_forbidden(const perf::TransferPlace& place) const {
     if (!place.waits) return false;
     const std::string& phase = place.phase;

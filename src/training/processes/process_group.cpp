@@ -21,7 +21,7 @@ using c10d::ProcessGroupGloo;
 
 namespace {
 
-/// This process's connections, but those with the store at `port`.
+/// The connections of this process, except those with the store at `port`.
 std::vector<int> connections(uint16_t port) {
   std::vector<int> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -86,7 +86,7 @@ class Processes {
   void guard(const std::function<void()>& work);
   /// Whether it is for this process to say what failed: the first does, while it lives.
   bool is_speaker() const;
-  /// For c10d::Reducer. Counts as an operation of its own.
+  /// The process group for c10d::Reducer. Counts as an operation of its own.
   c10::intrusive_ptr<c10d::ProcessGroup> group();
 
  private:
