@@ -40,7 +40,7 @@ class Loss {
 
  protected:
   /// Computes the loss; targets that were ignore_index are 0 here, and `mask` leaves them out. The
-  /// logits are float32 at least, unless the loss takes short ones; so is `mask`, or it is undefined.
+  /// logits are float32 at least, unless the loss takes short ones; so is `mask`, or undefined.
   virtual at::Tensor compute(const at::Tensor& logits,
                              const at::Tensor& target,
                              const at::Tensor& mask) const = 0;
