@@ -1,5 +1,5 @@
 #pragma once
-// Boxes in a plane, (N,4) as x0 y0 x1 y1, x1 and y1 exclusive: how far they overlap, and which of
+// Boxes in a plane, (N,4) as x0 y0 x1 y1, x1 and y1 exclusive: how much they overlap, and which of
 // them to keep. (ops/boxes/boxes.h finds the boxes of labels.)
 #include <ATen/core/Tensor.h>
 

@@ -26,7 +26,7 @@ constexpr int64_t kMostValues = int64_t{1} << 21;  // of all parts: they are add
 constexpr int64_t kFewestPixels = 512;             // of a part: fewer cost less than their adding
 
 /// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
-/// than two: as torch has it.
+/// than two: torch's own way is used.
 int64_t count_parts(const at::Tensor& output, const at::Tensor& weight) {
   const at::ScalarType type = weight.scalar_type();
   if (at::in_parallel_region() || output.numel() == 0 || weight.numel() == 0 ||

@@ -1,7 +1,7 @@
 #pragma once
 // Inner loops of the weight gradient of a convolution (ops/conv/weight_grad.cpp), over packed
-// tiles: a few channels of many pixels. A unit of a tile is what one multiplication takes: a pixel
-// in float32, two in bfloat16, which lie beside each other in every channel.
+// tiles: a few channels of many pixels. A unit of a tile is the input of one multiplication: a
+// pixel in float32, two in bfloat16, which lie beside each other in every channel.
 #include <cstdint>
 
 namespace cytra::ops::cpu {

@@ -29,7 +29,8 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// 0 to `size` in as few parts of equal size, a multiple of `multiple`, as `most` allows.
+/// The size of a part, a multiple of `multiple`, when 0 to `size` is cut into as few equal parts
+/// of at most `most` as possible.
 int64_t part_size(int64_t size, int64_t most, int64_t multiple) {
   const int64_t parts = divide_up(size, std::max(most, multiple));
   return divide_up(divide_up(size, parts), multiple) * multiple;
@@ -155,8 +156,8 @@ class Task {
     }
   }
 
-  /// f(offset of its sums, channels of the gradient from `k` on, number of them, how many fit) for
-  /// each tile of the gradient.
+  /// Calls f(offset of its sums, channels of the gradient from `k` on, number of them, how many
+  /// fit) for each tile of the gradient.
   template <class F>
   void each_grad_tile(const F& f) const {
     for (int64_t k = 0, width = 0; k < grads_; k += width) {

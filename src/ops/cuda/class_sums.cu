@@ -1,5 +1,5 @@
-// A thread has some voxels of an image, and all their classes; probabilities are computed anew in
-// each pass, as the logits lie in a cache by then.
+// A thread has some voxels of an image, and all their classes. Probabilities are computed again in
+// each pass, because the logits are in a cache by then.
 #include <algorithm>
 #include <cmath>
 

@@ -27,7 +27,7 @@ struct alignas(sizeof(T) * kWidth) Vector {
   T of[kWidth];
 };
 
-/// x and, where it is taken, the gradient beside it.
+/// x and, where it is needed, the gradient with it.
 template <class T, int kWidth, bool kTakesGrad>
 struct Values {
   Vector<T, kWidth> x, grad;
@@ -63,7 +63,8 @@ __device__ __forceinline__ Place place_of_thread(const Cells& cells) {
                   static_cast<int>(blockDim.x));
 }
 
-/// Calls use(values) for a thread's next `count` vectors from `at` on; several are on their way.
+/// Calls use(values) for a thread's next `count` vectors from `at` on; several are loaded at the
+/// same time.
 template <class Form, class Term, class Use>
 __device__ __forceinline__ void for_vectors(const typename Form::T* x,
                                             const typename Form::T* grad,
@@ -224,7 +225,7 @@ dim3 block_of(const Cells& cells) {
   return {lanes, kThreads / lanes};
 }
 
-/// Sums of a vector of cells are short of registers: at most kSumWidth of them.
+/// A form with at most kSumWidth cells of a vector: sums of more would need too many registers.
 template <class Of>
 using FormOfSums =
     std::conditional_t<(Of::kCells > kSumWidth), Form<typename Of::T, true, kSumWidth>, Of>;

@@ -38,7 +38,8 @@ struct Cells {
   CYTRA_CELL int64_t vectors(int width) const {
     return (is_channels_last ? channels : voxels) / width;
   }
-  /// Channels-last: threads of a block side by side at a voxel. Those that are left are at others.
+  /// Channels-last: threads of a block side by side at a voxel. The remaining threads are at other
+  /// voxels.
   CYTRA_CELL int lanes(int width) const {
     int lanes = 1;
     while (is_channels_last && lanes < kLanes && lanes < vectors(width)) lanes *= 2;
@@ -51,7 +52,7 @@ struct Cells {
   CYTRA_CELL int64_t blocks(int width) const {
     return is_channels_last ? samples * tiles(width) : count();
   }
-  /// Vectors that a block's threads meet one after another.
+  /// Vectors that the threads of a block handle one after another.
   CYTRA_CELL int64_t lines(int width) const { return is_channels_last ? voxels : vectors(width); }
 };
 

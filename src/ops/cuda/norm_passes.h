@@ -34,7 +34,7 @@ struct FinishMoments {
     const int64_t channel = of_all.channel(cell);
     const double rstd = 1 / sqrt(variance + of_all.eps);
     const double scale = (weight == nullptr ? 1. : static_cast<double>(weight[channel])) * rstd;
-    // What float32 can't hold of the mean goes into the shift.
+    // The part of the mean that float32 can't hold goes into the shift.
     const double center = static_cast<float>(mean);
     Coefficients& of = coefficients[cell];
     of.center = static_cast<float>(center);

@@ -4,7 +4,7 @@
 
 namespace cytra::ops::gpu {
 
-/// Whether the library with the device's kernels is there.
+/// Whether the library with the kernels for this device is there.
 bool has_class_kernels(c10::Device device);
 
 /// Computes ops::class_sums(), whose conditions must hold, without autograd. A number that is no

@@ -1,5 +1,5 @@
 #pragma once
-// Connected components: of an image, and of one that passes by in slabs.
+// Connected components of an image, and of one that comes slab by slab.
 #include <cstdint>
 #include <vector>
 

@@ -6,8 +6,8 @@
 namespace cytra::ops {
 
 /// The Euclidean distance of each voxel to the nearest one that is 0, exactly (squares below 2^24
-/// are; beyond, to float32); infinite where no voxel is 0. What is outside of the image counts for
-/// nothing. Linear time: parabolas' lower envelope along one axis after the other.
+/// are; beyond, to float32); infinite where no voxel is 0. The outside of the image is ignored.
+/// Linear time: parabolas' lower envelope along one axis after the other.
 /// Shape: mask ([Z,]Y,X) of any real type -> float32. sampling: distance between voxels, one for
 /// all axes or one per axis; empty: 1. Throws: DataError for another number of them.
 /// Source: scipy.ndimage.distance_transform_edt; Felzenszwalb & Huttenlocher 2012.

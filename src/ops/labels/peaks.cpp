@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kBelowAll = std::numeric_limits<float>::lowest();
 
-/// Voxels of a mask (Z,Y,X) that no cross of faces within it covers.
+/// The voxels of a mask (Z,Y,X) that are in no cross of faces within the mask.
 at::Tensor not_in_opening(const at::Tensor& mask, int64_t dims) {
   const auto shifted = [&](const at::Tensor& from, const Offset& by) {
     at::Tensor to = at::zeros_like(from);

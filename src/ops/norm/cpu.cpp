@@ -1,4 +1,5 @@
-// Source of the gradient: that of torch's native_group_norm; of what it keeps: see norm.cpp.
+// The gradient follows torch's native_group_norm; the choice of what is kept for it follows the
+// source in norm.cpp.
 #include "ops/norm/cpu.h"
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 namespace cytra::ops::cpu {
 namespace {
 
-/// Mean and squared deviations of a run's cells from those of its blocks, in the first's place.
-/// Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
+/// The mean and squared deviations of a run's cells from those of its blocks, stored in the place
+/// of the first block. Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance,
+/// 1983.
 void combine_moments(const Layout& layout, int64_t partial_size, double* partials) {
   if (layout.blocks == 1) return;
   const int64_t channels = layout.channels;

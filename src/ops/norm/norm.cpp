@@ -58,7 +58,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                      bias = given_bias.value_or(at::Tensor()),
                      fixed = given_fixed.value_or(at::Tensor());
     const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed);
-    // The next layer keeps the output anyway; keeping it here too lets go of the input.
+    // The next layer keeps the output anyway; keeping it here, too, makes the input unnecessary.
     const bool keeps_output =
         x.is_cpu() && is_invertible(weight, bias, form.slope, x.scalar_type() != at::kFloat);
     context->save_for_backward(

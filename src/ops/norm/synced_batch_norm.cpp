@@ -62,7 +62,7 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
     if (weight) y = at::addcmul(beside(*bias, x), y, beside(*weight, x));
     context->save_for_backward({x, weight.value_or(at::Tensor()), moments.mean, rstd});
     context->saved_data["count"] = moments.count;
-    // What IValue can't hold lives as long as the graph does.
+    // An object that IValue can't hold is kept alive as long as the graph.
     context->saved_data["sum"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(sum));
     return y.to(x.scalar_type());
   }

@@ -6,8 +6,8 @@
 
 namespace cytra::ops {
 
-/// Whether these functions take an image like this one: float32 on a CPU, where nobody wants
-/// gradients, a trace or another precision.
+/// Whether these functions take an image like this one: float32 on a CPU, without gradients, trace
+/// or autocast.
 bool has_token_kernels(const at::Tensor& x);
 
 /// (N,C,s,s) -> tokens, 0 behind the last one.

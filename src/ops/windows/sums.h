@@ -30,7 +30,7 @@ struct WindowGrid {
   at::Tensor table;  // window_table() on the image's device; made at each gather where it is not
                      // there
   int64_t windows() const;
-  /// Window w along axis d, as number of that axis' starts.
+  /// Window w's number among the starts of each axis.
   std::array<int64_t, 3> place(int64_t w) const;
   /// The rows (first axis) that are final once all windows of the first axis' start `i` are summed:
   /// from, to.

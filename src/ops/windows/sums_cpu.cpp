@@ -153,7 +153,7 @@ void accumulate_as(const at::Tensor& values,
   });
 }
 
-/// Finishes a line; what is no float goes by way of `scratch`.
+/// Finishes a line; types other than float go through `scratch`.
 template <class T>
 bool finish_line(FinishRow row, const Finish& finish, T* out, std::vector<float>& scratch) {
   row.cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
