@@ -21,9 +21,8 @@ struct Compared {
 /// Throws: DataError naming the metric unless both are (N,`channels`,[D,]H,W); 0: any number.
 void check_shapes(const std::string& name, const Compared& batch, int64_t channels = 0);
 
-/// How good predictions are. Registered under its class name in MONAI or torchmetrics. Exact
-/// however the images are batched and shared out over processes: what it counts are sums over
-/// images.
+/// How good predictions are. Registered under its class name in MONAI or torchmetrics. The result
+/// is exact for any batch size and number of processes, because sums over images are counted.
 class Metric {
  public:
   static constexpr const char* kKind = "metric";
@@ -39,8 +38,8 @@ class Metric {
   virtual void update(const Compared& batch) = 0;
   /// The values by name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
   virtual std::map<std::string, double> compute() const = 0;
-  /// What it counts, double, which several processes add up before compute(); the tensors are its
-  /// own.
+  /// The sums, double, which several processes add up before compute(); the tensors are the
+  /// metric's own.
   virtual std::vector<at::Tensor> sums() = 0;
   virtual void reset() = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Networks that find objects. Include only from .cpp files, as nn/model.h.
+// Networks that find objects. Include this only from .cpp files, as nn/model.h.
 #include <cstdint>
 #include <vector>
 
@@ -20,14 +20,15 @@ struct BoxOptions {
   int64_t detections_per_img = 100;  // the best
 };
 
-/// What it makes of an image, the levels of all(), is its own; it tells what they are compared with
-/// and what is found in them.
+/// A model whose outputs, the levels of all(), have a meaning of its own: it says what they are
+/// compared with, and finds the objects in them.
 struct DetectionModel : Model {
   using Model::Model;
   virtual int64_t num_classes() const = 0;
-  /// What the levels of an image (height,width), of sides that divisor() divides, are compared
-  /// with: of one shape for images of one size, on the CPU. Places nearer to an object's centre
-  /// than `center_sampling_radius`, in steps of their level, learn it. Thread: several at once.
+  /// The tensor that the levels of an image (height,width) are compared with, on the CPU.
+  /// divisor() divides the sides; images of one size have targets of one shape. Places within
+  /// `center_sampling_radius`, in steps of their level, of an object's centre learn this object.
+  /// Thread: several at once.
   virtual at::Tensor target(const Boxes& objects,
                             int64_t height,
                             int64_t width,
@@ -44,7 +45,8 @@ struct DetectionModel : Model {
 };
 
 /// The images (N,C,H,W), mirrored to the right and below so that sides are multiples of divisor().
-/// A border of zeros, the mean of a normalized image, would be a bright object on dark ground.
+/// A border of zeros (the mean of a normalized image) would look like a bright object on a dark
+/// background.
 at::Tensor padded(const DetectionModel& model, const at::Tensor& images);
 
 /// The objects of each image (N,C,H,W) of any sides.

@@ -1,6 +1,6 @@
 // Targets, loss and boxes of FCOS. Source: torchvision.models.detection.fcos (FCOS.compute_loss,
-// FCOSHead.compute_loss, FCOS.postprocess_detections), but places lie in the middle of their cells,
-// as in the paper.
+// FCOSHead.compute_loss, FCOS.postprocess_detections), except that places lie in the middle of
+// their cells, as in the paper.
 #include "nn/fcos.h"
 
 #include <ATen/ATen.h>
@@ -68,7 +68,7 @@ at::Tensor sigmoid_focal_loss(const at::Tensor& logits, const at::Tensor& target
          wrong.square() * (0.25 * target + 0.75 * (1 - target));
 }
 
-/// Whether a place's cell has a part of the image; others see the padding alone.
+/// Whether a place's cell contains a part of the image; other cells contain only padding.
 at::Tensor is_within(const at::Tensor& places, int64_t height, int64_t width) {
   const at::Tensor half = places.select(1, 2) / 2;
   return (places.select(1, 0) - half)
@@ -182,7 +182,7 @@ std::vector<Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
     const at::Tensor up = all.corners.slice(1, 1, 4, 2).clamp(0, height);
     all.corners =
         at::stack({low.select(1, 0), up.select(1, 0), low.select(1, 1), up.select(1, 1)}, 1);
-    // what lies in the padding alone has nothing left, and would take the place of others
+    // Objects in the padding alone have no area left, and would take the place of others.
     const at::Tensor whole =
         (all.corners.slice(1, 2) - all.corners.slice(1, 0, 2)).amin(1).gt(0).nonzero().select(1, 0);
     all = {all.corners.index_select(0, whole),

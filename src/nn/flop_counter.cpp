@@ -22,7 +22,7 @@ struct Operation final : at::ObserverContext {
   int64_t values = 0;                 // of the inputs
 };
 
-/// What is known before it runs; null: an operation that is not counted.
+/// The operation's FLOPs as far as they are known before it runs; null: it is not counted.
 std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
   auto operation = std::make_unique<Operation>();
   const std::string_view name = function.name();
@@ -56,7 +56,8 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
     operation->flops =
         2 * query.numel() / query.size(-1) * key.size(-2) * (query.size(-1) + value.size(-1));
     operation->values = query.numel() + key.numel() + value.numel();
-    // The scores again, and four products: with the two of the forward pass, five for two.
+    // The backward pass computes the scores again, and four products: with two in the forward
+    // pass, five for two.
     if (has_backward && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
       operation->backward = 2.5;
   } else {

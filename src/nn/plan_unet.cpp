@@ -17,7 +17,7 @@ constexpr double kShortest = 4;  // voxels of a feature map along an axis
 constexpr int64_t kFirstFeatures = 32, kMostFeatures2d = 512, kMostFeatures3d = 320;
 constexpr int64_t kLeastBatch = 2;
 constexpr double kMostOfDataset = 0.05;
-/// Values of feature maps of one patch that 8 GB hold, with batches of so many.
+/// The number of values of one patch's feature maps that fit into 8 GB, with batches of this size.
 struct Reference {
   double values, batch;
 };
@@ -170,7 +170,7 @@ UNetPlan plan_unet(const DataFacts& data,
     for (std::size_t d = 1; d < dims; ++d) {
       if (patch[d] / median[d] >= patch[axis] / median[axis]) axis = d;
     }
-    // What must divide the smaller patch may be less: so that no size is left out.
+    // A smaller patch may have a smaller divisor, so that no size is left out.
     std::vector<double> smaller = patch;
     smaller[axis] -= static_cast<double>(plan.topology.divisor[axis]);
     patch[axis] -= static_cast<double>(topology_of(spacing, smaller).divisor[axis]);

@@ -20,7 +20,7 @@
 namespace cytra::nn {
 namespace {
 
-/// A module with its row; `own` is what happened in it and in no module inside.
+/// A module with its row; `own` counts what happened in it but in no inner module.
 struct Entry {
   const torch::nn::Module* module;
   std::size_t parent;

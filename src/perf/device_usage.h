@@ -1,5 +1,5 @@
 #pragma once
-// What the machine does for this process, at a glance.
+// What this process uses of the machine.
 #include <cstdint>
 #include <ctime>
 #include <memory>

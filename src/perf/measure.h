@@ -8,7 +8,7 @@
 
 namespace cytra::perf {
 
-/// What the same work took both ways, one right behind the other; in any unit.
+/// The times of the same work in both ways, measured one after the other; in any unit.
 struct TimedPair {
   double before = 0, after = 0;
 };
@@ -19,8 +19,8 @@ constexpr double kLeastGain = 1.03;  // as many times as fast, or it is not wort
 struct Verdict {
   double ratio = 1;  // the median of before / after: so many times as fast as before
   std::size_t pairs = 0, favour = 0;
-  /// All of kPairs or more pairs favour it, and `ratio` is kLeastGain or more. Whatever else comes
-  /// out, the way it was is kept.
+  /// All of kPairs or more pairs favour it, and `ratio` is kLeastGain or more. Otherwise the first
+  /// way is kept.
   bool is_gain = false;
   /// "1.31 times as fast (8 of 8 pairs)".
   std::string text() const;
@@ -32,9 +32,9 @@ Verdict judge(const std::vector<TimedPair>& pairs);
 /// have warmed up before.
 Verdict time_in_turn(const std::function<double()>& before, const std::function<double()>& after);
 
-/// The other question, of a choice that was made earlier: whether it is not slower than what was
-/// there before it. It does not hold where 4 of 5 pairs are against it and the median by
-/// kLeastGain. Ends as soon as that is known: of a good choice mostly with the second pair.
+/// Checks a choice that was made earlier: whether it is not slower than the state before it. It
+/// fails where 4 of 5 pairs are against it and the median is by kLeastGain. Ends as soon as this
+/// is decided; for a good choice mostly with the second pair.
 Verdict time_again(const std::function<double()>& before, const std::function<double()>& after);
 bool holds(const Verdict& again);
 

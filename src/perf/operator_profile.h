@@ -8,7 +8,7 @@
 
 namespace cytra::perf {
 
-/// What torch's profiler is to record besides names and times.
+/// The options of torch's profiler, besides names and times.
 struct OperatorProfileOptions {
   bool cuda = false;            // kernels and copies of the GPU
   bool record_shapes = false;   // of inputs, in the trace

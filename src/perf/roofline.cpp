@@ -15,7 +15,7 @@
 namespace cytra::perf {
 namespace {
 
-// Short runs and many: the fastest is the one that nothing disturbed.
+// Many short runs: the fastest one was disturbed the least.
 constexpr double kEnough = 0.005, kLongest = 0.2;  // seconds of one run, and of all
 constexpr int kMostRuns = 16;
 constexpr int64_t kSmallestSide = 256, kLargestSide = 8192, kChannels = 128;

@@ -160,13 +160,13 @@ bool is_in_backward() {
   });
 }
 
-/// The tensor is no tensor but a plain number of the code, which torch wraps.
+/// Whether the tensor is a plain number of the code, which torch wraps.
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
 /// A tensor of the host that is asked for on the host by name, as .cpu() and .to(kCPU) do: nothing
-/// is copied, but of a GPU's tensor it would be. `tensor.to(other.device())` looks the same.
+/// is copied here, but a tensor of a GPU would be. `tensor.to(other.device())` looks the same.
 std::optional<TransferWatch::Event> rehearsed_copy(c10::ArrayRef<const c10::IValue> inputs) {
   const auto device = std::find_if(
       inputs.begin(), inputs.end(), [](const c10::IValue& input) { return input.isDevice(); });

@@ -23,7 +23,7 @@ enum class Transfer {
 /// "to host", "host read", ...
 const char* name_of(Transfer kind);
 
-/// Where one happens, as far as it is known; "": it is not.
+/// The place where a transfer happens, as far as it is known; "": not known.
 struct TransferPlace {
   Transfer kind = Transfer::copy;
   bool waits = false;     // the host waits for the device

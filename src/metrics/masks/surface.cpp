@@ -1,7 +1,7 @@
 // HausdorffDistanceMetric, SurfaceDistanceMetric, SurfaceDiceMetric: how far apart the surfaces of
-// predicted and true masks are. Source: monai.metrics. In um where an image's spacing is known, in
-// voxels where it is not. A mask that only one of both has is infinitely far; one that none has
-// does not count.
+// predicted and true masks are. Source: monai.metrics. Distances are in um where an image's
+// spacing is known, else in voxels. If only one of the two has a mask, the distance is infinite;
+// if none has, it does not count.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -120,7 +120,8 @@ class HausdorffMetric final : public SurfaceMetric {
     const double there = quantile(distances.to_truth);
     return is_directed_ ? there : std::max(there, quantile(distances.to_prediction));
   }
-  /// Between its neighbours in rank, linearly; at::quantile takes 16 million values at most.
+  /// The quantile is interpolated linearly between ranks; at::quantile takes 16 million values at
+  /// most.
   double quantile(const at::Tensor& values) const {
     const double rank = share_ * static_cast<double>(values.numel() - 1);
     const auto below = static_cast<int64_t>(rank);

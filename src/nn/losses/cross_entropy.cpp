@@ -36,7 +36,7 @@ at::Tensor CrossEntropyLoss::compute(const at::Tensor& logits,
                                      const at::Tensor& mask) const {
   const auto [values, weights] = voxels(logits, target);
   if (!weights.defined() || reduction == "sum") return reduced(values, mask);
-  // The values are weighted already; so is their mean.
+  // The values are weighted already, and their mean is a weighted one.
   const at::Tensor counts = mask.defined() ? weights * mask : weights;
   const at::Tensor total = counts.sum();
   const at::Tensor sum = (mask.defined() ? values * mask : values).sum();

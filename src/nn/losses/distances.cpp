@@ -1,6 +1,6 @@
-// Losses that count an error by how far it is from a border: BoundaryLoss, HausdorffDTLoss,
-// LogHausdorffDTLoss. Arguments and values of monai.losses'. What a mask leaves out is background
-// to the distances. Sources: arXiv:1812.07032, arXiv:1904.10030.
+// Losses that weight an error by its distance to a border: BoundaryLoss, HausdorffDTLoss,
+// LogHausdorffDTLoss. Arguments and values of monai.losses'. Distances take voxels outside of a
+// mask as background. Sources: arXiv:1812.07032, arXiv:1904.10030.
 #include <ATen/ATen.h>
 
 #include "config/registry.h"

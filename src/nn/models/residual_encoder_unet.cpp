@@ -39,8 +39,8 @@ std::shared_ptr<Sequence> conv_unit(
   return unit;
 }
 
-/// BasicBlockD: two convolutions, and the input, which a mean over pixels brings to the stride and
-/// a convolution of side 1 to the features. It begins as that input alone.
+/// BasicBlockD: two convolutions plus the input, to which a mean over pixels gives the stride and
+/// a convolution of side 1 the features. At the start of a training it returns that input alone.
 struct ResidualBlock final : Layer {
   ResidualBlock(
       int64_t in, int64_t out, const Sizes& kernel, const Sizes& stride, const StackStyle& style)
