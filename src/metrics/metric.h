@@ -27,9 +27,8 @@ struct Compared {
 /// Throws: DataError naming the metric unless both are (N,`channels`,[D,]H,W); 0: any number.
 void check_shapes(const std::string& name, const Compared& batch, int64_t channels = 0);
 
-/// How good predictions are. Registered under its class name in MONAI or torchmetrics. Exact
-/// however the images are batched and shared out over processes: what it counts are sums over
-/// images.
+/// How good predictions are. Registered under its class name in MONAI or torchmetrics. The result
+/// is exact for any batch size and number of processes, because sums over images are counted.
 class Metric {
  public:
   static constexpr const char* kKind = "metric";
@@ -39,15 +38,15 @@ class Metric {
   enum class Input { masks, objects, values, boxes };
   virtual ~Metric() = default;
   virtual Input input() const = 0;
-  /// So many channels will come: begins afresh, with sums() of their final shape. A process that
-  /// may get no images needs it before sums(); others learn it from the first images.
+  /// Begins afresh for this number of channels, with sums() of their final shape. A process that
+  /// may get no images calls it before sums(); others learn the number from the first images.
   virtual void expect(int64_t /*channels*/) { reset(); }
   /// Throws: DataError for other shapes. Where it can, it waits for no GPU.
   virtual void update(const Compared& batch) = 0;
-  /// By name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
+  /// The values by name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
   virtual std::map<std::string, double> compute() const = 0;
-  /// What it counts, double, which several processes add up before compute(); the tensors are its
-  /// own.
+  /// The sums, double, which several processes add up before compute(); the tensors are the
+  /// metric's own.
   virtual std::vector<at::Tensor> sums() = 0;
   /// What no sums tell, as the order of all scores: before compute(), several processes put their
   /// lists together. `of_all` gives the rows (N,K), double, of all processes, by rank, for those of

@@ -4,18 +4,18 @@
 
 namespace cytra::nn {
 
-/// Is told of the modules that call() runs in the thread that set `watcher`.
+/// An observer of the modules that call() runs in the thread that set `watcher`.
 struct Watcher {
   virtual ~Watcher() = default;
   virtual void begin(const torch::nn::Module& module, const at::Tensor& input) = 0;
   virtual void end(const at::Tensor& output) = 0;
 };
 
-/// This thread's; null: nobody watches.
+/// The watcher of this thread; null: there is none.
 inline thread_local Watcher* watcher = nullptr;
 
-/// module.forward(input, more...), seen by the watcher: how a model runs its parts, so that
-/// summarize() can tell their shapes, FLOPs and memory.
+/// module.forward(input, more...), seen by the watcher: models run their parts by it, so that
+/// summarize() can measure their shapes, FLOPs and memory.
 template <class Module, class... More>
 at::Tensor call(Module& module, const at::Tensor& input, const More&... more) {
   Watcher* const watching = watcher;

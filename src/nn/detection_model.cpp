@@ -7,7 +7,7 @@
 namespace cytra::nn {
 namespace {
 
-/// 0 1 2 ... length-1, and back again, of that many in all.
+/// The indices 0 1 2 ... length-1 and back again, `count` in all.
 at::Tensor mirrored(int64_t length, int64_t count) {
   const int64_t period = std::max<int64_t>(1, 2 * length - 2);
   const at::Tensor index = at::arange(count).remainder(period);

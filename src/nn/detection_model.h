@@ -1,5 +1,5 @@
 #pragma once
-// Networks that find objects. Include only from .cpp files, as nn/model.h.
+// Networks that find objects. Include this only from .cpp files, as nn/model.h.
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +15,8 @@ struct BoxOptions {
   int64_t detections_per_img = 100;  // the best
 };
 
-/// What it makes of an image, the levels of all(), is its own; it tells what they are compared with
-/// and what is found in them.
+/// A model whose outputs, the levels of all(), have a meaning of its own: it says what they are
+/// compared with, and finds the objects in them.
 struct DetectionModel : Model {
   using Model::Model;
   virtual int64_t num_classes() const = 0;

@@ -1,6 +1,6 @@
 // Targets, loss and boxes of FCOS. Source: torchvision.models.detection.fcos (FCOS.compute_loss,
-// FCOSHead.compute_loss, FCOS.postprocess_detections), but places lie in the middle of their cells,
-// as in the paper.
+// FCOSHead.compute_loss, FCOS.postprocess_detections), except that places lie in the middle of
+// their cells, as in the paper.
 #include "nn/fcos.h"
 
 #include <ATen/ATen.h>

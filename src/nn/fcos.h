@@ -1,7 +1,7 @@
 #pragma once
-// What networks that find objects learn, and what becomes of their outputs. Include only from .cpp
-// files, as nn/model.h. The method is FCOS: Tian et al. 2019, arXiv:1904.01355; every number is
-// that of torchvision.models.detection.fcos.
+// The targets of networks that find objects, and the boxes from their outputs. Include only from
+// .cpp files, as nn/model.h. The method is FCOS: Tian et al. 2019, arXiv:1904.01355; every number
+// is that of torchvision.models.detection.fcos.
 #include <cstdint>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace cytra::nn {
 
-/// Which object each place answers for: the smallest of those whose centre is nearer than
+/// The object that each place has to find: the smallest of those whose centre is nearer than
 /// `center_sampling_radius` strides along both axes, that it lies in, and whose farthest side is 4
 /// to 8 strides away (the first level: 0 to 8; the last: 4 or more).
 /// Shape: corners (M,4), classes (M) -> (5,1,A) float: the class, -1 for none, and the object's
@@ -20,7 +20,7 @@ at::Tensor fcos_target(const ops::Boxes& objects,
                        double center_sampling_radius);
 
 /// Focal loss of the classes, generalized IoU loss of the boxes, cross entropy of the centralness:
-/// each a sum over the places that answer for an object, by their number.
+/// each is a sum over the places that have an object, divided by their number.
 struct FcosLoss {
   at::Tensor classification, box, centerness;
   at::Tensor sum() const { return classification + box + centerness; }

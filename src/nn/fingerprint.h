@@ -7,7 +7,7 @@ namespace cytra::nn {
 
 struct Model;
 
-/// Of a network's weights, and of the options it was made with.
+/// The fingerprint of a network's weights and of the options it was made with.
 std::string fingerprint_of(const Model& network, const config::Node& model);
 
 }  // namespace cytra::nn

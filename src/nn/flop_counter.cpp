@@ -11,7 +11,7 @@ namespace cytra::nn {
 namespace {
 
 struct Counting {
-  FlopCounter::Tell tell;
+  FlopCounter::OnFlops on_flops;
   int depth = 0;
 };
 thread_local std::unique_ptr<Counting> thread_counting;
@@ -22,7 +22,7 @@ struct Operation final : at::ObserverContext {
   int64_t values = 0;                 // of the inputs
 };
 
-/// What is known before it runs; null: an operation that is not counted.
+/// The operation's FLOPs as far as they are known before it runs; null: it is not counted.
 std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
   auto operation = std::make_unique<Operation>();
   const std::string_view name = function.name();
@@ -56,7 +56,8 @@ std::unique_ptr<Operation> operation_of(const at::RecordFunction& function) {
     operation->flops =
         2 * query.numel() / query.size(-1) * key.size(-2) * (query.size(-1) + value.size(-1));
     operation->values = query.numel() + key.numel() + value.numel();
-    // The scores again, and four products: with the two of the forward pass, five for two.
+    // The backward pass computes the scores again, and four products: with two in the forward
+    // pass, five for two.
     if (has_backward && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
       operation->backward = 2.5;
   } else {
@@ -82,7 +83,7 @@ void end_operation(const at::RecordFunction& function, at::ObserverContext* cont
   flops.forward = operation.flops + operation.per_output * outputs;
   flops.backward = static_cast<int64_t>(operation.backward * static_cast<double>(flops.forward));
   flops.values = operation.values + outputs;
-  thread_counting->tell(flops);
+  thread_counting->on_flops(flops);
 }
 
 }  // namespace
@@ -93,9 +94,9 @@ void Flops::add(const Flops& more) {
   values += more.values;
 }
 
-FlopCounter::FlopCounter(Tell tell) {
+FlopCounter::FlopCounter(OnFlops on_flops) {
   thread_counting = std::make_unique<Counting>();
-  thread_counting->tell = std::move(tell);
+  thread_counting->on_flops = std::move(on_flops);
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin_operation, &end_operation)
                                            .needsInputs(true)
                                            .needsOutputs(true)

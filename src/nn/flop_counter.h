@@ -8,18 +8,18 @@ namespace cytra::nn {
 /// Floating-point operations; a multiply-add is 2.
 struct Flops {
   int64_t forward = 0;
-  /// What autograd will compute for the gradients that inputs and weights require.
+  /// The operations that autograd will compute for the gradients of inputs and weights.
   int64_t backward = 0;
   int64_t values = 0;  // read and written by the counted operations of the forward pass
   void add(const Flops& more);
 };
 
-/// While it lives, tells the FLOPs of each operation that this thread runs. One at a time in a
+/// Counts the FLOPs of each operation that this thread runs while it lives. One at a time in a
 /// thread.
 class FlopCounter {
  public:
-  using Tell = std::function<void(const Flops& of_operation)>;
-  explicit FlopCounter(Tell tell);
+  using OnFlops = std::function<void(const Flops& of_operation)>;
+  explicit FlopCounter(OnFlops on_flops);
   ~FlopCounter();
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;

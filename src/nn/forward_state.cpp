@@ -35,7 +35,7 @@ void ForwardState::restore() const {
     at::autocast::set_autocast_enabled(state.device.type(), state.is_autocast);
     at::autocast::set_autocast_dtype(state.device.type(), state.autocast_dtype);
   }
-  // train() sets what is inside, too; that comes later in the list.
+  // train() also sets the mode of inner modules, which come later in the list.
   for (const auto& [part, is_training] : modes_) {
     if (part->is_training() != is_training) part->train(is_training);
   }

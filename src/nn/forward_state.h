@@ -7,7 +7,7 @@
 
 namespace cytra::nn {
 
-/// What a forward pass depends on or changes beside its inputs and parameters: torch's default
+/// All that a forward pass reads or changes except its inputs and parameters: torch's default
 /// random generators (the CPU's and that of the module's device), autocast, and every module's
 /// training mode and buffers.
 class ForwardState {
@@ -28,8 +28,8 @@ class ForwardState {
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  // a buffer, its values
 };
 
-/// Puts the state of its construction back at the end of its scope. Throws what that throws, unless
-/// an error is under way, which matters more.
+/// Puts the state of its construction back at the end of its scope. Throws what this throws,
+/// unless another error is being thrown, which is more important.
 class KeepForwardState {
  public:
   explicit KeepForwardState(torch::nn::Module& module) : state_(module) {}

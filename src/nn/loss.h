@@ -31,20 +31,20 @@ class Loss {
   at::Tensor operator()(const at::Tensor& logits,
                         const at::Tensor& target,
                         const at::Tensor& mask = {}) const;
-  /// Of the outputs of deep supervision, the finest first, against one target, which is sampled
-  /// down to each: by default nnU-Net's weights, half of it for each level, none for the last of
-  /// three or more, and 1 in all. Source:
+  /// The loss of the outputs of deep supervision, the finest first, against one target, which is
+  /// sampled down to each. By default with nnU-Net's weights: each level has half the weight of
+  /// the finer one, the last of three or more has none, and their sum is 1. Source:
   /// nnunetv2.training.loss.deep_supervision.DeepSupervisionWrapper.
   virtual at::Tensor of_levels(const std::vector<at::Tensor>& levels,
                                const at::Tensor& target) const;
 
  protected:
-  /// The same where every voxel's target is one. The logits are float32 at least, unless the loss
-  /// takes short ones; so is `mask`, or it is undefined.
+  /// Computes the loss; targets that were ignore_index are 0 here, and `mask` leaves them out. The
+  /// logits are float32 at least, unless the loss takes short ones; so is `mask`, or undefined.
   virtual at::Tensor compute(const at::Tensor& logits,
                              const at::Tensor& target,
                              const at::Tensor& mask) const = 0;
-  /// Of the first outputs, as many as there are weights.
+  /// The weighted sum of the losses of the first outputs, as many as there are weights.
   at::Tensor weighted_sum(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target,
                           const std::vector<double>& weights) const;
@@ -54,7 +54,7 @@ class Loss {
   bool takes_short_;
 };
 
-/// As losses compute.
+/// The logits in the type that losses compute in: float32, or float64 where they have it.
 at::Tensor at_least_float(const at::Tensor& logits);
 
 /// The Loss of a T that has options (derived from LossOptions) and `compute`, as above, of them:

@@ -11,7 +11,7 @@
 namespace cytra::nn {
 namespace {
 
-/// Of images and weights whose channels come last.
+/// The memory format, of images and weights, in which channels come last.
 at::MemoryFormat channels_last_format(const Model& model) {
   return model.spatial_dims() == 2 ? at::MemoryFormat::ChannelsLast
                                    : at::MemoryFormat::ChannelsLast3d;
@@ -19,7 +19,7 @@ at::MemoryFormat channels_last_format(const Model& model) {
 
 }  // namespace
 
-/// In the model's memory format.
+/// The image in the model's memory format, after checking its shape.
 at::Tensor Model::checked(const at::Tensor& image) const {
   const std::vector<int64_t> sides =
       image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
@@ -47,9 +47,8 @@ at::Tensor Model::checked(const at::Tensor& image) const {
     }
   }
   if (!channels_last) return image;
-  // An image of one channel lies in every format at once, and torch takes the channels-first one
-  // then, for the first convolution's features, too: only strides tell it. In a trace they are
-  // lost.
+  // An image of one channel fits every memory format. torch then takes channels first, also for
+  // the first convolution's features, unless the strides say otherwise. A trace loses the strides.
   if (image.size(1) == 1 && !torch::jit::tracer::isTracing())
     return image.contiguous().squeeze(1).unsqueeze(-1).movedim(-1, 1);
   return image.contiguous(channels_last_format(*this));

@@ -43,11 +43,11 @@ struct Model : torch::nn::Module {
   explicit Model(const ModelOptions& options) : settings(options) {}
   /// image: (N,C,[D,]H,W) float -> logits (N,K,[D,]H,W).
   virtual at::Tensor forward(const at::Tensor& image) = 0;
-  /// Every output, that of forward() first: then, of a model with deep supervision in training
-  /// mode, coarser ones for the same target; of one with heads, the other heads'. By default
-  /// forward()'s alone.
+  /// Every output, that of forward() first. A model with deep supervision in training mode then
+  /// gives coarser ones for the same target; one with heads gives the other heads' outputs. By
+  /// default there is only forward()'s.
   virtual std::vector<at::Tensor> forward_all(const at::Tensor& image) { return {forward(image)}; }
-  /// What the outputs are called, of a model with heads; empty: they have no names.
+  /// The names of the outputs of a model with heads; empty: they have no names.
   virtual std::vector<std::string> output_names() const { return {}; }
   /// Input sides must be multiples of this, per spatial dimension.
   virtual std::vector<int64_t> divisor() const = 0;
@@ -63,7 +63,7 @@ struct Model : torch::nn::Module {
   /// forward() after checking the shape and bringing the image into the model's memory format.
   /// Throws: DataError saying which shape was expected.
   at::Tensor operator()(const at::Tensor& image);
-  /// The same of forward_all().
+  /// forward_all() after the same checks.
   std::vector<at::Tensor> all(const at::Tensor& image);
 
  private:

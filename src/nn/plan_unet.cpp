@@ -17,14 +17,14 @@ constexpr double kShortest = 4;  // voxels of a feature map along an axis
 constexpr int64_t kFirstFeatures = 32, kMostFeatures2d = 512, kMostFeatures3d = 320;
 constexpr int64_t kLeastBatch = 2;
 constexpr double kMostOfDataset = 0.05;
-/// Values of feature maps of one patch that 8 GB hold, with batches of so many.
+/// The number of values of one patch's feature maps that fit into 8 GB, with batches of this size.
 struct Reference {
   double values, batch;
 };
 constexpr double kReferenceGb = 8;
 constexpr Reference kReference2d{85e6, 12}, kReference3d{560e6, 2};
 
-/// As numpy.percentile: linear between the two nearest.
+/// numpy.percentile: linear between the two nearest values.
 double percentile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double place = share * static_cast<double>(values.size() - 1);
@@ -145,7 +145,8 @@ UNetPlan plan_unet(const DataFacts& data,
   const Reference reference = is_3d ? kReference3d : kReference2d;
   const double most = reference.values * memory_gb / kReferenceGb;
 
-  // As many voxels as certainly are too many, with sides of equal length in space.
+  // The search begins with a patch that is certainly too large, with sides of equal length in
+  // space.
   const double volume = is_3d ? std::pow(256.0, 3) : std::pow(2048.0, 2);
   const double scale = std::pow(volume * product(spacing), 1.0 / static_cast<double>(dims));
   std::vector<double> patch;
@@ -169,7 +170,7 @@ UNetPlan plan_unet(const DataFacts& data,
     for (std::size_t d = 1; d < dims; ++d) {
       if (patch[d] / median[d] >= patch[axis] / median[axis]) axis = d;
     }
-    // What must divide the smaller patch may be less: so that no size is left out.
+    // A smaller patch may have a smaller divisor, so that no size is left out.
     std::vector<double> smaller = patch;
     smaller[axis] -= static_cast<double>(plan.topology.divisor[axis]);
     patch[axis] -= static_cast<double>(topology_of(spacing, smaller).divisor[axis]);

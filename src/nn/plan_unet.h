@@ -6,7 +6,7 @@
 
 namespace cytra::nn {
 
-/// What the rules look at. Vectors have an entry per spatial dimension, the slowest first.
+/// The input of the rules. Vectors have an entry per spatial dimension, the slowest first.
 struct DataFacts {
   std::vector<std::vector<double>> spacings;  // of each image, in any one unit
   std::vector<std::vector<int64_t>> shapes;

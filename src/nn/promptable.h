@@ -1,12 +1,13 @@
 #pragma once
-// Networks that are told which object is meant. Include only from .cpp files, as nn/model.h.
+// Networks that are given the object to segment, as a prompt. Include this only from .cpp files,
+// as nn/model.h.
 #include "nn/model.h"
 #include "nn/square_image.h"
 
 namespace cytra::nn {
 
-/// What is known of B objects, in pixels of the network's square. Undefined: nothing; at least one
-/// of them is there.
+/// The prompts for B objects, in pixels of the network's square. Undefined: not given; at least
+/// one of them is given.
 struct Prompts {
   at::Tensor boxes = {};   // (B,4) x0 y0 x1 y1
   at::Tensor points = {};  // (B,P,2) x y
@@ -24,8 +25,8 @@ struct PromptableModel : Model {
   using Model::Model;
   /// images: (N,3,S,S) -> (N,C,s,s) embeddings.
   virtual at::Tensor encode(const at::Tensor& images) = 0;
-  /// embeddings: (B,C,s,s), one for each object. The mask that is meant for prompts that leave no
-  /// doubt, K = 1; with `all` also those of whole, part and smaller part behind it.
+  /// embeddings: (B,C,s,s), one for each object. The mask for unambiguous prompts, K = 1; with
+  /// `all` the masks of the whole, a part and a smaller part follow.
   virtual PromptedMasks decode(const at::Tensor& embeddings,
                                const Prompts& prompts,
                                bool all = false) = 0;

@@ -23,7 +23,8 @@ class Frame : public std::enable_shared_from_this<Frame> {
 
   at::Tensor record(const std::function<at::Tensor()>& first);
   std::unique_ptr<SavedVariableHooks> hooks();
-  /// Each is asked for once in a backward pass; one that is kept for another pass comes anew.
+  /// Each tensor is asked for once in a backward pass; if it is kept for another pass, it is
+  /// computed again.
   at::Tensor take(std::size_t number) {
     if (number >= tensors_.size() || !tensors_[number].defined()) recompute();
     return std::exchange(tensors_[number], at::Tensor());
@@ -52,7 +53,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
 };
 
-/// Weights that autocast converts in its scope must not outlive the next optimizer step.
+/// Weights that autocast converts inside of this scope must not be reused after the next optimizer
+/// step.
 struct AutocastCache {
   AutocastCache() { at::autocast::increment_nesting(); }
   ~AutocastCache() {
@@ -62,7 +64,7 @@ struct AutocastCache {
   AutocastCache& operator=(const AutocastCache&) = delete;
 };
 
-/// The first time: drops the tensor, keeps its number.
+/// Used in the first run: drops the tensor, keeps its number.
 struct Frame::Placeholder final : SavedVariableHooks {
   explicit Placeholder(std::shared_ptr<Frame> of) : frame(std::move(of)) {}
   void call_pack_hook(const at::Tensor& /*tensor*/) override { number = frame->count_++; }
@@ -71,7 +73,8 @@ struct Frame::Placeholder final : SavedVariableHooks {
   std::size_t number = 0;
 };
 
-/// The second time: hands the tensor to the frame. Nobody goes back through that graph.
+/// Used in the second run: gives the tensor to the frame. No backward pass goes through that
+/// graph.
 struct Frame::Keeper final : SavedVariableHooks {
   explicit Keeper(std::vector<at::Tensor>& to) : tensors(to) {}
   void call_pack_hook(const at::Tensor& tensor) override { tensors.push_back(tensor.detach()); }
@@ -130,8 +133,9 @@ void install_engine() {
     torch::autograd::set_default_engine_stub(&engine);
 }
 
-/// Before anyone's first backward pass: one that follows another engine's has no threads for GPUs.
-/// The engine of a host (Python's) stays until something is checkpointed.
+/// This must come before the first backward pass: an engine that is set after another one has run
+/// has no threads for GPUs. The engine of a host program (Python's) stays until something is
+/// checkpointed.
 [[maybe_unused]] const bool is_early = [] {
   const torch::autograd::Engine& present = torch::autograd::Engine::get_default_engine();
   const bool is_torchs = typeid(present) == typeid(torch::autograd::Engine);

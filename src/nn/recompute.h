@@ -18,7 +18,7 @@ at::Tensor checkpoint(torch::nn::Module& block,
                       const std::function<at::Tensor()>& first,
                       std::function<at::Tensor()> again);
 
-/// An input for a second run: it shares the memory, not the history.
+/// An input for a second run: it shares the memory, but not the autograd history.
 inline at::Tensor without_history(const at::Tensor& input) {
   return input.defined() ? input.detach().requires_grad_(input.requires_grad()) : input;
 }

@@ -23,7 +23,7 @@ at::Tensor scaled_pixels(const at::Tensor& image, const PixelScale& pixels) {
   at::Tensor values = image.to(at::kFloat);
   if (pixels.mean.empty()) {
     const at::Tensor mean = values.mean({1, 2}, true);
-    // One value everywhere has no deviation: it becomes 0.
+    // An image with one value everywhere has no deviation: it becomes 0.
     const at::Tensor deviation = values.std(at::IntArrayRef{1, 2}, /*unbiased=*/false, true);
     return (values - mean) / at::where(deviation.gt(0), deviation, at::ones_like(deviation));
   }

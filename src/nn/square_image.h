@@ -17,7 +17,8 @@ struct Placement {
   at::Tensor boxes(const at::Tensor& boxes) const;
 };
 
-/// The long side becomes `side`, the other one in proportion. Throws: DataError for no pixels.
+/// The place of an image whose long side becomes `side`, the other one in proportion. Throws:
+/// DataError for no pixels.
 Placement place_in_square(int64_t height, int64_t width, int64_t side);
 
 /// How pixels become a network's input, in each of three channels: (pixel - mean) / std, where
@@ -33,8 +34,9 @@ struct SquareImage {
   Placement placement;
 };
 
-/// image: (C,H,W) of any size and number type. One channel becomes three equal ones, of two the
-/// third is 0, those beyond three are left out. Linear, antialiased; 0 on the right or below.
+/// image: (C,H,W) of any size and number type. One channel becomes three equal ones; of two
+/// channels the third becomes 0; those beyond three are left out. Scaling is linear and
+/// antialiased; the padding, on the right or below, is 0.
 /// Throws: DataError for other dimensions, and no pixels.
 SquareImage square_image(const at::Tensor& image, int64_t side, const PixelScale& pixels);
 

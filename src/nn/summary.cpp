@@ -20,7 +20,7 @@
 namespace cytra::nn {
 namespace {
 
-/// A module with its row; `own` is what happened in it and in no module inside.
+/// A module with its row; `own` counts what happened in it but in no inner module.
 struct Entry {
   const torch::nn::Module* module;
   std::size_t parent;
@@ -150,7 +150,7 @@ std::string format_parameters(const SummaryRow& row) {
   return format_count(row.parameters) + frozen;
 }
 
-/// At most `width` characters: of a dotted name the end tells more.
+/// The last `width` characters at most: the end of a dotted name says more than its beginning.
 std::string last(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : ".." + text.substr(text.size() - width + 2);
 }

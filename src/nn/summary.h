@@ -19,7 +19,7 @@ struct SummaryRow {
   int64_t checkpointed_bytes = 0;  // the same with gradient_checkpointing
 };
 
-/// What a model is made of, and what a training step of one image takes.
+/// The parts of a model, and the memory and FLOPs of a training step of one image.
 struct Summary {
   std::vector<SummaryRow> rows;         // the model, then its modules, parents first
   std::vector<int64_t> shape;           // of the image, (N,C,[D,]H,W)

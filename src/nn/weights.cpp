@@ -35,8 +35,8 @@ constexpr TypeName kTypes[] = {{"F32", at::kFloat},
                                {"U8", at::kByte},
                                {"BOOL", at::kBool}};
 
-/// Whether the peers' files hold a tensor under this name that has another there, too: MONAI's
-/// DynUNet and nnU-Net's networks register some blocks twice.
+/// Whether the files of other libraries hold this tensor under another name, too: MONAI's DynUNet
+/// and nnU-Net's networks register some blocks twice.
 bool is_second_name(const std::string& name) {
   return starts_with(name, "skip_layers.") || starts_with(name, "decoder.encoder.") ||
          name.find(".all_modules.") != std::string::npos;

@@ -14,7 +14,7 @@ namespace cytra::nn {
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module);
 
 /// Copies tensors "<prefix><name>" into the module; all of them or, when this throws, none. Second
-/// names of the same tensors, which MONAI's DynUNet and nnU-Net's networks have, are passed over.
+/// names of the same tensors, which MONAI's DynUNet and nnU-Net's networks have, are skipped.
 /// `path` is for messages. Throws: DataError listing what is missing, unexpected or of another
 /// shape; with strict = false only another shape is an error, and the lists are logged.
 void load_state(torch::nn::Module& module,
@@ -23,9 +23,9 @@ void load_state(torch::nn::Module& module,
                 const std::string& prefix,
                 bool strict);
 
-/// `tensors` under the module's own names: what wrappers put in front (`model.`, `module.`,
-/// `_orig_mod.`, any other) is taken off, what all names of the module begin with put on, as the
-/// most tensors fit. Logs what it changed.
+/// `tensors` under the module's own names: prefixes of wrappers (`model.`, `module.`,
+/// `_orig_mod.`, any other) are removed, and the prefix of all names of the module is added, in
+/// the way that fits the most tensors. Logs what it changed.
 io::TensorViews fit_names(const torch::nn::Module& module,
                           const io::TensorViews& tensors,
                           const std::string& path);
@@ -35,7 +35,7 @@ io::TensorViews fit_names(const torch::nn::Module& module,
 /// them (fit_names). Throws: as load_state().
 void load_weights(const std::string& path, torch::nn::Module& module, bool strict);
 
-/// A checkpoint of ours. Throws: DataError, which ends with `hint`, for a file of PyTorch.
+/// Opens a checkpoint of Cytra. Throws: DataError, which ends with `hint`, for a file of PyTorch.
 io::SafetensorsFile open_checkpoint(const std::string& path, const std::string& hint);
 /// The text that it holds under `key`: "state" or "config". Throws: DataError, which ends with
 /// `hint`, when there is none.

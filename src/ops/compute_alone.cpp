@@ -6,8 +6,9 @@
 namespace cytra::ops {
 
 void compute_alone() {
-  // A thread's first loop sets the number of threads for all: the first in this library, and the
-  // first in torch's own, which keeps a mark of its own. Either would undo the last line.
+  // The first loop in a thread sets the number of threads for all, in this library and again in
+  // torch's own, which has its own flag. Either would undo the last line, so both are called
+  // first.
   at::internal::lazy_init_num_threads();
   at::get_num_threads();
   omp_set_num_threads(1);

@@ -2,8 +2,8 @@
 
 namespace cytra::ops {
 
-/// From now on the calling thread computes by itself: torch's loops, oneDNN's and MKL's take no
-/// team of threads. In a parallel region: until that ends.
+/// Makes the calling thread compute by itself from now on: torch's loops, oneDNN's and MKL's start
+/// no team of threads. Inside a parallel region this holds until the region ends.
 void compute_alone();
 
 }  // namespace cytra::ops

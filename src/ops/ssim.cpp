@@ -35,7 +35,7 @@ at::Tensor ssim(const at::Tensor& prediction,
                 const at::Tensor& truth,
                 const at::Tensor& data_range,
                 const SsimOptions& options) {
-  // Autocast's bfloat16 convolutions would leave no variances.
+  // Convolutions in autocast's bfloat16 would lose the variances.
   const c10::impl::ExcludeDispatchKeyGuard in_full_precision(c10::autocast_dispatch_keyset);
   const int64_t dims = truth.dim() - 2;
   const std::vector<int64_t> window = ssim_window(options, dims);
@@ -60,7 +60,8 @@ at::Tensor ssim(const at::Tensor& prediction,
     }
     return values.view(sizes);
   };
-  // Deviations from an image's mean: float32 squares of raw intensities would leave no variance.
+  // The mean of the image is subtracted: float32 squares of raw intensities would lose the
+  // variance.
   std::vector<int64_t> all_but_batch;
   for (int64_t d = 1; d < truth.dim(); ++d) all_but_batch.push_back(d);
   const at::Tensor middle = truth.detach().mean(all_but_batch, /*keepdim=*/true);

@@ -33,7 +33,7 @@ at::Tensor ssim(const at::Tensor& prediction,
                 const at::Tensor& data_range,
                 const SsimOptions& options = {});
 
-/// The sides of its window, for each of `dims` spatial dimensions. Throws: as ssim().
+/// The sides of the SSIM window, for each of `dims` spatial dimensions. Throws: as ssim().
 std::vector<int64_t> ssim_window(const SsimOptions& options, int64_t dims);
 
 }  // namespace cytra::ops

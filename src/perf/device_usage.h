@@ -1,5 +1,5 @@
 #pragma once
-// What the machine does for this process, at a glance.
+// What this process uses of the machine.
 #include <cstdint>
 #include <ctime>
 #include <memory>
@@ -28,8 +28,8 @@ class InstructionCounter;
 /// Reads them, at some 100 us a time.
 class UsageMeter {
  public:
-  /// Of a process that computes there. Instructions count in the threads that there are, and
-  /// theirs.
+  /// `device`: where this process computes. Instructions are counted in the threads that exist
+  /// now, and in the threads that they start.
   explicit UsageMeter(c10::Device device);
   ~UsageMeter();
   UsageMeter(const UsageMeter&) = delete;

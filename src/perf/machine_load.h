@@ -7,20 +7,20 @@ namespace cytra::perf {
 /// The processors' time since it was made. Costs a read of /proc/stat each time.
 class MachineLoad {
  public:
-  /// `root` stands before /proc: of another file system, for tests.
+  /// `root` is put before /proc: another file system, for tests.
   explicit MachineLoad(std::string root = "");
 
-  /// What others kept busy meanwhile, in processors out of those that this process may run on:
-  /// 1.5 is one and a half. What this process and its ended children used is not in it. < 0: the
-  /// system does not tell.
+  /// The number of processors that other processes kept busy meanwhile, among those that this
+  /// process may run on, such as 1.5. This process and its ended children are not counted. < 0:
+  /// not known.
   double others() const;
   /// Whether measured times are longer than they would be alone: others() is a tenth of the
   /// processors or more.
   bool is_busy() const;
-  /// "other processes kept 1.2 of 2 processors busy meanwhile". "" where nothing tells.
+  /// "other processes kept 1.2 of 2 processors busy meanwhile". "" where the load is not known.
   std::string text() const;
-  /// That line, "WHAT: ...": a warning on a busy machine, else an information.
-  void tell(const std::string& what) const;
+  /// Logs text() after `what` and a colon: as a warning on a busy machine, else as information.
+  void report(const std::string& what) const;
 
  private:
   struct Ticks {

@@ -82,8 +82,8 @@ bool is_left_out(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Parents by nesting in time in each thread. An event alone in a parent of its name is that
-/// parent's work. Source: torch.autograd.profiler_util.EventList.
+/// Parents by nesting in time in each thread. An event that is the only one in a parent of the
+/// same name is merged with the parent. Source: torch.autograd.profiler_util.EventList.
 void build_tree(std::vector<Event>& events) {
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tie(a.thread, a.begin, b.end) < std::tie(b.thread, b.begin, a.end);

@@ -8,7 +8,7 @@
 
 namespace cytra::perf {
 
-/// What torch's profiler is to record besides names and times.
+/// The options of torch's profiler, besides names and times.
 struct OperatorProfileOptions {
   bool cuda = false;            // kernels and copies of the GPU
   bool record_shapes = false;   // of inputs, in the trace
@@ -48,8 +48,8 @@ class OperatorProfiler {
   std::optional<QuietLog> quiet_;
 };
 
-/// As torch.profiler's key_averages().table(). `sort_by` is one of operator_sort_keys(). CUDA
-/// columns are there when a row has CUDA time, those of memory when one has bytes.
+/// The table of torch.profiler's key_averages().table(). `sort_by` is one of operator_sort_keys().
+/// CUDA columns are there when a row has CUDA time, those of memory when one has bytes.
 std::string to_text(const OperatorRows& rows, const std::string& sort_by, int64_t row_limit);
 const std::map<std::string, double (*)(const OperatorRow&)>& operator_sort_keys();
 

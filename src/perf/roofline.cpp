@@ -25,8 +25,8 @@ c10::ScalarType type_of(const std::string& arithmetic) {
   return arithmetic == "fp64" ? at::kDouble : at::kFloat;
 }
 
-/// Of larger and larger work, until it takes long enough: `work_of(side)` is what `flops_of(side)`
-/// FLOPs take.
+/// Measures larger and larger work, until it takes long enough: `work_of(side)` is work of
+/// `flops_of(side)` FLOPs.
 template <class WorkOf, class FlopsOf>
 double flops_per_s(c10::Device device, const WorkOf& work_of, const FlopsOf& flops_of) {
   for (int64_t side = kSmallestSide;; side *= 2) {

@@ -10,12 +10,12 @@
 namespace cytra::perf {
 namespace {
 
-// Of this thread; null: none listens. Torch calls begin_scope() and end_scope() in the threads of a
-// backward pass, too, where there is none.
+// The listener of this thread; null: there is none. Torch calls begin_scope() and end_scope() also
+// in the threads of a backward pass, where there is none.
 thread_local ScopeListener* thread_listener = nullptr;
 
-/// Torch keeps it from a scope's begin to its end, where it shows that the listener knows the
-/// scope.
+/// Torch keeps this object from a scope's begin to its end, where it shows that the listener knows
+/// the scope.
 struct BegunScope final : at::ObserverContext {};
 
 std::unique_ptr<at::ObserverContext> begin_scope(const at::RecordFunction& function) {

@@ -12,11 +12,11 @@
 namespace cytra::perf {
 
 /// Marks a phase of the work, while it lives: for the profilers, for timers, and as an NVTX range
-/// where a GPU profiler is attached (nsys). Costs some ns where nobody looks.
+/// where a GPU profiler is attached (nsys). Costs some ns where no profiler or timer is active.
 class Scope {
  public:
   explicit Scope(const char* name);
-  /// `name()` gives it; asked only where somebody looks.
+  /// `name()` gives the name; it is called only where a profiler or timer is active.
   template <class Name, class = std::enable_if_t<std::is_invocable_v<const Name&>>>
   explicit Scope(const Name& name) : record_(at::RecordScope::USER_SCOPE) {
     if (is_watched()) begin(std::string(name()).c_str());
@@ -37,11 +37,11 @@ class Scope {
 struct ScopeListener {
   virtual ~ScopeListener() = default;
   virtual void begin(const char* name) = 0;
-  /// Of the newest scope that is open. One that was open before listening began is never told.
+  /// The newest open scope ends. A scope that was open before listening began is not reported.
   virtual void end() = 0;
 };
 
-/// While this lives, `listener` is told. One at a time in a thread.
+/// Reports the scopes of this thread to `listener` while this lives. One at a time in a thread.
 class Listening {
  public:
   Listening(ScopeListener& listener, bool to_operations);
@@ -53,7 +53,7 @@ class Listening {
   uint64_t handle_;
 };
 
-/// While this lives, torch's own log shows errors alone: it warns of every block that was allocated
+/// Reduces torch's own log to errors while this lives: it warns of every block that was allocated
 /// before memory is watched.
 class QuietLog {
  public:

@@ -45,7 +45,7 @@ struct OpenFrame final : at::ObserverContext {
   uint64_t number;
 };
 
-/// Their result, or its size, depends on values: the host waits for it.
+/// Whether the operation's result, or the result's size, depends on values: the host waits for it.
 bool reads_values(std::string_view name) {
   constexpr std::array<std::string_view, 8> kReaders{"aten::_local_scalar_dense",
                                                      "aten::nonzero",
@@ -160,13 +160,13 @@ bool is_in_backward() {
   });
 }
 
-/// The tensor is no tensor but a plain number of the code, which torch wraps.
+/// Whether the tensor is a plain number of the code, which torch wraps.
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
 /// A tensor of the host that is asked for on the host by name, as .cpu() and .to(kCPU) do: nothing
-/// is copied, but of a GPU's tensor it would be. `tensor.to(other.device())` looks the same.
+/// is copied here, but a tensor of a GPU would be. `tensor.to(other.device())` looks the same.
 std::optional<TransferWatch::Event> rehearsed_copy(c10::ArrayRef<const c10::IValue> inputs) {
   const auto device = std::find_if(
       inputs.begin(), inputs.end(), [](const c10::IValue& input) { return input.isDevice(); });

@@ -23,7 +23,7 @@ enum class Transfer {
 /// "to host", "host read", ...
 const char* name_of(Transfer kind);
 
-/// Where one happens, as far as it is known; "": it is not.
+/// The place where a transfer happens, as far as it is known; "": not known.
 struct TransferPlace {
   Transfer kind = Transfer::copy;
   bool waits = false;     // the host waits for the device
@@ -48,7 +48,7 @@ using Transfers = std::map<TransferPlace, TransferCount>;
 /// (cat, pad), those of libraries.
 class TransferWatch {
  public:
-  /// Of tensors on `device`. `layer` is asked for the layer that is under way. Throws: ConfigError
+  /// Watches tensors on `device`. `layer` returns the layer that is running. Throws: ConfigError
   /// when there is one already.
   TransferWatch(c10::Device device, std::function<std::string()> layer);
   ~TransferWatch();

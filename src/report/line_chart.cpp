@@ -11,7 +11,7 @@
 namespace cytra::report {
 namespace {
 
-// What the page of html_style.h gives the classes, on white.
+// The colours that the page's style (report/page_style.h) gives the classes, on white.
 constexpr const char* kColours[] = {
     "#2f6fde", "#e8762d", "#2a9d6f", "#8a5cd6", "#d1437c", "#6b7a90"};
 
@@ -88,7 +88,7 @@ std::vector<double> ChartAxis::marks() const {
     for (int i = 0; i < 10 && (first + i) * stride <= high; ++i)
       marks.push_back((first + i) * stride);
   }
-  // Powers of ten by multiplication miss an end by their rounding.
+  // Powers of ten that are made by multiplication may miss an end of the range by rounding.
   const auto is_outside = [this](double mark) {
     return mark < low - 1e-9 * std::abs(low) || mark > high + 1e-9 * std::abs(high);
   };
@@ -183,7 +183,7 @@ std::string LineChart::begin(const std::string& attributes) const {
 }
 
 std::string LineChart::element() const {
-  // What the page's script needs to turn a place into values.
+  // The attributes by which the page's script turns a place into values.
   return begin(fmt::format(R"(role="img" data-x="{} {} {} {}" data-y="{} {} {} {}"{})",
                            size_.left,
                            size_.width - size_.right,

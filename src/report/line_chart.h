@@ -26,7 +26,7 @@ struct ChartAxis {
   double share(double value) const;
 };
 
-/// Of the picture and the room around the lines, in pixels.
+/// The size of the picture, and of the margins around the lines, in pixels.
 struct ChartSize {
   double width = 480, height = 270, left = 52, right = 14, top = 10, bottom = 28;
 };
@@ -40,15 +40,15 @@ class LineChart {
   void add_line(int colour, const std::string& name, const Points& points);
   /// The area between two lines over the same x.
   void add_band(int colour, const Points& low, const Points& high);
-  /// With a text above it where there is one: larger then.
+  /// Adds a point; one with a text above it is larger.
   void add_dot(int colour, double x, double y, const std::string& text = "");
   /// The whole height between two x.
   void add_span(int colour, double begin, double end);
   /// A name above the lines, the `place`-th from the left.
   void add_legend(int place, int colour, const std::string& name);
 
-  /// For a page that gives the classes c0 to c5 a colour. data-x and data-y: the places of both
-  /// ends of an axis and their values; data-log: y is logarithmic.
+  /// The SVG element, for a page that gives the classes c0 to c5 a colour. data-x and data-y: the
+  /// places of both ends of an axis and their values; data-log: y is logarithmic.
   std::string element() const;
   /// A file of its own.
   std::string file() const;

@@ -8,11 +8,12 @@
 
 namespace cytra::report {
 
-/// What Task::preview() gives, side by side: input, target, prediction, then the others by name; an
-/// 8-bit RGB picture. Of a stack the middle plane; of 3 channels their colours, else the first
-/// channel; sides above 512 pixels are halved, or more. The input in grey from its 1st to its
-/// 99.8th percentile. Whole numbers from 0 on (but for the input) are labels, in colours; other
-/// values have the contrast of the target, or where that has labels, 0 to 1 if they are in there.
+/// What Task::preview() gives, side by side: input, target, prediction, then the others by name;
+/// an 8-bit RGB picture. Of a stack the middle plane is drawn; 3 channels are drawn as colours,
+/// else the first channel; images with sides above 512 pixels are shrunk by 2 or more. The input
+/// is grey, from its 1st to its 99.8th percentile. Whole numbers from 0 on (except in the input)
+/// are labels, in colours. Other values have the contrast of the target or, where this has labels,
+/// 0 to 1 if they are in this range.
 io::Image draw_panel(const std::map<std::string, Tensor>& preview);
 /// The names of its parts, from left to right.
 std::vector<std::string> panel_parts(const std::map<std::string, Tensor>& preview);

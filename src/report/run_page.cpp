@@ -39,7 +39,8 @@ std::string without_class(const std::string& metric, const std::vector<std::stri
   return metric;
 }
 
-/// Metrics of one plot: "loss" of train/loss_step and val/loss, "dice" of val/dice_class_1.
+/// The plot that a metric belongs to: "loss" for train/loss_step and val/loss, "dice" for
+/// val/dice_class_1.
 std::string topic_of(const std::string& name, const std::vector<std::string>& classes) {
   if (ends_with(name, "_time")) return "seconds per batch";
   std::string topic = name;
@@ -56,7 +57,7 @@ std::string topic_of(const std::string& name, const std::vector<std::string>& cl
   return topic;
 }
 
-/// Losses first, then what is measured, then the settings.
+/// The order of the plots: losses first, then metrics, then settings.
 int rank_of(const std::string& topic) {
   if (topic == "seconds per batch") return 3;
   if (topic == "learning rate") return 2;

@@ -1,5 +1,5 @@
 #pragma once
-// What is shown of a training, on one page that needs no other file and no network.
+// What a page shows of a training; it needs no other file and no network.
 #include <cstdint>
 #include <map>
 #include <string>

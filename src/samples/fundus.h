@@ -23,11 +23,12 @@ struct FundusOptions {
 struct FundusSample {
   io::Image image;    // u8, (3,1,Y,X): red, green, blue
   io::Image vessels;  // u8, (1,1,Y,X): 0 or 1
-  // Of the disc, pixels: centre, semi axes, radians of the major axis from x towards y.
+  // The disc, in pixels: centre, semi axes, radians of the major axis from x towards y.
   double y = 0, x = 0, major = 0, minor = 0, angle = 0;
 };
 
-/// A function of its arguments alone. Throws: ConfigError for options out of range.
+/// Makes a photograph; the result depends on the arguments alone. Throws: ConfigError for options
+/// out of range.
 FundusSample generate_fundus(const FundusOptions& options, uint64_t seed, uint64_t index);
 /// Image `index` of a set in which sizes, exposure, noise, light, bars, labels and the axes' ratio
 /// vary.

@@ -27,7 +27,8 @@ struct NucleiSample {
   io::Image stain;      // u16: the second stain (cytoplasm), without noise
 };
 
-/// A function of its arguments alone. Throws: ConfigError for options out of range.
+/// Makes an image; the result depends on the arguments alone. Throws: ConfigError for options out
+/// of range.
 NucleiSample generate_nuclei(const NucleiOptions& options, uint64_t seed, uint64_t index);
 
 /// Writes images/ and train.csv, valid.csv, test.csv (columns raw, seg, instances, stain; paths

@@ -14,7 +14,7 @@ namespace {
 constexpr double kCellsPerPixel = 1.5e-4, kMoves_s = 2, kRests_s = 1, kSoftEdge = 2;  // pixels
 constexpr std::size_t kNoise = (1 << 20) + 7;  // its length divides no frame's
 
-/// A place that has gone `way` from 0, thrown back at 0 and `length`.
+/// The place after a way of `way` from 0, reflected at 0 and `length`.
 double reflected(double way, double length) {
   const double turn = std::fmod(way, 2 * length), within = turn < 0 ? turn + 2 * length : turn;
   return within <= length ? within : 2 * length - within;

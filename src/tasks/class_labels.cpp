@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "data/check_targets.h"
 #include "data/same_grid.h"
 #include "data/target_facts.h"
-#include "data/target_judge.h"
 #include "ops/labels/components.h"
 #include "tasks/head.h"
 
@@ -206,7 +206,7 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
 config::Node ClassLabels::metrics(config::Node given) const {
   if (given.is_null())
     given = config::parse_yaml("{dice: {_target_: DiceMetric}}", "ClassLabels::metrics()");
-  // Of masks that overlap, the first is as good as any other.
+  // Masks that may overlap have no background: the first one counts like any other.
   const config::Node background = config::Node::make_boolean(!are_exclusive());
   for (auto& [name, metric] : given.map)
     fit_options(metric, metrics::Metric::kKind, {{"include_background", background}});

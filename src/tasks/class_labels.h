@@ -74,8 +74,9 @@ struct ClassLabels {
   at::Tensor numbered(const at::Tensor& values, const at::Tensor& ignored) const;
 };
 
-/// Of a task's configuration; without num_classes (null, or before it was there) as many as the
-/// model has channels. Throws: ConfigError for a model with another number of channels.
+/// The class labels of a task's configuration. Without num_classes (null, or in an older
+/// configuration) there are as many as the model has channels. Throws: ConfigError for a model
+/// with another number of channels.
 ClassLabels class_labels_of(const config::Node& task);
 
 }  // namespace cytra::tasks

@@ -10,7 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "config/registry.h"
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 #include "inference/decoder.h"
 #include "inference/postprocess.h"
 #include "nn/loss.h"
@@ -70,7 +70,7 @@ class Head {
   /// Learns what the model gives it: images of so many dimensions and channels. Throws: ConfigError
   /// where it needs others.
   virtual void fit(int64_t /*spatial_dims*/, int64_t /*channels*/) {}
-  /// In a loader's thread: the sample's target is made and checked. Throws: DataError naming its
+  /// Makes and checks the sample's target, in a loader's thread. Throws: DataError naming its
   /// file.
   virtual void prepare(data::Sample& sample, const std::string& x_key) const = 0;
   /// Whether what the loss compares with takes the target's place in training samples, where
@@ -87,9 +87,10 @@ class Head {
   /// `decoder` to be kept in the head's section of the configuration; null: as it is.
   virtual config::Node fit_decoder(const EachBatch& /*each*/) { return {}; }
 
-  /// As Task::check_batch().
+  /// Task::check_batch() for this head.
   virtual void check_batch(const data::Batch& /*batch*/) {}
-  /// Of a training batch. `levels`: the output, and of deep supervision the coarser ones after it.
+  /// The loss of a training batch. `levels`: the output and, with deep supervision, the coarser
+  /// ones after it.
   at::Tensor loss(const std::vector<at::Tensor>& levels, const data::Batch& batch) const;
   /// Adds a batch of whole images to the metrics.
   virtual void update(const at::Tensor& output, const data::Batch& batch);
@@ -125,7 +126,8 @@ class Head {
 /// The mask of a sample, of the image's size, (1,[D,]H,W). Throws: DataError.
 at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std::string& x_key);
 
-/// Of a training that goes on: decoders that `task` leaves open are those that it had `before`.
+/// Keeps the decoders of `before` where `task`, the configuration of a training that is continued,
+/// leaves them open.
 void keep_decoders(config::Node& task, const config::Node& before);
 
 /// Sets options of a component, and of those of its kind in it, that are open (null, or not there),

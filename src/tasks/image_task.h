@@ -49,7 +49,8 @@ class ImageTask : public training::Task {
   void check_batch(const data::Batch& batch) override;
   at::Tensor training_step(const data::Batch& batch) override;
   void validation_step(const data::Batch& batch) override;
-  /// Of several heads "loss" is the weighted sum; the others' names end with "/<head>".
+  /// The metrics. With several heads "loss" is the weighted sum; the others' names end with
+  /// "/<head>".
   training::Metrics validation_end() override;
   std::vector<at::Tensor> sums() override;
   std::map<std::string, at::Tensor> preview(const data::Batch& batch) override;

@@ -30,7 +30,7 @@ bool numbers(const Node& transform, const std::string& key) {
                });
 }
 
-/// Of a task, or of one of its heads.
+/// Adds the numbering for a task, or for one of its heads.
 bool number_objects_of(Node& data, const Node& task) {
   const Node* values = task.find_direct("object_values");
   if (values == nullptr || values->kind != Kind::list || values->list.empty()) return false;

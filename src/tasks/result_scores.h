@@ -11,8 +11,8 @@
 
 namespace cytra::tasks {
 
-/// By the metrics of a task (or of one of its heads) on finished results: labels of classes, labels
-/// of objects, or values, as its decoder gives them.
+/// Scores finished results by the metrics of a task (or of one of its heads): labels of classes,
+/// labels of objects, or values, as its decoder gives them.
 class ResultScores {
  public:
   /// `channels`: of the model's output.
@@ -25,7 +25,7 @@ class ResultScores {
   Target target_of(data::Sample& sample, const std::string& y_key, const std::string& x_key) const;
   /// `result`: labels, or values, (C,[D,]H,W).
   void update(const at::Tensor& result, const Target& target, const io::Geometry& geometry);
-  /// Those of classes have their names, where the task has any.
+  /// The scores by name. Those of classes have the classes' names, where the task has any.
   std::map<std::string, double> compute() const;
   std::vector<at::Tensor> sums() const;
   /// A line on images and classes that the scores leave out; "": none.

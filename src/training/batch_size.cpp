@@ -41,7 +41,7 @@ data::Batch repeated(const data::Batch& one,
   return batch;
 }
 
-/// Of forward and backward pass of an image.
+/// The time of a forward and backward pass of one image.
 double seconds_of_image(Task& task,
                         const data::Batch& batch,
                         const Precision& precision,
@@ -99,7 +99,7 @@ int64_t find_batch_size(Task& task,
   }
   model.zero_grad();
   device::empty_cache(device);
-  load.tell("trying batch sizes");
+  load.report("trying batch sizes");
   log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen, 1 / seconds);
   return chosen;
 }

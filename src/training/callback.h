@@ -63,8 +63,8 @@ struct Context {
 
   /// Whether the trainer logs the step that just ended.
   bool is_logged_step() const { return state.step == 1 || state.step % log_every_n_steps == 0; }
-  /// To the loggers alone, for what another run of the same training would not repeat (times,
-  /// memory): checkpoints stay equal.
+  /// Sends metrics to the loggers alone: values that a repeated run would not repeat (times,
+  /// memory) stay out of checkpoints, so that these are equal.
   void log_only(const Metrics& metrics) const;
 };
 

@@ -64,7 +64,7 @@ class Optimizer {
   virtual const char* name() const = 0;  // of torch.optim's class
   /// What Step::momentum stands in for: momentum, or betas[0].
   virtual double momentum() const = 0;
-  /// Of the groups of parameters with equal settings, in the order of their first parameters.
+  /// The groups of parameters with equal settings, in the order of their first parameters.
   std::vector<ParameterSettings> groups() const;
 
   /// The joint p-norm of all gradients in one pass over them, 0-d on the device; 0 without any.

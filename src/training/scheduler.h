@@ -24,10 +24,10 @@ struct Position {
 struct Scheduler {
   static constexpr const char* kKind = "scheduler";
   virtual ~Scheduler() = default;
-  /// For the step that comes next. Throws: ConfigError where the position does not tell the whole
-  /// training and the schedule needs it.
+  /// The rates for the next step. Throws: ConfigError where the schedule needs the length of the
+  /// training and the position does not have it.
   virtual Rates at(double base_lr, const Position& position) const = 0;
-  /// After every validation. Throws: ConfigError when a metric is missing.
+  /// Takes the metrics after every validation. Throws: ConfigError when a metric is missing.
   virtual void on_metrics(const std::map<std::string, double>& /*metrics*/) {}
   /// What on_metrics() left, finite numbers, for a checkpoint.
   virtual std::map<std::string, double> state() const { return {}; }

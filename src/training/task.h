@@ -35,9 +35,9 @@ struct Task {
   /// What a loader does last with every sample, in its threads: the task's targets are made and
   /// checked there. Null: nothing.
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
-  /// The same for whole images, of validation and test. By default, sample_transform().
+  /// sample_transform() for the whole images of validation and test. By default they are the same.
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
-  /// What it takes its targets for, for the judge of targets (data/target_judge.h), which looks at
+  /// What it takes its targets for, for the judge of targets (data/check_targets.h), which looks at
   /// them before a training and in `--check-data`. By default none is looked at.
   virtual std::vector<data::TargetMeaning> target_meanings() const;
   /// Looks at a training batch, on the model's device, before its training_step(), and not while

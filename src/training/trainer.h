@@ -58,7 +58,7 @@ class Trainer {
 
   /// The signal that ended fit(), in whichever process, or 0.
   int signal() const;
-  /// Of the training batches so far.
+  /// The times of the training batches so far.
   const data::Timing& timing() const;
 
  private:

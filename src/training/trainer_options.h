@@ -17,7 +17,7 @@ namespace cytra::training {
 struct Amount {
   int64_t count = -1;  // -1: by share
   double share = 1;
-  /// Of `all` batches. A share is rounded down. `key` names it in errors.
+  /// The number of batches, out of `all`. A share is rounded down. `key` names it in errors.
   /// Throws: ConfigError when a share above 0 is less than one batch.
   int64_t of(int64_t all, const std::string& key) const;
   bool is_none() const { return count == 0 || (count < 0 && share == 0); }
@@ -64,7 +64,7 @@ struct TrainerOptions : device::DeviceOptions {
   void check();
 
  private:
-  /// As given: a value of two types. Null: not given.
+  /// The values as they were given, where an option has two types. Null: not given.
   struct Given {
     config::Node limit_train_batches, limit_val_batches, limit_test_batches, overfit_batches,
         val_check_interval, fast_dev_run, deterministic, max_time, devices, process_timeout;

@@ -74,7 +74,7 @@ const Rate* rate_of(const std::string& name) {
   return nullptr;
 }
 
-/// Of all voxels of all images, and of each class's.
+/// The rates over all voxels of all images, and those of each class.
 class ConfusionRates final : public MaskMetric {
  public:
   struct Options : MaskOptions {
@@ -129,8 +129,8 @@ class ConfusionRates final : public MaskMetric {
 };
 CYTRA_REGISTER(Metric, ConfusionRates, "ConfusionMatrixMetric");
 
-/// "confusion_1_2": voxels that are class 1 and predicted as 2; of one mask 0 stands for the
-/// background. Of masks that overlap a voxel counts in each.
+/// "confusion_1_2": voxels that are class 1 and predicted as 2. With one mask, 0 stands for the
+/// background. With masks that overlap, a voxel counts in each of them.
 class ConfusionMatrix final : public MaskMetric {
  public:
   struct Options {

@@ -22,7 +22,7 @@ struct MaskOptions {
 /// Adds up what an image's classes give.
 class MaskMetric : public Metric {
  public:
-  /// `include_background`: where the options leave it open.
+  /// `include_background`: the default, where the options leave it open.
   MaskMetric(std::string name, const MaskOptions& options, bool include_background)
       : name_(std::move(name)),
         with_background_(options.include_background.value_or(include_background)) {}
@@ -35,10 +35,10 @@ class MaskMetric : public Metric {
   }
 
  protected:
-  /// What is added up, of so many classes that count.
+  /// The shape of the sums, for this number of classes that count.
   virtual std::vector<int64_t> shape(int64_t classes) const = 0;
-  /// That of a batch, double; its masks are those of the classes that count, 0 and 1 in any type,
-  /// and 0 outside of the batch's mask.
+  /// What a batch adds to the sums, double. Its masks are those of the classes that count, 0 and 1
+  /// in any type, and 0 outside of the batch's mask.
   virtual at::Tensor count(const Compared& batch) const = 0;
   /// The sums, on the host; undefined: nothing is known. Throws: DataError when values other than 0
   /// and 1 were given, as class numbers or probabilities are.
@@ -75,7 +75,7 @@ class ClassMeans : public MaskMetric {
   virtual Values measure(const Compared& batch) const = 0;
 
  private:
-  /// Of the mean and of each class, the sum and the number of images.
+  /// The shape of what is added up: for the mean and each class, the sum and the number of images.
   std::vector<int64_t> shape(int64_t classes) const final { return {classes + 1, 2}; }
   at::Tensor count(const Compared& batch) const final;
 };

@@ -1,5 +1,5 @@
-// DiceMetric and MeanIoU: how far predicted and true masks overlap. Source: monai.metrics, of which
-// numbers and defaults are.
+// DiceMetric and MeanIoU: how far predicted and true masks overlap. Source: monai.metrics, with
+// its numbers and defaults.
 #include <ATen/ATen.h>
 
 #include "config/registry.h"

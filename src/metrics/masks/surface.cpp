@@ -1,7 +1,7 @@
 // HausdorffDistanceMetric, SurfaceDistanceMetric, SurfaceDiceMetric: how far apart the surfaces of
-// predicted and true masks are. Source: monai.metrics. In um where an image's spacing is known, in
-// voxels where it is not. A mask that only one of both has is infinitely far; one that none has
-// does not count.
+// predicted and true masks are. Source: monai.metrics. Distances are in um where an image's
+// spacing is known, else in voxels. If only one of the two has a mask, the distance is infinite;
+// if none has, it does not count.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// From each voxel of one's surface to the other's surface, float32.
+/// The distances from each voxel of one mask's surface to the other's surface, float32.
 struct SurfaceDistances {
   at::Tensor to_truth, to_prediction;
 };
@@ -57,14 +57,14 @@ std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_
 
 class SurfaceMetric : public ClassMeans {
  public:
-  /// As MONAI, without the background where nothing else is said.
+  /// Leaves the background out by default, as MONAI does.
   SurfaceMetric(std::string name, const MaskOptions& options)
       : ClassMeans(std::move(name), options, /*include_background=*/false) {}
 
  protected:
-  /// Of the k-th of the classes that count, neither of which is empty.
+  /// The value of the k-th class that counts; neither of its masks is empty.
   virtual double value_of(const SurfaceDistances& distances, int64_t k) const = 0;
-  /// Of a mask that only one of both has.
+  /// The value where only one of the two masks has the class.
   virtual double value_if_missing() const { return kInfinity; }
 
  private:
@@ -120,7 +120,8 @@ class HausdorffMetric final : public SurfaceMetric {
     const double there = quantile(distances.to_truth);
     return is_directed_ ? there : std::max(there, quantile(distances.to_prediction));
   }
-  /// Between its neighbours in rank, linearly; at::quantile takes 16 million values at most.
+  /// The quantile is interpolated linearly between ranks; at::quantile takes 16 million values at
+  /// most.
   double quantile(const at::Tensor& values) const {
     const double rank = share_ * static_cast<double>(values.numel() - 1);
     const auto below = static_cast<int64_t>(rank);

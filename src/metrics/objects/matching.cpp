@@ -10,7 +10,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Objects by number, from 0 in the order in which they are met, and their voxels.
+/// The objects, numbered from 0 in the order of their first voxels, and their sizes in voxels.
 struct ObjectSizes {
   std::unordered_map<int64_t, int64_t> index;
   std::vector<int64_t> voxels;
@@ -22,7 +22,7 @@ struct ObjectSizes {
   }
 };
 
-/// Pairs that compete: by union-find over true objects, then predicted ones.
+/// Groups of pairs that compete for objects: by union-find over true objects, then predicted ones.
 class Rivals {
  public:
   explicit Rivals(int64_t objects) : parents_(static_cast<std::size_t>(objects)) {

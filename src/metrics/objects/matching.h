@@ -17,7 +17,8 @@ struct ObjectOverlaps {
   std::vector<Pair> pairs;
 };
 
-/// In one pass. Shape: prediction, truth of one size, whole numbers in any type, 0: none.
+/// Finds the pairs of objects that share voxels, in one pass. Shape: prediction, truth of one
+/// size, whole numbers in any type, 0: none.
 ObjectOverlaps overlaps_of(const at::Tensor& prediction, const at::Tensor& truth);
 
 /// Pairs of one true and one predicted object each.
@@ -26,8 +27,8 @@ struct Matches {
   double iou_sum = 0;
 };
 
-/// As many pairs with an IoU of `threshold` or more as there can be, of these the ones with the
-/// largest IoU. Source: stardist.matching.matching.
+/// The largest possible number of pairs with an IoU of `threshold` or more; of several such
+/// choices the one with the largest sum of IoUs. Source: stardist.matching.matching.
 Matches match(const ObjectOverlaps& overlaps, double threshold);
 
 }  // namespace cytra::metrics

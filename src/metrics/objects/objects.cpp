@@ -12,7 +12,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Of all images together, for one threshold of the IoU.
+/// The counts over all images, for one threshold of the IoU.
 struct ObjectCounts {
   double tp, fp, fn, iou_sum;
   double objects() const { return tp + fp + fn; }
@@ -70,8 +70,8 @@ class ObjectMetric : public Metric {
 
  private:
   std::vector<double> thresholds_;
-  // Of each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP + FN), and
-  // the number of images with objects.
+  // The sums for each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP +
+  // FN), and the number of images with objects.
   at::Tensor sums_;
 };
 
@@ -133,8 +133,8 @@ class PanopticQuality final : public ObjectMetric {
 };
 CYTRA_REGISTER(Metric, PanopticQuality, "PanopticQualityMetric", "PanopticQuality");
 
-/// Of objects that are found: "object_precision" of those predicted, "object_recall" of those there
-/// are, "object_f1" of both.
+/// The share of objects that are found: "object_precision" of the predicted ones, "object_recall"
+/// of the true ones, "object_f1" of both.
 class ObjectF1 final : public ObjectMetric {
  public:
   struct Options {

@@ -34,7 +34,7 @@ CYTRA_REGISTER(Metric, ErrorMetric<Error::mse>, "MSEMetric");
 CYTRA_REGISTER(Metric, ErrorMetric<Error::rmse>, "RMSEMetric");
 CYTRA_REGISTER(Metric, ErrorMetric<Error::mae>, "MAEMetric");
 
-/// 10 log10(max_val^2 / MSE), in dB; infinite for an image that is met exactly.
+/// 10 log10(max_val^2 / MSE), in dB; infinite for an image that is predicted exactly.
 class PsnrMetric final : public ValueMetric {
  public:
   struct Options {

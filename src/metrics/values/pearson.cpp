@@ -13,7 +13,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Of each image and channel: the number of voxels, the sums of x, y, x^2, y^2 and xy.
+/// The moments of each image and channel: the number of voxels, the sums of x, y, x^2, y^2 and xy.
 /// Shape: x, y (R,V) double, counts (R,V) bool -> (R,6).
 at::Tensor moments_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor& counts) {
   const auto sum = [&](const at::Tensor& values) { return at::where(counts, values, 0).sum(1); };
@@ -29,7 +29,8 @@ at::Tensor is_flat(const at::Tensor& values, const at::Tensor& counts) {
       .ge(at::where(counts, values, -kInfinity).amax(1));
 }
 
-/// Values less their mean: of squares of raw intensities little variance may be left.
+/// The values minus their mean: the squares of raw intensities would leave few digits for the
+/// variance.
 at::Tensor centred(const at::Tensor& values, const at::Tensor& counts) {
   return values - at::where(counts, values, 0).sum(1, true) / counts.sum(1, true);
 }
@@ -38,7 +39,7 @@ at::Tensor correlation_of(const at::Tensor& moments) {
   const at::Tensor mean = moments / moments.slice(-1, 0, 1);
   const auto at = [&](int64_t i) { return mean.select(-1, i); };
   const at::Tensor covariance = at(5) - at(1) * at(2);
-  // What rounding leaves of the variance of a constant is none: NaN, as 0 / 0.
+  // A variance of a constant that only rounding makes counts as none: the result is NaN, as 0 / 0.
   constexpr double kRounding = 1e-12;
   const auto deviation = [&](const at::Tensor& squares, const at::Tensor& of) {
     const at::Tensor variance = squares - of.square();

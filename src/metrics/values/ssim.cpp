@@ -27,7 +27,8 @@ class SsimMetric final : public ValueMetric {
   explicit SsimMetric(const Options& options) : ValueMetric("ssim"), options_(options) {}
 
  private:
-  /// Of a mask, windows count whose middle does; what does not count is as it should be.
+  /// Measures the windows whose middle is in the mask; voxels outside of the mask are taken as
+  /// equal.
   Values measure(const Compared& batch) const override {
     const at::Tensor& truth = batch.truth;
     const int64_t images = truth.size(0), dims = truth.dim() - 2;

@@ -24,8 +24,9 @@ struct LinearUpsampling final : Layer {
   bool align_corners_;
 };
 
-/// "conv_block" to scale^dims times the channels, which then lie beside each other in space, and a
-/// mean over neighbours against checkerboards. arXiv:1609.05158, arXiv:1707.02937.
+/// Maps "conv_block" to scale^dims times the channels, which are then placed beside each other in
+/// space, and takes a mean over neighbours against checkerboards. arXiv:1609.05158,
+/// arXiv:1707.02937.
 struct SubpixelUpsample final : Layer {
   SubpixelUpsample(int64_t in, int64_t out, int64_t scale, std::size_t dims, bool bias)
       : scale_(scale) {

@@ -12,7 +12,8 @@ struct AdnOptions {
   std::string ordering = "NDA";
 };
 
-/// The modules "N", "D", "A", as far as there are such. Throws: ConfigError for another letter.
+/// The modules "N", "D" and "A" that the options name, in their order. Throws: ConfigError for
+/// another letter.
 std::shared_ptr<Sequence> make_adn(int64_t channels, const AdnOptions& options);
 
 /// monai.networks.blocks.Convolution: "conv", and "adn" unless it is a convolution alone.

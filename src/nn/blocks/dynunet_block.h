@@ -13,7 +13,7 @@ struct UnetBlockOptions {
   std::optional<double> he_slope = {};  // ConvOptions
 };
 
-/// Padding (kernel - stride + 1) / 2, and dropout behind it.
+/// A convolution with padding (kernel - stride + 1) / 2, and dropout after it.
 std::shared_ptr<Convolution> unet_conv(int64_t in,
                                        int64_t out,
                                        ConvOptions options,

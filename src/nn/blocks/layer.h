@@ -1,5 +1,5 @@
 #pragma once
-// What networks are put together from. Include only from .cpp files of nn, as nn/model.h.
+// The parts of which networks are made. Include only from .cpp files of nn, as nn/model.h.
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ struct Sequence : Layer {
 torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name);
 
 /// Registers a module under a dotted name: a network can keep its blocks in plain lists, and still
-/// have the names of one that is nested.
+/// have the parameter names of a nested network.
 template <class Module>
 std::shared_ptr<Module> put(torch::nn::Module& root,
                             const std::string& name,
@@ -44,7 +44,7 @@ Sizes product_of(const std::vector<Sizes>& strides);
 
 /// One number for all dimensions, or one for each. Throws: ConfigError naming the option.
 Sizes per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
-/// The same of kernels: odd ones, or skips do not fit.
+/// per_dimension() for kernel sizes: they must be odd, or skip connections do not fit.
 Sizes odd_per_dimension(const Sizes& given, int64_t spatial_dims, const char* option);
 
 }  // namespace cytra::nn

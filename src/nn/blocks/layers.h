@@ -42,14 +42,14 @@ struct NormOptions {
   template <class V>
   void visit(V& v);
 };
-/// Throws: ConfigError that names the place and the kinds.
+/// Throws: ConfigError that names the option and the allowed kinds.
 NormOptions norm_options(const config::Node& node);
 
-/// torch.nn.InstanceNorm, BatchNorm, GroupNorm and LayerNorm; none: hands on what it gets.
+/// torch.nn.InstanceNorm, BatchNorm, GroupNorm and LayerNorm; with kind none it returns its input.
 struct Norm final : Layer {
   Norm(const NormOptions& options, int64_t channels);
   at::Tensor forward(const at::Tensor& x) override { return forward(x, {}); }
-  /// With the activation after it.
+  /// The norm with the activation after it.
   at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
   bool is_of_batch() const { return options_.kind == "batch"; }
   at::Tensor weight, bias;                   // undefined without an affine map
@@ -61,8 +61,8 @@ struct Norm final : Layer {
   at::Tensor batches_;
 };
 
-/// An activation, likewise: relu, relu6, leakyrelu, prelu, elu, selu, gelu, swish (silu), mish,
-/// sigmoid, tanh; empty: none.
+/// An activation, written in the same way: relu, relu6, leakyrelu, prelu, elu, selu, gelu, swish
+/// (silu), mish, sigmoid, tanh; empty: none.
 struct ActivationOptions {
   std::string kind;
   double negative_slope = 0.01;  // of leakyrelu
@@ -77,9 +77,11 @@ ActivationOptions activation_options(const config::Node& node);
 struct Activation final : Layer {
   explicit Activation(const ActivationOptions& options);
   at::Tensor forward(const at::Tensor& x) override;
-  /// Of a tensor that nobody else keeps: in its memory where the derivative allows it.
+  /// The activation of a tensor that nothing else uses: in its memory where the derivative allows
+  /// it.
   at::Tensor of_result(at::Tensor x);
-  /// What a norm can compute with it; nothing when it has parameters or is a rare one.
+  /// The activation in a form that a norm can compute with; nothing when it has parameters or is a
+  /// rare one.
   std::optional<ops::Activation> simple() const { return simple_; }
   at::Tensor weight;  // of prelu
 
@@ -91,7 +93,7 @@ struct Activation final : Layer {
 /// The activation of the norm of x, in one operation where there is one.
 at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x);
 
-/// Drops single values or, with `channels`, whole ones of them, while training.
+/// Drops single values or, with `channels`, whole channels, in training.
 struct Dropout final : Layer {
   explicit Dropout(double p, bool channels = false) : p_(p), channels_(channels) {}
   at::Tensor forward(const at::Tensor& x) override;

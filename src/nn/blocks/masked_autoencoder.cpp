@@ -1,4 +1,4 @@
-// What masked autoencoders are made of (arXiv:2111.06377, arXiv:2401.14391). Parameters and results
+// The parts of masked autoencoders (arXiv:2111.06377, arXiv:2401.14391). Parameters and results
 // are those of cyto_dl.nn.vits, which has its tokens as (T,N,E).
 #include "nn/blocks/masked_autoencoder.h"
 
@@ -126,7 +126,7 @@ struct MaeEncoder::Patchify : torch::nn::Module {
         patch_convolution(options.input_channels, features, patch_size_, options.context_pixels));
   }
   at::Tensor forward(const at::Tensor& image, const UnitMask* mask) {
-    // A patch without context sees nothing of hidden ones.
+    // A patch without context sees no pixels of hidden patches.
     const at::Tensor seen = mask != nullptr && has_context_
                                 ? image * mask->hidden(grid_, patch_size_).logical_not()
                                 : image;
@@ -203,7 +203,7 @@ void MaeDecoderOptions::check() const {
   expect_heads("decoder_dim", decoder_dim, "decoder_head", decoder_head);
 }
 
-/// What hidden tokens (N,T,E) take over from visible ones, then an MLP.
+/// Cross-attention from hidden tokens (N,T,E) to visible ones, then an MLP.
 struct MaeDecoder::CrossBlock : torch::nn::Module {
   CrossBlock(int64_t features, int64_t heads)
       : heads_(heads),

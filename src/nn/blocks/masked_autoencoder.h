@@ -1,5 +1,5 @@
 #pragma once
-// Encoders and decoders of masked autoencoders (arXiv:2111.06377): MAE, HieraMAE and Seg_ViT have
+// Encoders and decoders of masked autoencoders (arXiv:2111.06377): MAE, HieraMAE and Seg_ViT use
 // them. Parameter names and results are those of cyto_dl.nn.vits.
 #include "nn/blocks/transformer.h"
 
@@ -19,7 +19,7 @@ struct UnitMask {
   at::Tensor hidden(const Sizes& grid, const Sizes& size) const;
 };
 
-/// (N,T,...) -> (N,S,...): those that `indices` (N,S) names.
+/// (N,T,...) -> (N,S,...): the tokens that `indices` (N,S) names.
 at::Tensor tokens_at(const at::Tensor& tokens, const at::Tensor& indices);
 /// (N,T,C * voxels of a patch) -> (N,C,[D,]H,W)
 at::Tensor image_of(const at::Tensor& patches, const Sizes& grid, const Sizes& patch_size);
@@ -49,8 +49,8 @@ struct MaeOptions {
   void check();
 };
 
-/// cyto_dl.nn.vits.encoder.MAE_Encoder. `intermediates` > 0: so many weighted sums of what the
-/// blocks give, not the last one's.
+/// cyto_dl.nn.vits.encoder.MAE_Encoder. `intermediates` > 0: this number of weighted sums of the
+/// blocks' outputs, in place of the last output.
 struct MaeEncoder : torch::nn::Module {
   MaeEncoder(const MaeOptions& options,
              int64_t features,
@@ -60,7 +60,7 @@ struct MaeEncoder : torch::nn::Module {
   /// -> (N,1 + T,E), a class token first, or with intermediates (S,N,1 + T,E). `mask`: only its
   /// visible units are tokens, in its order; null: all. `recompute`: gradient_checkpointing.
   at::Tensor forward(const at::Tensor& image, const UnitMask* mask, bool recompute);
-  /// What stays to be learned when the rest is frozen: the weights of the sums.
+  /// Freezes all but the weights of the sums.
   void freeze();
 
  private:

@@ -83,7 +83,8 @@ SamPromptEncoder::SamPromptEncoder(int64_t features,
   no_mask_ = put_embedding(*this, "no_mask_embed", 1, features);
 }
 
-/// (...,2) x y from 0 to 1 -> (...,C). Not a matrix product: half precision would move the places.
+/// (...,2) x y from 0 to 1 -> (...,C). It is no matrix product, because half precision would move
+/// the places.
 at::Tensor SamPromptEncoder::encoded(const at::Tensor& coordinates) const {
   const at::Tensor centred = coordinates * 2 - 1;
   const at::Tensor angles =

@@ -49,7 +49,7 @@ class SamPromptEncoder final : public torch::nn::Module {
                    const SamDecoderOptions& options);
   /// Points and boxes: (B,P,C); without either (B,0,C).
   at::Tensor sparse(const Prompts& prompts);
-  /// The guess, or that there is none: (B or 1,C,s,s).
+  /// The mask prompt, or the embedding that stands for none: (B or 1,C,s,s).
   at::Tensor dense(const Prompts& prompts);
   /// embeddings (B,C,s,s) + dense(prompts) as tokens of ops/tokens/tokens.h.
   at::Tensor embed(const at::Tensor& embeddings, const Prompts& prompts);
@@ -76,8 +76,8 @@ class SamMaskDecoder final : public torch::nn::Module {
                         const at::Tensor& sparse,
                         const at::Tensor& dense,
                         bool all);
-  /// The same by kernels of a CPU, without gradients. image_tokens: SamPromptEncoder::embed()'s,
-  /// written into.
+  /// forward() by kernels of a CPU, without gradients. image_tokens: SamPromptEncoder::embed()'s,
+  /// which is overwritten.
   PromptedMasks forward_fused(const at::Tensor& image_tokens,
                               const at::Tensor& grid,
                               const at::Tensor& sparse,

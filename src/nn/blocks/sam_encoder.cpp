@@ -86,7 +86,7 @@ struct SamEncoder::Attention final : torch::nn::Module {
   at::Tensor attended(const at::Tensor& qkv) const {
     const auto parts = qkv.chunk(3, -1);
     const at::Tensor query = split_heads(parts[0], heads_);
-    // What the distance along each axis adds to a query's product with a key.
+    // The terms that the distance along each axis adds to a query's product with a key.
     const at::Tensor places = query.unflatten(2, {side_, side_});  // (N,heads,H,W,e)
     const at::Tensor down =
         at::matmul(places, positions_of_keys(down_, side_).transpose(1, 2));  // (N,heads,H,W,H)

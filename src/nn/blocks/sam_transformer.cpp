@@ -66,7 +66,8 @@ FusedImageTokens::FusedImageTokens(at::Tensor tokens, const at::Tensor& places)
 
 at::Tensor FusedImageTokens::seen_by(SamAttention& attention, const at::Tensor& queries) {
   const int64_t heads = attention.heads;
-  // What a key's bias adds is the same for all tokens of an image: softmax does not see it.
+  // The bias of the keys adds the same number for all tokens of an image, and the softmax does not
+  // change.
   const at::Tensor query = by_heads(call(*attention.query, queries), heads);
   const at::Tensor looking = at::bmm(query, heads_of(*attention.key, heads)) /
                              std::sqrt(static_cast<double>(query.size(2)));

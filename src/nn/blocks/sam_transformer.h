@@ -5,7 +5,7 @@
 
 namespace cytra::nn {
 
-/// Keys and values of other tokens than the queries; fewer features inside.
+/// Attention to other tokens than the queries, with fewer features inside.
 struct SamAttention final : torch::nn::Module {
   SamAttention(int64_t features, int64_t inner, int64_t heads);
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
@@ -13,9 +13,8 @@ struct SamAttention final : torch::nn::Module {
   const int64_t heads;
 };
 
-/// The images of a batch as tokens, and what is done with all of them. Either by tensor operations,
-/// or on a CPU without gradients by kernels that go through them once for each call
-/// (ops/tokens/tokens.h).
+/// The images of a batch as tokens, and the operations on all of them: by tensor operations, or,
+/// on a CPU without gradients, by kernels that read them once for each call (ops/tokens/tokens.h).
 struct ImageTokens {
   virtual ~ImageTokens() = default;
   /// attention(queries, image + places, image)
@@ -44,8 +43,8 @@ class PlainImageTokens final : public ImageTokens {
   at::Tensor places_, image_, placed_;  // (B or 1,T,C); placed_: image_ + places_
 };
 
-/// The projections of keys and values are of the few tokens of a prompt here: softmax(q (W x)) =
-/// softmax((W^T q) x).
+/// The projections of keys and values are applied to the few tokens of a prompt instead: softmax(q
+/// (W x)) = softmax((W^T q) x).
 class FusedImageTokens final : public ImageTokens {
  public:
   /// tokens: of ops/tokens/tokens.h, written into.
@@ -62,7 +61,7 @@ class FusedImageTokens final : public ImageTokens {
   at::Tensor tokens_, places_;
 };
 
-/// Tokens look at each other and at the image, then the image at the tokens.
+/// Attention of the tokens to each other and to the image, then of the image to the tokens.
 struct TwoWayBlock final : torch::nn::Module {
   TwoWayBlock(int64_t features, int64_t heads, int64_t mlp_features, bool is_first);
   void run(at::Tensor& tokens, const at::Tensor& token_places, ImageTokens& image);

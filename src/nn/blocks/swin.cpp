@@ -87,8 +87,7 @@ struct SwinStage::Attention : torch::nn::Module {
   /// (N * windows, voxels, C)
   at::Tensor forward(const at::Tensor& x, const at::Tensor& far) {
     const int64_t count = x.size(1);
-    // Of a window cut short by the image, the table's rows are those of the first voxels, as
-    // MONAI's.
+    // A window cut short by the image uses the table's rows of the first voxels, as in MONAI.
     const at::Tensor rows = index_.slice(0, 0, count).slice(1, 0, count).flatten();
     at::Tensor bias =
         table_.index_select(0, rows).view({count, count, heads_}).permute({2, 0, 1}).unsqueeze(0);
@@ -155,7 +154,7 @@ struct SwinStage::Block : torch::nn::Module {
       x = x.narrow(static_cast<int64_t>(d) + 1, 0, w.sides[d]);
     return x;
   }
-  /// In training, nothing of some images: stochastic depth, arXiv:1603.09382.
+  /// Drops the block for some images in training: stochastic depth, arXiv:1603.09382.
   at::Tensor passed(const at::Tensor& x) const {
     if (path_drop_ == 0 || !is_training()) return x;
     Sizes shape(static_cast<std::size_t>(x.dim()), 1);

@@ -1,4 +1,4 @@
-// What transformers are made of (arXiv:2010.11929). Parameter names, first values and results are
+// The parts of transformers (arXiv:2010.11929). Parameter names, first values and results are
 // those of monai.networks.blocks.TransformerBlock and timm's Block.
 #include "nn/blocks/transformer.h"
 

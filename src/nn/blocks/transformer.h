@@ -1,6 +1,6 @@
 #pragma once
-// What transformers are made of. Tokens are (N,T,E): images, tokens, features. Parameters are named
-// and begin as in torch.nn, MONAI's TransformerBlock and timm's Block.
+// The parts of transformers. Tokens are (N,T,E): images, tokens, features. Names and first values
+// of parameters are those of torch.nn, MONAI's TransformerBlock and timm's Block.
 #include "nn/blocks/layers.h"
 #include "nn/recompute.h"
 

@@ -33,8 +33,8 @@ at::Tensor sincos_positions(const Sizes& grid, int64_t features) {
   return at::cat(parts, 1).unsqueeze(0);
 }
 
-/// MONAI's block has the norm of a cross-attention that it does not have: it is kept for the
-/// weights' names, and learns nothing.
+/// MONAI's block registers the norm of a cross-attention that it does not have. It is kept for the
+/// names of the weights, and learns nothing.
 std::shared_ptr<TransformerBlock> vit_block(const VitOptions& options) {
   auto block = std::make_shared<TransformerBlock>(kMonaiBlock,
                                                   options.hidden_size,

@@ -1,5 +1,5 @@
 #pragma once
-// The Vision Transformer of MONAI (monai.networks.nets.ViT) as an encoder: ViT and UNETR have it.
+// The Vision Transformer of MONAI (monai.networks.nets.ViT) as an encoder, for ViT and UNETR.
 #include "nn/blocks/transformer.h"
 
 namespace cytra::nn {

@@ -1,5 +1,5 @@
 #pragma once
-// What a network of several outputs (MultiHead) has behind its backbone for each of them.
+// The part of a network of several outputs (MultiHead) behind its backbone, one for each output.
 #include "config/registry.h"
 #include "nn/blocks/layer.h"
 

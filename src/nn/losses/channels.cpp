@@ -14,8 +14,8 @@
 namespace cytra::nn {
 namespace {
 
-/// Numbers of the options on the device and in the type of `values`. They are kept: each copy of
-/// them would make the host wait for a GPU.
+/// Numbers of the options, on the device and in the type of `values`. They are cached, since each
+/// copy would make the host wait for a GPU.
 at::Tensor numbers_like(const std::vector<double>& numbers, const at::Tensor& values) {
   using Key = std::tuple<std::vector<double>, std::string, at::ScalarType>;
   static std::mutex mutex;

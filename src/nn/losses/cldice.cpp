@@ -1,5 +1,5 @@
-// SoftclDiceLoss: whether the skeleton of each lies in the other, so that tubes stay connected.
-// SoftDiceclDiceLoss: that and Dice. Arguments and values of monai.losses'. Source:
+// SoftclDiceLoss: whether the skeleton of each mask lies in the other mask, so that tubes stay
+// connected. SoftDiceclDiceLoss: clDice and Dice. Arguments and values of monai.losses'. Source:
 // arXiv:2003.07311.
 #include <ATen/ATen.h>
 
@@ -16,7 +16,7 @@ at::Tensor max_pooled(const at::Tensor& image, const std::vector<int64_t>& windo
                             : at::max_pool3d(image, window, {1}, padding);
 }
 
-/// The least of a voxel and its neighbours along the axes.
+/// The smallest value of a voxel and its neighbours along the axes.
 at::Tensor soft_eroded(const at::Tensor& image) {
   at::Tensor least;
   const std::size_t axes = static_cast<std::size_t>(image.dim()) - 2;

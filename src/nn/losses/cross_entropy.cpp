@@ -22,7 +22,7 @@ CrossEntropyLoss::Voxels CrossEntropyLoss::voxels(const at::Tensor& logits,
   if (weights.defined()) weights = weights.flatten().expand({classes}).contiguous();
   const bool has_numbers = target.size(1) == 1;
   const at::Tensor numbers = has_numbers ? target.squeeze(1).to(at::kLong) : at::Tensor();
-  // With class numbers CUDA has no deterministic kernel.
+  // CUDA has no deterministic kernel for targets that are class numbers.
   const bool as_numbers = has_numbers && !at::globalContext().deterministicAlgorithms();
   const at::Tensor truth = as_numbers ? numbers : truth_of(target, logits, has_numbers);
   const at::Tensor values =
@@ -36,7 +36,7 @@ at::Tensor CrossEntropyLoss::compute(const at::Tensor& logits,
                                      const at::Tensor& mask) const {
   const auto [values, weights] = voxels(logits, target);
   if (!weights.defined() || reduction == "sum") return reduced(values, mask);
-  // The values are weighted already; so is their mean.
+  // The values are weighted already, and their mean is a weighted one.
   const at::Tensor counts = mask.defined() ? weights * mask : weights;
   const at::Tensor total = counts.sum();
   const at::Tensor sum = (mask.defined() ? values * mask : values).sum();

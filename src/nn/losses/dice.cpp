@@ -15,7 +15,8 @@ Overlap OverlapOptions::overlap(const at::Tensor& logits,
   const auto of_images_or_batch = [this](const at::Tensor& of_images) {
     return batch ? of_images.sum(0, /*keepdim=*/true) : of_images;
   };
-  // Of products a fraction that is met overlaps by less than itself.
+  // A product does not measure a soft label: a fraction that is predicted exactly overlaps by less
+  // than itself.
   const bool is_difference = soft_label && !squared;
   const bool exclusive = is_exclusive(logits);
   const bool fits = exclusive ? to_onehot_y.value_or(false) && target.size(1) == 1

@@ -26,7 +26,7 @@ struct OverlapOptions : ChannelOptions {
   }
   /// Channels are classes that exclude each other.
   bool is_exclusive(const at::Tensor& logits) const;
-  /// Of the channels that count, and the voxels. `squared`: sums of squares of each.
+  /// The overlap in the channels and voxels that count. `squared`: sums of the squares of each.
   Overlap overlap(const at::Tensor& logits,
                   const at::Tensor& target,
                   const at::Tensor& mask,

@@ -33,7 +33,7 @@ struct DiceCELoss : DiceLoss {
                      const at::Tensor& target,
                      const at::Tensor& mask) const {
     DiceLoss dice = *this;
-    // The weights are of all classes here, of those that count there.
+    // The cross-entropy's weights are for all classes, Dice's for those that count.
     if (!include_background && weight.size() > 1) dice.weight.erase(dice.weight.begin());
     const Overlap sums = overlap(logits, target, mask, squared_pred);
     return lambda_dice * dice.of_overlap(sums) +

@@ -1,6 +1,6 @@
-// Losses that count an error by how far it is from a border: BoundaryLoss, HausdorffDTLoss,
-// LogHausdorffDTLoss. Arguments and values of monai.losses'. What a mask leaves out is background
-// to the distances. Sources: arXiv:1812.07032, arXiv:1904.10030.
+// Losses that weight an error by its distance to a border: BoundaryLoss, HausdorffDTLoss,
+// LogHausdorffDTLoss. Arguments and values of monai.losses'. Distances take voxels outside of a
+// mask as background. Sources: arXiv:1812.07032, arXiv:1904.10030.
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
@@ -10,8 +10,9 @@
 namespace cytra::nn {
 namespace {
 
-/// Of each voxel to the nearest one on the other side, negative inside; 0 where a mask is empty or
-/// full. Shape: (N,K,[D,]H,W), inside from 0.5 on -> the same, float32. Units: voxels.
+/// The distance from each voxel to the nearest one on the other side, negative inside; 0 where a
+/// mask is empty or full. Shape: (N,K,[D,]H,W), inside from 0.5 on -> the same, float32. Units:
+/// voxels.
 at::Tensor signed_distances(const at::Tensor& probability) {
   const at::Tensor inside = probability.detach().gt(0.5).flatten(0, 1);
   if (!inside.is_cpu()) {

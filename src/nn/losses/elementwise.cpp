@@ -1,5 +1,6 @@
 // Losses of differences, voxel by voxel: MSELoss, L1Loss, HuberLoss, SmoothL1Loss. Arguments and
-// values of torch.nn's. With a mask the mean is over what counts: the masked MSE of autoencoders.
+// values of torch.nn's. With a mask the mean is over the voxels that count: the masked MSE of
+// autoencoders.
 #include <ATen/ATen.h>
 #include <ATen/core/Reduction.h>
 

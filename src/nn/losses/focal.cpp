@@ -1,5 +1,6 @@
-// FocalLoss: arguments and values of monai.losses.FocalLoss. (Its mean over the voxels that count
-// is not one over channels: there ignore_index multiplies the loss by their number, here not.)
+// FocalLoss: arguments and values of monai.losses.FocalLoss. (The mean is over the voxels that
+// count and the channels. In MONAI's mean with ignore_index the loss is multiplied by the number
+// of channels.)
 // Source: arXiv:1708.02002.
 #include "nn/losses/focal.h"
 
@@ -37,7 +38,7 @@ at::Tensor FocalLoss::compute(const at::Tensor& logits,
   } else if (!alpha.empty() && !use_softmax) {
     values = values * (t * alpha[0] + (1 - t) * (1 - alpha[0]));
   } else if (!alpha.empty() && include_background) {
-    // (Which of the classes left is the background is not known.)
+    // It is not known which of the remaining classes is the background.
     std::vector<double> of_class(static_cast<std::size_t>(t.size(1)), alpha[0]);
     of_class[0] = 1 - alpha[0];
     values = values * per_channel(of_class, values, "alpha");

@@ -1,5 +1,5 @@
 #pragma once
-// Focal loss: cross-entropy that counts voxels by how wrong they are.
+// Focal loss: cross-entropy that weights voxels by how wrong they are.
 #include "nn/losses/channels.h"
 
 namespace cytra::nn {

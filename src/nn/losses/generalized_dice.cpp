@@ -25,7 +25,7 @@ struct GeneralizedDiceLoss : OverlapOptions {
     at::Tensor weights = w_type == "square"   ? sums.truth.square().reciprocal()
                          : w_type == "simple" ? sums.truth.reciprocal()
                                               : at::ones_like(sums.truth);
-    // A class that is not there weighs as much as the rarest that is.
+    // An absent class has the weight of the rarest one that is present.
     const at::Tensor is_missing = weights.isinf();
     weights = weights.masked_fill(is_missing, 0);
     weights = at::where(is_missing, weights.amax(1, /*keepdim=*/true), weights);

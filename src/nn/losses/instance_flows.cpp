@@ -7,7 +7,7 @@
 namespace cytra::nn {
 namespace {
 
-/// Mean square error of the flows, of which networks learn five times, halved, plus binary
+/// Half the mean square error of the flows (networks learn five times the flows), plus binary
 /// cross-entropy. Shape: logits and target (N,D+1,...): flows, then the object.
 class CellposeLoss final : public Loss {
  public:

@@ -1,5 +1,5 @@
 // SSIMLoss: 1 minus the structural similarity of two images. Arguments and values of
-// monai.losses.SSIMLoss. With a mask those windows count that hold no other voxel.
+// monai.losses.SSIMLoss. With a mask, only windows count whose voxels are all in the mask.
 // Source: Wang et al., IEEE Trans. Image Processing 13(4), 2004.
 #include "ops/ssim.h"
 

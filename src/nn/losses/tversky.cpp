@@ -1,6 +1,6 @@
 // TverskyLoss: overlap with a weight of its own for each kind of error. Arguments and values of
-// monai.losses.TverskyLoss. FocalTverskyLoss: a power of it, that counts hard classes more; the
-// paper's alpha is of false negatives, here it is beta. Sources: arXiv:1706.05721,
+// monai.losses.TverskyLoss. FocalTverskyLoss: a power of it that weights hard classes more; the
+// paper's alpha, for false negatives, is beta here. Sources: arXiv:1706.05721,
 // arXiv:1810.07842.
 #include <ATen/ATen.h>
 

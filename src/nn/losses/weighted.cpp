@@ -1,4 +1,4 @@
-// WeightedLoss: a weighted sum of losses by name. Of two parts with nnU-Net's weights it is
+// WeightedLoss: a weighted sum of losses by name. With two parts and nnU-Net's weights it equals
 // nnunetv2.training.loss.compound_losses.
 #include <map>
 

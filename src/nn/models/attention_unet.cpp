@@ -1,5 +1,6 @@
-// AttentionUnet: a U-Net whose skips are weighted by what comes from below. Architecture, arguments
-// and parameter names follow monai.networks.nets.AttentionUnet; arXiv:1804.03999.
+// AttentionUnet: a U-Net whose skip connections are weighted by features of the level below.
+// Architecture, arguments and parameter names follow monai.networks.nets.AttentionUnet;
+// arXiv:1804.03999.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ AdnOptions batch_relu(double dropout) {
   return adn;
 }
 
-/// The skip, each pixel times a number in 0 .. 1 that a gate finds in both inputs.
+/// The skip, with each pixel times a number from 0 to 1 that a gate computes from both inputs.
 struct AttentionGate final : torch::nn::Module {
   AttentionGate(int64_t channels, const ConvOptions& one) {
     const int64_t inner = channels / 2;
@@ -42,7 +43,7 @@ struct AttentionGate final : torch::nn::Module {
   std::shared_ptr<Sequence> of_gate_, of_skip_, weight_;
 };
 
-/// Upsamples what comes from below and merges it with the weighted skip.
+/// Upsamples the features of the level below and merges them with the weighted skip.
 struct AttentionUp final : torch::nn::Module {
   AttentionUp(int64_t below,
               int64_t channels,

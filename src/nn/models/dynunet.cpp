@@ -41,7 +41,8 @@ class DynUNet final : public ImageModel {
       v("res_block", res_block, "residual blocks in the encoder");
       v("trans_bias", trans_bias, "biases in the upsampling");
     }
-    /// Also gives every kernel and stride one number per dimension, and every level its features.
+    /// Checks the options, gives every kernel and stride one number per dimension, and every level
+    /// its features.
     void check() {
       if (strides.empty()) {
         strides.assign(filters ? filters->size() : std::max<std::size_t>(3, kernel_size.size()),
@@ -139,7 +140,7 @@ class DynUNet final : public ImageModel {
   std::vector<int64_t> divisor() const override { return product_of(strides_); }
 
  private:
-  /// Of the finest `count` levels, the finest first: (N,K,[D,]H,W).
+  /// The outputs of the finest `count` levels, the finest first: (N,K,[D,]H,W).
   std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
     std::vector<at::Tensor> skips, found(count);
     at::Tensor x = image;

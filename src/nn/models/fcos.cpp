@@ -91,8 +91,8 @@ class FCOS final : public DetectionModel {
     int64_t in = options.in_channels, stride = 1;
     for (std::size_t level = 0; level < options.filters.size(); ++level) {
       const int64_t out = options.filters[level];
-      // Not of the image: oneDNN crashes in the gradient of a convolution of side 1 and stride 2 of
-      // one channel that comes last.
+      // The first level has no residual of the image: oneDNN crashes in the gradient of a 1x1
+      // convolution with stride 2 of one channel in channels-last format.
       block.residual = level > 0;
       stages_.push_back(put(
           *this, fmt::format("backbone.{}", level), std::make_shared<UnetBlock>(in, out, block)));

@@ -61,7 +61,7 @@ struct HieraBlock final : torch::nn::Module {
     at::Tensor y = normed;
     if (merges_) y = strided(y, grid_, stride_).mean(3);
     if (proj_) y = call(*proj_, y);
-    // Features are (head's features, heads, q k v): the original's order.
+    // Features are ordered as (head's features, heads, q k v), as in the original.
     const auto parts = call(*qkv_, normed).unflatten(-1, {-1, heads_, 3}).unbind(-1);
     at::Tensor query = parts[0].flatten(3);
     if (merges_) query = strided(query, grid_, stride_).amax(3);
@@ -188,8 +188,8 @@ class HieraMAE final : public Model {
                                              patches,
                                              merges ? stage.q_stride : Sizes(patches.size(), 1))));
       }
-      // A stage's tokens before its last block, as one for each unit. As the original: of a first
-      // stage of one block there are none.
+      // The tokens of a stage before its last block, merged to one for each unit. As in the
+      // original, a first stage of one block has none.
       const auto before = static_cast<int64_t>(blocks_.size()) - 2;
       merged_[before] = {put(*encoder,
                              fmt::format("spatial_mergers.block_{}.model.1", before),
@@ -214,7 +214,7 @@ class HieraMAE final : public Model {
 
   /// (N,C,[D,]H,W) -> the reconstruction
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
-  /// As MAE's.
+  /// The reconstruction and the mask, as in nn/models/mae.cpp.
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     const Sizes& grid = options_.num_mask_units;
     const UnitMask mask = UnitMask::draw(
@@ -252,7 +252,7 @@ class HieraMAE final : public Model {
   at::Tensor positions_;
   std::shared_ptr<Conv> conv_;
   std::vector<std::shared_ptr<HieraBlock>> blocks_;
-  /// By block: what makes one token of those of a unit, and their number per dimension.
+  /// What makes one token of the tokens of a unit, and their number per dimension, by block.
   std::map<int64_t, std::pair<std::shared_ptr<Conv>, Sizes>> merged_;
   std::vector<std::shared_ptr<TransformerBlock>> attending_;
   std::shared_ptr<LayerNorm> norm_;

@@ -1,5 +1,5 @@
-// MAE (arXiv:2111.06377): a transformer that sees some patches of an image and makes the others.
-// Arguments, parameter names and outputs follow cyto_dl.nn.vits.MAE.
+// MAE (arXiv:2111.06377): a transformer that sees some patches of an image and reconstructs the
+// others. Arguments, parameter names and outputs follow cyto_dl.nn.vits.MAE.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ class MAE final : public Model {
   /// (N,C,[D,]H,W) -> the reconstruction
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
   /// The reconstruction, and the mask (N,1,[D,]H,W): 1 for what was hidden. In evaluation the mask
-  /// is always the same, and what was seen is the image's own.
+  /// is always the same, and visible patches are copied from the image.
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     const Sizes& grid = *options_.num_patches;
     const UnitMask mask = UnitMask::draw(

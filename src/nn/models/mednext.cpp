@@ -186,7 +186,7 @@ class MedNeXt final : public ImageModel {
   }
 
  private:
-  /// Of the finest `count` levels, the finest first.
+  /// The outputs of the finest `count` levels, the finest first.
   std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
     std::vector<at::Tensor> skips, found(count);
     at::Tensor x = call(*stem_, image);

@@ -63,7 +63,7 @@ class MultiHead final : public Model {
     backbone_->settings.gradient_checkpointing |= settings.gradient_checkpointing;
     return call(*backbone_, image);
   }
-  /// Sets what follows from the backbone. Throws: ConfigError where the head says otherwise.
+  /// Sets the options that follow from the backbone. Throws: ConfigError where the head's differ.
   static void fit(config::Node& head, const char* key, int64_t value) {
     const config::Node* given = head.find_direct(key);
     if (given == nullptr || given->is_null()) {

@@ -39,8 +39,8 @@ std::shared_ptr<Sequence> conv_unit(
   return unit;
 }
 
-/// BasicBlockD: two convolutions, and the input, which a mean over pixels brings to the stride and
-/// a convolution of side 1 to the features. It begins as that input alone.
+/// BasicBlockD: two convolutions plus the input, to which a mean over pixels gives the stride and
+/// a convolution of side 1 the features. At the start of a training it returns that input alone.
 struct ResidualBlock final : Layer {
   ResidualBlock(
       int64_t in, int64_t out, const Sizes& kernel, const Sizes& stride, const StackStyle& style)
@@ -165,7 +165,7 @@ class PlannedUNet final : public ImageModel {
           1,
           1e5);
     }
-    /// Also gives every stage its own.
+    /// Checks the options, and gives every stage its own values.
     void check() {
       if (plans) take_plans();
       const auto stages = static_cast<std::size_t>(n_stages);

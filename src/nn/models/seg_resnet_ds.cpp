@@ -165,7 +165,7 @@ class SegResNetDS final : public ImageModel {
   std::vector<int64_t> divisor() const override { return product_of(strides_); }
 
  private:
-  /// Of the finest `count` levels, the finest first.
+  /// The outputs of the finest `count` levels, the finest first.
   std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
     std::vector<at::Tensor> skips, found(count);
     at::Tensor x = call(*first_, image);

@@ -173,7 +173,7 @@ class SegVit final : public Model {
   int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
-  /// Weights do not tell how many heads they were learned with.
+  /// The shapes of weights do not show how many heads they were learned with.
   void expect_heads(const std::string& path,
                     const std::map<std::string, std::string>& metadata) const {
     const auto text = metadata.find("config");

@@ -169,7 +169,7 @@ class SwinUNETR final : public ImageModel {
     const at::Tensor last = x.movedim(1, -1);
     return laid_out(at::layer_norm(last, {last.size(-1)}).movedim(-1, 1));
   }
-  /// In the model's memory format: stages have their channels last.
+  /// The tensor in the model's memory format: inside the stages, channels come last.
   at::Tensor laid_out(const at::Tensor& x) const { return channels_last ? x : x.contiguous(); }
 
   Options options_;

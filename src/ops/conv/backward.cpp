@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of input, weight and bias
 
-/// Of a convolution that is not transposed.
+/// The options of a convolution that is not transposed.
 struct Form {
   at::IntArrayRef stride, padding, dilation;
   int64_t groups;
@@ -26,7 +26,7 @@ constexpr int64_t kMostValues = int64_t{1} << 21;  // of all parts: they are add
 constexpr int64_t kFewestPixels = 512;             // of a part: fewer cost less than their adding
 
 /// Parts of one gradient: ranges of samples, or of the output's rows where samples are few. Fewer
-/// than two: as torch has it.
+/// than two: torch's own way is used.
 int64_t count_parts(const at::Tensor& output, const at::Tensor& weight) {
   const at::ScalarType type = weight.scalar_type();
   if (at::in_parallel_region() || output.numel() == 0 || weight.numel() == 0 ||
@@ -91,7 +91,7 @@ bool are_all(at::IntArrayRef values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
 }
 
-/// The same convolution without what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
+/// An equal convolution that avoids what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
 /// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
 /// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
 /// tensors). It also does with dilation in half precision, for which there is no other form.

@@ -88,7 +88,7 @@ at::Tensor by_torch(const at::Tensor& x,
                     const at::Tensor& weight,
                     const at::Tensor& bias,
                     const ConvOptions& options) {
-  // Not at::convolution, which autocast does not know.
+  // at::convolution is not called, because autocast does not know it.
   const auto& [stride, padding, dilation, transposed, more, groups] = options;
   const bool is_flat = stride.size() == 2;
   if (transposed) {
@@ -105,7 +105,7 @@ at::ScalarType type_for(const at::Tensor& x) {
                                                      : x.scalar_type();
 }
 
-/// In a trace: torch's operations, in float32 where they would be wrong.
+/// torch's operations, for a trace: in float32 where their results would be wrong.
 at::Tensor traced(const at::Tensor& x,
                   const at::Tensor& weight,
                   const at::Tensor& bias,

@@ -1,5 +1,5 @@
 // The convolutions of our own layers: right and fast on a CPU in shapes where torch 2.11's are not
-// (conv/onednn.h, conv/backward.h). torch's operations are left as they are.
+// (conv/onednn.h, conv/backward.h). torch's own operations are not changed.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -14,8 +14,8 @@ struct ConvOptions {
 };
 
 /// torch.nn.functional.conv2d, conv3d, conv_transpose2d and conv_transpose3d, also under autocast.
-/// On a CPU differentiable once; in a trace, and on other devices, torch's own operations, in a
-/// trace of a CPU's in float32 where they would be wrong.
+/// On a CPU differentiable once. In a trace, and on other devices, these are torch's own
+/// operations; in a trace on a CPU they compute in float32 where they would be wrong.
 /// Shape: x (N,C,[D,]H,W), weight (K,C/groups,[d,]h,w), transposed (C,K/groups,[d,]h,w), bias (K)
 /// or undefined -> (N,K,[D',]H',W').
 /// Throws: c10::Error for shapes and options that do not fit; std::logic_error for a second

@@ -15,7 +15,8 @@ namespace conv_loops {
 }  // namespace conv_loops
 
 #if defined(__x86_64__)
-/// Tiles of AMX multiply eight times as fast: oneDNN has kernels for them.
+/// Whether the processor multiplies bfloat16 without AMX. Tiles of AMX multiply eight times as
+/// fast, and oneDNN has kernels for them.
 static bool has_bfloat16_product_alone() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool has_tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1U) != 0;

@@ -1,7 +1,7 @@
 #pragma once
 // Inner loops of the weight gradient of a convolution (ops/conv/weight_grad.cpp), over packed
-// tiles: a few channels of many pixels. A unit of a tile is what one multiplication takes: a pixel
-// in float32, two in bfloat16, which lie beside each other in every channel.
+// tiles: a few channels of many pixels. A unit of a tile is the input of one multiplication: a
+// pixel in float32, two in bfloat16, which lie beside each other in every channel.
 #include <cstdint>
 
 namespace cytra::ops::cpu {
@@ -30,7 +30,8 @@ struct ConvKernels {
   void (*multiply_wide)(const void* image, const void* grad, const ConvUnits& of, float* sums);
 };
 
-/// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it). Null: none.
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it). Null: none.
 const ConvKernels* conv_kernels(bool is_bfloat16);
 
 }  // namespace cytra::ops::cpu

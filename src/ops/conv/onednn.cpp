@@ -47,8 +47,9 @@ at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
 
 }  // namespace
 
-/// Where it makes a few columns at a stride (a transposed convolution does backwards), and of
-/// channels that are several each of one. Options that torch refuses are left to it.
+/// Whether the convolution makes a few columns at a stride (a transposed convolution does that
+/// backwards), or has groups of one channel with several outputs each. Options that torch refuses
+/// are left to torch.
 bool is_wrong_in_half(at::ScalarType type,
                       const at::Tensor& input,
                       const at::Tensor& weight,
@@ -94,7 +95,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                                     std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const bool is_wrong = is_wrong_in_half(input.scalar_type(), input, weight, options);
-  // torch 2.11 takes a gradient of one channel, whose layout is both, for channels last.
+  // torch 2.11 takes a gradient of one channel, which fits both layouts, for channels last.
   const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();
   if (needs[0] && transposed && (is_wrong || is_mistaken)) {
     std::tuple<at::Tensor, at::Tensor, at::Tensor> all;

@@ -11,8 +11,8 @@
 
 namespace cytra::ops::cpu {
 
-/// Whether oneDNN's convolution (not a transposed one) of tensors of this type computes something
-/// else, and reads and writes beyond its tensors (torch 2.11, AVX512_BF16).
+/// Whether oneDNN's convolution (not a transposed one) of tensors of this type computes wrong
+/// values, and reads and writes beyond its tensors (torch 2.11, AVX512_BF16).
 bool is_wrong_in_half(at::ScalarType type,
                       const at::Tensor& input,
                       const at::Tensor& weight,
@@ -24,8 +24,8 @@ at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& bias,
                        const ConvOptions& options);
 
-/// at::convolution_backward of tensors on a CPU: gradients of input, weight and bias, those of
-/// `needs` alone.
+/// at::convolution_backward of tensors on a CPU: gradients of input, weight and bias, only those
+/// that `needs` names.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad,
                                                                     const at::Tensor& input,
                                                                     const at::Tensor& weight,

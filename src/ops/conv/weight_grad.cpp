@@ -29,7 +29,8 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// 0 to `size` in as few parts of equal size, a multiple of `multiple`, as `most` allows.
+/// The size of a part, a multiple of `multiple`, when 0 to `size` is cut into as few equal parts
+/// of at most `most` as possible.
 int64_t part_size(int64_t size, int64_t most, int64_t multiple) {
   const int64_t parts = divide_up(size, std::max(most, multiple));
   return divide_up(divide_up(size, parts), multiple) * multiple;
@@ -43,8 +44,11 @@ Triple triple(at::IntArrayRef values, int64_t missing) {
 
 /// The sizes, and how the work is cut: into chunks (image channels x gradient channels), and each
 /// of them into ranges of blocks of pixels, whose sums are added at the end.
-struct Plan {
-  Plan(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form, const ConvKernels& k)
+struct WeightGradPlan {
+  WeightGradPlan(const at::Tensor& image,
+                 const at::Tensor& grad,
+                 const ConvForm& form,
+                 const ConvKernels& k)
       : kernels(k),
         samples(image.size(0)),
         channels(image.size(1)),
@@ -89,7 +93,7 @@ struct Plan {
 
 /// Pixels of the output.
 struct PixelBlock {
-  PixelBlock(const Plan& plan, int64_t number) {
+  PixelBlock(const WeightGradPlan& plan, int64_t number) {
     for (std::size_t d = 3; d-- > 0; number /= plan.grid[d]) {
       begin[d] = number % plan.grid[d] * plan.block[d];
       size[d] = std::min(plan.block[d], plan.out[d] - begin[d]);
@@ -107,7 +111,7 @@ struct PixelBlock {
 class Prefetch {
  public:
   void add(const void* from, int64_t bytes) { ranges_.push_back({from, bytes}); }
-  /// In `calls` of run().
+  /// Spreads the fetching over `calls` calls of run().
   void begin(int64_t calls) { step_ = divide_up(static_cast<int64_t>(ranges_.size()), calls); }
   void run() {
     for (int64_t i = 0; i < step_ && !ranges_.empty(); ++i, ranges_.pop_back()) {
@@ -124,9 +128,9 @@ class Prefetch {
 
 /// The sums of a chunk over some blocks.
 template <class T>
-class Task {
+class WeightGradTile {
  public:
-  Task(const Plan& plan, int64_t chunk, const T* image, const T* grad)
+  WeightGradTile(const WeightGradPlan& plan, int64_t chunk, const T* image, const T* grad)
       : plan_(plan),
         kernels_(plan.kernels),
         image_(image),
@@ -155,8 +159,8 @@ class Task {
     }
   }
 
-  /// f(offset of its sums, channels of the gradient from `k` on, number of them, how many fit) for
-  /// each tile of the gradient.
+  /// Calls f(offset of its sums, channels of the gradient from `k` on, number of them, how many
+  /// fit) for each tile of the gradient.
   template <class F>
   void each_grad_tile(const F& f) const {
     for (int64_t k = 0, width = 0; k < grads_; k += width) {
@@ -172,7 +176,7 @@ class Task {
   int64_t units_of(int64_t pixels) const { return divide_up(pixels, kernels_.unit); }
   int64_t extra_units() const { return (plan_.kernel[2] - 1) / plan_.period; }
 
-  /// Of the chunk's first channel; null outside of the image.
+  /// The row in the chunk's first channel; null outside of the image.
   const T* image_row(int64_t sample, int64_t z, int64_t y) const {
     const Triple& in = plan_.in;
     if (z < 0 || z >= in[0] || y < 0 || y >= in[1]) return nullptr;
@@ -270,7 +274,7 @@ class Task {
     });
   }
 
-  const Plan& plan_;
+  const WeightGradPlan& plan_;
   const ConvKernels& kernels_;
   const T *image_, *grad_;
   int64_t first_channel_, first_grad_, channels_, grads_;
@@ -281,12 +285,12 @@ class Task {
 
 /// result[k][c][tap] = the sum over the splits.
 template <class T>
-void add_splits(const Plan& plan, const float* sums, at::Tensor& result) {
+void add_splits(const WeightGradPlan& plan, const float* sums, at::Tensor& result) {
   T* const to = result.mutable_data_ptr<T>();
   const int64_t grad_step = result.stride(0), channel_step = result.stride(1),
                 tap_step = result.stride(-1), tile = plan.kernels.channels;
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk, sums += plan.splits * plan.sums()) {
-    const Task<T> task(plan, chunk, nullptr, nullptr);
+    const WeightGradTile<T> task(plan, chunk, nullptr, nullptr);
     const float* from = sums;
     task.each_grad_tile([&](int64_t k, int64_t present, int64_t width) {
       for (int64_t c = 0; c < task.channels(); c += tile) {
@@ -309,7 +313,7 @@ void add_splits(const Plan& plan, const float* sums, at::Tensor& result) {
 }
 
 template <class T>
-void run_plan(const Plan& plan,
+void run_plan(const WeightGradPlan& plan,
               const at::Tensor& image,
               const at::Tensor& grad,
               at::Tensor& result) {
@@ -319,7 +323,7 @@ void run_plan(const Plan& plan,
   at::parallel_for(0, plan.tasks(), 1, [&](int64_t first, int64_t last) {
     for (int64_t number = first; number < last; ++number) {
       const int64_t split = number % plan.splits;
-      Task<T>(plan, number / plan.splits, x, dy)
+      WeightGradTile<T>(plan, number / plan.splits, x, dy)
           .run(plan.blocks * split / plan.splits,
                plan.blocks * (split + 1) / plan.splits,
                sums + number * plan.sums());
@@ -335,9 +339,9 @@ bool is_last(const at::Tensor& t) {
 
 }  // namespace
 
-/// With AVX-512: packing pays where many pixels share it, and oneDNN is slower with strides and
-/// with batches. (With AVX2 oneDNN is slower throughout.) Measured: docs/benchmarks.md, "Weight
-/// gradients".
+/// Whether our kernel is faster. With AVX-512, packing pays where many pixels share it, and oneDNN
+/// is slower with strides and with batches. (With AVX2 oneDNN is slower throughout.) Measured:
+/// docs/benchmarks.md, "Weight gradients".
 static bool outdoes_onednn(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form) {
   const int64_t pixels = grad.numel() / grad.size(1);
   const bool is_strided = c10::multiply_integers(form.stride) > 1;
@@ -367,7 +371,7 @@ at::Tensor conv_weight_grad(const at::Tensor& image,
                             const ConvForm& form,
                             at::MemoryFormat format) {
   const bool is_short = image.scalar_type() == at::kBFloat16;
-  const Plan plan(image, grad, form, *conv_kernels(is_short));
+  const WeightGradPlan plan(image, grad, form, *conv_kernels(is_short));
   std::vector<int64_t> shape{plan.grads, plan.channels};
   shape.insert(shape.end(), form.kernel.begin(), form.kernel.end());
   at::Tensor result = at::empty(shape, image.options(), format);

@@ -1,5 +1,5 @@
-// A thread has some voxels of an image, and all their classes; probabilities are computed anew in
-// each pass, as the logits lie in a cache by then.
+// A thread has some voxels of an image, and all their classes. Probabilities are computed again in
+// each pass, because the logits are in a cache by then.
 #include <algorithm>
 #include <cmath>
 
@@ -62,7 +62,8 @@ struct ClassVoxels {
     const float e = expf(-fabsf(z));
     return (z >= 0.F ? 1.F : e) / (1.F + e);
   }
-  /// Of the voxel. Ends the kernel where its number is no class, unless it does not count.
+  /// The cross-entropy of the voxel. Ends the kernel where its number is no class, unless it does
+  /// not count.
   __device__ float cross_entropy(int64_t image, int64_t voxel, const Softmax& softmax) const {
     if (!of.is_exclusive) {
       float sum = 0.F;
@@ -172,7 +173,7 @@ __global__ void class_gradients(const ClassVoxels<T> in, const CudaClassGrad of,
     const float* prediction = of.prediction == nullptr ? nullptr : of.prediction + image * classes;
     const float cross_entropy = of.cross_entropy == nullptr ? 0.F : of.cross_entropy[image];
     const auto softmax = in.softmax(image, voxel);
-    // By the probability, without the mask.
+    // The derivative by the probability, without the mask.
     const auto by_p = [&](int64_t k, float p, float t) {
       return (both == nullptr ? 0.F : both[k] * t) +
              (prediction == nullptr ? 0.F : prediction[k] * (in.of.squared ? 2.F * p : 1.F));

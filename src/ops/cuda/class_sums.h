@@ -1,6 +1,6 @@
 #pragma once
-// class_sums() of ops/dice_ce/dice_ce.h on a GPU, in libcytra_cuda.so. Every pointer is one of the
-// device.
+// class_sums() of ops/dice_ce/dice_ce.h on a GPU, in libcytra_cuda.so. All pointers are device
+// pointers.
 #include <cstdint>
 
 #include <c10/core/ScalarType.h>

@@ -1,6 +1,6 @@
 #pragma once
-// How a kernel is launched. tests/kernels/ops/cuda/launch.h stands in for this file: there the
-// threads are those of the host.
+// How a kernel is launched. tests/kernels/ops/cuda/launch.h replaces this file in tests: there the
+// threads are threads of the host.
 #include <algorithm>
 #include <cstdint>
 
@@ -10,12 +10,12 @@
 
 namespace cytra::ops {
 
-/// Makes a device the current one, as long as it lives.
+/// Makes a device the current one while this object lives.
 struct OnDevice : c10::cuda::CUDAGuard {
   explicit OnDevice(int device) : CUDAGuard(static_cast<c10::DeviceIndex>(device)) {}
 };
 
-/// kernel(args...) by every thread of the grid, on the current stream. Does not wait.
+/// Runs kernel(args...) in every thread of the grid, on the current stream. Does not wait.
 /// Throws: c10::Error when CUDA refuses the grid.
 template <class Kernel, class... Args>
 void launch(Kernel kernel, dim3 grid, dim3 block, const Args&... args) {

@@ -27,7 +27,7 @@ struct alignas(sizeof(T) * kWidth) Vector {
   T of[kWidth];
 };
 
-/// x and, where it is taken, the gradient beside it.
+/// x and, where it is needed, the gradient with it.
 template <class T, int kWidth, bool kTakesGrad>
 struct Values {
   Vector<T, kWidth> x, grad;
@@ -51,8 +51,8 @@ struct Form {
 };
 
 template <class Form>
-__device__ __forceinline__ Place place_of_thread(const Cells& cells) {
-  return place_of(cells,
+__device__ __forceinline__ ThreadShare share_of_thread(const Cells& cells) {
+  return share_of(cells,
                   Form::kWidth,
                   blockIdx.x,
                   blockIdx.y,
@@ -63,7 +63,8 @@ __device__ __forceinline__ Place place_of_thread(const Cells& cells) {
                   static_cast<int>(blockDim.x));
 }
 
-/// Calls use(values) for a thread's next `count` vectors from `at` on; several are on their way.
+/// Calls use(values) for a thread's next `count` vectors from `at` on; several are loaded at the
+/// same time.
 template <class Form, class Term, class Use>
 __device__ __forceinline__ void for_vectors(const typename Form::T* x,
                                             const typename Form::T* grad,
@@ -95,7 +96,7 @@ __global__ void sum_cells(const Cells cells,
                           const typename Form::T* grad,
                           Sums* of_splits) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells, kRun = kTerms * kCells / kWidth;
-  const Place place = place_of_thread<Form>(cells);
+  const ThreadShare place = share_of_thread<Form>(cells);
   Sums all[kCells];
   typename Term::Run runs[kCells];
   CYTRA_UNROLL
@@ -144,7 +145,7 @@ __global__ void run_pass(const Cells cells,
                          const typename Form::T* grad,
                          typename Form::T* y) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells;
-  const Place place = place_of_thread<Form>(cells);
+  const ThreadShare place = share_of_thread<Form>(cells);
   if (place.count == 0) return;
   Coefficients of[kCells];
   CYTRA_UNROLL
@@ -224,7 +225,7 @@ dim3 block_of(const Cells& cells) {
   return {lanes, kThreads / lanes};
 }
 
-/// Sums of a vector of cells are short of registers: at most kSumWidth of them.
+/// A form with at most kSumWidth cells of a vector: sums of more would need too many registers.
 template <class Of>
 using FormOfSums =
     std::conditional_t<(Of::kCells > kSumWidth), Form<typename Of::T, true, kSumWidth>, Of>;

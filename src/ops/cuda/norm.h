@@ -1,6 +1,6 @@
 #pragma once
-// Instance and group norm of ops/norm/norm.h on a GPU, in libcytra_cuda.so. Every pointer is one of
-// the device.
+// Instance and group norm of ops/norm/norm.h on a GPU, in libcytra_cuda.so. All pointers are
+// device pointers.
 #include <algorithm>
 
 #include <c10/core/ScalarType.h>
@@ -14,8 +14,8 @@ struct CudaSums {
   Sums* of_splits;
   int64_t splits;
 };
-/// How many parts a cell's sums have: so that there are blocks enough for a large GPU, and a thread
-/// has some vectors, about as many values as it sums in float32.
+/// The number of parts that a cell's sums have: enough blocks for a large GPU, and for each thread
+/// some vectors, about as many values as it may sum in float32.
 inline int64_t splits_of(const Cells& cells, int64_t bytes_of_value) {
   constexpr int64_t kMost = 512, kBlocks = 1024, kLeastVectors = 4;
   const int vector = static_cast<int>(16 / bytes_of_value);

@@ -38,7 +38,8 @@ struct Cells {
   CYTRA_CELL int64_t vectors(int width) const {
     return (is_channels_last ? channels : voxels) / width;
   }
-  /// Channels-last: threads of a block side by side at a voxel. Those that are left are at others.
+  /// Channels-last: threads of a block side by side at a voxel. The remaining threads are at other
+  /// voxels.
   CYTRA_CELL int lanes(int width) const {
     int lanes = 1;
     while (is_channels_last && lanes < kLanes && lanes < vectors(width)) lanes *= 2;
@@ -51,31 +52,31 @@ struct Cells {
   CYTRA_CELL int64_t blocks(int width) const {
     return is_channels_last ? samples * tiles(width) : count();
   }
-  /// Vectors that a block's threads meet one after another.
+  /// Vectors that the threads of a block handle one after another.
   CYTRA_CELL int64_t lines(int width) const { return is_channels_last ? voxels : vectors(width); }
 };
 
 /// The vectors of a thread.
-struct Place {
+struct ThreadShare {
   int64_t cell;   // of the first value; -1: the thread has none
   int64_t first;  // the first value
   int64_t step;   // from a vector's values to the next one's
   int64_t count;  // of vectors
 };
-/// Of `part` of `parts` that a cell's vectors are shared out to; `line` of `lines` and `lane` of
-/// `lanes` (Cells::lanes()) is a thread in its block.
-CYTRA_CELL Place place_of(const Cells& cells,
-                          int width,
-                          uint32_t block,
-                          uint32_t part,
-                          uint32_t parts,
-                          int line,
-                          int lines,
-                          int lane,
-                          int lanes) {
+/// The vectors of one thread, where a cell's vectors are divided among `parts` parts; `line` of
+/// `lines` and `lane` of `lanes` (Cells::lanes()) are the thread's position in its block.
+CYTRA_CELL ThreadShare share_of(const Cells& cells,
+                                int width,
+                                uint32_t block,
+                                uint32_t part,
+                                uint32_t parts,
+                                int line,
+                                int lines,
+                                int lane,
+                                int lanes) {
   const int64_t all = cells.lines(width), most = (all + parts - 1) / parts;
   const int64_t begin = most * part + line, end = most * (part + 1) < all ? most * (part + 1) : all;
-  Place place{block, 0, static_cast<int64_t>(lines) * width, 0};
+  ThreadShare place{block, 0, static_cast<int64_t>(lines) * width, 0};
   place.count = begin < end ? (end - begin + lines - 1) / lines : 0;
   if (!cells.is_channels_last) {
     place.first = place.cell * cells.voxels + begin * width;
@@ -91,7 +92,7 @@ CYTRA_CELL Place place_of(const Cells& cells,
   return place;
 }
 
-/// Of a cell.
+/// The numbers by which a cell's values and gradients are computed.
 struct alignas(8) Coefficients {
   float center, scale, shift;       // z = (x - center) scale + shift
   float grad_scale, slant, offset;  // dx = dz grad_scale + (x - center) slant + offset

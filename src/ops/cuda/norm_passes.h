@@ -4,9 +4,9 @@
 
 namespace cytra::ops::gpu {
 
-/// From the sums of MomentTerm to a share's mean and population variance, and to its cells'
-/// coefficients. Its steps are taken by lanes that have cells of the share each; what they return
-/// is summed over all cells before the next.
+/// Computes a share's mean and population variance, and its cells' coefficients, from the sums of
+/// MomentTerm. Its steps are taken by lanes that have cells of the share each; what they return is
+/// summed over all cells before the next.
 struct FinishMoments {
   Cells of_all;
   const Sums* sums;            // of each cell
@@ -34,7 +34,7 @@ struct FinishMoments {
     const int64_t channel = of_all.channel(cell);
     const double rstd = 1 / sqrt(variance + of_all.eps);
     const double scale = (weight == nullptr ? 1. : static_cast<double>(weight[channel])) * rstd;
-    // What float32 can't hold of the mean goes into the shift.
+    // The part of the mean that float32 can't hold goes into the shift.
     const double center = static_cast<float>(mean);
     Coefficients& of = coefficients[cell];
     of.center = static_cast<float>(center);
@@ -55,8 +55,9 @@ struct Normalize {
   }
 };
 
-/// From the sums of GradTerm to those of dz and dz xhat of each cell, in their place, and to the
-/// coefficients of the input's gradient. Steps as above. Source: torch's native_group_norm.
+/// Computes from the sums of GradTerm the sums of dz and dz xhat of each cell, which replace them,
+/// and the coefficients of the input's gradient. Its steps are as in FinishMoments. Source:
+/// torch's native_group_norm.
 struct FinishGrad {
   Cells of_all;
   Sums* sums;

@@ -1,5 +1,6 @@
 #pragma once
-// The passes of window_sums.h on a GPU, in libcytra_cuda.so. Every pointer is one of the device.
+// The passes of ops/windows/sums.h on a GPU, in libcytra_cuda.so. All pointers are device
+// pointers.
 #include <array>
 #include <cstdint>
 
@@ -9,14 +10,14 @@
 
 namespace cytra::ops {
 
-/// Windows first, first+1, ... of an image (C,L,Y,X), of which row z lies at z modulo L.
+/// Windows first, first+1, ... of an image (C,L,Y,X), whose row z is stored at z modulo L.
 struct CudaGather {
   int device;
   const void* image;
   c10::ScalarType type;  // float32, bfloat16 or float16
   std::array<int64_t, 4> image_strides;
   int64_t length;
-  /// Of each axis the windows' starts, and what each voxel of the padded image comes from.
+  /// The windows' starts along each axis, and where each voxel of the padded image comes from.
   std::array<const int32_t*, 3> starts, source;
   std::array<int64_t, 3> counts;  // of starts
   int64_t first;
@@ -24,8 +25,8 @@ struct CudaGather {
   float* windows;
   std::array<int64_t, 5> shape, strides;  // (S,C,z,y,x)
 };
-/// One window's values into the sums. Shape: values (K,z,y,x) with `strides`, of the window's part
-/// in the image (`from` to `to`); sums (K,L,Y,X).
+/// Adds one window's values to the sums. Shape: values (K,z,y,x) with `strides`, of the window's
+/// part in the image (`from` to `to`); sums (K,L,Y,X).
 struct CudaSum {
   int device;
   const void* values;

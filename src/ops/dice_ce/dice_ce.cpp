@@ -79,8 +79,8 @@ struct ClassInputs {
   bool is_exclusive, squared;
 };
 
-/// f(task, image, voxel, count, tile) for each tile; the chunks of an image in any order, the tiles
-/// of one after each other.
+/// Calls f(task, image, voxel, count, tile) for each tile: the chunks of an image in any order,
+/// the tiles of a chunk one after the other.
 template <class T, class F>
 void for_each_class_tile(const ClassInputs& in, F f) {
   const ClassRows logits(in.logits), target(in.target);
@@ -128,7 +128,7 @@ at::Tensor sums_of(const ClassInputs& in) {
   return of_chunks.sum(1);
 }
 
-/// By the logits, from those of the sums.
+/// The gradient by the logits, from the gradients of the sums.
 template <class T>
 at::Tensor gradient_of(const ClassInputs& in, const variable_list& grads) {
   const int64_t images = in.logits.size(0);
@@ -154,7 +154,7 @@ at::Tensor gradient_of(const ClassInputs& in, const variable_list& grads) {
 }
 
 void check_numbers(const ClassInputs& in, const at::Tensor& truth) {
-  // Read as memory: item() would look like a step that waits for a GPU.
+  // The value is read from memory: item() would look like a step that waits for a GPU.
   const double found = *truth.sum().const_data_ptr<double>();
   const double expected = in.mask.defined() ? *in.mask.sum(at::kDouble).const_data_ptr<double>()
                                             : static_cast<double>(in.target.numel());
@@ -250,7 +250,7 @@ ClassSums class_sums(const at::Tensor& logits,
                      const at::Tensor& mask,
                      bool is_exclusive,
                      bool squared) {
-  // An undefined tensor is no argument of a Function.
+  // A Function does not take undefined tensors.
   const std::optional<at::Tensor> counts =
       mask.defined() ? std::optional(mask.contiguous()) : std::nullopt;
   const variable_list sums =

@@ -11,17 +11,17 @@ struct ClassSums {
   at::Tensor cross_entropy;  // (N) of all classes; of masks the binary one of all channels
 };
 
-/// Whether class_sums() has a kernel for these: dense float32 on a CPU, or on a GPU where
-/// libcytra_cuda.so is there, of the logits also bfloat16 and float16, which it reads as they are;
-/// no trace.
+/// Whether class_sums() has a kernel for these: dense float32 on a CPU, or on a GPU with
+/// libcytra_cuda.so; the logits may also be bfloat16 and float16, which it reads directly. Not in
+/// a trace.
 bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& mask);
 
-/// The sums, float32, in one pass over the logits, their gradient, of the logits' type, in another;
-/// neither probabilities nor a channel per class are kept. Differentiable once, by the logits. The
-/// same for any number of threads. Shape: logits (N,K,[D,]H,W), channels-first or -last;
-/// `is_exclusive`: target (N,1,...) of class numbers (softmax), else (N,K,...) (a logistic function
-/// per channel); mask (N,1,...) of 0 and 1, or undefined. Throws: DataError for a number that is no
-/// class; on a GPU that is the device's error, at the next wait.
+/// The sums, float32, in one pass over the logits; their gradient, in the logits' type, takes
+/// another pass. Neither probabilities nor a channel per class are kept. Differentiable once, by
+/// the logits. The result is the same for any number of threads. Shape: logits (N,K,[D,]H,W),
+/// channels-first or -last; `is_exclusive`: target (N,1,...) of class numbers (softmax), else
+/// (N,K,...) (a logistic function per channel); mask (N,1,...) of 0 and 1, or undefined. Throws:
+/// DataError for a number that is no class; on a GPU that is the device's error, at the next wait.
 ClassSums class_sums(const at::Tensor& logits,
                      const at::Tensor& target,
                      const at::Tensor& mask,

@@ -4,11 +4,11 @@
 
 namespace cytra::ops::gpu {
 
-/// Whether the library with the device's kernels is there.
+/// Whether the library with the kernels for this device is there.
 bool has_class_kernels(c10::Device device);
 
-/// As ops::class_sums(), whose conditions hold, without autograd. A number that is no class ends
-/// the kernel: the next wait for the GPU throws.
+/// Computes ops::class_sums(), whose conditions must hold, without autograd. A number that is no
+/// class ends the kernel: the next wait for the GPU throws.
 ClassSums class_sums(const at::Tensor& logits,
                      const at::Tensor& target,
                      const at::Tensor& mask,

@@ -8,7 +8,7 @@ namespace cytra::ops::cpu {
 
 constexpr int64_t kClassTile = 256;  // voxels, a multiple of every vector
 
-/// Rows of kClassTile values. Voxels behind the end of an image have the mask 0.
+/// Rows of kClassTile values. Voxels after the end of an image have the mask 0.
 struct ClassTile {
   float* logits;       // a row per class; gradients() puts its result here
   const float* truth;  // class numbers, one row; of masks a row per channel
@@ -21,23 +21,25 @@ struct ClassTile {
 /// T: float, Bfloat16 or Float16, of the logits and of their gradients.
 template <class T>
 struct ClassKernels {
-  /// Adds the tile's sums: of each class the three first, cross_entropy one number. Spoils logits.
+  /// Adds the tile's sums: the first three have a number for each class, cross_entropy is one
+  /// number. Overwrites logits.
   void (*sums)(const ClassTile& tile,
                double* both,
                double* prediction,
                double* truth,
                double* cross_entropy);
-  /// From the gradients of the sums.
+  /// Computes the gradients of the logits from those of the sums.
   void (*gradients)(const ClassTile& tile,
                     const float* both,
                     const float* prediction,
                     float cross_entropy);
-  /// Values that lie side by side, to floats and back, rounded to the nearest.
+  /// Converts contiguous values to floats and back, rounded to the nearest.
   void (*widen)(const T* from, int64_t count, float* to);
   void (*narrow)(const float* from, int64_t count, T* to);
 };
 
-/// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it).
 template <class T>
 const ClassKernels<T>& class_kernels();
 

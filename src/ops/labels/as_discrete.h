@@ -11,8 +11,8 @@
 
 namespace cytra::ops {
 
-/// Classes out of scores, channels out of classes, 0 and 1 by a threshold, whole numbers; in this
-/// order. Any type may come out. Source: monai.transforms.AsDiscrete.
+/// Makes classes of scores, channels of classes, 0 and 1 by a threshold, and whole numbers, in
+/// this order. The result may have any type. Source: monai.transforms.AsDiscrete.
 struct AsDiscrete {
   bool argmax = false;
   std::optional<int64_t> to_onehot;

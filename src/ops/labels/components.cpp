@@ -27,7 +27,7 @@ struct Runs {
   std::vector<std::size_t> first;  // of each row; one more at the end
 };
 
-/// The first of the values from `x` on that is another; `width` when there is none. Bytes are
+/// The place of the first value from `x` on that differs; `width` when there is none. Bytes are
 /// compared eight at a time.
 template <class T>
 int32_t end_of_run(const T* data, int32_t x, int32_t width) {
@@ -199,8 +199,8 @@ at::Tensor StitchedComponents::add(const at::Tensor& rows) {
   return found.labels;
 }
 
-/// Joins components of the row before and of this one, the first of the new slab: the two rows by
-/// themselves are an image, whose components tell which labels belong together.
+/// Joins components of the last row before and of the first row of the new slab: these two rows
+/// are taken as an image, whose components show which labels belong together.
 void StitchedComponents::stitch(const at::Tensor& values, const at::Tensor& labels) {
   const at::Tensor seam =
       connected_components(at::cat({last_values_, values}), connectivity_).labels;

@@ -1,5 +1,5 @@
 #pragma once
-// Connected components: of an image, and of one that passes by in slabs.
+// Connected components of an image, and of one that comes slab by slab.
 #include <cstdint>
 #include <vector>
 
@@ -14,26 +14,28 @@ struct Components {
   std::vector<int64_t> sizes;  // voxels by label, count + 1 of them; [0]: those of value 0
 };
 
-/// By runs along X and a union-find over these, so the memory beyond the labels follows the runs.
+/// Numbers the connected components. It uses runs along X and a union-find over them, so the
+/// memory beyond the labels grows with the number of runs.
 /// Shape: values ([Z,]Y,X) of any real type. Voxels touch when they differ by 1 along at most
 /// `connectivity` axes; 0: all axes. Throws: DataError for more connectivity than axes, and for
 /// 2^31 runs or more.
 /// Source: skimage.measure.label, scipy.ndimage.label (equal numbers).
 Components connected_components(const at::Tensor& values, int64_t connectivity);
 
-/// The same of an image whose rows along its outer axis come slab by slab: what add() returns can
-/// be written out, and is renumbered once all rows were there:
+/// Numbers the components of an image whose rows along its outer axis come slab by slab: what
+/// add() returns can be written to a file, and is renumbered after the last row:
 ///   for (slab : slabs) write(components.add(slab));
 ///   const std::vector<int32_t> numbers = components.finish();
 ///   for (slab : written) slab = numbers[slab];        // equal to connected_components(whole)
 class StitchedComponents {
  public:
-  /// Of an image of `dims` spatial dimensions.
+  /// `dims`: the image's spatial dimensions.
   StitchedComponents(int64_t connectivity, int64_t dims);
   /// The next rows ([Z,]Y,X), one or more -> int32 labels, of which no other slab has any but 0.
   /// Throws: DataError when rows differ in size from those before; for 2^31 labels or more.
   at::Tensor add(const at::Tensor& rows);
-  /// By label of add(): the number of its component in the whole image, 1..count(); [0] is 0.
+  /// The number, for each label of add(), of its component in the whole image, 1..count(); [0] is
+  /// 0.
   std::vector<int32_t> finish() const;
   int64_t count() const;
 

@@ -40,7 +40,7 @@ void along_rows(const uint8_t* mask, float* squares, int64_t rows, int64_t width
   });
 }
 
-/// Parabolas of one line that are lowest somewhere.
+/// The parabolas of one line that are the lowest somewhere.
 struct Envelope {
   std::vector<double> height,
       from;  // of each, with its apex's square; where it begins to be lowest
@@ -83,7 +83,7 @@ struct Envelope {
   std::vector<float> values;
 };
 
-/// A voxel that is 0 ends what the others see, so runs between two of them are lines of their own.
+/// A voxel that is 0 hides what is behind it, so runs between two zeros are independent lines.
 void along_line(float* line, int64_t length, double step, Envelope& envelope) {
   for (int64_t i = 0; i < length;) {
     if (line[i] == 0) {
@@ -96,7 +96,7 @@ void along_line(float* line, int64_t length, double step, Envelope& envelope) {
   }
 }
 
-/// Along an axis of `length` voxels `stride` apart, of which there are `outer` groups.
+/// Transforms along an axis of `length` voxels that lie `stride` apart; there are `outer` groups.
 void along_columns(float* squares, int64_t outer, int64_t length, int64_t stride, double step) {
   const auto some = [&](float* from, int64_t groups, int64_t begin, int64_t end) {
     Envelope envelope(length);

@@ -6,14 +6,15 @@
 namespace cytra::ops {
 
 /// The Euclidean distance of each voxel to the nearest one that is 0, exactly (squares below 2^24
-/// are; beyond, to float32); infinite where no voxel is 0. What is outside of the image counts for
-/// nothing. Linear time: parabolas' lower envelope along one axis after the other.
+/// are; beyond, to float32); infinite where no voxel is 0. The outside of the image is ignored.
+/// Linear time: parabolas' lower envelope along one axis after the other.
 /// Shape: mask ([Z,]Y,X) of any real type -> float32. sampling: distance between voxels, one for
 /// all axes or one per axis; empty: 1. Throws: DataError for another number of them.
 /// Source: scipy.ndimage.distance_transform_edt; Felzenszwalb & Huttenlocher 2012.
 at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>& sampling = {});
-/// Of each image of a batch, with a distance of 1 between voxels, by tensor operations alone: on a
-/// GPU, where the host waits for nothing. Work: the voxels times the sum of the sides.
+/// The distance transform of each image of a batch, with a distance of 1 between voxels. It uses
+/// tensor operations alone, so that on a GPU the host does not wait. Work: the voxels times the
+/// sum of the sides.
 /// Shape: masks (N,[Z,]Y,X) of any real type -> float32.
 at::Tensor distance_transforms(const at::Tensor& masks);
 

@@ -10,7 +10,7 @@
 namespace cytra::ops {
 namespace {
 
-/// Finds what of a box leads to its outside, by a flood from a border round it.
+/// Finds the part of a box that is connected to its outside, by a flood from a border round it.
 class Flood {
  public:
   Flood(int64_t connectivity, int64_t dims) {
@@ -19,7 +19,7 @@ class Flood {
     }
   }
 
-  /// Voxels of `box` that hold another value, and from which no way leads out, become `value`.
+  /// Sets voxels of `box` with another value that are not connected to the outside to `value`.
   template <class T>
   void fill(at::Tensor& volume, const Box& box, T value) {
     const int64_t height = box.size(1) + 2, width = box.size(2) + 2;

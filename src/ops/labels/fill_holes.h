@@ -11,7 +11,7 @@
 
 namespace cytra::ops {
 
-/// What a label encloses becomes that label. Source: monai.transforms.FillHoles.
+/// Fills the holes of each label with that label. Source: monai.transforms.FillHoles.
 struct FillHoles {
   std::vector<int64_t> applied_labels;
   std::optional<int64_t> connectivity;

@@ -25,7 +25,8 @@ struct Bordered {
   std::vector<double> heat;
 };
 
-/// Steps to what a voxel exchanges heat with, itself first: the 3x3 around it, in 3D its faces.
+/// Offsets to the voxels that a voxel exchanges heat with, itself first: the 3x3 around it, in 3D
+/// its faces.
 std::vector<int64_t> exchange(const Bordered& volume, int64_t dims) {
   std::vector<int64_t> steps{0};
   for (const auto& [z, y, x] : neighbours(dims == 3 ? 1 : 2)) {
@@ -34,8 +35,8 @@ std::vector<int64_t> exchange(const Bordered& volume, int64_t dims) {
   return steps;
 }
 
-/// The voxel of the object nearest to its mean; in the plane the mean is rounded first, as the peer
-/// does. Relative to the box.
+/// The voxel of the object nearest to its mean; in 2D the mean is rounded first, as Cellpose does.
+/// Relative to the box.
 std::array<int64_t, 3> centre_of(const std::vector<std::array<int64_t, 3>>& voxels, int64_t dims) {
   std::array<double, 3> mean{};
   for (std::size_t d = 0; d < 3; ++d) {

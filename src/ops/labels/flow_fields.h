@@ -1,6 +1,6 @@
 #pragma once
-// Objects as flows: at each of its voxels a unit vector that leads to the object's centre. What a
-// network learns instead of the objects' numbers.
+// Objects as flows: each voxel of an object has a unit vector that leads to the object's centre. A
+// network learns these instead of the objects' numbers.
 // Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal flows).
 #include <ATen/core/Tensor.h>
 

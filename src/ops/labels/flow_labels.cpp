@@ -1,4 +1,4 @@
-// FlowsToLabels: voxels follow the flow, peaks of where they end are objects.
+// FlowsToLabels: voxels follow the flow, and the places where many of them end are objects.
 #include "ops/labels/flow_labels.h"
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Field {
 };
 
 /// Where a voxel ends, in whole voxels. Positions run from -1 to 1 over the image, and are looked
-/// up half a voxel off, both as the peer's; the arithmetic is float's, so that ends are equal.
+/// up with an offset of half a voxel, both as in Cellpose. The arithmetic is in float32, so that
+/// the ends are equal.
 template <int D>
 std::array<int64_t, D> follow(const Field<D>& field,
                               const std::array<int64_t, D>& start,
@@ -132,8 +133,9 @@ Ends ends_of(const at::Tensor& output, double threshold, int64_t niter) {
   return ends;
 }
 
-/// Numbers for the places where many end: a peak of the 5 voxels around, and what is around it
-/// within 5 steps over places where some end. Of two that want a place the higher peak has it.
+/// Numbers for the places where many voxels end: a peak among the 5 voxels around, and what is
+/// reached from it within 5 steps over places where some end. A place that two peaks reach belongs
+/// to the higher peak.
 std::vector<int32_t> peaks_of(const Ends& ends, int64_t dims) {
   std::vector<int32_t> histogram(static_cast<std::size_t>(ends.count()), 0);
   for (const int64_t place : ends.places) ++histogram[static_cast<std::size_t>(place)];
@@ -199,7 +201,8 @@ void keep_good(at::Tensor& labels, std::size_t count, const IsBad& is_bad) {
   }
 }
 
-/// Of each label: the mean square by which the flows of its shape differ from the predicted.
+/// The mean square, for each label, of the difference between the flows of its shape and the
+/// predicted ones.
 std::vector<double> flow_errors(const at::Tensor& labels, const at::Tensor& flows) {
   const at::Tensor error = (masks_to_flows(labels) - flows / kFlowScale).square_().sum(0);
   const at::Tensor sums = at::bincount(labels.reshape(-1), error.reshape(-1).to(at::kDouble));

@@ -7,9 +7,9 @@
 
 namespace cytra::ops {
 
-/// Labels of a network's flows: voxels follow them, and where many meet is an object. Arguments and
-/// defaults as cellpose's eval(). The whole image at once: beyond its values some 60 bytes for a
-/// voxel.
+/// Labels of a network's flows: voxels follow them, and the places where many end are objects.
+/// Arguments and defaults are those of cellpose's eval(). It needs the whole image, and about 60
+/// bytes per voxel beside its values.
 struct FlowsToLabels {
   int64_t niter = 200, min_size = 15;
   double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;

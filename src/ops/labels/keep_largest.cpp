@@ -22,7 +22,7 @@ at::Tensor KeepLargestConnectedComponent::of_labels(const at::Tensor& image) con
   const at::Tensor labels = image[0];
   at::Tensor treated = applied_labels.empty() ? labels.ne(0) : at::zeros_like(labels, at::kBool);
   for (const int64_t label : applied_labels) treated.logical_or_(labels.eq(label));
-  // Components are of one value: the label, or 1 for all of them.
+  // Components are searched in one value: the label, or 1 for all labels.
   const at::Tensor values = independent ? labels.masked_fill(treated.logical_not(), 0) : treated;
   return image.masked_fill(to_clear(values), 0);
 }
@@ -45,7 +45,7 @@ at::Tensor KeepLargestConnectedComponent::of_channels(const at::Tensor& image) c
   return result;
 }
 
-/// Where a value's components are beyond its num_components largest.
+/// Where components of a value are not among its num_components largest.
 at::Tensor KeepLargestConnectedComponent::to_clear(const at::Tensor& values) const {
   const Components found = connected_components(values, connectivity.value_or(0));
   const int32_t* component = found.labels.const_data_ptr<int32_t>();

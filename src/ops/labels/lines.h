@@ -6,9 +6,9 @@
 
 namespace cytra::ops {
 
-/// change(line) of every line of `length` values that lie `stride` apart, in place; there are
-/// `outer` groups of `stride` lines each, of which [begin, end) are meant. Lines come dense,
-/// gathered sixteen at a time: a line of the cache.
+/// Calls change(line) for every line of `length` values that lie `stride` apart, in place; there
+/// are `outer` groups of `stride` lines each, of which [begin, end) are processed. Lines are
+/// gathered sixteen at a time into dense ones: the width of a cache line.
 template <class Change>
 void for_lines(float* data,
                int64_t outer,

@@ -16,7 +16,7 @@ namespace {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 /// The largest of values up to `reach` away in a line, in place: van Herk's maxima from both ends
-/// of blocks, three comparisons whatever the reach.
+/// of blocks, three comparisons for any reach.
 class LineMaximum {
  public:
   LineMaximum(int64_t length, int64_t reach)

@@ -5,15 +5,16 @@
 
 namespace cytra::ops {
 
-/// What a mask is swept with: voxels up to `radius` away, in a straight line (a disc or ball) or
-/// along each axis (a square or cube).
+/// The structuring element of dilation and erosion: voxels up to `radius` away, in a straight line
+/// (a disc or ball) or along each axis (a square or cube).
 struct Footprint {
   int64_t radius = 1;
   bool is_ball = true;
 };
 
-/// Voxels that the footprint reaches from the mask; erosion: those that it reaches the mask alone
-/// from. What is outside of the image counts for nothing. Any radius takes the same time.
+/// Dilation gives the voxels that the footprint reaches from the mask; erosion those from which it
+/// reaches voxels of the mask only. The outside of the image is ignored. The time does not depend
+/// on the radius.
 /// Shape: mask ([Z,]Y,X) of any real type -> bool. Source: scipy.ndimage.binary_dilation,
 /// binary_erosion with border_value=1.
 at::Tensor dilate(const at::Tensor& mask, const Footprint& footprint);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kBelowAll = std::numeric_limits<float>::lowest();
 
-/// Voxels of a mask (Z,Y,X) that no cross of faces within it covers.
+/// The voxels of a mask (Z,Y,X) that are in no cross of faces within the mask.
 at::Tensor not_in_opening(const at::Tensor& mask, int64_t dims) {
   const auto shifted = [&](const at::Tensor& from, const Offset& by) {
     at::Tensor to = at::zeros_like(from);
@@ -68,8 +68,8 @@ std::vector<int64_t> peaks_of(const at::Tensor& box,
   return places;
 }
 
-/// Of places in order those that no earlier one is closer to than `spacing` along every axis: cells
-/// of that side hold at most one of these each.
+/// The places, in order, that no earlier chosen one is closer to than `spacing` along every axis:
+/// cells of that side hold at most one of these each.
 std::vector<int64_t> spaced(const std::vector<int64_t>& places,
                             const at::Tensor& box,
                             int64_t spacing) {

@@ -11,7 +11,7 @@
 namespace cytra::ops {
 namespace {
 
-/// change(begin, end, value) of each run of equal values.
+/// Calls change(begin, end, value) for each run of equal values.
 template <class T, class Change>
 void for_runs(const T* data, int64_t count, const Change& change) {
   for (int64_t i = 0; i < count;) {
@@ -21,7 +21,8 @@ void for_runs(const T* data, int64_t count, const Change& change) {
   }
 }
 
-/// Clears objects, one number each, of fewer voxels than `smallest`; dense, in place.
+/// Clears objects that have fewer voxels than `smallest`, where each has a number; dense, in
+/// place.
 template <class T>
 void clear_numbers(at::Tensor& labels, double smallest) {
   T* data = labels.mutable_data_ptr<T>();

@@ -11,8 +11,8 @@
 
 namespace cytra::ops {
 
-/// Clears what covers few voxels. An image with values above 1 holds objects by number, whose
-/// voxels may lie apart; a mask's objects are its components. Objects of min_size stay
+/// Clears objects of few voxels. An image with values above 1 holds numbered objects, whose voxels
+/// need not be connected; a mask's objects are its components. Objects of min_size stay
 /// (scikit-image 0.26 removes them; the versions before and the documentation do not). Source:
 /// monai.transforms.RemoveSmallObjects, skimage.morphology.remove_small_objects.
 struct RemoveSmallObjects {

@@ -1,4 +1,4 @@
-// Stars of labels: rays, distances along them, the depth in the object.
+// Stars of labels: rays, distances along them, and the depth in the object.
 #include "ops/labels/star_distances.h"
 
 #include <cmath>
@@ -47,7 +47,7 @@ std::vector<std::array<int32_t, 3>> hull_of(const std::vector<Point>& points) {
 }
 
 /// How far the object of a voxel reaches along a ray. In 2D up to the border between two voxels,
-/// in 3D to the first voxel beyond it, in whole steps: as the peer.
+/// in 3D to the first voxel beyond it, in whole steps, as StarDist does.
 float reach(const int32_t* values,
             const std::array<int64_t, 3>& size,
             const std::array<int64_t, 3>& from,
@@ -141,7 +141,7 @@ at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& 
       grown.last[d] = std::min(box.last[d] + 1, volume.size(static_cast<int64_t>(d)) - 1);
     }
     at::Tensor mask = grown.part_of(volume).eq(label);
-    // Of an object that fills the image the border is taken to be outside of it.
+    // The border of an object that fills the image is taken to be outside of the image.
     const bool fills = mask.all().item<bool>();
     if (fills) mask = at::constant_pad_nd(mask, {1, 1, 1, 1, labels.dim() == 3, labels.dim() == 3});
     at::Tensor distance = labels.dim() == 3 ? distance_transform(mask, anisotropy)

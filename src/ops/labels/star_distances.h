@@ -1,6 +1,6 @@
 #pragma once
-// Objects as stars: at each of its voxels the distances to the object's border along rays, and how
-// deep in the object the voxel is. What a network learns instead of the objects' numbers.
+// Objects as stars: each voxel of an object has the distances to the object's border along rays,
+// and its depth in the object. A network learns these instead of the objects' numbers.
 // Source: Schmidt 2018, Weigert 2020, StarDist; stardist/geometry.
 #include <array>
 #include <cstdint>

@@ -26,7 +26,8 @@ struct Corner {
   double z, y, x;
 };
 
-/// Where shapes are drawn. Rows run a hair beside the voxels' centres, so that none meets a corner.
+/// The image that shapes are drawn into. Rows run slightly beside the voxels' centres, so that no
+/// row meets a corner.
 class Canvas {
  public:
   Canvas(const std::array<int64_t, 3>& size, const Rays& rays) : size_(size), rays_(rays) {}
@@ -81,8 +82,8 @@ class Canvas {
       to.push_back({y, a.x + part * (b.x - a.x)});
     }
   }
-  /// Through a triangle a row passes once, or not: where it cuts the triangle's line in its plane
-  /// z.
+  /// A row passes through a triangle once, or not at all: where it cuts the triangle's line in its
+  /// plane z.
   void cross_face(const Corner& a,
                   const Corner& b,
                   const Corner& c,
@@ -103,7 +104,7 @@ class Canvas {
       for (std::size_t i = begin; i < to.size(); ++i) to[i].row += z * size_[1];
     }
   }
-  /// Between each row's first and second crossing, third and fourth, and so on.
+  /// The voxels between each row's first and second crossing, third and fourth, and so on.
   std::vector<Span> spans_between(std::vector<Crossing>& crossings) const {
     std::sort(crossings.begin(), crossings.end());
     std::vector<Span> spans;
@@ -129,7 +130,8 @@ class Painting {
  public:
   explicit Painting(at::Tensor& labels) : data_(labels.mutable_data_ptr<int32_t>()) {}
 
-  /// Unless it overlaps one by more than `threshold` of the smaller of both.
+  /// Adds a shape unless it overlaps an earlier one by more than `threshold` of the smaller of
+  /// both.
   void add(const std::vector<Span>& spans, double threshold) {
     int64_t size = 0;
     overlaps_.clear();

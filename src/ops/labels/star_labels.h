@@ -8,9 +8,9 @@
 
 namespace cytra::ops {
 
-/// Labels of a network's stars: from the most probable on, each that is not taken yet is an object.
-/// Arguments and defaults as StarDist's predict_instances(); overlaps are counted in voxels that
-/// are painted, with the objects that cover them. The whole image at once.
+/// Labels of a network's stars: starting with the most probable, each voxel that no object covers
+/// yet makes an object. Arguments and defaults are those of StarDist's predict_instances();
+/// overlaps are counted in painted voxels. It needs the whole image.
 struct StarsToLabels {
   double prob_thresh = 0.5, nms_thresh = 0.4;
   int64_t border = 2;

@@ -1,5 +1,5 @@
 #pragma once
-// How kernels see an image: a dense volume (Z,Y,X), of which a plane has Z = 1.
+// How kernels see an image: as a dense volume (Z,Y,X); a 2D image has Z = 1.
 #include <array>
 #include <cstdint>
 #include <vector>

@@ -15,12 +15,12 @@ namespace {
 
 constexpr int32_t kOutside = INT32_MIN;
 
-struct Place {
+struct QueuedVoxel {
   uint64_t key;  // value, then age
   int64_t voxel;
 };
 
-/// Unsigned numbers in the order of the values; of -0 and 0 the same.
+/// Unsigned numbers in the order of the values; -0 and 0 have the same.
 uint32_t in_order(float value) {
   value += 0.0F;
   uint32_t bits = 0;
@@ -28,13 +28,14 @@ uint32_t in_order(float value) {
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 
-/// The lowest key first. Of equal keys (markers of one value) the order is the peer's, as its
-/// steps are: the smaller child, of equal ones the left, moves up as long as it is below the last.
+/// The lowest key first. The order of equal keys (markers of one value) is that of scikit-image,
+/// because the steps are the same: the smaller child, of equal ones the left, moves up as long as
+/// it is below the last.
 class Heap {
  public:
   bool empty() const { return places_.empty(); }
-  const Place& lowest() const { return places_.front(); }
-  void push(const Place& place) {
+  const QueuedVoxel& lowest() const { return places_.front(); }
+  void push(const QueuedVoxel& place) {
     std::size_t child = places_.size();
     places_.push_back(place);
     while (child > 0) {
@@ -45,8 +46,8 @@ class Heap {
     }
     places_[child] = place;
   }
-  Place pop() {
-    const Place lowest = places_.front(), last = places_.back();
+  QueuedVoxel pop() {
+    const QueuedVoxel lowest = places_.front(), last = places_.back();
     places_.pop_back();
     const std::size_t count = places_.size();
     if (count == 0) return lowest;
@@ -62,16 +63,17 @@ class Heap {
   }
 
  private:
-  std::vector<Place> places_;
+  std::vector<QueuedVoxel> places_;
 };
 
-/// What a flood asks of a voxel, side by side: where it goes next is anywhere in the image.
+/// What a flood needs of a voxel, side by side in memory, since the next voxel may be anywhere in
+/// the image.
 struct Voxel {
   uint32_t level;
   int32_t label;
 };
 
-/// A volume with a border all round, so that nobody has to ask whether a neighbour is there.
+/// A volume with a border all round, so that no step has to check whether a neighbour exists.
 class Padded {
  public:
   explicit Padded(const at::Tensor& volume)
@@ -80,7 +82,7 @@ class Padded {
   int64_t step(const Offset& by) const {
     return (by[0] * (height_ + 2) + by[1]) * (width_ + 2) + by[2];
   }
-  /// change(first voxel here, first voxel in the volume, voxels) of each row.
+  /// Calls change(first voxel here, first voxel in the volume, voxels) for each row.
   template <class Change>
   void for_rows(const Change& change) const {
     for (int64_t row = 0; row < depth_ * height_; ++row)

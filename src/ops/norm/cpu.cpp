@@ -1,4 +1,5 @@
-// Source of the gradient: that of torch's native_group_norm; of what it keeps: see norm.cpp.
+// The gradient follows torch's native_group_norm; the choice of what is kept for it follows the
+// source in norm.cpp.
 #include "ops/norm/cpu.h"
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 namespace cytra::ops::cpu {
 namespace {
 
-/// Mean and squared deviations of a run's cells from those of its blocks, in the first's place.
-/// Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
+/// The mean and squared deviations of a run's cells from those of its blocks, stored in the place
+/// of the first block. Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance,
+/// 1983.
 void combine_moments(const Layout& layout, int64_t partial_size, double* partials) {
   if (layout.blocks == 1) return;
   const int64_t channels = layout.channels;
@@ -65,7 +67,8 @@ struct Coefficients {
     values_[static_cast<std::size_t>(run * stride_ + array * channels_ + channel)] =
         static_cast<float>(value);
   }
-  /// For a kernel that reads the input. Both passes come here: the gradient finds the same signs.
+  /// Sets a kernel's values to normalise the input. Both passes call it, so the gradient finds the
+  /// same signs.
   void set_norm(int64_t run, int64_t channel, double mean, double scale, double bias) {
     // The part of the mean that float32 can't hold goes into the shift: a large offset of the input
     // costs no digits.

@@ -23,7 +23,7 @@ struct Normalized {
   at::Tensor coefficients;  // of a GPU: (N C,6) float32, which its backward pass reads and writes
 };
 
-/// By the statistics of `x`, or by `fixed` ones.
+/// Normalises by the statistics of `x`, or by `fixed` ones.
 /// Shape: x (N,C,[D,]H,W), weight and bias (C) float32, fixed (shares,2) -> output like x.
 Normalized normalize(const at::Tensor& x,
                      const at::Tensor& weight,

@@ -22,7 +22,7 @@ at::MemoryFormat format_of(const at::Tensor& x) {
   return x.is_contiguous() ? at::MemoryFormat::Contiguous : x.suggest_memory_format();
 }
 
-/// Room that a task needs on the device, and the task.
+/// A task, and the memory that it needs on the device.
 struct Prepared {
   Prepared(const at::Tensor& x,
            const at::Tensor& weight,

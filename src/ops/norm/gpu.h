@@ -1,6 +1,6 @@
 #pragma once
-// Instance and group norm of ops/norm/norm.h on a GPU, by the kernels of libcytra_cuda.so; as
-// norm_cpu.h. Batch norm has cuDNN's, which takes channels first and last.
+// Instance and group norm of ops/norm/norm.h on a GPU, by the kernels of libcytra_cuda.so; the
+// interface is that of ops/norm/cpu.h. Batch norm uses cuDNN, which takes channels first and last.
 #include "ops/norm/cpu.h"
 
 namespace cytra::ops::gpu {
@@ -10,8 +10,8 @@ namespace cytra::ops::gpu {
 /// the kernels.
 bool is_supported(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-/// Statistics are on the device. The input is kept, not the output: whether that could be is told
-/// by the weights' values, for which the host would wait.
+/// Statistics are on the device. The input is kept, not the output: whether the output would do
+/// depends on the weights' values, for which the host would have to wait.
 cpu::Normalized normalize(const at::Tensor& x,
                           const at::Tensor& weight,
                           const at::Tensor& bias,

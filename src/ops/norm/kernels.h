@@ -45,7 +45,8 @@ struct Kernels {
                      float slope);
 };
 
-/// The kernels for this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it).
 template <class T>
 const Kernels<T>& kernels();
 

@@ -1,5 +1,5 @@
 #pragma once
-// How norm_cpu.cpp cuts a tensor into blocks, and the order in which threads visit them.
+// How ops/norm/cpu.cpp cuts a tensor into blocks, and the order in which threads visit them.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace cytra::ops::cpu {
 
-// Large against the cost of a call, small against a second-level cache.
+// A size that is large against the cost of a call and small against a second-level cache.
 constexpr int64_t kBlockSize = 16384;  // values
 constexpr int64_t kGrain = 32768;      // values: less is done before a second thread has started
 constexpr int64_t kMinBlockRows = 64;  // so that the partial sums stay small against the block
@@ -87,7 +87,7 @@ void two_passes(const Layout& layout,
   const int64_t blocks = layout.blocks, chunk_blocks = layout.chunk_runs * blocks;
   const int64_t stride = chunk_blocks * partial_size;
   if (layout.chunks >= 2 * at::get_num_threads() || chunk_blocks == 1) {
-    // Chunk by chunk: its second pass finds it in the cache.
+    // Each chunk is finished before the next: its second pass finds it in the cache.
     const int64_t chunk_size = layout.chunk_runs * layout.rows * layout.channels;
     at::parallel_for(
         0,

@@ -26,7 +26,7 @@ using torch::autograd::variable_list;
 /// would show in a gradient: (output - bias) / weight is off by a unit of the output's last place
 /// times |bias / weight|.
 bool is_invertible(const at::Tensor& weight, const at::Tensor& bias, double slope, bool is_short) {
-  // At slope 1 nobody else keeps the output, so keeping it saves nothing.
+  // With slope 1 no activation keeps the output, so keeping it here saves nothing.
   if (!(slope >= 1e-3 && slope < 1)) return false;
   if (!weight.defined()) return true;
   const float* w = weight.const_data_ptr<float>();
@@ -58,7 +58,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                      bias = given_bias.value_or(at::Tensor()),
                      fixed = given_fixed.value_or(at::Tensor());
     const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed);
-    // The next layer keeps the output anyway; keeping it here too lets go of the input.
+    // The next layer keeps the output anyway; keeping it here, too, makes the input unnecessary.
     const bool keeps_output =
         x.is_cpu() && is_invertible(weight, bias, form.slope, x.scalar_type() != at::kFloat);
     context->save_for_backward(
@@ -106,7 +106,7 @@ at::Tensor in_float(const at::Tensor& parameter) {
   return parameter.defined() ? parameter.to(at::kFloat) : parameter;
 }
 
-/// By our kernels; `statistics` gets those of the batch.
+/// Normalises by our kernels; `statistics` gets those of the batch.
 at::Tensor run_kernels(const at::Tensor& x,
                        const at::Tensor& given_weight,
                        const at::Tensor& given_bias,
@@ -133,7 +133,8 @@ bool has_kernel(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
          (cpu::is_supported(x, weight, bias) || gpu::is_supported(x, weight, bias));
 }
 
-/// Of the activations that the kernels contain; 1 when there is none, or it comes after them.
+/// The slope of an activation that the kernels contain; 1 when there is none, or it comes after
+/// them.
 double fused_slope(const Activation& activation) {
   if (activation.kind == Activation::kRelu) return 0;
   return activation.kind == Activation::kLeakyRelu ? activation.slope : 1;
@@ -144,7 +145,8 @@ at::Tensor activate_rest(const at::Tensor& y, const Activation& activation) {
   return is_fused ? y : activate(y, activation);
 }
 
-/// Of a tensor that nobody else has: in place where that has a derivative and saves memory.
+/// The activation of a tensor that nothing else uses: in place where that has a derivative and
+/// saves memory.
 at::Tensor activate_own(at::Tensor y, const Activation& activation) {
   if (activation.kind == Activation::kRelu) return at::relu_(y);
   if (activation.kind == Activation::kLeakyRelu && activation.slope >= 0)

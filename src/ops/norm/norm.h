@@ -7,7 +7,7 @@
 
 namespace cytra::ops {
 
-/// What follows a norm. An activation with parameters of its own (PReLU) is none of these.
+/// What follows a norm. An activation with its own parameters (PReLU) is not supported.
 struct Activation {
   enum Kind { kNone, kRelu, kLeakyRelu, kGelu, kSilu, kElu };
   Kind kind = kNone;
@@ -43,7 +43,7 @@ struct RunningStatistics {
   double momentum = 0.1;
 };
 
-/// While `training`, by the batch's mean and variance; else by the running ones.
+/// Normalises, while `training`, by the batch's mean and variance; else by the running ones.
 at::Tensor batch_norm(const at::Tensor& x,
                       const at::Tensor& weight,
                       const at::Tensor& bias,
@@ -52,7 +52,8 @@ at::Tensor batch_norm(const at::Tensor& x,
                       double eps,
                       const Activation& activation = {});
 
-/// Over the last dimensions. Shape: x (...,normalized_shape), weight and bias (normalized_shape).
+/// Normalises over the last dimensions. Shape: x (...,normalized_shape), weight and bias
+/// (normalized_shape).
 at::Tensor layer_norm(const at::Tensor& x,
                       at::IntArrayRef normalized_shape,
                       const at::Tensor& weight,

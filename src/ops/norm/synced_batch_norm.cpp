@@ -30,7 +30,7 @@ at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
   return of_channels.to(type_of_sums(x)).view(shape);
 }
 
-/// Of all processes: mean and population variance (C) float64, and the number of values.
+/// The mean and population variance over all processes, (C) float64, and the number of values.
 struct BatchMoments {
   at::Tensor mean, variance;
   double count;
@@ -62,7 +62,7 @@ struct SyncedBatchNorm : torch::autograd::Function<SyncedBatchNorm> {
     if (weight) y = at::addcmul(beside(*bias, x), y, beside(*weight, x));
     context->save_for_backward({x, weight.value_or(at::Tensor()), moments.mean, rstd});
     context->saved_data["count"] = moments.count;
-    // What IValue can't hold lives as long as the graph does.
+    // An object that IValue can't hold is kept alive as long as the graph.
     context->saved_data["sum"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(sum));
     return y.to(x.scalar_type());
   }

@@ -11,7 +11,7 @@ namespace cytra::ops {
 /// Adds a tensor up over the processes of a training, in place. Shape: (K) float64.
 using SumOverProcesses = std::function<void(const at::Tensor& values)>;
 
-/// batch_norm() of a training whose processes have a part of the batch each: by the mean and
+/// batch_norm() for a training whose processes have a part of the batch each. It uses the mean and
 /// variance of all parts, forward and backward. `sum` is called once in each pass, by every
 /// process. Source: Lightning's sync_batchnorm, torch.nn.SyncBatchNorm.
 at::Tensor synced_batch_norm(const at::Tensor& x,

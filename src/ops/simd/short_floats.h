@@ -3,7 +3,7 @@
 
 namespace cytra::ops::cpu {
 
-// The bits of one: what kernels read and write, never compute in.
+// The bits of a short float: kernels read and write these types, but never compute in them.
 enum class Bfloat16 : uint16_t {};
 enum class Float16 : uint16_t {};
 

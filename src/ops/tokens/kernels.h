@@ -47,7 +47,7 @@ struct TokenPatches {
   const float *last, *last_bias;  // (S,C), (C)
 };
 
-/// Of a head: the tokens of a square, `side` rows of them, as keys and as values.
+/// The tokens of a square in one head, `side` rows of them, as keys and as values.
 struct SquareKeys {
   const float* keys;  // (features,key_step)
   int64_t key_step;
@@ -57,8 +57,8 @@ struct SquareKeys {
 };
 
 struct TokenKernels {
-  /// Of `rows` queries of an image, (C,step), the mean of the tokens by softmax of query^T (token +
-  /// place):
+  /// Computes, for `rows` queries of an image, (C,step), the mean of the tokens weighted by
+  /// softmax of query^T (token + place):
   /// -> out (rows,C). scratch: (C + tiles rows) kTokenTile + rows.
   void (*weigh)(const TokenTiles& of,
                 const float* queries,
@@ -85,7 +85,8 @@ struct TokenKernels {
                         float* scratch);
 };
 
-/// For this processor: the instruction set ATen chose (ATEN_CPU_CAPABILITY sets it).
+/// The kernels for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets
+/// it).
 const TokenKernels& token_kernels();
 
 }  // namespace cytra::ops::cpu

@@ -28,7 +28,7 @@ const float* values_of(const at::Tensor& tensor) {
   return tensor.const_data_ptr<float>();
 }
 
-/// The same values for kernels: dense, and alive as long as this is.
+/// The values of a ChannelScale for kernels: dense, and alive as long as this object.
 struct NormValues {
   explicit NormValues(const ChannelScale& norm)
       : weight(norm.weight.contiguous()),

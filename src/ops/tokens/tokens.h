@@ -6,14 +6,14 @@
 
 namespace cytra::ops {
 
-/// Whether these functions take an image like this one: float32 on a CPU, where nobody wants
-/// gradients, a trace or another precision.
+/// Whether these functions take an image like this one: float32 on a CPU, without gradients, trace
+/// or autocast.
 bool has_token_kernels(const at::Tensor& x);
 
 /// (N,C,s,s) -> tokens, 0 behind the last one.
 at::Tensor to_token_tiles(const at::Tensor& image);
 
-/// Of each query the mean of an image's tokens, weighted by softmax of query . (token + place).
+/// The mean, for each query, of an image's tokens, weighted by softmax of query . (token + place).
 /// Shape: queries (B,R,C) -> (B,R,C).
 at::Tensor weigh_tokens(const at::Tensor& tokens,
                         const at::Tensor& places,

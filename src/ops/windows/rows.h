@@ -45,7 +45,7 @@ struct RowLoops {
   bool (*finish)(const FinishRow& row);  // false: a sum is NaN or infinite
 };
 
-/// Those for this processor: the instruction set that ATen chose (ATEN_CPU_CAPABILITY sets it).
+/// The loops for this processor's instruction set, which ATen chose (ATEN_CPU_CAPABILITY sets it).
 const RowLoops& row_loops();
 
 }  // namespace cytra::ops::cpu

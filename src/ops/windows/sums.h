@@ -30,7 +30,7 @@ struct WindowGrid {
   at::Tensor table;  // window_table() on the image's device; made at each gather where it is not
                      // there
   int64_t windows() const;
-  /// Window w along axis d, as number of that axis' starts.
+  /// Window w's number among the starts of each axis.
   std::array<int64_t, 3> place(int64_t w) const;
   /// The rows (first axis) that are final once all windows of the first axis' start `i` are summed:
   /// from, to.
@@ -39,8 +39,8 @@ struct WindowGrid {
 
 /// The weights of a window (z,y,x) float32, on a CPU.
 at::Tensor window_map(const WindowGrid& grid);
-/// The same on `device`. Those of the newest few kinds of windows are kept: a run over many images
-/// makes them once, and its host does not wait for a copy at each.
+/// The weights on `device`. Those of the newest few kinds of windows are kept: a run over many
+/// images makes them once, and the host does not wait for a copy at each image.
 at::Tensor window_map(const WindowGrid& grid, c10::Device device);
 
 /// Where windows begin and what their voxels come from, (n) int32 on `device`: each axis' starts,

@@ -157,7 +157,8 @@ void accumulate(const at::Tensor& values,
     if (sum_on_gpu(values[s], grid, box, sums)) continue;
     const auto &from = box.from, &to = box.to, &fresh = box.fresh;
     const at::Tensor weighted = values[s].to(at::kFloat) * grid.map;
-    // What windows before cover: all of the rows in front of the fresh ones, and so on inwards.
+    // The voxels that earlier windows cover: all rows in front of the fresh ones, and so on
+    // inwards.
     const auto put = [&](std::array<int64_t, 3> low, std::array<int64_t, 3> high, bool is_fresh) {
       for_runs(low[0], high[0], sums, [&](int64_t begin, int64_t end, int64_t place) {
         at::Tensor part = sums.narrow(1, place, end - begin);

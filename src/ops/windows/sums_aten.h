@@ -4,7 +4,7 @@
 
 namespace cytra::ops {
 
-/// By ATen's operations, on any device. The grid's map is on the device of the tensors.
+/// The passes by ATen's operations, on any device. The grid's map is on the device of the tensors.
 namespace aten {
 void gather(const at::Tensor& image,
             const WindowGrid& grid,

@@ -27,7 +27,7 @@ struct WindowWeights {
 
   explicit WindowWeights(const WindowGrid& of)
       : grid(of), map(of.map.defined() ? of.map.const_data_ptr<float>() : nullptr) {}
-  /// Of the row z, y of a window, from x on.
+  /// The weights of the row z, y of a window, from x on.
   RowWeight row(int64_t z, int64_t y, int64_t x) const {
     const auto& axes = grid.axes;
     if (map != nullptr)
@@ -153,7 +153,7 @@ void accumulate_as(const at::Tensor& values,
   });
 }
 
-/// Finishes a line; what is no float goes by way of `scratch`.
+/// Finishes a line; types other than float go through `scratch`.
 template <class T>
 bool finish_line(FinishRow row, const Finish& finish, T* out, std::vector<float>& scratch) {
   row.cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));

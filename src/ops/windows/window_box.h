@@ -10,7 +10,7 @@ namespace cytra::ops {
 struct WindowBox {
   std::array<int64_t, 3> from, to;  // in the image
   std::array<int64_t, 3> skip;      // voxels of the window in front of `from`
-  /// No window before covers a voxel whose every coordinate is from here on.
+  /// Voxels whose every coordinate is at least this are covered by no earlier window.
   std::array<int64_t, 3> fresh;
 };
 WindowBox box_of(const WindowGrid& grid, int64_t w);

@@ -27,8 +27,8 @@
 namespace cytra::pipelines {
 namespace {
 
-/// Of the bytes of a file, so that a copy is the same image; of an image that is a folder, a part
-/// of a file or in several files, its path and its files' sizes and times.
+/// What identifies an image. For a file it is made of the bytes, so that a copy is the same image;
+/// for a folder, a part of a file or several files, of the path and the files' sizes and times.
 std::string content_of(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
@@ -76,7 +76,7 @@ data::CacheLimits embedding_limits(data::CacheLimits limits) {
   return limits;
 }
 
-/// Those of an image that is larger than one, and the whole; else none.
+/// The tiles of an image that is larger than one, then the whole image; else none.
 std::vector<Tile> segment_tiles(const at::Tensor& image, int64_t side) {
   DetectorOptions options;
   options.roi_size = {side};

@@ -25,7 +25,7 @@ class SegmentCompute {
   PromptedSegmenter& segmenter();
   /// Boxes and logits of all of them. `sink` is told of those that fail.
   void run(const SegmentWorks& works, SegmentSink& sink, SegmentCounts& counts);
-  /// The same, each box by itself with the image's encoding.
+  /// run() with each box by itself, with the image's encoding.
   void run_naively(SegmentWork& work, SegmentSink& sink, SegmentCounts& counts);
   void forget_models();
 

@@ -21,7 +21,7 @@ namespace cytra::pipelines {
 /// out of it.
 class SegmentFiles {
  public:
-  /// Of a view: all that results depend on but the image.
+  /// The settings of a view: all that results depend on but the image.
   using Settings = std::function<std::string(const std::string& view)>;
   /// The names of a view's classes from 0 on; empty: they have numbers alone.
   using ClassNames = std::function<std::vector<std::string>(const std::string& view)>;

@@ -164,7 +164,7 @@ void BatchQueue::warm(const std::string& bucket, const std::map<int64_t, double>
   own.full = perf::smallest_that_pays(seconds);  // a larger one makes requests wait
 }
 
-/// Of images in ever new shapes, nothing may be kept for ever.
+/// Images may come in ever new shapes: what is kept for a shape is removed when it is idle.
 void BatchQueue::forget_idle() {
   for (auto bucket = buckets_.begin(); bucket != buckets_.end();) {
     const bool is_idle = bucket->second.waiting.empty() && bucket->second.full == 0;

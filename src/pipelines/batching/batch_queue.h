@@ -56,7 +56,7 @@ class BatchQueue {
   /// No request of that size will ever find room.
   bool is_too_large(const BatchRequest& request) const;
   void add(std::shared_ptr<BatchRequest> request, BatchTime now);
-  /// It no longer waits.
+  /// Takes a request out of the queue.
   void remove(BatchRequest& request);
   /// A batch to compute at once, or when to ask again if no request comes until then (kNoDeadline:
   /// never).

@@ -27,7 +27,7 @@ class Batcher {
   /// Throws: RequestError where there is no room (rejected, or timed_out where it waits for some),
   /// or it takes no more. The request is not told then.
   void submit(const std::shared_ptr<BatchRequest>& request);
-  /// Also of a request that is being computed: its answer is dropped. False: it has ended.
+  /// Cancels a request. The answer of one that is being computed is dropped. False: it has ended.
   bool cancel(const std::shared_ptr<BatchRequest>& request);
   /// `work` in the batcher's thread, between batches; returns when it is done. Throws: what it
   /// throws, and RequestError after close().
@@ -56,8 +56,8 @@ class Batcher {
   void watch();
   void compute(Lock& lock, const Batch& batch);
   void run_work(Lock& lock);
-  /// With the lock. False: another one has ended it. Else it has to be told, and then told()
-  /// called.
+  /// Ends a request; called with the lock held. False: another thread has ended it. Otherwise the
+  /// caller informs the request, and then calls told().
   bool finish(BatchRequest& request, Outcome outcome);
   void fail(Lock& lock, const Requests& requests, const RequestError& error);
   void reject(Outcome outcome, const std::string& why);

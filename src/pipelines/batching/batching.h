@@ -39,7 +39,7 @@ struct RequestError : std::runtime_error {
   Outcome outcome;
 };
 
-/// Of values above 0, exact to 2.2 %: they lie in bins whose ends are 4.4 % apart.
+/// A histogram of values above 0, exact to 2.2 %: they lie in bins whose ends are 4.4 % apart.
 class BatchHistogram {
  public:
   void add(double value);

@@ -39,7 +39,7 @@ Detection part_in(const Detection& box, const Tile& tile) {
                       static_cast<float>(tile.y1)});
 }
 
-/// Of what `part` has where both tiles see, the share that `other` has, too.
+/// The share of `part`, within the area that both tiles see, that `other` covers, too.
 float share_in(const TiledBox& part, const TiledBox& other) {
   if (part.box.label != other.box.label || part.tile == other.tile) return 0;
   const float own = area_of(part_in(part.box, *other.tile));

@@ -13,8 +13,8 @@ struct Tile {
   at::Tensor of(const at::Tensor& image) const { return image.slice(-2, y0, y1).slice(-1, x0, x1); }
 };
 
-/// By options.roi_size and overlap, within the image; one where it is no larger. Throws:
-/// ConfigError.
+/// The tiles by options.roi_size and overlap, within the image; one where the image is no larger.
+/// Throws: ConfigError.
 std::vector<Tile> tiles_of(int64_t height, int64_t width, const DetectorOptions& options);
 
 /// How far from where it cuts an image of this size the tile holds a box of the image: pixels,

@@ -111,7 +111,7 @@ class TrainedDetector final : public Detector {
       if (number >= options_.max_detections) ++full_windows_;
     }
   }
-  /// With the training's intensities.
+  /// The image with the intensities that the training had.
   at::Tensor prepared(const at::Tensor& image) const {
     expect_detector_image(image, model_.in_channels);
     data::Sample sample;

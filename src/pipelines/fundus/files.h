@@ -24,7 +24,7 @@ class FundusFiles {
   /// Whether it was done with these settings, and its files are as they were written. Warns where
   /// it takes the place of another photograph of its name.
   bool has(const FundusInput& input);
-  /// Its files are written. Those that other settings have left are removed.
+  /// Records an image whose files are written, and removes files that other settings have left.
   void add(const FundusInput& input, const data::fundus::Disc& disc);
   /// `disc`: null where it can't be read.
   void add_failed(const FundusInput& input, const data::fundus::Disc* disc);

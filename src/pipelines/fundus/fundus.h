@@ -38,9 +38,10 @@ struct FundusInput {
 
 /// What is told of an image; from any thread, one at a time.
 struct FundusEvents {
-  /// Its files are on the disk.
+  /// Called when the image's files are on the disk.
   std::function<void(const FundusInput& input, const data::fundus::Disc& disc)> done;
-  /// It can't be read, or no disc was found (then with the disc's numbers, else null).
+  /// Called when the image can't be read, or no disc was found (then with the disc's numbers, else
+  /// null).
   std::function<void(
       const FundusInput& input, const std::exception& error, const data::fundus::Disc* disc)>
       failed;

@@ -56,7 +56,7 @@ class DoneRecord {
   void add_failed(const std::string& image, int code);
   /// What was added since, by any process.
   void read();
-  /// By the name of their results, the images and stamps of the lines that count.
+  /// The images and stamps of the lines that count, by the name of their results.
   struct Line {
     std::string image, stamp;
     inference::ResultFiles files;
@@ -80,7 +80,7 @@ class DoneRecord {
   void read(const std::string& path, Others* others);
   void take(const config::Node& node, Line line, Others* others);
   std::vector<std::string> paths() const;  // the newest last
-  void take_over(const std::string& name, const inference::ResultFiles& files) const;
+  void note_owner(const std::string& name, const inference::ResultFiles& files) const;
   const std::string folder_, kind_, own_;
   std::map<std::string, int64_t> read_;  // bytes of each process's file by now
   std::map<std::string, Line> lines_;

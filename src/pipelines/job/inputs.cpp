@@ -16,8 +16,8 @@
 #include "data/manifest.h"
 #include "data/source_keys.h"
 #include "data/transforms/load_image.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 #include "io/annotations/annotations.h"
 #include "io/csv.h"
 #include "io/image_folder.h"
@@ -67,7 +67,7 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
-/// Of a path that names a data set with a list of its own; "" for others.
+/// The class that reads a path that names a data set with a list of its own; "" for others.
 std::string module_of(const std::string& path, bool is_folder) {
   std::error_code ignored;
   const bool has_list = is_folder ? fs::exists(fs::path(path) / "dataset.json", ignored) &&
@@ -86,7 +86,7 @@ std::string module_of(const std::string& path, bool is_folder) {
   return "";
 }
 
-/// Its test images; where it has none those of training.
+/// The test images of a data set; where it has none, those of training.
 std::vector<data::Sample> of_data_set(const std::string& module,
                                       const std::string& path,
                                       const std::vector<std::string>& keys) {
@@ -151,7 +151,7 @@ bool has_one_channel(const std::string& path) {
   }
 }
 
-/// Of nnU-Net's CASE_0000.ext that is named by itself, the further channels beside it.
+/// The further channels beside nnU-Net's CASE_0000.ext, when that one is named by itself.
 std::vector<std::string> further_channels(const std::string& path, int64_t channels) {
   std::vector<std::string> more;
   const std::string mark = "_0000";
@@ -225,7 +225,7 @@ InputWants wants_of(const inference::Predictor& predictor, const Node& inference
 std::string source_key(const inference::Predictor& predictor) {
   std::vector<std::string> keys;
   for (const Node& load : loads_of(predictor)) add_keys(load, keys);
-  const std::string y_key = predictor.road().y_key, x_key = predictor.road().x_key;
+  const std::string y_key = predictor.windowed().y_key, x_key = predictor.windowed().x_key;
   if (keys.empty() || std::find(keys.begin(), keys.end(), x_key) != keys.end()) return x_key;
   const auto found =
       std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key != y_key; });
@@ -295,7 +295,7 @@ std::vector<data::Sample> scenes_of_image(const data::Sample& sample,
 }
 
 PartsToTake chosen_by(const inference::Predictor& predictor) {
-  const inference::InputTransforms& transforms = predictor.road().transforms;
+  const inference::InputTransforms& transforms = predictor.windowed().transforms;
   const std::vector<Node> loads = loads_of(predictor);
   const bool is_scene_chosen = std::any_of(loads.begin(), loads.end(), [](const Node& load) {
     const Node* scene = load.find("scene");

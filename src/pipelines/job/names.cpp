@@ -9,8 +9,8 @@
 namespace cytra::pipelines {
 namespace {
 
-/// With room for what follows ("_overlay.png") in the 255 bytes of a name; of a longer one its
-/// beginning, and what tells it from others of that beginning.
+/// A name that leaves room for what follows ("_overlay.png") in the 255 bytes of a file's name. A
+/// longer one is cut, and a fingerprint at its end makes it unique.
 std::string short_name(const std::string& stem) {
   constexpr std::size_t kMost = 200, kDigits = 16;
   std::size_t end = kMost - kDigits - 1;

@@ -14,7 +14,8 @@ namespace cytra::pipelines {
 class OutputNames {
  public:
   std::string next(const data::Source& source);
-  /// Of a frame, or a scene, of an input whose name is `stem`, once next() was called for all.
+  /// The name of a frame, or a scene, of an input whose name is `stem`, once next() was called for
+  /// all.
   std::string frame(const std::string& stem, int64_t timepoint);
   std::string scene(const std::string& stem, int64_t scene);
 

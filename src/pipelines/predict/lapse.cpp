@@ -19,7 +19,7 @@ namespace {
 
 using io::Dtype;
 
-/// The same values, 8 or 16 bits of no sign, in a type with more of them.
+/// The values, unsigned of 8 or 16 bits, in a type with more bits.
 io::Image widened(io::Image image, Dtype dtype) {
   if (image.dtype == dtype) return image;
   const std::size_t from = io::size_of(image.dtype), to = io::size_of(dtype);

@@ -25,9 +25,9 @@ class PredictLapse {
   /// Both: a frame is done, or left out. Return whether it was the last.
   bool add(int64_t timepoint, const inference::ResultFiles& files);
   bool leave_out();
-  /// Of frames that were left out.
+  /// The number of frames that were left out.
   int64_t failed() const { return failed_; }
-  /// Of all frames, in their order.
+  /// The files of all frames, in their order.
   inference::ResultFiles files() const;
   /// Makes one image with time points of the frames' predictions, and one table, with a column
   /// `timepoint`, of their measurements; other files stay as they are, and the parts go. Returns
@@ -44,8 +44,8 @@ class PredictLapse {
   int64_t failed_ = 0;
 };
 
-/// Of those that hold time, the format that predict.format names, or else that of images like
-/// `source`.
+/// The format for time lapses, of those that hold time: the one that predict.format names, or else
+/// that of images like `source`.
 const io::Format& lapse_format(const std::string& format, const std::string& source);
 
 /// One image of several: `paths` have its time points, in order, in a type that holds the values of

@@ -50,7 +50,7 @@ class SamSegmenter final : public PromptedSegmenter {
   std::string fingerprint_;
 };
 
-/// Of a file of weights: what its shapes say of the network.
+/// What the shapes in a file of weights say about the network.
 class SamShapes {
  public:
   SamShapes(const std::string& path, const io::TensorViews& tensors)

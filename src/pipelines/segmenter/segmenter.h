@@ -35,7 +35,8 @@ class PromptedSegmenter {
   virtual at::Tensor masks(const at::Tensor& embeddings, const at::Tensor& boxes) = 0;
   /// (B,h,w) logits of masks(), of the whole square -> (B,H,W) of the image, linear.
   at::Tensor upscale(const at::Tensor& logits, const nn::Placement& placement) const;
-  /// Of weights and options: another for every other result. Embeddings that are kept are its own.
+  /// The fingerprint of weights and options: it differs where results differ. Embeddings in a
+  /// cache belong to one fingerprint.
   virtual std::string fingerprint() const = 0;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Who makes masks: load_segmenter() chooses by the file's content.
+// What makes masks: load_segmenter() chooses by the file's content.
 #include "pipelines/segmenter/segmenter.h"
 
 namespace cytra::pipelines {

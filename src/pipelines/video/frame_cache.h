@@ -26,7 +26,8 @@ class FrameCache {
              const io::VideoInfo& info,
              const inference::Predictor& predictor);
   bool is_on() const { return kept_ != nullptr; }
-  /// Of a frame's pixels, of what is predicted of it, and of all that its labels depend on.
+  /// The key of a frame's pixels, of the box that is predicted in it, and of all else that its
+  /// labels depend on.
   std::string key(const std::vector<unsigned char>& rgb, const FrameBox& box) const;
   /// (h,w) int32 of the box; undefined: not there.
   at::Tensor find(const std::string& key);

@@ -145,7 +145,7 @@ class DetectionTask final : public training::Task {
     training::Metrics results{{"loss", losses_.take()}};
     results.merge(with_class_names(metrics_.compute(), options_.class_names, 0));
     const double* counts = counts_.const_data_ptr<double>();
-    if (counts[0] > 0 && counts[1] == 0) no_objects_.tell(options_.y_key);
+    if (counts[0] > 0 && counts[1] == 0) no_objects_.warn(options_.y_key);
     counts_.zero_();
     metrics_.reset();
     return results;
@@ -182,7 +182,8 @@ class DetectionTask final : public training::Task {
       }
       images[name] = plane;
     };
-    // Of a batch of the training there are targets in place of the labels.
+    // Training batches have the targets of the levels in place of the labels: no target is drawn
+    // there.
     if (batch.at(options_.y_key).sizes().slice(2) == image.sizes().slice(2))
       draw("target", truth_of(batch).front());
     draw("prediction", nn::find_boxes(*model_, image, boxes()).front());

@@ -106,7 +106,7 @@ class InstanceHead final : public Head {
   }
   training::Metrics compute() override {
     const double* counts = with_objects_.const_data_ptr<double>();
-    if (counts[0] > 0 && counts[1] == 0) no_objects_.tell(y_key_);
+    if (counts[0] > 0 && counts[1] == 0) no_objects_.warn(y_key_);
     with_objects_.zero_();
     return Head::compute();
   }
@@ -125,7 +125,7 @@ class InstanceHead final : public Head {
   }
 
  protected:
-  /// Of whole images there are labels, of which it is made.
+  /// The target that the loss compares with. Whole images have labels, of which it is made.
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     const at::Tensor& target = batch.at(y_key_);
     return target.size(1) == 1 ? targets_.of(target).to(output.device()) : target;

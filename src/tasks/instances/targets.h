@@ -11,8 +11,9 @@
 
 namespace cytra::tasks {
 
-/// By one of two methods: flows to each object's centre and whether a voxel is an object's (flows),
-/// or how deep in its object a voxel is and the distances to the border along rays (stars).
+/// The targets of one of two methods: flows to each object's centre and whether a voxel is an
+/// object's (flows), or how deep in its object a voxel is and the distances to the border along
+/// rays (stars).
 struct InstanceTargets {
   std::string method = "flows";
   int64_t spatial_dims = 2;

@@ -97,7 +97,7 @@ class PromptableTask final : public training::Task {
   training::Metrics validation_end() override {
     const double* sums = sums_.const_data_ptr<double>();
     const double objects = sums[0] > 0 ? sums[0] : std::nan("");
-    if (std::isnan(objects)) no_objects_.tell(options_.y_key);
+    if (std::isnan(objects)) no_objects_.warn(options_.y_key);
     const training::Metrics results{{"loss", sums[1] / objects},
                                     {"mask_iou", sums[2] / objects},
                                     {"box_iou", sums[3] / objects},
@@ -143,8 +143,9 @@ class PromptableTask final : public training::Task {
     return model_->decode(embedding.expand({boxes.size(0), -1, -1, -1}),
                           {boxes.slice(1, 0, 4).to(embedding.device())});
   }
-  /// Of each of B objects, at the masks' own size. truth: (B,S,S) bool. The focal loss is a sum
-  /// over pixels for each of the object's: of a mean over all a cell in a large image has no share.
+  /// The loss of each of B objects, at the masks' own size. truth: (B,S,S) bool. The focal loss is
+  /// a sum over pixels divided by the object's area: in a mean over all pixels a cell of a large
+  /// image would hardly count.
   at::Tensor losses(const nn::PromptedMasks& masks, const at::Tensor& truth) const {
     const at::Tensor logits = masks.logits.to(at::kFloat).flatten(1);
     const at::Tensor target =

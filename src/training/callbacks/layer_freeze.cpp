@@ -22,7 +22,7 @@ bool has_one_of(const std::string& name, const std::vector<std::string>& parts) 
   });
 }
 
-/// Of one module, `""` for the model. Throws: ConfigError with the nearest.
+/// The module of this name, `""` for the model. Throws: ConfigError with the nearest name.
 std::shared_ptr<torch::nn::Module> module_called(const std::string& name, nn::Model& model) {
   std::vector<std::string> names;
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {

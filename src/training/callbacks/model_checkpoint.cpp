@@ -160,7 +160,7 @@ class ModelCheckpoint final : public Callback {
   Node state() const override {
     Node state = Node::make_map();
     Node& kept = state.set("kept", Node::make_map());
-    // Of all that are kept, none is ever compared with but the best.
+    // Without a limit (save_top_k < 0), new scores are compared with the best one only.
     const std::size_t count =
         options_.save_top_k < 0 ? std::min<std::size_t>(1, kept_.size()) : kept_.size();
     for (std::size_t k = 0; k < count; ++k)
@@ -216,8 +216,8 @@ class ModelCheckpoint final : public Callback {
     state.best_metric = options_.monitor.value_or("");
     state.best_mode = options_.monitor ? options_.mode : "";
   }
-  /// With -v1, -v2 ... where a checkpoint that stays, or a file that is not of this run, has the
-  /// name already, as Lightning's.
+  /// The path of a new checkpoint, with -v1, -v2 ... where a checkpoint that stays, or a file that
+  /// is not of this run, has the name already, as in Lightning.
   std::string path_of(const TrainState& state) {
     std::string missing;
     const std::string stem = options_.dirpath + "/" + fill_in(options_.filename, state, &missing);

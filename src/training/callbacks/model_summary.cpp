@@ -15,7 +15,7 @@ namespace cytra::training {
 namespace {
 using config::Unused;
 
-/// Of one image of the batch that the model may take: (1,C,[D,]H,W); empty without one.
+/// The shape of one image of the batch that the model can take: (1,C,[D,]H,W); empty without one.
 std::vector<int64_t> shape_of(const data::Batch& batch, const nn::Model& model) {
   for (const auto& [key, tensor] : batch.tensors) {
     if (tensor.dim() != model.spatial_dims() + 2 || tensor.size(1) != model.in_channels()) continue;

@@ -45,8 +45,8 @@ class NAdam final : public Optimizer {
     at::_foreach_lerp_(means, lists.gradients, 1 - beta1);
     at::_foreach_mul_(squares, beta2);
     at::_foreach_addcmul_(squares, lists.gradients, lists.gradients, 1 - beta2);
-    // By the momenta of this step and the next. Their product so far is kept, since a schedule may
-    // cycle the momentum.
+    // The factors follow from the momenta of this step and the next. The product of the momenta is
+    // kept as a state, since a schedule may change the momentum.
     std::vector<at::Scalar> of_gradients, of_means;
     for (std::size_t i = 0; i < lists.steps.size(); ++i) {
       const double n = *lists.steps[i].const_data_ptr<float>();

@@ -36,10 +36,10 @@ class GradientAverage {
   std::unique_ptr<Shared> shared_;
 };
 
-/// For trainer.sync_batchnorm: while this lives, batch norms take the mean and variance of the
-/// batches of all processes (null: each of its own), which have to run the model side by side: in a
-/// step, but not where a callback of the first one runs it. Throws: ConfigError for a batch norm
-/// that is not of Cytra's blocks.
+/// Makes batch norms, while this lives (trainer.sync_batchnorm), take the mean and variance of the
+/// batches of all processes (null: each process its own). All processes must then run the model at
+/// the same time: in a step, but not where a callback of the first process runs it. Throws:
+/// ConfigError for a batch norm that is not of Cytra's blocks.
 class SyncedBatchNorms {
  public:
   SyncedBatchNorms(Processes* processes, nn::Model& model);

@@ -21,7 +21,7 @@ using c10d::ProcessGroupGloo;
 
 namespace {
 
-/// This process's connections, but those with the store at `port`.
+/// The connections of this process, except those with the store at `port`.
 std::vector<int> connections(uint16_t port) {
   std::vector<int> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -48,7 +48,7 @@ void shut_down(const std::vector<int>& sockets) {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,
                                             std::vector<int>& sockets) {
   c10::intrusive_ptr<ProcessGroupGloo::Options> options;
@@ -69,7 +69,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             c10::Device device,
                                             std::chrono::milliseconds timeout) {
   SharedLibrary library(path_beside(&make_nccl, "libcytra_nccl.so"), SharedLibrary::Symbols::local);

@@ -9,7 +9,7 @@
 namespace cytra::training {
 namespace {
 
-/// From 1 at 0 to 0 at 1.
+/// Half a cosine: it falls from 1 at 0 to 0 at 1.
 double half_cosine(double way) {
   return (1 + std::cos(M_PI * way)) / 2;
 }
@@ -17,8 +17,8 @@ double ratio(int64_t part, int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// To eta_min in T_max; beyond T_max the rate rises again as it fell, with a period of 2 T_max, as
-/// torch's does.
+/// The rate falls to eta_min in T_max steps; beyond T_max it rises again as it fell, with a period
+/// of 2 T_max, as torch's does.
 class CosineAnnealingLR final : public Schedule {
  public:
   struct Options : ScheduleOptions {

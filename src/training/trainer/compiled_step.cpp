@@ -190,7 +190,7 @@ at::Tensor CompiledStep::time(const data::Batch& batch,
 bool CompiledStep::pays(const Pace& pace) const {
   const c10::Device device = parameters_.front().device();
   const bool is_launch_bound = pace.asked_s >= kBusy * pace.done_s;
-  // For a recording's activations, and the copies that it is checked with.
+  // The memory for a recording's activations, and for the copies that it is checked with.
   const bool has_memory = 2 * device::peak_memory(device) < device::free_memory(device);
   log::debug("model.compile_model: the host asks for a pass in {:.3g} ms, it takes {:.3g} ms{}",
              1e3 * pace.asked_s,

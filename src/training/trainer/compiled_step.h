@@ -40,7 +40,7 @@ class CompiledStep {
   at::Tensor gradients(const data::Batch& batch,
                        const std::function<void()>& seed,
                        const std::function<at::Tensor(const data::Batch&)>& pass);
-  /// As training::update(), on the device, for the newest gradients.
+  /// training::update() on the device, for the newest gradients.
   PendingStep update(const Rates& rates, const at::Tensor& loss);
 
  private:
@@ -90,8 +90,8 @@ class CompiledStep {
   bool has_warned_of_shapes_ = false, has_told_of_watcher_ = false;
 };
 
-/// For model.compile_model. Null where steps stay as they are, after a line that says why if it is
-/// true.
+/// Makes the compiled step for model.compile_model. Null where steps stay as they are; where the
+/// option is true, a line in the log says why.
 std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
                                             nn::Model& model,
                                             Optimizer& optimizer,

@@ -9,10 +9,10 @@ namespace cytra::training {
 struct Feeds {
   data::DeviceFeed train, valid;
   int64_t valid_batches;
-  // Of at(): the next batch of the loader, when it was not yet its turn, and the newest one.
+  // What at() holds: the loader's next batch, when its turn has not come yet, and the newest one.
   std::optional<data::Batch> ahead = {}, last = {};
 
-  /// Of training batches, as data::DataLoader::start_epoch().
+  /// Starts the training batches of an epoch: see data::DataLoader::start_epoch().
   void start_epoch(int64_t epoch, int64_t first, bool more);
   /// The training batch at `place` of the epoch, for processes that do equally many steps: where it
   /// is missing, as none of its images could be loaded, the next one is taken twice; at the end the

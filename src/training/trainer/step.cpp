@@ -78,7 +78,8 @@ void backward(const at::Tensor& loss,
               int64_t step,
               const std::vector<std::string>& ids) {
   const perf::Scope scope("backward");
-  // Of the backward pass alone: in the forward pass torch would only take stacks of its own code.
+  // The mode is on for the backward pass alone: in the forward pass torch would record only stacks
+  // of its own code.
   const bool checks = detects_anomaly && std::isfinite(loss.item<double>());
   if (!checks) return loss.backward();
   struct Silent final : c10::WarningHandler {  // torch warns of the same and then throws

@@ -25,7 +25,7 @@ struct BatchGroup {
   int64_t size = 1, batches = 0;  // planned; done so far
   at::Tensor loss;                // mean over the batches, on the device
   std::vector<std::string> ids;
-  // With on_nonfinite=dump: the batches, and where the training stood before.
+  // The batches, and where the training stood before them, kept with on_nonfinite=dump.
   std::vector<data::Batch> kept;
   TrainState before;
 };
@@ -65,7 +65,7 @@ PendingStep update(Optimizer& optimizer,
                    const Rates& rates,
                    const at::Tensor& loss,
                    bool reads_at_once);
-/// The same by the device alone, for steps that are recorded. `lr`: 0-d float on the device, in
+/// update() by the device alone, for steps that are recorded. `lr`: 0-d float on the device, in
 /// place of that of `rates`; undefined: none. Gives loss, norm and, where they are not finite, 1
 /// else 0: what a PendingStep waits for.
 std::vector<at::Tensor> update_on_device(Optimizer& optimizer,

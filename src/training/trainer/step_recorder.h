@@ -41,7 +41,7 @@ class StepRecorder {
 };
 
 using MakeStepRecorder = StepRecorder* (*)(c10::Device device);
-/// For devices of this type from now on. A GPU's comes with libcytra_cuda.so.
+/// Sets the recorder for devices of this type. A GPU's comes with libcytra_cuda.so.
 void set_step_recorder(c10::DeviceType type, MakeStepRecorder make);
 /// Throws: NotRecordable saying why there is none for this device.
 std::unique_ptr<StepRecorder> make_step_recorder(c10::Device device);
