@@ -368,7 +368,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    device = device::choose_device(argv[2]);
+    ::device = cytra::device::choose_device(argv[2]);
     seconds = std::atof(argv[3]);
     is_small = argc > 4 && std::strcmp(argv[4], "small") == 0;
     subject->second();

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/boxes/label_boxes.h"
+#include "tasks/instances/labels.h"
 
 namespace cytra::tasks {
 namespace {
