@@ -9,6 +9,7 @@
 #include "ops/boxes/label_boxes.h"
 #include "ops/labels/components.h"
 #include "pipelines/detection/detector.h"
+#include "tests/pipelines/found.h"
 
 namespace cytra::pipelines {
 
@@ -18,13 +19,13 @@ class FakeDetector final : public Detector {
       : threshold_(threshold), in_channels_(in_channels) {}
 
   /// The score of a part is its share of the image, so that the largest one comes first.
-  std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
+  std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) override {
     ++calls;
-    std::vector<std::vector<Detection>> all;
+    std::vector<ops::Boxes> all;
     for (const at::Tensor& image : images) {
       const ops::Components parts = ops::connected_components(
           image.select(0, 0).to(at::kFloat).gt(threshold_).to(at::kInt), 2);
-      std::vector<Detection> found;
+      std::vector<Found> found;
       const at::Tensor volume = parts.labels.contiguous().unsqueeze(0);
       for (const auto& [label, box] : ops::boxes_of<int32_t>(volume)) {
         const auto size = static_cast<float>(parts.sizes[static_cast<std::size_t>(label)]);
@@ -35,10 +36,10 @@ class FakeDetector final : public Detector {
                          size / static_cast<float>(image.numel()),
                          0});
       }
-      std::stable_sort(found.begin(), found.end(), [](const Detection& a, const Detection& b) {
+      std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
         return a.score > b.score;
       });
-      all.push_back(std::move(found));
+      all.push_back(boxes_of(found));
     }
     return all;
   }

@@ -87,18 +87,21 @@ void benchmark_boxes(const ProfileBatchConfig& config,
   const c10::InferenceMode inference_mode;
   at::Tensor image = data::to_tensor(io::read_image(config.test_image), 2, config.test_image);
   if (image.scalar_type() != at::kByte) image = image.to(at::kFloat);
-  std::vector<pipelines::Detection> found =
+  ops::Boxes found =
       models.load_detector(models.detector_of(config.view.value_or("")))->detect({image}).at(0);
-  results.add("detections", config::Node::make_integer(static_cast<int64_t>(found.size())));
-  if (found.empty()) {
+  results.add("detections", config::Node::make_integer(found.count()));
+  if (found.count() == 0) {
     log::warn("{}: nothing was found, so a box of the whole image is measured", config.test_image);
-    found.push_back({0, 0, float(image.size(2)), float(image.size(1)), 1, 0});
+    const at::Tensor whole = at::zeros({1, 4});
+    whole[0][2] = image.size(2);
+    whole[0][3] = image.size(1);
+    found = {whole, at::ones({1}), at::zeros({1}, at::kLong)};
   }
   const auto segmenter = models.load_segmenter();
   const auto batches = pipelines::profile_boxes(
       *segmenter, image, found, config.batch_sizes, device, config.seconds);
   log::info("boxes in one pass of the mask decoder, {} detections:\n{}",
-            found.size(),
+            found.count(),
             pipelines::format_batches(batches, device));
   for (const pipelines::BoxBatch& batch : batches)
     results.add(fmt::format("boxes_per_second/{}", batch.size), batch.boxes_per_s);

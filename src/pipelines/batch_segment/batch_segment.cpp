@@ -10,6 +10,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -81,9 +82,9 @@ std::vector<Tile> segment_tiles(const at::Tensor& image, int64_t side) {
   DetectorOptions options;
   options.roi_size = {side};
   const int64_t height = image.size(1), width = image.size(2);
-  std::vector<Tile> tiles = tiles_of(height, width, options);
+  std::vector<Tile> tiles = tiles_of({height, width}, options);
   if (tiles.size() == 1) return {};
-  tiles.push_back({0, 0, height, width});
+  tiles.push_back({{0, 0}, {height, width}});
   return tiles;
 }
 
@@ -119,7 +120,9 @@ struct BatchSegmenter::Impl {
   std::string cache_key(const SegmentWork& work) const {
     const Tile& tile = work.tile;
     const std::string place =
-        tile.y1 == 0 ? "" : fmt::format(" {} {} {} {}", tile.y0, tile.x0, tile.y1, tile.x1);
+        tile.first.empty()
+            ? ""
+            : fmt::format(" {} {}", fmt::join(tile.first, " "), fmt::join(tile.last, " "));
     return fmt::format("embedding {} {}{}", fingerprint, work.content, place);
   }
   /// Any thread: the encoding of an image or a part of one where that is known, else its square.

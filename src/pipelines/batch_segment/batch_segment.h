@@ -1,6 +1,7 @@
 #pragma once
 // Many images through two models: a detector finds boxes, a prompted segmenter makes a mask of
 // each.
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -27,7 +28,9 @@ struct SegmentInput {
 };
 
 struct SegmentedObject {
-  Detection found;
+  std::array<float, 4> box{};  // x0 y0 x1 y1, as ops::Boxes
+  float score = 0;
+  int64_t label = 0;
   io::CocoRle mask;  // all of it, what lies under another object, too
 };
 

@@ -11,7 +11,7 @@
 namespace cytra::pipelines {
 namespace {
 
-constexpr std::size_t kBoxesAtOnce = 1024;  // whose logits wait on the host
+constexpr int64_t kBoxesAtOnce = 1024;  // whose logits wait on the host
 
 int64_t count_of(const SegmentWorks& works) {
   return static_cast<int64_t>(works.size());
@@ -28,23 +28,37 @@ SegmentWorks open_works(const SegmentWorks& works) {
 
 /// Each object goes to the part that holds it best.
 void share_out(SegmentWork& work) {
-  const int64_t height = work.image.size(1), width = work.image.size(2);
-  for (std::size_t i = 0; i < work.found.size() && !work.parts.empty(); ++i) {
-    Detection box = work.found[i];
+  if (work.parts.empty()) return;
+  const std::vector<int64_t> size{work.image.size(1), work.image.size(2)};
+  for (int64_t i = 0; i < work.found.count(); ++i) {
+    const float* const box = work.found.corners.const_data_ptr<float>() + 4 * i;
     SegmentWork* best = &work.parts.back();
     float most = kLeastClearance;
     for (auto part = work.parts.begin(); part != work.parts.end() - 1; ++part) {
-      const float own = clearance(part->tile, box, height, width);
+      const float own = clearance(part->tile, box, size);
       if (own < most || (own == most && best != &work.parts.back())) continue;
       best = &*part;
       most = own;
     }
-    const auto top = static_cast<float>(best->tile.y0), left = static_cast<float>(best->tile.x0);
-    box = {box.x0 - left, box.y0 - top, box.x1 - left, box.y1 - top, box.score, box.label};
-    best->found.push_back(box);
     best->objects.push_back(i);
     best->whole = &work;
   }
+  for (SegmentWork& part : work.parts) {
+    const at::Tensor numbers = at::tensor(part.objects, at::TensorOptions(at::kLong));
+    part.found = work.found.chosen(numbers);
+    part.found.corners =
+        ops::shift_boxes(part.found.corners, {-part.tile.first[0], -part.tile.first[1]});
+  }
+}
+
+/// The object of that number, with its mask.
+SegmentedObject object_of(const ops::Boxes& found, int64_t number, io::CocoRle mask) {
+  SegmentedObject object;
+  std::copy_n(found.corners.const_data_ptr<float>() + 4 * number, 4, object.box.begin());
+  object.score = found.scores.const_data_ptr<float>()[number];
+  object.label = found.classes.const_data_ptr<int64_t>()[number];
+  object.mask = std::move(mask);
+  return object;
 }
 
 /// Masks of the image's own size, a part of them at a time.
@@ -56,20 +70,21 @@ std::vector<SegmentedObject> objects_of_unit(const SegmentWork& work,
   const int64_t pixels = placement.height * placement.width;
   const int64_t step = std::max<int64_t>(1, kPixelsAtOnce / std::max<int64_t>(pixels, 1));
   std::vector<SegmentedObject> objects;
-  if (!work.found.empty() && !work.logits.isfinite().all().item<bool>())
+  if (work.found.count() > 0 && !work.logits.isfinite().all().item<bool>())
     throw DataError(path +
                     ": the segmenter's output is not finite: its weights are damaged, or the "
                     "image's values out of range");
-  for (int64_t first = 0; first < static_cast<int64_t>(work.found.size()); first += step) {
+  for (int64_t first = 0; first < work.found.count(); first += step) {
     const at::Tensor masks = segmenter.upscale(work.logits.slice(0, first, first + step), placement)
                                  .gt(0)
                                  .to(at::kByte)
                                  .contiguous();
     for (int64_t i = 0; i < masks.size(0); ++i) {
-      objects.push_back(
-          {work.found[static_cast<std::size_t>(first + i)],
-           io::encode_rle(
-               masks.const_data_ptr<uint8_t>() + i * pixels, placement.height, placement.width)});
+      objects.push_back(object_of(
+          work.found,
+          first + i,
+          io::encode_rle(
+              masks.const_data_ptr<uint8_t>() + i * pixels, placement.height, placement.width)));
     }
   }
   return objects;
@@ -87,14 +102,16 @@ at::Tensor with_channels(const at::Tensor& image, int64_t channels) {
 std::vector<SegmentedObject> objects_of(const SegmentWork& work,
                                         const PromptedSegmenter& segmenter) {
   if (work.parts.empty()) return objects_of_unit(work, work.input.path, segmenter);
-  std::vector<SegmentedObject> all(work.found.size());
+  std::vector<SegmentedObject> all(static_cast<std::size_t>(work.found.count()));
   const nn::Placement& image = work.square.placement;
   for (const SegmentWork& part : work.parts) {
     std::vector<SegmentedObject> own = objects_of_unit(part, work.input.path, segmenter);
     for (std::size_t i = 0; i < own.size(); ++i) {
-      const std::size_t number = part.objects[i];
-      all[number] = {work.found[number],
-                     own[i].mask.placed(part.tile.y0, part.tile.x0, image.height, image.width)};
+      const int64_t number = part.objects[i];
+      all[static_cast<std::size_t>(number)] = object_of(
+          work.found,
+          number,
+          own[i].mask.placed(part.tile.first[0], part.tile.first[1], image.height, image.width));
     }
   }
   return all;
@@ -108,15 +125,6 @@ SegmentStages::SegmentStages(StageReport& report, const BatchSegmentOptions& opt
       encode(report.add("  encode")),
       masks(report.add("  masks")),
       save(report.add("save", options.mode == "parallel" ? options.io_workers : 1)) {}
-
-at::Tensor boxes_of(const std::vector<Detection>& found) {
-  const at::Tensor boxes = at::empty({static_cast<int64_t>(found.size()), 4}, at::kFloat);
-  float* value = boxes.data_ptr<float>();
-  for (const Detection& one : found) {
-    for (const float side : {one.x0, one.y0, one.x1, one.y1}) *value++ = side;
-  }
-  return boxes;
-}
 
 SegmentCompute::SegmentCompute(const SegmentModels& models,
                                const BatchSegmentOptions& options,
@@ -171,7 +179,7 @@ void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCo
     together(own, sink, [&, name = path](const SegmentWorks& some) { detect(name, some); });
   }
   SegmentWorks some;
-  std::size_t boxes = 0;
+  int64_t boxes = 0;
   const auto segment_some = [&] {
     together(some, sink, [&](const SegmentWorks& part) {
       encode(part, counts);
@@ -183,16 +191,16 @@ void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCo
   for (SegmentWork* work : open_works(works)) {
     share_out(*work);
     for (SegmentWork* unit : units_of(*work)) {
-      if (unit->found.empty()) continue;  // an image without objects needs no encoding
-      if (boxes + unit->found.size() > kBoxesAtOnce) segment_some();
+      if (unit->found.count() == 0) continue;  // an image without objects needs no encoding
+      if (boxes + unit->found.count() > kBoxesAtOnce) segment_some();
       some.push_back(unit);
-      boxes += unit->found.size();
+      boxes += unit->found.count();
     }
   }
   segment_some();
   for (const SegmentWork* work : open_works(works)) {
     ++counts.images;
-    counts.boxes += static_cast<int64_t>(work->found.size());
+    counts.boxes += work->found.count();
   }
 }
 
@@ -206,7 +214,7 @@ void SegmentCompute::detect(const std::string& path, const SegmentWorks& works) 
     for (int64_t i = 0; i < order.size(0); ++i)
       images.push_back(
           with_channels(works[static_cast<std::size_t>(number[i])]->image, detector.in_channels()));
-    std::vector<std::vector<Detection>> found = detector.detect(images);
+    std::vector<ops::Boxes> found = detector.detect(images);
     for (std::size_t i = 0; i < found.size(); ++i)
       works[static_cast<std::size_t>(number[i])]->found = std::move(found[i]);
     return {numbers};
@@ -246,7 +254,7 @@ void SegmentCompute::encode(const SegmentWorks& works, SegmentCounts& counts) {
 void SegmentCompute::make_masks(const SegmentWorks& works) {
   std::vector<at::Tensor> embeddings, prompts;
   for (std::size_t i = 0; i < works.size(); ++i) {
-    const at::Tensor boxes = works[i]->square.placement.boxes(boxes_of(works[i]->found));
+    const at::Tensor boxes = works[i]->square.placement.boxes(works[i]->found.corners);
     const at::Tensor image = at::full({boxes.size(0), 1}, static_cast<double>(i));
     prompts.push_back(at::cat({boxes, image}, 1));  // (B,5): the last says of which image
     embeddings.push_back(works[i]->embedding.to(device_));
@@ -263,7 +271,7 @@ void SegmentCompute::make_masks(const SegmentWorks& works) {
   const at::Tensor logits = at::cat(parts);
   int64_t first = 0;
   for (SegmentWork* work : works) {
-    const auto count = static_cast<int64_t>(work->found.size());
+    const auto count = work->found.count();
     work->logits = logits.narrow(0, first, count);
     first += count;
   }
@@ -278,9 +286,9 @@ void SegmentCompute::run_naively(SegmentWork& work, SegmentSink& sink, SegmentCo
     share_out(work);
     for (SegmentWork* unit : units_of(work)) {
       std::vector<at::Tensor> logits;
-      const std::vector<Detection> all = unit->found;
-      for (const Detection& found : all) {
-        unit->found = {found};
+      const ops::Boxes all = unit->found;
+      for (int64_t i = 0; i < all.count(); ++i) {
+        unit->found = all.chosen(at::arange(i, i + 1, at::TensorOptions(at::kLong)));
         unit->embedding = at::Tensor();
         encode({unit}, counts);
         make_masks({unit});
@@ -291,7 +299,7 @@ void SegmentCompute::run_naively(SegmentWork& work, SegmentSink& sink, SegmentCo
       if (!logits.empty()) unit->logits = at::cat(logits);
     }
     ++counts.images;
-    counts.boxes += static_cast<int64_t>(work.found.size());
+    counts.boxes += work.found.count();
   });
 }
 

@@ -51,7 +51,4 @@ class SegmentCompute {
 std::vector<SegmentedObject> objects_of(const SegmentWork& work,
                                         const PromptedSegmenter& segmenter);
 
-/// (B,4) in the image's pixels.
-at::Tensor boxes_of(const std::vector<Detection>& found);
-
 }  // namespace cytra::pipelines

@@ -24,11 +24,10 @@ using config::Node;
 std::string text_of(const SegmentedImage& image) {
   std::vector<Node> objects;
   for (const SegmentedObject& object : image.objects) {
-    const Detection& found = object.found;
     Node node = Node::make_map();
-    node.set("box", Node::make_list(std::vector<double>{found.x0, found.y0, found.x1, found.y1}));
-    node.set("score", Node::make_real(found.score));
-    node.set("class", Node::make_integer(found.label));
+    node.set("box", Node::make_list(std::vector<double>(object.box.begin(), object.box.end())));
+    node.set("score", Node::make_real(object.score));
+    node.set("class", Node::make_integer(object.label));
     node.set("counts", Node::make_string(object.mask.text()));
     objects.push_back(std::move(node));
   }

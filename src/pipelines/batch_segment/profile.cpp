@@ -68,14 +68,14 @@ std::string memory_text(const BoxBatch& batch) {
 
 std::vector<BoxBatch> profile_boxes(PromptedSegmenter& segmenter,
                                     const at::Tensor& image,
-                                    const std::vector<Detection>& found,
+                                    const ops::Boxes& found,
                                     const std::vector<int64_t>& sizes,
                                     c10::Device device,
                                     double seconds) {
   const c10::InferenceMode inference_mode;
   const nn::SquareImage square = segmenter.prepare(image);
   const at::Tensor embedding = segmenter.encode(square.image.unsqueeze(0).to(device));
-  const at::Tensor boxes = square.placement.boxes(boxes_of(found)).to(device);
+  const at::Tensor boxes = square.placement.boxes(found.corners).to(device);
   std::vector<BoxBatch> batches;
   for (const int64_t size : sizes) {
     const at::Tensor numbers = at::arange(size, at::kLong).remainder(boxes.size(0)).to(device);

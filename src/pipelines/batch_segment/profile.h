@@ -31,7 +31,7 @@ struct BoxBatch {
 /// not fit, and where a pass takes more than ten times `seconds`.
 std::vector<BoxBatch> profile_boxes(PromptedSegmenter& segmenter,
                                     const at::Tensor& image,
-                                    const std::vector<Detection>& found,
+                                    const ops::Boxes& found,
                                     const std::vector<int64_t>& sizes,
                                     c10::Device device,
                                     double seconds);

@@ -18,16 +18,16 @@ struct SegmentWork {
   bool is_over = false;    // it failed, or was there before
   at::Tensor image;        // (C,H,W) uint8 or float32
   nn::SquareImage square;  // its image is undefined where the embedding is known
-  std::vector<Detection> found;
+  ops::Boxes found;
   at::Tensor embedding;           // (1,C,s,s)
   bool is_new_embedding = false;  // it is to be kept
   at::Tensor logits;              // (objects,h,w), on the CPU
   /// A large image in tiles, each with its square and the objects that it holds best; the last one
   /// is the whole, for those that none holds. Empty: it is not cut.
   std::vector<SegmentWork> parts;
-  Tile tile{};                       // a part's place
-  std::vector<std::size_t> objects;  // and its objects' numbers in the whole
-  SegmentWork* whole = nullptr;      // and that image, while it is computed
+  Tile tile;                     // a part's place
+  std::vector<int64_t> objects;  // and its objects' numbers in the whole
+  SegmentWork* whole = nullptr;  // and that image, while it is computed
 
   int64_t bytes() const {
     int64_t sum = 0;

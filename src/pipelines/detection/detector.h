@@ -8,19 +8,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "ops/boxes/boxes.h"
+
 namespace cytra::inference {
 struct LoadedModel;
 }
 
 namespace cytra::pipelines {
-
-/// Units: pixels of the image that was given; x1 and y1 are exclusive, so that x1 - x0 is the
-/// width. Boxes lie within the image.
-struct Detection {
-  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-  float score = 0;    // 0 to 1
-  int64_t label = 0;  // class: from 0 for a checkpoint of ours; a TorchScript file's own numbers
-};
 
 struct DetectorOptions {
   double conf_threshold = 0.25;  // detections with a lower score are left out
@@ -37,13 +31,14 @@ struct DetectorOptions {
 class Detector {
  public:
   virtual ~Detector() = default;
-  /// `images`: (C,H,W) uint8 or float32 as they are on file, of any sizes, on the CPU or the
+  /// `images`: (C,[D,]H,W) uint8 or float32 as they are on file, of any sizes, on the CPU or the
   /// detector's device; C: in_channels(). What the training did with intensities is done here; a
   /// TorchScript file gets uint8 divided by 255, and float32 as it is.
-  /// Returns an entry for each image, by descending score. An image's result does not depend on the
-  /// others. Thread: one at a time.
+  /// Returns the objects of each image, in its pixels and within it, by descending score (0 to 1),
+  /// on the CPU; classes are from 0 for a checkpoint of ours, a TorchScript file's own numbers. An
+  /// image's result does not depend on the others. Thread: one at a time.
   /// Throws: DataError for images that the model does not take, MemoryError.
-  virtual std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) = 0;
+  virtual std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) = 0;
   /// Images and windows so far that had max_detections objects, and may have had more.
   virtual int64_t full_windows() const = 0;
   virtual int64_t in_channels() const = 0;

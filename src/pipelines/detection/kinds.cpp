@@ -5,26 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "nn/detection_model.h"
 
 namespace cytra::pipelines {
-
-std::vector<Detection> detections_of(const ops::Boxes& boxes) {
-  const at::Tensor corners = boxes.corners.to(at::kCPU, at::kFloat).contiguous();
-  const at::Tensor scores = boxes.scores.to(at::kCPU, at::kFloat).contiguous();
-  const at::Tensor classes = boxes.classes.to(at::kCPU, at::kLong).contiguous();
-  const float* side = corners.const_data_ptr<float>();
-  std::vector<Detection> found;
-  for (int64_t i = 0; i < scores.numel(); ++i, side += 4) {
-    found.push_back({side[0],
-                     side[1],
-                     side[2],
-                     side[3],
-                     scores.const_data_ptr<float>()[i],
-                     classes.const_data_ptr<int64_t>()[i]});
-  }
-  return found;
-}
 
 std::string text_of(const DetectorOptions& options) {
   return fmt::format("{} {} {} {} {}",
@@ -35,11 +17,14 @@ std::string text_of(const DetectorOptions& options) {
                      fmt::join(options.overlap, "x"));
 }
 
-void expect_detector_image(const at::Tensor& image, int64_t channels) {
-  if (image.dim() == 3 && image.numel() > 0 && (channels == 0 || image.size(0) == channels)) return;
-  throw DataError(fmt::format("an image of ({}), the detector takes ({},H,W)",
+void expect_detector_image(const at::Tensor& image, int64_t channels, int64_t spatial_dims) {
+  if (image.dim() == spatial_dims + 1 && image.numel() > 0 &&
+      (channels == 0 || image.size(0) == channels))
+    return;
+  throw DataError(fmt::format("an image of ({}), the detector takes ({},{}H,W)",
                               fmt::join(image.sizes(), ","),
-                              channels == 0 ? "C" : fmt::to_string(channels)));
+                              channels == 0 ? "C" : fmt::to_string(channels),
+                              spatial_dims == 3 ? "D," : ""));
 }
 
 void expect_detector_options(const DetectorOptions& options) {

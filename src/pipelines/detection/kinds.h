@@ -6,10 +6,6 @@
 
 #include "pipelines/detection/detector.h"
 
-namespace cytra::ops {
-struct Boxes;
-}
-
 namespace cytra::pipelines {
 
 /// Throws: ConfigError for values out of their ranges.
@@ -18,13 +14,10 @@ std::unique_ptr<Detector> load_scripted_detector(const std::string& path,
                                                  c10::Device device,
                                                  const DetectorOptions& options);
 
-/// Of (K,4), (K), (K), on the CPU, in their order.
-std::vector<Detection> detections_of(const ops::Boxes& boxes);
-
 /// All that results depend on.
 std::string text_of(const DetectorOptions& options);
 
-/// Throws: DataError unless it is (C,H,W) with that many channels; 0: any number.
-void expect_detector_image(const at::Tensor& image, int64_t channels);
+/// Throws: DataError unless it is (C,[D,]H,W) with that many channels; 0: any number.
+void expect_detector_image(const at::Tensor& image, int64_t channels, int64_t spatial_dims = 2);
 
 }  // namespace cytra::pipelines

@@ -37,22 +37,21 @@ class ScriptedDetector final : public Detector {
   }
 
   /// One by one: what padding and batches do to results, the file does not say.
-  std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
+  std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) override {
     const c10::InferenceMode inference;
-    std::vector<std::vector<Detection>> found;
+    std::vector<ops::Boxes> found;
     for (const at::Tensor& image : images) {
       expect_detector_image(image, 0);
       const bool is_byte = image.scalar_type() == at::kByte;
       at::Tensor input = image.to(device_, at::kFloat);
       if (is_byte) input = input / 255;
-      const std::vector<Tile> tiles = tiles_of(image.size(1), image.size(2), options_);
-      std::vector<std::vector<Detection>> parts;
+      const std::vector<Tile> tiles = tiles_of({image.size(1), image.size(2)}, options_);
+      std::vector<ops::Boxes> parts;
       for (const Tile& tile : tiles) {
-        parts.push_back(detections_of(
-            chosen(run(tile.of(input).contiguous()), {tile.y1 - tile.y0, tile.x1 - tile.x0})));
-        if (static_cast<int64_t>(parts.back().size()) >= options_.max_detections) ++full_windows_;
+        parts.push_back(chosen(run(tile.of(input).contiguous()), tile.size()));
+        if (parts.back().count() >= options_.max_detections) ++full_windows_;
       }
-      found.push_back(join_tiles(tiles, std::move(parts), options_.iou_threshold));
+      found.push_back(join_tiles(tiles, parts, options_.iou_threshold));
     }
     return found;
   }

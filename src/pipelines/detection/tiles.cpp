@@ -6,54 +6,54 @@
 #include <ATen/ATen.h>
 
 #include "inference/windows.h"
-#include "ops/boxes/boxes.h"
 
 namespace cytra::pipelines {
 namespace {
 
 constexpr float kAgree = 0.5F;  // share that two boxes of one object have in common, where both see
 
+/// As ops::Boxes has them, of one box or tile.
+using Corners = std::vector<float>;
+
 struct TiledBox {
-  Detection box;  // in the image's pixels
+  Corners corners;  // in the image's pixels
+  float score;
+  int64_t label;
   const Tile* tile;
 };
 
-float area_of(const Detection& box) {
-  return std::max(0.F, box.x1 - box.x0) * std::max(0.F, box.y1 - box.y0);
+Corners corners_of(const Tile& tile) {
+  Corners corners;
+  for (const std::vector<int64_t>* end : {&tile.first, &tile.last})
+    for (auto place = end->rbegin(); place != end->rend(); ++place)
+      corners.push_back(static_cast<float>(*place));
+  return corners;
 }
 
-Detection common_part(const Detection& a, const Detection& b) {
-  return {std::max(a.x0, b.x0),
-          std::max(a.y0, b.y0),
-          std::min(a.x1, b.x1),
-          std::min(a.y1, b.y1),
-          a.score,
-          a.label};
-}
-
-Detection part_in(const Detection& box, const Tile& tile) {
-  return common_part(box,
-                     {static_cast<float>(tile.x0),
-                      static_cast<float>(tile.y0),
-                      static_cast<float>(tile.x1),
-                      static_cast<float>(tile.y1)});
+/// The area or volume of what both have; 0 where they do not meet.
+float shared_volume(const Corners& a, const Corners& b) {
+  const std::size_t dims = a.size() / 2;
+  float volume = 1;
+  for (std::size_t d = 0; d < dims; ++d)
+    volume *= std::max(0.F, std::min(a[dims + d], b[dims + d]) - std::max(a[d], b[d]));
+  return volume;
 }
 
 /// The share of `part`, within the area that both tiles see, that `other` covers, too.
 float share_in(const TiledBox& part, const TiledBox& other) {
-  if (part.box.label != other.box.label || part.tile == other.tile) return 0;
-  const float own = area_of(part_in(part.box, *other.tile));
-  const Detection both = common_part(part.box, other.box);
-  return own > 0 && both.x0 < both.x1 && both.y0 < both.y1 ? area_of(both) / own : 0;
+  if (part.label != other.label || part.tile == other.tile) return 0;
+  const float own = shared_volume(part.corners, corners_of(*other.tile));
+  return own > 0 ? shared_volume(part.corners, other.corners) / own : 0;
 }
 
 /// Parts of one object make one box, the others stay.
-std::vector<Detection> join_parts(std::vector<TiledBox> parts) {
-  std::vector<Detection> joined;
+std::vector<TiledBox> join_parts(const std::vector<TiledBox>& parts) {
+  std::vector<TiledBox> joined;
   std::vector<bool> is_taken(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (is_taken[i]) continue;
-    Detection all = parts[i].box;
+    TiledBox all = parts[i];
+    const std::size_t dims = all.corners.size() / 2;
     std::vector<std::size_t> members{i};
     for (std::size_t m = 0; m < members.size(); ++m) {
       const TiledBox& one = parts[members[m]];
@@ -62,13 +62,11 @@ std::vector<Detection> join_parts(std::vector<TiledBox> parts) {
           continue;
         is_taken[j] = true;
         members.push_back(j);
-        const Detection& more = parts[j].box;
-        all = {std::min(all.x0, more.x0),
-               std::min(all.y0, more.y0),
-               std::max(all.x1, more.x1),
-               std::max(all.y1, more.y1),
-               std::max(all.score, more.score),
-               all.label};
+        for (std::size_t d = 0; d < dims; ++d) {
+          all.corners[d] = std::min(all.corners[d], parts[j].corners[d]);
+          all.corners[dims + d] = std::max(all.corners[dims + d], parts[j].corners[dims + d]);
+        }
+        all.score = std::max(all.score, parts[j].score);
       }
     }
     joined.push_back(all);
@@ -76,73 +74,95 @@ std::vector<Detection> join_parts(std::vector<TiledBox> parts) {
   return joined;
 }
 
-std::vector<Detection> suppress(const std::vector<Detection>& all, double iou_threshold) {
+ops::Boxes boxes_of(const std::vector<TiledBox>& all, int64_t dims) {
   const auto count = static_cast<int64_t>(all.size());
-  const at::Tensor corners = at::empty({count, 4}), scores = at::empty({count}),
-                   classes = at::empty({count}, at::kLong);
-  float* side = corners.data_ptr<float>();
+  const ops::Boxes boxes{
+      at::empty({count, 2 * dims}), at::empty({count}), at::empty({count}, at::kLong)};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const float value : {all[i].x0, all[i].y0, all[i].x1, all[i].y1}) *side++ = value;
-    scores.data_ptr<float>()[i] = all[i].score;
-    classes.data_ptr<int64_t>()[i] = all[i].label;
+    std::copy(all[i].corners.begin(),
+              all[i].corners.end(),
+              boxes.corners.data_ptr<float>() + i * all[i].corners.size());
+    boxes.scores.data_ptr<float>()[i] = all[i].score;
+    boxes.classes.data_ptr<int64_t>()[i] = all[i].label;
   }
-  const at::Tensor kept = ops::nms(corners, scores, classes, iou_threshold);
-  std::vector<Detection> best;
-  for (int64_t i = 0; i < kept.numel(); ++i)
-    best.push_back(all[static_cast<std::size_t>(kept.const_data_ptr<int64_t>()[i])]);
-  return best;
+  return boxes;
 }
 
 }  // namespace
 
-std::vector<Tile> tiles_of(int64_t height, int64_t width, const DetectorOptions& options) {
+std::vector<int64_t> Tile::size() const {
+  std::vector<int64_t> size;
+  for (std::size_t d = 0; d < first.size(); ++d) size.push_back(last[d] - first[d]);
+  return size;
+}
+
+at::Tensor Tile::of(const at::Tensor& image) const {
+  at::Tensor part = image;
+  const auto dims = static_cast<int64_t>(first.size());
+  for (int64_t d = 0; d < dims; ++d) {
+    const auto axis = static_cast<std::size_t>(d);
+    part = part.slice(d - dims, first[axis], last[axis]);
+  }
+  return part;
+}
+
+std::vector<Tile> tiles_of(const std::vector<int64_t>& size, const DetectorOptions& options) {
   inference::SlidingWindowOptions windows;
   windows.roi_size = options.roi_size;
   windows.overlap = options.overlap;
   windows.check();
-  const inference::WindowLayout layout = inference::layout_windows({height, width}, windows);
-  std::vector<Tile> tiles;
-  for (const int64_t y : layout.starts[0]) {
-    for (const int64_t x : layout.starts[1]) {
-      tiles.push_back(
-          {y, x, std::min(y + layout.roi[0], height), std::min(x + layout.roi[1], width)});
+  const inference::WindowLayout layout = inference::layout_windows(size, windows);
+  std::vector<Tile> tiles{{}};
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    std::vector<Tile> longer;
+    for (const Tile& tile : tiles) {
+      for (const int64_t start : layout.starts[d]) {
+        Tile& next = longer.emplace_back(tile);
+        next.first.push_back(start);
+        next.last.push_back(std::min(start + layout.roi[d], size[d]));
+      }
     }
+    tiles = std::move(longer);
   }
   return tiles;
 }
 
-float clearance(const Tile& tile, const Detection& box, int64_t height, int64_t width) {
+float clearance(const Tile& tile, const float* corners, const std::vector<int64_t>& size) {
   float least = INFINITY;
-  if (tile.y0 > 0) least = std::min(least, box.y0 - static_cast<float>(tile.y0));
-  if (tile.x0 > 0) least = std::min(least, box.x0 - static_cast<float>(tile.x0));
-  if (tile.y1 < height) least = std::min(least, static_cast<float>(tile.y1) - box.y1);
-  if (tile.x1 < width) least = std::min(least, static_cast<float>(tile.x1) - box.x1);
+  const std::size_t dims = size.size();
+  for (std::size_t d = 0; d < dims; ++d) {
+    const std::size_t column = dims - 1 - d;  // X comes first
+    if (tile.first[d] > 0)
+      least = std::min(least, corners[column] - static_cast<float>(tile.first[d]));
+    if (tile.last[d] < size[d])
+      least = std::min(least, static_cast<float>(tile.last[d]) - corners[dims + column]);
+  }
   return least;
 }
 
-std::vector<Detection> join_tiles(const std::vector<Tile>& tiles,
-                                  std::vector<std::vector<Detection>> found,
-                                  double iou_threshold) {
-  if (tiles.size() == 1) return std::move(found.front());
-  int64_t height = 0, width = 0;
-  for (const Tile& tile : tiles) {
-    height = std::max(height, tile.y1);
-    width = std::max(width, tile.x1);
-  }
+ops::Boxes join_tiles(const std::vector<Tile>& tiles,
+                      const std::vector<ops::Boxes>& found,
+                      double iou_threshold) {
+  if (tiles.size() == 1) return found.front();
+  std::vector<int64_t> size = tiles.front().last;
+  for (const Tile& tile : tiles)
+    for (std::size_t d = 0; d < size.size(); ++d) size[d] = std::max(size[d], tile.last[d]);
   std::vector<TiledBox> whole, parts;
   for (std::size_t t = 0; t < tiles.size(); ++t) {
-    for (Detection& box : found[t]) {
-      box.x0 += static_cast<float>(tiles[t].x0);
-      box.x1 += static_cast<float>(tiles[t].x0);
-      box.y0 += static_cast<float>(tiles[t].y0);
-      box.y1 += static_cast<float>(tiles[t].y0);
+    const at::Tensor corners = ops::shift_boxes(found[t].corners, tiles[t].first).contiguous();
+    for (int64_t i = 0; i < found[t].count(); ++i) {
+      const float* const box = corners.const_data_ptr<float>() + i * corners.size(1);
+      const TiledBox one{Corners(box, box + corners.size(1)),
+                         found[t].scores.const_data_ptr<float>()[i],
+                         found[t].classes.const_data_ptr<int64_t>()[i],
+                         &tiles[t]};
       const auto holds_all = [&](const Tile& tile) {
-        return clearance(tile, box, height, width) >= kLeastClearance;
+        return clearance(tile, box, size) >= kLeastClearance;
       };
       if (holds_all(tiles[t])) {
-        whole.push_back({box, &tiles[t]});
+        whole.push_back(one);
       } else if (std::none_of(tiles.begin(), tiles.end(), holds_all)) {
-        parts.push_back({box, &tiles[t]});
+        parts.push_back(one);
       }
     }
   }
@@ -152,9 +172,10 @@ std::vector<Detection> join_tiles(const std::vector<Tile>& tiles,
     });
   };
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_known), parts.end());
-  std::vector<Detection> all = join_parts(std::move(parts));
-  for (const TiledBox& one : whole) all.push_back(one.box);
-  return suppress(all, iou_threshold);
+  std::vector<TiledBox> joined = join_parts(parts);
+  joined.insert(joined.end(), whole.begin(), whole.end());
+  const ops::Boxes all = boxes_of(joined, static_cast<int64_t>(size.size()));
+  return all.chosen(ops::nms(all.corners, all.scores, all.classes, iou_threshold));
 }
 
 }  // namespace cytra::pipelines

@@ -7,10 +7,12 @@
 
 namespace cytra::pipelines {
 
-/// Pixels y0 ... y1 - 1, x0 ... x1 - 1 of an image.
+/// A part of an image: its first pixels along [Z,]Y,X, and the ones behind its last.
 struct Tile {
-  int64_t y0, x0, y1, x1;
-  at::Tensor of(const at::Tensor& image) const { return image.slice(-2, y0, y1).slice(-1, x0, x1); }
+  std::vector<int64_t> first, last;
+  std::vector<int64_t> size() const;
+  /// image: (...,[D,]H,W).
+  at::Tensor of(const at::Tensor& image) const;
 };
 
 /// The tiles by options.roi_size and overlap, within the image; one where the image is no larger.
@@ -18,8 +20,9 @@ struct Tile {
 std::vector<Tile> tiles_of(int64_t height, int64_t width, const DetectorOptions& options);
 
 /// How far from where it cuts an image of this size the tile holds a box of the image: pixels,
-/// below 0 where it cuts the box, infinite where the image ends there, too.
-float clearance(const Tile& tile, const Detection& box, int64_t height, int64_t width);
+/// below 0 where it cuts the box, infinite where the image ends there, too. corners: of one box, as
+/// in ops::Boxes.
+float clearance(const Tile& tile, const float* corners, const std::vector<int64_t>& size);
 /// A box with less may be cut.
 constexpr float kLeastClearance = 2;
 
@@ -27,8 +30,8 @@ constexpr float kLeastClearance = 2;
 /// that sees the whole of it. One that none does, as it is larger than the overlap, is put together
 /// from its parts. Returns them in the image's pixels, by descending score, after non-maximum
 /// suppression.
-std::vector<Detection> join_tiles(const std::vector<Tile>& tiles,
-                                  std::vector<std::vector<Detection>> found,
-                                  double iou_threshold);
+ops::Boxes join_tiles(const std::vector<Tile>& tiles,
+                      const std::vector<ops::Boxes>& found,
+                      double iou_threshold);
 
 }  // namespace cytra::pipelines

@@ -41,19 +41,18 @@ class TrainedDetector final : public Detector {
               options.max_detections};
   }
 
-  std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
+  std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) override {
     const c10::InferenceMode inference;
     std::vector<Search> searches(images.size());
     std::vector<Part> parts;
     for (std::size_t i = 0; i < images.size(); ++i) {
       const at::Tensor image = prepared(images[i]);  // intensities are those of the whole
-      searches[i].tiles = tiles_of(image.size(1), image.size(2), options_);
+      searches[i].tiles = tiles_of(image.sizes().slice(1).vec(), options_);
       searches[i].found.resize(searches[i].tiles.size());
       for (std::size_t t = 0; t < searches[i].tiles.size(); ++t) {
         const Tile& tile = searches[i].tiles[t];
         parts.push_back({nn::padded(*network_, tile.of(image).unsqueeze(0)),
-                         tile.y1 - tile.y0,
-                         tile.x1 - tile.x0,
+                         tile.size(),
                          &searches[i].found[t]});
       }
     }
@@ -68,9 +67,9 @@ class TrainedDetector final : public Detector {
         ++end;
       search(&parts[first], end - first);
     }
-    std::vector<std::vector<Detection>> found;
-    for (Search& one : searches)
-      found.push_back(join_tiles(one.tiles, std::move(one.found), options_.iou_threshold));
+    std::vector<ops::Boxes> found;
+    for (const Search& one : searches)
+      found.push_back(join_tiles(one.tiles, one.found, options_.iou_threshold));
     return found;
   }
   int64_t full_windows() const override { return full_windows_; }
@@ -82,12 +81,12 @@ class TrainedDetector final : public Detector {
  private:
   struct Search {  // of an image
     std::vector<Tile> tiles;
-    std::vector<std::vector<Detection>> found;  // of each
+    std::vector<ops::Boxes> found;  // of each
   };
   struct Part {
     at::Tensor input;  // (1,C,H,W), padded
-    int64_t height, width;
-    std::vector<Detection>* found;
+    std::vector<int64_t> size;
+    ops::Boxes* found;
   };
   /// One pass, of inputs of one size.
   void search(const Part* parts, std::size_t count) {
@@ -105,20 +104,19 @@ class TrainedDetector final : public Detector {
       std::vector<at::Tensor> own;
       for (const at::Tensor& level : levels)
         own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
-      *parts[i].found =
-          detections_of(network_->decode(own, {parts[i].height, parts[i].width}, boxes_).front());
-      const auto number = static_cast<int64_t>(parts[i].found->size());
-      if (number >= options_.max_detections) ++full_windows_;
+      *parts[i].found = network_->decode(own, parts[i].size, boxes_).front();
+      if (parts[i].found->count() >= options_.max_detections) ++full_windows_;
     }
   }
   /// The image with the intensities that the training had.
   at::Tensor prepared(const at::Tensor& image) const {
-    expect_detector_image(image, model_.in_channels);
+    expect_detector_image(image, model_.in_channels, network_->spatial_dims());
     data::Sample sample;
     sample.id = "image";
     sample.tensors[x_key_] = image.to(at::kCPU, at::kFloat);
     if (class_key_ != nullptr && !class_key_->is_null())  // transforms of the training name it, too
-      sample.tensors[class_key_->as<std::string>()] = at::zeros({1, image.size(1), image.size(2)});
+      sample.tensors[class_key_->as<std::string>()] =
+          at::zeros_like(sample.tensors[x_key_].slice(0, 0, 1));
     const inference::ModelInput input = transforms_.apply(std::move(sample), x_key_);
     if (input.shape != image.sizes().vec()) {
       throw ConfigError(

@@ -20,17 +20,15 @@ namespace {
 using config::Node;
 
 /// Numbers are the shortest that give the same float again.
-std::string boxes_text(const at::Tensor& pixels, const std::vector<Detection>& found) {
+std::string boxes_text(const at::Tensor& pixels, const ops::Boxes& found) {
   std::string boxes;
-  for (const Detection& one : found) {
-    boxes += fmt::format("{}[{},{},{},{},{},{}]",
+  for (int64_t i = 0; i < found.count(); ++i) {
+    const float* const corners = found.corners.const_data_ptr<float>() + i * found.corners.size(1);
+    boxes += fmt::format("{}[{},{},{}]",
                          boxes.empty() ? "" : ",",
-                         one.x0,
-                         one.y0,
-                         one.x1,
-                         one.y1,
-                         one.score,
-                         one.label);
+                         fmt::join(corners, corners + found.corners.size(1), ","),
+                         found.scores.const_data_ptr<float>()[i],
+                         found.classes.const_data_ptr<int64_t>()[i]);
   }
   return fmt::format(
       "{{\"height\":{},\"width\":{},\"boxes\":[{}]}}", pixels.size(1), pixels.size(2), boxes);
@@ -53,19 +51,17 @@ void expect_boxes(const Node& line) {
   if (!is_right) throw DataError("detections.jsonl: a line that is none of predict's");
 }
 
-void draw_boxes(const std::string& path,
-                const at::Tensor& image,
-                const std::vector<Detection>& found) {
+void draw_boxes(const std::string& path, const at::Tensor& image, const ops::Boxes& found) {
   const int64_t height = image.size(1), width = image.size(2);
   const at::Tensor labels = at::zeros({height, width}, at::kInt);
-  for (std::size_t i = found.size(); i-- > 0;) {  // the best ones on top
-    const auto side = [](float value, int64_t most) {
-      return std::clamp<int64_t>(std::lround(value), 0, most);
+  for (int64_t i = found.count(); i-- > 0;) {  // the best ones on top
+    const float* const corners = found.corners.const_data_ptr<float>() + 4 * i;
+    const auto side = [&](int64_t k, int64_t most) {
+      return std::clamp<int64_t>(std::lround(corners[k]), 0, most);
     };
-    const Detection& one = found[i];
-    labels.slice(0, side(one.y0, height), side(one.y1, height))
-        .slice(1, side(one.x0, width), side(one.x1, width))
-        .fill_(static_cast<int64_t>(i) + 1);
+    labels.slice(0, side(1, height), side(3, height))
+        .slice(1, side(0, width), side(2, width))
+        .fill_(i + 1);
   }
   io::write_png(path, inference::draw_overlay(image.to(at::kFloat), labels));
 }
@@ -139,9 +135,7 @@ bool BoxFiles::has(const BoxedImage& image) const {
   }
 }
 
-void BoxFiles::add(const BoxedImage& image,
-                   const at::Tensor& pixels,
-                   const std::vector<Detection>& found) {
+void BoxFiles::add(const BoxedImage& image, const at::Tensor& pixels, const ops::Boxes& found) {
   inference::ResultFiles files;
   if (overlay_) {
     files = {{"overlay", folder_ + "/" + image.name + "_overlay.png"}};

@@ -28,7 +28,7 @@ class BoxFiles {
   /// Whether it was done with this stamp, and its overlay is there.
   bool has(const BoxedImage& image) const;
   /// `pixels`: (C,H,W). Throws: as AtomicFile.
-  void add(const BoxedImage& image, const at::Tensor& pixels, const std::vector<Detection>& found);
+  void add(const BoxedImage& image, const at::Tensor& pixels, const ops::Boxes& found);
   struct Tables {
     std::string csv, coco;
     int64_t objects = 0;

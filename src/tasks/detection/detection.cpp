@@ -1,4 +1,4 @@
-// DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
+// DetectionTask: a box, a score and a class of each object. The objects are those of a
 // label image, so whatever moves voxels moves the boxes. What is learned of them is the model's
 // (nn/detection_model.h).
 #include <algorithm>
@@ -93,7 +93,8 @@ class DetectionTask final : public training::Task {
                 options.class_key,
                 model_->in_channels(),
                 model_->num_classes(),
-                options.min_size};
+                options.min_size,
+                model_->spatial_dims()};
   }
 
   nn::Model& model() override { return *model_; }
@@ -164,23 +165,27 @@ class DetectionTask final : public training::Task {
     const at::Tensor image = batch.at(options_.x_key).slice(0, 0, 1);
     std::map<std::string, Tensor> images{{"input", image[0]}};
     const auto draw = [&](const char* name, const ops::Boxes& boxes) {
-      const int64_t height = image.size(2), width = image.size(3);
-      at::Tensor plane = at::zeros({1, height, width});
-      const at::Tensor sides = boxes.corners.round().to(at::kLong);
-      for (int64_t i = 0; i < sides.size(0); ++i) {
-        const auto side = [&](int64_t k, int64_t most) {
-          return std::clamp<int64_t>(sides[i][k].item<int64_t>(), 0, most);
-        };
-        const int64_t x0 = side(0, width - 1), y0 = side(1, height - 1);
-        const int64_t x1 = std::max(x0 + 1, side(2, width)), y1 = std::max(y0 + 1, side(3, height));
+      at::Tensor outlines =
+          at::zeros_like(image[0].slice(0, 0, 1), at::TensorOptions(at::kCPU).dtype(at::kFloat));
+      const at::Tensor corners = boxes.corners.round().to(at::kLong);
+      const int64_t dims = boxes.dims();
+      for (int64_t i = 0; i < boxes.count(); ++i) {
+        at::Tensor box = outlines;
+        for (int64_t axis = 1; axis <= dims; ++axis) {
+          const int64_t column = dims - axis, length = outlines.size(axis);  // X comes first
+          const auto end = [&](int64_t k, int64_t least, int64_t most) {
+            return std::clamp(corners[i][k].item<int64_t>(), least, most);
+          };
+          const int64_t first = end(column, 0, length - 1);
+          box = box.slice(axis, first, end(dims + column, first + 1, length));
+        }
         const double value = boxes.scores.defined() ? boxes.scores[i].item<double>() : 1;
-        at::Tensor box = plane.slice(1, y0, y1).slice(2, x0, x1);
-        for (const int64_t axis : {1, 2}) {
+        for (int64_t axis = 1; axis <= dims; ++axis) {
           box.select(axis, 0).fill_(value);
           box.select(axis, -1).fill_(value);
         }
       }
-      images[name] = plane;
+      images[name] = outlines;
     };
     // Training batches have the targets of the levels in place of the labels: no target is drawn
     // there.

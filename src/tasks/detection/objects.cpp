@@ -37,10 +37,10 @@ class DetectionTarget final : public data::Transform {
     data::expect_same_grid(sample, objects_.y_key, objects_.x_key);
     if (objects_.class_key) data::expect_same_grid(sample, *objects_.class_key, objects_.x_key);
     renumber_large_labels(sample, objects_.y_key);
-    expect_plane(sample, objects_.y_key, size);
+    expect_labels(sample, objects_.y_key, size);
     at::Tensor classes;
     if (objects_.class_key) {
-      expect_plane(sample, *objects_.class_key, size);
+      expect_labels(sample, *objects_.class_key, size);
       classes = sample.at(*objects_.class_key);
     }
     ops::Boxes boxes;
@@ -53,20 +53,23 @@ class DetectionTarget final : public data::Transform {
   }
 
  private:
-  static void expect_plane(data::Sample& sample,
-                           const std::string& key,
-                           const std::vector<int64_t>& image) {
+  void expect_labels(data::Sample& sample,
+                     const std::string& key,
+                     const std::vector<int64_t>& image) const {
     const at::Tensor& labels = sample.at(key);
     const std::vector<int64_t> size = labels.sizes().slice(1).vec();
     // Boxes that lie over each other have layers.
     const auto source = sample.sources.find(key);
     const bool has_layers =
         source != sample.sources.end() && io::is_annotation_path(source->second.path);
-    if ((labels.size(0) == 1 || has_layers) && size.size() == 2 && size == image) return;
+    if ((labels.size(0) == 1 || has_layers) && labels.dim() == objects_.spatial_dims + 1 &&
+        size == image)
+      return;
     throw DataError(
-        fmt::format("{}: ({}), expected one channel of labels in the plane of the image, (1,{})",
+        fmt::format("{}: ({}), expected one channel of labels in the {} of the image, (1,{})",
                     sample.file_of(key),
                     fmt::join(labels.sizes(), ","),
+                    objects_.spatial_dims == 2 ? "plane" : "voxels",
                     fmt::join(image, ",")));
   }
   ObjectBoxes objects_;
@@ -76,27 +79,34 @@ class DetectionTarget final : public data::Transform {
 }  // namespace
 
 ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) const {
-  const at::Tensor plane = labels.to(at::kCPU, at::kFloat).contiguous();
-  if (plane.ne(plane.round()).any().item<bool>())
+  const at::Tensor numbers = labels.to(at::kCPU, at::kFloat).contiguous();
+  // Axes of ops::Box that the image has; of a plane Z is the channel.
+  const int64_t dims = numbers.dim() - 1;
+  const auto volume_of = [dims](const at::Tensor& one) { return dims == 2 ? one : one[0]; };
+  if (numbers.ne(numbers.round()).any().item<bool>())
     throw DataError("labels with fractions, expected whole numbers; resampling needs mode nearest");
-  if (plane.lt(0).any().item<bool>()) throw DataError("negative labels, expected 0 for none");
+  if (numbers.lt(0).any().item<bool>()) throw DataError("negative labels, expected 0 for none");
   const at::Tensor kinds =
-      classes.defined() ? classes.to(at::kCPU, at::kLong).contiguous() : at::Tensor();
+      classes.defined() ? volume_of(classes.to(at::kCPU, at::kLong).contiguous()) : at::Tensor();
   const bool are_named = !kinds.defined() && num_classes > 1;  // labels hold their classes
   std::vector<float> corners;
-  std::vector<int64_t> numbers;
+  std::vector<int64_t> kept;  // their classes
   struct Object {
     float label;
     ops::Box box;
     at::Tensor layer;
   };
   std::vector<Object> objects;
-  for (const at::Tensor& layer : plane.split(1)) {
+  for (const at::Tensor& one : numbers.split(1)) {
+    const at::Tensor layer = volume_of(one);
     for (const auto& [label, box] : ops::boxes_of<float>(layer))
       objects.push_back({label, box, layer});
   }
   for (const auto& [label, box, layer] : objects) {
-    if (std::min(box.size(1), box.size(2)) < min_size) continue;
+    int64_t narrowest = INT64_MAX;
+    for (int64_t axis = 3 - dims; axis < 3; ++axis)
+      narrowest = std::min(narrowest, box.size(static_cast<std::size_t>(axis)));
+    if (narrowest < min_size) continue;
     int64_t number = 0;
     if (are_named) {
       number = static_cast<int64_t>(label) / io::kBoxClass - 1;
@@ -120,14 +130,16 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
       if (counts.max().item<int64_t>() == 0) continue;
       number = counts.argmax().item<int64_t>();
     }
-    numbers.push_back(number);
-    for (const int64_t side : {box.first[2], box.first[1], box.last[2] + 1, box.last[1] + 1})
-      corners.push_back(static_cast<float>(side));
+    kept.push_back(number);
+    for (int64_t axis = 2; axis >= 3 - dims; --axis)
+      corners.push_back(static_cast<float>(box.first[static_cast<std::size_t>(axis)]));
+    for (int64_t axis = 2; axis >= 3 - dims; --axis)
+      corners.push_back(static_cast<float>(box.last[static_cast<std::size_t>(axis)] + 1));
   }
-  const auto count = static_cast<int64_t>(numbers.size());
-  return {at::tensor(corners, at::TensorOptions(at::kFloat)).reshape({count, 4}),
+  const auto count = static_cast<int64_t>(kept.size());
+  return {at::tensor(corners, at::TensorOptions(at::kFloat)).reshape({count, 2 * dims}),
           {},
-          at::tensor(numbers, at::TensorOptions(at::kLong))};
+          at::tensor(kept, at::TensorOptions(at::kLong))};
 }
 
 std::shared_ptr<data::Transform> make_detection_transform(const ObjectBoxes& objects,

@@ -15,10 +15,10 @@ namespace cytra::tasks {
 struct ObjectBoxes {
   std::string x_key = "raw", y_key = "instances";
   std::optional<std::string> class_key = {};
-  int64_t in_channels = 1, num_classes = 1, min_size = 2;
+  int64_t in_channels = 1, num_classes = 1, min_size = 2, spatial_dims = 2;
 
-  /// labels (1,H,W): 0 for none, a number for each object; classes, likewise: 1 to num_classes, of
-  /// which an object has the commonest in it; undefined: there is one class. Objects that are
+  /// labels (1,[D,]H,W): 0 for none, a number for each object; classes, likewise: 1 to num_classes,
+  /// of which an object has the commonest in it; undefined: there is one class. Objects that are
   /// narrower than min_size pixels, as crops leave of them, and those without a class, are left
   /// out. On the CPU. Throws: DataError.
   ops::Boxes of(const at::Tensor& labels, const at::Tensor& classes) const;

@@ -102,11 +102,11 @@ class BatchSegmentTest : public ::testing::Test {
       auto& own = all[name];
       for (const SegmentedObject& object : image.objects)
         own.push_back(fmt::format("{} {} {} {} {} {}",
-                                  object.found.x0,
-                                  object.found.y0,
-                                  object.found.x1,
-                                  object.found.y1,
-                                  object.found.score,
+                                  object.box[0],
+                                  object.box[1],
+                                  object.box[2],
+                                  object.box[3],
+                                  object.score,
                                   object.mask.text()));
     }
     return all;
@@ -139,10 +139,10 @@ TEST_F(BatchSegmentTest, ModesAndBatchSizesGiveTheSameMasks) {
     for (const SegmentedObject& object : image.objects) {
       // An embedding is half as fine as the image: its outline lies within a pixel and a half.
       const auto [left, top, width, height] = object.mask.box();
-      EXPECT_NEAR(static_cast<double>(left), object.found.x0, 1.5);
-      EXPECT_NEAR(static_cast<double>(top), object.found.y0, 1.5);
-      EXPECT_NEAR(static_cast<double>(left + width), object.found.x1, 1.5);
-      EXPECT_NEAR(static_cast<double>(top + height), object.found.y1, 1.5);
+      EXPECT_NEAR(static_cast<double>(left), object.box[0], 1.5);
+      EXPECT_NEAR(static_cast<double>(top), object.box[1], 1.5);
+      EXPECT_NEAR(static_cast<double>(left + width), object.box[2], 1.5);
+      EXPECT_NEAR(static_cast<double>(top + height), object.box[3], 1.5);
       EXPECT_GT(object.mask.area(), width * height * 3 / 4);
     }
   }
@@ -231,10 +231,10 @@ TEST_F(BatchSegmentTest, LargeImagesAreSegmentedByTiles) {
     for (std::size_t i = 1; i < objects; ++i) {
       const SegmentedObject& object = made.objects[i];
       const auto [left, top, width, height] = object.mask.box();
-      EXPECT_NEAR(static_cast<double>(left), object.found.x0, 1.5);
-      EXPECT_NEAR(static_cast<double>(top), object.found.y0, 1.5);
-      EXPECT_NEAR(static_cast<double>(left + width), object.found.x1, 1.5);
-      EXPECT_NEAR(static_cast<double>(top + height), object.found.y1, 1.5);
+      EXPECT_NEAR(static_cast<double>(left), object.box[0], 1.5);
+      EXPECT_NEAR(static_cast<double>(top), object.box[1], 1.5);
+      EXPECT_NEAR(static_cast<double>(left + width), object.box[2], 1.5);
+      EXPECT_NEAR(static_cast<double>(top + height), object.box[3], 1.5);
     }
     EXPECT_NEAR(static_cast<double>(made.objects[0].mask.box()[2]), 200, 12) << "of the whole";
     EXPECT_LE(counts.encoded, mode == "naive" ? counts.boxes : 38) << "6 x 6 tiles, whole, small";
@@ -350,8 +350,8 @@ TEST(SegmentedImage, TheHigherScoreIsSeenInTheLabels) {
   SegmentedImage image;
   image.height = 2;
   image.width = 3;
-  image.objects = {{{0, 0, 2, 2, 0.9F, 0}, io::encode_rle(left.data(), 2, 3)},
-                   {{1, 0, 3, 2, 0.4F, 0}, io::encode_rle(right.data(), 2, 3)}};
+  image.objects = {{{0, 0, 2, 2}, 0.9F, 0, io::encode_rle(left.data(), 2, 3)},
+                   {{1, 0, 3, 2}, 0.4F, 0, io::encode_rle(right.data(), 2, 3)}};
   const io::Image labels = image.labels();
   const auto* pixels = reinterpret_cast<const uint16_t*>(labels.pixels.data());
   EXPECT_EQ(std::vector<uint16_t>(pixels, pixels + 6), (std::vector<uint16_t>{1, 1, 2, 1, 1, 2}));

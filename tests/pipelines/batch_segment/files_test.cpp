@@ -24,8 +24,8 @@ SegmentedImage segmented(const std::string& name, const std::string& content) {
   image.content = content;
   image.height = 2;
   image.width = 3;
-  image.objects = {{{0, 0, 2, 2, 0.9F, 0}, io::encode_rle(left.data(), 2, 3)},
-                   {{1, 0, 3, 2, 0.25F, 4}, io::encode_rle(right.data(), 2, 3)}};
+  image.objects = {{{0, 0, 2, 2}, 0.9F, 0, io::encode_rle(left.data(), 2, 3)},
+                   {{1, 0, 3, 2}, 0.25F, 4, io::encode_rle(right.data(), 2, 3)}};
   return image;
 }
 
@@ -188,7 +188,7 @@ TEST(SegmentFiles, TotalsTellEmptyMasksAndTheFullestImage) {
   SegmentedImage a = segmented("a", "1");
   const SegmentedImage b = segmented("b", "2");
   const std::vector<unsigned char> nothing(6, 0);
-  a.objects.push_back({{0, 0, 1, 1, 0.1F, 0}, io::encode_rle(nothing.data(), 2, 3)});
+  a.objects.push_back({{0, 0, 1, 1}, 0.1F, 0, io::encode_rle(nothing.data(), 2, 3)});
   files.write(a);
   files.write(b);
   const SegmentFiles::Totals totals = files.finish({b.input, a.input});

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/pipelines/fake_segmenter.h"
+#include "tests/pipelines/found.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -28,7 +29,7 @@ TEST(SegmentProfile, ABatchThatDoesNotFitIsARowAndTheLast) {
   const std::vector<BoxBatch> batches =
       profile_boxes(segmenter,
                     at::rand({1, 40, 50}),
-                    {{2, 3, 20, 30, 0.5F, 0}, {1, 1, 9, 9, 0.4F, 0}},
+                    boxes_of({{2, 3, 20, 30, 0.5F, 0}, {1, 1, 9, 9, 0.4F, 0}}),
                     {1, 4, 8, 16, 32},
                     c10::kCPU,
                     0.01);

@@ -8,6 +8,7 @@
 #include "config/registry.h"
 #include "nn/detection_model.h"
 #include "nn/weights.h"
+#include "tests/pipelines/found.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
@@ -48,7 +49,7 @@ DetectorOptions find_all() {
   return options;
 }
 
-void expect_same(const std::vector<Detection>& a, const std::vector<Detection>& b) {
+void expect_same(const std::vector<Found>& a, const std::vector<Found>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_NEAR(a[i].x0, b[i].x0, 1e-3);
@@ -71,12 +72,12 @@ TEST(Detector, ResultsDoNotDependOnTheBatch) {
                                        at::rand({1, 33, 64}),
                                        at::rand({1, 24, 24}),
                                        at::rand({1, 40, 61}).mul(255).to(at::kByte)};
-  const auto together = detector->detect(images);
+  const auto together = found_of(detector->detect(images));
   ASSERT_EQ(together.size(), images.size());
   for (std::size_t i = 0; i < images.size(); ++i) {
     ASSERT_GT(together[i].size(), 3U);
-    expect_same(together[i], detector->detect({images[i]}).front());
-    for (const Detection& one : together[i]) {
+    expect_same(together[i], found_of(detector->detect({images[i]})).front());
+    for (const Found& one : together[i]) {
       EXPECT_GE(one.x0, 0);
       EXPECT_LE(one.x1, static_cast<float>(images[i].size(2)));
       EXPECT_LE(one.y1, static_cast<float>(images[i].size(1)));
@@ -84,9 +85,10 @@ TEST(Detector, ResultsDoNotDependOnTheBatch) {
   }
   DetectorOptions one_by_one = find_all();
   one_by_one.batch_size = 1;
-  const auto apart = load_detector(folder / "a.ckpt", at::kCPU, one_by_one)->detect(images);
+  const auto apart =
+      found_of(load_detector(folder / "a.ckpt", at::kCPU, one_by_one)->detect(images));
   for (std::size_t i = 0; i < images.size(); ++i) expect_same(together[i], apart[i]);
-  EXPECT_TRUE(detector->detect({}).empty());
+  EXPECT_TRUE(found_of(detector->detect({})).empty());
 }
 
 TEST(Detector, IntensitiesAreNormalizedAsInTraining) {
@@ -94,7 +96,7 @@ TEST(Detector, IntensitiesAreNormalizedAsInTraining) {
   write_detector(folder / "a.ckpt");
   const auto detector = load_detector(folder / "a.ckpt", at::kCPU, find_all());
   const at::Tensor image = at::rand({1, 32, 32});
-  const auto found = detector->detect({image, image * 500 + 7});
+  const auto found = found_of(detector->detect({image, image * 500 + 7}));
   expect_same(found[0], found[1]);
 }
 
@@ -108,15 +110,17 @@ TEST(Detector, IntensitiesOfWindowsAreThoseOfTheWholeImage) {
   options.roi_size = {32, 48};
   at::Tensor image = at::rand({1, 70, 100});
   image.slice(1, 0, 40).add_(5);  // windows differ
-  const auto found = load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image}).front();
+  const auto found =
+      found_of(load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image})).front();
   image = (image - image.mean()) / image.std(false);
   const auto tiled = load_detector(folder / "plain.ckpt", at::kCPU, options);
   ASSERT_GT(found.size(), 20U);
-  expect_same(found, tiled->detect({image}).front());
+  expect_same(found, found_of(tiled->detect({image})).front());
   const auto whole = load_detector(folder / "plain.ckpt", at::kCPU, find_all());
   EXPECT_NE(whole->fingerprint(), tiled->fingerprint());
   const at::Tensor small = image.slice(1, 0, 32).slice(2, 0, 48);
-  const auto a = tiled->detect({small}).front(), b = whole->detect({small}).front();
+  const auto a = found_of(tiled->detect({small})).front(),
+             b = found_of(whole->detect({small})).front();
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].x0, b[i].x0) << "of one window";
 }
@@ -128,16 +132,16 @@ TEST(Detector, OptionsChooseWhatStays) {
   DetectorOptions options = find_all();
   options.max_detections = 10000;
   const auto all = load_detector(folder / "a.ckpt", at::kCPU, options);
-  const auto found = all->detect({image}).front();
+  const auto found = found_of(all->detect({image})).front();
   ASSERT_GT(found.size(), 4U);
   options.conf_threshold = found[3].score;
   const auto better = load_detector(folder / "a.ckpt", at::kCPU, options);
-  EXPECT_EQ(better->detect({image}).front().size(), 3U);
+  EXPECT_EQ(found_of(better->detect({image})).front().size(), 3U);
   EXPECT_NE(better->fingerprint(), all->fingerprint());
   options.conf_threshold = 0;
   options.max_detections = 2;
   const auto two = load_detector(folder / "a.ckpt", at::kCPU, options);
-  EXPECT_EQ(two->detect({image, image}).front().size(), 2U);
+  EXPECT_EQ(found_of(two->detect({image, image})).front().size(), 2U);
   EXPECT_EQ(two->full_windows(), 2);
   EXPECT_EQ(all->full_windows(), 0);
 }
@@ -151,7 +155,7 @@ TEST(Detector, ItsOwnLimitIsTheOneThatIsMet) {
   options.iou_threshold = 1;
   options.max_detections = 20;
   const auto detector = load_detector(folder / "a.ckpt", at::kCPU, options);
-  EXPECT_EQ(detector->detect({at::rand({1, 64, 64})}).front().size(), 20U);
+  EXPECT_EQ(found_of(detector->detect({at::rand({1, 64, 64})})).front().size(), 20U);
 }
 
 TEST(Detector, OutputsThatAreNotFiniteAreAnError) {  // or nothing would be found, in silence
@@ -160,7 +164,7 @@ TEST(Detector, OutputsThatAreNotFiniteAreAnError) {  // or nothing would be foun
   const auto detector = load_detector(folder / "a.ckpt", at::kCPU, find_all());
   const at::Tensor image = at::rand({1, 32, 32});
   image[0][3][3] = NAN;
-  EXPECT_NE(message_of<DataError>([&] { detector->detect({image}); }).find("not finite"),
+  EXPECT_NE(message_of<DataError>([&] { found_of(detector->detect({image})); }).find("not finite"),
             std::string::npos);
 }
 
@@ -178,7 +182,7 @@ constexpr const char* kScriptedBoxes = R"(
         labels = torch.tensor([1, 1, 2, 1, 1])
 )";
 
-void expect_scripted(const std::vector<Detection>& found) {
+void expect_scripted(const std::vector<Found>& found) {
   expect_same(found, {{2, 2, 12, 12, 0.9F, 1}, {20, 20, 40, 30, 0.7F, 1}, {1, 2, 11, 12, 0.6F, 2}});
 }
 
@@ -199,7 +203,7 @@ TEST(Detector, TakesTorchScriptOfSeveralForms) {
                    "labels}]\n");
   for (const char* name : {"dicts.pt", "tuple.pt", "torchvision.pt"}) {
     const auto detector = load_detector(folder / name, at::kCPU);
-    const auto found = detector->detect({at::zeros({3, 30, 40}), at::zeros({3, 30, 40})});
+    const auto found = found_of(detector->detect({at::zeros({3, 30, 40}), at::zeros({3, 30, 40})}));
     ASSERT_EQ(found.size(), 2U) << name;
     expect_scripted(found[0]);
     expect_scripted(found[1]);
@@ -228,9 +232,9 @@ TEST(Detector, ObjectsOfALargeImageAreFoundByWindows) {
     for (int64_t x = 2; x < 138; x += 19, ++objects)
       image.slice(1, y, y + 9).slice(2, x, x + 11).fill_(200);
   }
-  const auto found = detector->detect({image}).front();
+  const auto found = found_of(detector->detect({image})).front();
   EXPECT_EQ(static_cast<int64_t>(found.size()), objects);
-  for (const Detection& one : found) {
+  for (const Found& one : found) {
     EXPECT_EQ(one.x1 - one.x0, 11);
     EXPECT_EQ(one.y1 - one.y0, 9);
   }
@@ -242,11 +246,11 @@ TEST(Detector, RunsTorchvisionsOwn) {
   const auto detector = load_detector(
       std::string(CYTRA_SOURCE_DIR) + "/tests/golden/models/torchvision_fcos.pt", at::kCPU);
   EXPECT_EQ(detector->in_channels(), 3);
-  const auto found = detector->detect({entry.tensor("image")}).front();
+  const auto found = found_of(detector->detect({entry.tensor("image")})).front();
   const at::Tensor boxes = entry.tensor("boxes"), scores = entry.tensor("scores");
   const at::Tensor labels = entry.tensor("labels");
   ASSERT_GT(scores.size(0), 3);
-  std::vector<Detection> expected;
+  std::vector<Found> expected;
   for (int64_t i = 0; i < scores.size(0); ++i) {
     const auto side = [&](int64_t k) { return boxes[i][k].item<float>(); };
     if (side(2) <= side(0) || side(3) <= side(1)) continue;  // beyond the border: of no area
@@ -264,8 +268,8 @@ TEST(Detector, BytesReachTorchScriptAsSharesOfOne) {
                "torch.tensor([0])\n");
   const auto detector = load_detector(folder / "a.pt", at::kCPU);
   const at::Tensor bytes = at::full({3, 9, 9}, 128, at::kByte);
-  EXPECT_FLOAT_EQ(detector->detect({bytes}).front().at(0).score, 128 / 255.F);
-  EXPECT_FLOAT_EQ(detector->detect({at::full({3, 9, 9}, 0.5)}).front().at(0).score, 0.5F);
+  EXPECT_FLOAT_EQ(found_of(detector->detect({bytes})).front().at(0).score, 128 / 255.F);
+  EXPECT_FLOAT_EQ(found_of(detector->detect({at::full({3, 9, 9}, 0.5)})).front().at(0).score, 0.5F);
 }
 
 TEST(Detector, BoxesOfAScriptHaveAnArea) {
@@ -275,7 +279,8 @@ TEST(Detector, BoxesOfAScriptHaveAnArea) {
                  "def forward(self, x: Tensor):\n        boxes = torch.tensor([" + boxes +
                      "])\n        return boxes, torch.ones([boxes.size(0)]), "
                      "torch.ones([boxes.size(0)])\n");
-    return load_detector(folder / "a.pt", at::kCPU)->detect({at::zeros({3, 30, 40})}).front();
+    return found_of(load_detector(folder / "a.pt", at::kCPU)->detect({at::zeros({3, 30, 40})}))
+        .front();
   };
   // as it should be; the wrong way round; outside of the image
   const auto found =
@@ -292,13 +297,13 @@ TEST(Detector, SaysWhatDoesNotFit) {
   write_script(folder / "mask.pt", "def forward(self, x: Tensor):\n        return x\n");
   const auto mask = load_detector(folder / "mask.pt", at::kCPU);
   EXPECT_NE(message_of<DataError>([&] {
-              mask->detect({at::zeros({3, 8, 8})});
+              found_of(mask->detect({at::zeros({3, 8, 8})}));
             }).find("mask.pt: its forward() returns a Tensor; expected a list of dicts"),
             std::string::npos);
   write_detector(folder / "a.ckpt");
   const auto detector = load_detector(folder / "a.ckpt", at::kCPU);
   EXPECT_EQ(message_of<DataError>([&] {
-              detector->detect({at::zeros({3, 8, 8})});
+              found_of(detector->detect({at::zeros({3, 8, 8})}));
             }),
             "an image of (3,8,8), the detector takes (1,H,W)");
   std::string other = kDetectorConfig;
@@ -315,7 +320,7 @@ TEST(Detector, SaysWhatDoesNotFit) {
   resized += "      - {_target_: Resized, keys: [raw], spatial_size: [16, 16]}\n";
   write_detector(folder / "c.ckpt", resized);
   EXPECT_NE(message_of<ConfigError>([&] {
-              load_detector(folder / "c.ckpt", at::kCPU)->detect({at::zeros({1, 8, 8})});
+              found_of(load_detector(folder / "c.ckpt", at::kCPU)->detect({at::zeros({1, 8, 8})}));
             }).find("change the size of images"),
             std::string::npos);
   DetectorOptions options;

@@ -70,6 +70,19 @@ TEST(DetectionTask, AnObjectHasTheCommonestClassInIt) {
             std::string::npos);
 }
 
+TEST(DetectionTask, ObjectsOfVolumesHaveBoxesInThem) {
+  tasks::ObjectBoxes objects;
+  objects.spatial_dims = 3;
+  const at::Tensor labels = at::zeros({1, 6, 8, 10}), classes = at::zeros({1, 6, 8, 10});
+  labels.slice(1, 1, 4).slice(2, 2, 5).slice(3, 3, 9).fill_(1);
+  labels.slice(1, 5, 6).slice(2, 0, 4).slice(3, 0, 4).fill_(2);  // narrower than min_size
+  classes.fill_(1);
+  const ops::Boxes found = objects.of(labels, classes);
+  ASSERT_EQ(found.corners.sizes(), at::IntArrayRef({1, 6}));
+  const at::Tensor expected = at::tensor({3., 2., 1., 9., 5., 4.}, at::kFloat);  // x y z x y z
+  EXPECT_TRUE(at::equal(found.corners[0], expected));
+}
+
 /// Boxes that people drew: those that lie over each other are in layers, their class in the number.
 TEST(DetectionTask, BoxesMayOverlapAndSayTheirClass) {
   tasks::ObjectBoxes objects;
