@@ -12,8 +12,7 @@
 
 namespace cytra::config {
 
-/// Fills an Options struct. `variables`: dotted names of the user's own, which may be in plain
-/// maps, but not in a component.
+/// Fills an Options struct. `variables`: dotted names of the user's own, for plain maps alone.
 template <class Options>
 Options read_options(const Node& node,
                      Problems& problems,
@@ -60,8 +59,7 @@ class OptionReader {
   void operator()(const char* key, const Unused& unused, const char* doc);
   /// Whether a map was given; else adds a problem.
   bool is_map();
-  /// Checks that every key except _target_ and the like was visited. Returns whether no value here
-  /// was wrong.
+  /// Whether no value was wrong, and every key except _target_ and the like was visited.
   bool finish();
 
  private:
