@@ -26,8 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 using c10d::ProcessGroup;
 
-/// Whether an operation failed since another process did not take part: by its type, which Gloo's
-/// headers would name.
+/// Whether an operation failed because another process did not take part. The error's type is
+/// found by the text of its name, since Gloo's headers are not there to name it.
 bool is_about_others(const std::exception& error) {
   return dynamic_cast<const c10::DistError*>(&error) != nullptr ||
          std::string(typeid(error).name()).find("4gloo") != std::string::npos;
@@ -42,8 +42,8 @@ Processes::Processes(Place place, double timeout_s, Hooks hooks) : place_(std::m
   struct sigaction pipe {};  // Gloo writes to those who may be gone
   if (sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler == SIG_DFL)
     std::signal(SIGPIPE, SIG_IGN);
-  // c10d's warnings are stack traces, and so are its errors on the way to the store; what they mean
-  // is told here.
+  // c10d's warnings are stack traces, and so are its errors on the way to the store; this code
+  // reports what they mean.
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
   shared_ = std::make_shared<Shared>();
