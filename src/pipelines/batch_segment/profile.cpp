@@ -23,7 +23,7 @@ namespace {
 constexpr double kGoodShare = 0.97;  // of the highest rate: as fast as measured
 constexpr double kSlowest = 10;      // times the time that was asked for
 
-/// Memory runs out within: the batch says so, and nothing else.
+/// Measures one batch size; where memory runs out, only the result says so.
 BoxBatch profile_batch(PromptedSegmenter& segmenter,
                        const at::Tensor& embedding,
                        const at::Tensor& boxes,

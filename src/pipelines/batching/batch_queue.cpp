@@ -113,7 +113,7 @@ BatchTime BatchQueue::due(const Bucket& bucket, const Batch& batch, BatchTime no
   const double alone_s = bucket.costs.expected(batch.images);
   const double both_s = bucket.costs.expected(together);
   const double rest_s = bucket.costs.expected(together - batch.images);
-  // Latencies from now on of all images: those that are here, and those that come.
+  // The latencies of all images from now on: of those that are here, and of those that will come.
   const double at_once = own * alone_s + more * (std::max(alone_s - wait, 0.0) + rest_s);
   const double later = own * (wait + both_s) + more * both_s;
   if (later >= at_once) return now;

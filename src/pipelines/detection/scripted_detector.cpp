@@ -36,7 +36,8 @@ class ScriptedDetector final : public Detector {
     if (!device.is_cpu()) module_ = inference::load_torchscript(path_, files, device);
   }
 
-  /// One by one: what padding and batches do to results, the file does not say.
+  /// Images are processed one by one, because the file does not say how padding and batches change
+  /// results.
   std::vector<std::vector<Detection>> detect(const std::vector<at::Tensor>& images) override {
     const c10::InferenceMode inference;
     std::vector<std::vector<Detection>> found;

@@ -1,5 +1,5 @@
 #pragma once
-// The windows that a large image is searched by, and the objects of the whole out of theirs.
+// The windows in which a large image is searched, and the objects of the whole image from theirs.
 #include <cstdint>
 #include <vector>
 
@@ -17,16 +17,16 @@ struct Tile {
 /// Throws: ConfigError.
 std::vector<Tile> tiles_of(int64_t height, int64_t width, const DetectorOptions& options);
 
-/// How far from where it cuts an image of this size the tile holds a box of the image: pixels,
-/// below 0 where it cuts the box, infinite where the image ends there, too.
+/// The distance, in pixels, of a box from the sides where the tile cuts an image of this size:
+/// below 0 where a side cuts the box, infinite where the image ends there, too.
 float clearance(const Tile& tile, const Detection& box, int64_t height, int64_t width);
 /// A box with less may be cut.
 constexpr float kLeastClearance = 2;
 
 /// `found`: of each tile, in its pixels. Where there are several, an object is taken from a tile
-/// that sees the whole of it. One that none does, as it is larger than the overlap, is put together
-/// from its parts. Returns them in the image's pixels, by descending score, after non-maximum
-/// suppression.
+/// that sees the whole of it. An object that is larger than the overlap, so that no tile sees it
+/// whole, is joined from its parts. Returns them in the image's pixels, by descending score, after
+/// non-maximum suppression.
 std::vector<Detection> join_tiles(const std::vector<Tile>& tiles,
                                   std::vector<std::vector<Detection>> found,
                                   double iou_threshold);

@@ -46,7 +46,7 @@ std::vector<data::Sample> read_rows(const data::Manifest& manifest,
   return samples;
 }
 
-/// The LoadImaged of the checkpoint's predict list, or valid list.
+/// The LoadImaged transforms of the checkpoint's predict list, or valid list.
 std::vector<Node> loads_of(const inference::Predictor& predictor) {
   const Node& config = predictor.model().config;
   const Node* list = config.find("data.transforms.predict");
@@ -107,7 +107,7 @@ std::vector<data::Sample> of_data_set(const std::string& module,
   return samples;
 }
 
-/// A folder that is an image itself: an OME-Zarr, or, for a model of stacks, a DICOM series.
+/// Whether a folder is an image itself: an OME-Zarr, or, for a 3D model, a DICOM series.
 bool is_image_folder(const std::string& path, const InputWants& wants) {
   std::error_code ignored;
   if (ends_with(path, ".zarr")) return true;
@@ -120,8 +120,8 @@ bool is_image_folder(const std::string& path, const InputWants& wants) {
   }
 }
 
-/// nnU-Net's files: CASE_0000.ext, CASE_0001.ext, ... are the channels of one image, where the
-/// model has so many.
+/// Joins nnU-Net's files: CASE_0000.ext, CASE_0001.ext, ... are the channels of one image, where
+/// the model has that many.
 void put_channels_together(int64_t channels,
                            const std::string& key,
                            std::vector<data::Sample>& samples) {
@@ -167,7 +167,7 @@ std::vector<std::string> further_channels(const std::string& path, int64_t chann
   return more;
 }
 
-/// `keys`, and what else is loaded of a table that has it.
+/// The columns `keys`, and the others that are loaded, of a table that has them.
 std::vector<std::string> columns_of(const std::string& path,
                                     std::vector<std::string> keys,
                                     const InputWants& wants) {

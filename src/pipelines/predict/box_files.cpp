@@ -19,7 +19,7 @@ namespace {
 
 using config::Node;
 
-/// Numbers are the shortest that give the same float again.
+/// The boxes as text, with the shortest numbers that give the same float again.
 std::string boxes_text(const at::Tensor& pixels, const std::vector<Detection>& found) {
   std::string boxes;
   for (const Detection& one : found) {

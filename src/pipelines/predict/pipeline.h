@@ -37,14 +37,15 @@ struct PredictStages {
   StageReport::Stage& write = report.add("write", writer_threads());
 };
 
-/// What a run of `predict` is, whatever it predicts by. What it refers to outlives the pipeline.
+/// The parts of a run of `predict`. The objects that it refers to must outlive the pipeline.
 struct PredictRun {
   const InputOptions& data;
   const PredictOptions& options;
   std::string settings;  // all that results depend on but the images
   std::string folder;    // of the results
   Books& books;
-  /// They share the inputs out among them, or the rows of each where there are fewer inputs.
+  /// The processes, which share the inputs, or the rows of each input where there are fewer
+  /// inputs.
   training::Processes& processes;
   PredictStages& stages;
 };
@@ -56,9 +57,9 @@ class PredictPipeline {
                   const inference::Predictor& predictor,
                   DoneRecord& record,
                   tasks::ResultScores* scores);
-  /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
-  /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
-  /// full).
+  /// Predicts every frame of the inputs. An error of an image leaves out only that image, unless
+  /// data.on_error=fail. Throws: errors that do not belong to one image (the device fails, the
+  /// disk is full).
   void run(const std::vector<data::Sample>& inputs, Progress& progress);
 
  private:
@@ -72,12 +73,13 @@ class PredictPipeline {
   using Part = Books::Part;
 
   void read_all(const std::vector<data::Sample>& inputs);
-  /// The frames of an input, with the stems of their results. False: nobody wants any more.
+  /// Reads the frames of an input, with the stems of their results. False: no more frames are
+  /// wanted.
   bool read_frames(const data::Sample& input,
                    const Frames& frames,
                    const std::string& stem,
                    const std::string& content);
-  /// The lapse that the frames become one file of; null: they stay apart.
+  /// The time lapse in whose file the frames are joined; null: they stay separate.
   std::shared_ptr<PredictLapse> lapse_of(const data::Sample& input,
                                          std::size_t frames,
                                          const std::string& stem,
@@ -85,7 +87,7 @@ class PredictPipeline {
   /// False: nobody wants any more.
   bool read(const JobPointer& job);
   bool is_done(const PredictLapse& lapse);
-  /// A frame of a lapse has come to its end: with files, or (null) was left out.
+  /// Records the end of a frame of a time lapse: with files, or (null) left out.
   void end_frame(const Job& job, const inference::ResultFiles* files);
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
@@ -99,11 +101,12 @@ class PredictPipeline {
   void send(const JobPointer& job, const at::Tensor& values, bool is_kept = false);
   void write_all(Queue<Rows>& rows);
   void join_rows(Job& job);
-  /// All rows of an image are there. It is booked in its turn.
+  /// Finishes an image whose rows are all there. Its result is recorded in its turn.
   void finish(const JobPointer& job);
   void book(Job& job);
   Queue<Rows>& rows_of(const Job& job);
-  /// False when it failed: the image is left out then. Throws: what is no matter of one image.
+  /// Does a part of the work on an image. False: it failed, and the image is left out. Throws:
+  /// errors that do not belong to one image.
   bool attempt(const std::string& id, Part part, const std::function<void()>& work);
   void tell(const Job& job, const inference::SlidingWindowOptions& windows);
 

@@ -107,7 +107,7 @@ void Attention::choose_region(const std::string& roi, const io::VideoInfo& info)
   whole_ = {first(columns), first(rows), count(columns), count(rows)};
 }
 
-/// The box around all that changed, with a margin; empty: nothing.
+/// The box around all pixels that changed, with a margin; empty: none did.
 FrameBox Attention::moved(const Thumbnail& now) const {
   int64_t x0 = now.width, y0 = now.height, x1 = -1, y1 = -1;
   for (int64_t y = 0; y < now.height; ++y) {
@@ -134,7 +134,7 @@ FrameBox Attention::moved(const Thumbnail& now) const {
   return box;
 }
 
-/// What is predicted now is what later frames are compared with.
+/// Stores what is predicted now, to be compared with later frames.
 void Attention::take_over(const Thumbnail& now, const FrameBox& box) {
   const auto begin = [](int64_t at) { return (at + kThumbnailStep - 1) / kThumbnailStep; };
   const auto end = [](int64_t at, int64_t limit) {
