@@ -18,17 +18,17 @@ std::vector<double> spacing_of(const io::Geometry& geometry, int64_t dims);
 class MetricSet {
  public:
   using Input = metrics::Metric::Input;
-  /// `named`: a map; null entries are left out. `inputs`: those that there are predictions for.
+  /// `named`: a map; null entries are left out. `inputs`: the kinds of predictions that there are.
   /// `channels`: K of the predictions; objects have one. Throws: ConfigError for another metric,
   /// naming those that fit.
   MetricSet(const config::Node& named, const std::vector<Input>& inputs, int64_t channels);
   /// Adds a batch of whole images, as `compared` gives it for the inputs that are asked for.
   void update(const std::function<metrics::Compared(Input)>& compared);
-  /// What they tell, by their own names; of two metrics with one name the second one's begins with
-  /// the user's.
+  /// The metrics by their own names; if two have the same name, the second one's begins with the
+  /// user's.
   std::map<std::string, double> compute() const;
   void reset();
-  /// What they count, for several processes to add up.
+  /// The sums of the metrics, for several processes to add up.
   std::vector<at::Tensor> sums() const;
 
  private:

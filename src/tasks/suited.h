@@ -1,5 +1,5 @@
 #pragma once
-// Which models and losses suit a task, by name: others would train without learning it.
+// Which models and losses suit a task, by name: with others a training would not learn it.
 #include "config/node.h"
 
 namespace cytra::tasks {
@@ -11,8 +11,8 @@ enum class Learned { masks, values, flows, stars };
 /// patches, finds objects or takes prompts.
 void expect_image_model(const config::Node& model);
 
-/// Throws: ConfigError for a loss, or one in it, that compares something else. Those of the user's
-/// own pass.
+/// Throws: ConfigError for a loss, or one in it, that compares something else. The user's own
+/// losses are accepted.
 void expect_loss_of(const config::Node& loss, Learned learned);
 
 }  // namespace cytra::tasks

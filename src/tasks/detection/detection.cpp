@@ -1,6 +1,6 @@
 // DetectionTask: a box, a score and a class of each object, in planes. The objects are those of a
-// label image, so whatever moves voxels moves the boxes. What is learned of them is the model's
-// (nn/detection_model.h), the metric COCO's mean average precision.
+// label image, so whatever moves voxels moves the boxes. The model says what is learned of them
+// (nn/detection_model.h); the metric is COCO's mean average precision.
 #include <algorithm>
 #include <cmath>
 
