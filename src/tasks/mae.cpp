@@ -87,7 +87,7 @@ class MAETask final : public training::Task {
     at::Tensor parts = image;
     for (int64_t d = 0; d < dims && image.dim() == dims + 2; ++d) {
       const int64_t side = sides[static_cast<std::size_t>(d)], length = image.size(2 + d);
-      if (length < side) return image;  // the model tells what it takes
+      if (length < side) return image;  // the model reports the size it needs
       parts =
           parts.narrow(2 + d, length % side / 2, length - length % side).unfold(2 + d, side, side);
     }

@@ -38,8 +38,7 @@ struct Cells {
   CYTRA_CELL int64_t vectors(int width) const {
     return (is_channels_last ? channels : voxels) / width;
   }
-  /// Channels-last: threads of a block side by side at a voxel. The remaining threads are at other
-  /// voxels.
+  /// Channels-last: threads of a block at the same voxel. The others are at other voxels.
   CYTRA_CELL int lanes(int width) const {
     int lanes = 1;
     while (is_channels_last && lanes < kLanes && lanes < vectors(width)) lanes *= 2;

@@ -105,7 +105,7 @@ Batch BatchQueue::form(const Bucket& bucket, bool& is_full) const {
 BatchTime BatchQueue::due(const Bucket& bucket, const Batch& batch, BatchTime now) const {
   if (!bucket.costs.is_known() || bucket.gap_s <= 0) return now;
   const BatchTime arrival = bucket.last_arrival + batch_duration(bucket.gap_s);
-  if (arrival <= now) return now;  // it is late: nobody knows when it comes
+  if (arrival <= now) return now;  // it is late: its time is not known
   const double more = bucket.images, own = static_cast<double>(batch.images);
   const int64_t together = batch.images + std::max<int64_t>(1, std::llround(more));
   if (together > full_of(bucket)) return now;

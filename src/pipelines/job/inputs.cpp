@@ -115,7 +115,7 @@ bool is_image_folder(const std::string& path, const InputWants& wants) {
     if (fs::exists(fs::path(path) / name, ignored)) return true;
   try {
     return wants.spatial_dims == 3 && io::is_one_image(path);
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
@@ -146,7 +146,7 @@ void put_channels_together(int64_t channels,
 bool has_one_channel(const std::string& path) {
   try {
     return io::open_image(path)->info().shape[0] == 1;
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
@@ -185,7 +185,7 @@ bool has_scene(const data::Source& source, int64_t scene) {
   try {
     const std::vector<int64_t> scenes = io::scenes_of(source.path);
     return scenes.size() > 1 && std::find(scenes.begin(), scenes.end(), scene) != scenes.end();
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
@@ -336,7 +336,7 @@ Frames frames_of(const data::Sample& sample, const std::string& image, const Par
     const auto found = one.sources.find(image);
     try {
       frames.add(one, found == one.sources.end() ? 0 : timepoints_of(found->second, chosen));
-    } catch (const DataError&) {  // told when it is read: the others are fine
+    } catch (const DataError&) {  // reported when it is read: others are good
       if (scenes.size() == 1) throw;
       frames.add(one, 0);
     }

@@ -178,7 +178,7 @@ bool PredictPipeline::is_done(const PredictLapse& lapse) {
   if (shares_rows_ && !run_.processes.is_first()) return true;
   const std::lock_guard lock(run_.books.mutex);
   for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
-  if (!run_.processes.is_first())  // who tells
+  if (!run_.processes.is_first())  // the first tells
     record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
   run_.books.done += lapse.frames();
   run_.books.resumed += lapse.frames();

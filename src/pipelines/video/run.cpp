@@ -223,7 +223,7 @@ void VideoRun::preprocess_all() {
     const int64_t bytes = bytes_of(*job);
     if (!prepared_.push(std::move(job), bytes)) break;
   }
-  decoded_.close();  // after a stop, nobody takes more
+  decoded_.close();  // after a stop, no stage takes more
   prepared_.close();
 }
 

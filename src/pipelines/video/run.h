@@ -40,7 +40,7 @@ class VideoRun {
     Attention::Choice choice;
     std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                                   // of the model, on the CPU
-    at::Tensor exact;   // likewise, without an early exit, to compare
+    at::Tensor exact;   // the same without an early exit, to compare
     std::string key;    // of the cache
     at::Tensor labels;  // that were in it
     bool is_end() const { return frame.rgb.empty(); }

@@ -39,7 +39,7 @@ Processes::Processes() = default;
 
 Processes::Processes(Place place, double timeout_s, Hooks hooks) : place_(std::move(place)) {
   if (is_alone()) return;
-  struct sigaction pipe {};  // Gloo writes to those who may be gone
+  struct sigaction pipe {};  // Gloo may write to processes that have ended
   if (sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler == SIG_DFL)
     std::signal(SIGPIPE, SIG_IGN);
   // c10d's warnings are stack traces, and so are its errors on the way to the store; this code
@@ -128,7 +128,7 @@ void Processes::finish() {
   if (is_alone()) return;
   Shared& own = *shared_;
   sum({at::zeros({1})});
-  own.is_ending = true;  // whoever leaves now may
+  own.is_ending = true;  // processes may end from now on
   if (!own.device.is_cpu()) own.group->getBackend(own.device.type())->shutdown();
   const auto done = [](int64_t rank) { return fmt::format("done/{}", rank); };
   try {

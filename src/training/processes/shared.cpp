@@ -168,7 +168,7 @@ bool Processes::Shared::has_end() {
 void Processes::Shared::flush() {
   try {
     ask([](c10d::Store&) { return 0; }, 4 * kTick);
-  } catch (const std::exception&) {  // nobody is there to be told
+  } catch (const std::exception&) {  // no process is there to be informed
   }
 }
 

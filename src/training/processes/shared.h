@@ -54,7 +54,7 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
   int threads = 0;
   std::deque<std::function<void(c10d::Store&)>> asked;  // of the talker
   std::string broken;                                   // why the talker ended, else ""
-  int64_t rounds = 0;                                   // of the talker: told and heard
+  int64_t rounds = 0;                                   // of the talker: sent and received
   std::vector<std::string> names, lives;  // by rank: "<tick> <operations>"; "" when not looked at
   std::string end;                        // "<exit code> <message>", once something failed
   std::function<void()> cut;              // breaks off what waits for others
@@ -95,7 +95,7 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
   bool has_end();
   /// Waits until the requests so far are done, or the store is lost.
   void flush();
-  /// Until all have told their names.
+  /// Waits until all have sent their names.
   void await_all();
   /// Finds out why an operation failed. Throws.
   [[noreturn]] void explain(const std::string& what);

@@ -263,7 +263,7 @@ std::vector<at::Tensor> CompiledStep::check(Part& part,
   part.recording->replay();
   const std::vector<at::Tensor>& played = part.recording->outputs;
   const double size = distance(outputs), error = distance(played, outputs);
-  const bool is_judged = std::isfinite(size);  // else its numbers tell nothing: the next one
+  const bool is_judged = std::isfinite(size);  // else it says nothing: the next one counts
   if (is_judged && error <= kTolerance * size && has_changed_alike(before, after, changed)) {
     part.checks += 1;
     return played;

@@ -1,5 +1,4 @@
-// The order of functions, from top to bottom: fit(), run(), train_epoch(), train_batch(),
-// finish_group().
+// Functions from top to bottom: fit(), run(), train_epoch(), train_batch(), finish_group().
 #include "training/trainer/training.h"
 
 #include <algorithm>
@@ -150,8 +149,7 @@ void Training::train_epoch(Feeds& feeds) {
     }
     state_.batch = number;
     if (!batch) return;
-    // The group has its true size: an epoch's last group may be shorter, and one may begin in its
-    // middle.
+    // An epoch's last group may be shorter, and one may begin in its middle.
     const int64_t group_end = std::min(group_begin + accumulate, plan_.batches);
     if (group.batches == 0) group.size = group_end - number;
     train_batch(std::move(*batch), group);
@@ -301,8 +299,7 @@ void Training::end_epoch(Feeds& feeds) {
   state_.loss_count = 0;
   if (!plan_.has_validation) scheduler_.on_metrics(state_.metrics);  // else validate() does
   if (is_due) {
-    // A validation that a signal or an error cuts short is repeated first when the training
-    // continues.
+    // A validation that is cut short is repeated first when the training continues.
     const auto undo = [&] {
       state_ = before;
       edge_ = state_.batch;
