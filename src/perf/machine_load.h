@@ -20,7 +20,7 @@ class MachineLoad {
   /// "other processes kept 1.2 of 2 processors busy meanwhile". "" where the load is not known.
   std::string text() const;
   /// Logs text() after `what` and a colon: as a warning on a busy machine, else as information.
-  void tell(const std::string& what) const;
+  void report(const std::string& what) const;
 
  private:
   struct Ticks {

@@ -38,7 +38,7 @@ struct Task {
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// sample_transform() for the whole images of validation and test. By default they are the same.
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
-  /// What the task takes its targets for. The check of targets (data/target_judge.h) uses it
+  /// What the task takes its targets for. The check of targets (data/check_targets.h) uses it
   /// before a training and in `--check-data`. By default no target is checked.
   virtual std::vector<data::TargetMeaning> target_meanings() const;
   /// Looks at a training batch, on the model's device, before its training_step(), and not while

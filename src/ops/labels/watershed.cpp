@@ -15,7 +15,7 @@ namespace {
 
 constexpr int32_t kOutside = INT32_MIN;
 
-struct Place {
+struct QueuedVoxel {
   uint64_t key;  // value, then age
   int64_t voxel;
 };
@@ -34,8 +34,8 @@ uint32_t in_order(float value) {
 class Heap {
  public:
   bool empty() const { return places_.empty(); }
-  const Place& lowest() const { return places_.front(); }
-  void push(const Place& place) {
+  const QueuedVoxel& lowest() const { return places_.front(); }
+  void push(const QueuedVoxel& place) {
     std::size_t child = places_.size();
     places_.push_back(place);
     while (child > 0) {
@@ -46,8 +46,8 @@ class Heap {
     }
     places_[child] = place;
   }
-  Place pop() {
-    const Place lowest = places_.front(), last = places_.back();
+  QueuedVoxel pop() {
+    const QueuedVoxel lowest = places_.front(), last = places_.back();
     places_.pop_back();
     const std::size_t count = places_.size();
     if (count == 0) return lowest;
@@ -63,7 +63,7 @@ class Heap {
   }
 
  private:
-  std::vector<Place> places_;
+  std::vector<QueuedVoxel> places_;
 };
 
 /// What a flood needs of a voxel, side by side in memory, since the next voxel may be anywhere in

@@ -12,14 +12,14 @@ namespace cytra::training {
 /// Gloo, for tensors on the CPU, and the sockets of its connections. Throws: c10::Error when a
 /// process did not connect.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,
                                             std::vector<int>& sockets);
 /// Closes these sockets, so that operations that wait for them fail at once. Thread: any.
 void shut_down(const std::vector<int>& sockets);
 /// NCCL, out of libcytra_nccl.so. Throws: ConfigError when this build has none.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             c10::Device device,
                                             std::chrono::milliseconds timeout);
 

@@ -15,7 +15,7 @@ class ProcessGroup;
 namespace cytra::training {
 
 /// The number of this process in its training, and where the processes connect.
-struct Place {
+struct ProcessPlace {
   int64_t rank = 0, size = 1;              // of all
   int64_t local_rank = 0, local_size = 1;  // of those on this machine
   std::string host = "127.0.0.1";          // of the store where they meet
@@ -46,12 +46,12 @@ class Processes {
   /// alive, and end operations that wait for a process that is not. `timeout_s`: how long to wait
   /// for the others, here and later; for one that gives no sign of life it waits at most a minute.
   /// Ignores SIGPIPE if there is no handler. Throws: IoError when the store's port is taken.
-  Processes(Place place, double timeout_s, Hooks hooks = {});
+  Processes(ProcessPlace place, double timeout_s, Hooks hooks = {});
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  const Place& place() const { return place_; }  // the port: where the store is
+  const ProcessPlace& place() const { return place_; }  // the port: where the store is
   bool is_alone() const { return place_.size == 1; }
   bool is_first() const { return place_.rank == 0; }
 
@@ -92,7 +92,7 @@ class Processes {
 
  private:
   struct Shared;
-  Place place_;
+  ProcessPlace place_;
   std::shared_ptr<Shared> shared_;  // null: alone
 };
 
