@@ -133,8 +133,8 @@ void install_engine() {
     torch::autograd::set_default_engine_stub(&engine);
 }
 
-/// This must come before the first backward pass: an engine that is set after another one has run
-/// has no threads for GPUs. The engine of a host program (Python's) stays until something is
+/// Must come before the first backward pass: an engine that is set after another one has run has
+/// no threads for GPUs. The engine of a host program (Python's) stays until something is
 /// checkpointed.
 [[maybe_unused]] const bool is_early = [] {
   const torch::autograd::Engine& present = torch::autograd::Engine::get_default_engine();

@@ -117,7 +117,7 @@ io::TensorViews fit_names(const torch::nn::Module& module,
   using Change = std::pair<std::string, std::string>;  // taken off, put on
   std::map<Change, int64_t> fitting;
   for (const auto& [name, view] : tensors) {
-    if (name.size() > 1000) continue;  // nobody's, and slow to take apart
+    if (name.size() > 1000) continue;  // no real name, and slow to split
     std::size_t begin = 0;
     do {
       for (const std::string& front : fronts) {

@@ -97,7 +97,7 @@ Verdict verdict_of(const std::vector<TimedPair>& pairs) {
   Verdict verdict;
   std::vector<double> ratios;
   for (const TimedPair& pair : pairs) {
-    if (!(pair.before > 0) || !(pair.after > 0)) {  // nothing was measured: it tells nothing
+    if (!(pair.before > 0) || !(pair.after > 0)) {  // nothing was measured
       ratios.push_back(1);
       continue;
     }

@@ -19,7 +19,7 @@ namespace {
 using config::Node;
 using io::TargetKind;
 
-/// What a task, or one of its heads, needs of annotations.
+/// What a task, or one of its heads, needs from annotations.
 struct Need {
   std::string key;
   TargetKind kind;
@@ -121,7 +121,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
   }
 }
 
-/// Sets what annotations become in a LoadImaged that leaves it open.
+/// Sets what annotations become in a LoadImaged that leaves this open.
 void tell_loader(const std::map<std::string, data::AnnotationTarget>& targets, Node& transform) {
   const Node* open = transform.is_map() ? transform.find_direct("annotations") : nullptr;
   if (open != nullptr && !open->is_null()) return;

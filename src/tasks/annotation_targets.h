@@ -1,5 +1,5 @@
 #pragma once
-// What the annotations of a data set become, as a task's configuration says.
+// What the annotations of a data set become, by the configuration of the task.
 #include <map>
 #include <string>
 #include <vector>

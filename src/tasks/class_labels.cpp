@@ -21,7 +21,7 @@ namespace {
 
 constexpr float kWhole = 8388608;  // from here on every float32 is a whole number
 
-/// A whole number from 0 to `largest`? False for NaN.
+/// Whether a value is a whole number from 0 to `largest`; false for NaN.
 inline bool is_label(float value, float largest) {
   const float bounded = value > 0 ? (value < kWhole ? value : kWhole) : 0;
   const bool is_whole = static_cast<float>(static_cast<int32_t>(bounded)) == bounded;
@@ -64,7 +64,7 @@ int64_t code_of(const std::string& colour) {
 
 }  // namespace
 
-/// target_values as class numbers; of a mask the second one is what it is.
+/// The target_values as class numbers; for a mask, the second one is the mask.
 at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ignored) const {
   at::Tensor labels = at::full_like(values, std::nan(""));
   for (std::size_t k = 0; k < target_values.size(); ++k)

@@ -1,5 +1,5 @@
 #pragma once
-// What a model's channels stand for: decided once, for targets, losses, metrics and predictions.
+// The meaning of a model's channels: decided once, for targets, losses, metrics and predictions.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,8 +17,8 @@ struct Sample;
 
 namespace cytra::tasks {
 
-/// One mask (num_classes 1), classes that exclude each other, numbered from 0 (background), or,
-/// with `multilabel`, masks that may overlap, a channel each. Labels, here: (N,K,...) of 0 and 1
+/// One mask (num_classes 1); classes that exclude each other, numbered from 0 (background); or,
+/// with `multilabel`, masks that may overlap, one per channel. Labels, here: (N,K,...) of 0 and 1
 /// for masks, (N,1,...) class numbers for classes; kIgnored where nothing is known.
 struct ClassLabels {
   static constexpr int64_t kIgnored = -1;
@@ -46,27 +46,28 @@ struct ClassLabels {
   at::Tensor target_of(data::Sample& sample,
                        const std::string& y_key,
                        const std::string& x_key) const;
-  /// `metrics` of a task, complete: Dice where there are none, and what follows from the classes.
+  /// The `metrics` of a task, completed: Dice where there are none, and the options that follow
+  /// from the classes.
   config::Node metrics(config::Node given) const;
-  /// What makes labels ("mask") and probabilities of logits, here and in predictions.
+  /// The decoder that makes labels ("mask") and probabilities of logits, here and in predictions.
   config::Node decoder() const;
   /// Labels as metrics take them: (N,K,...), each 0 or 1, also where they are ignored.
   at::Tensor one_hot(const at::Tensor& labels) const;
   /// (N,1,...) bool: where labels are known; undefined: everywhere, as nothing is ignored.
   at::Tensor known(const at::Tensor& labels) const;
-  /// Labels and true labels as metrics of masks take them, or of objects: those are what touches of
-  /// one class, on the CPU.
+  /// Predicted and true labels as metrics of masks take them, or metrics of objects: these are
+  /// connected regions of one class, on the CPU.
   metrics::Compared compared(const at::Tensor& prediction,
                              const at::Tensor& truth,
                              metrics::Metric::Input input) const;
   /// Counts images by their true labels, (K + 2) double: all, those with any foreground, those with
   /// each class.
   at::Tensor count(const at::Tensor& truth) const;
-  /// A line on images without foreground and classes without images, which means of scores leave
-  /// out; "": none.
+  /// A line on images without foreground and classes without images, which the means of scores
+  /// leave out; "": none.
   std::string what_is_missing(const at::Tensor& counts) const;
-  /// Labels to look at, (N,1,...): class numbers; of masks that overlap the last one's number, from
-  /// 1.
+  /// Labels for pictures, (N,1,...): class numbers; of masks that overlap, the last one's number,
+  /// from 1.
   at::Tensor flattened(const at::Tensor& labels) const;
 
  private:

@@ -84,7 +84,7 @@ void fit_options(Node& component,
   try {
     type = known.name_of(component);
   } catch (const ConfigError&) {
-    return;  // told where the component itself is checked
+    return;  // reported where the component itself is checked
   }
   for (const config::OptionInfo& option : known.types.at(type).describe()) {
     Node* given = component.find_direct(option.name);

@@ -1,5 +1,5 @@
 #pragma once
-// One thing that a task learns: what an output of its model is compared with, and how.
+// One target that a task learns: what an output of its model is compared with, and how.
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,8 +67,8 @@ class Head {
   const std::string& y_key() const { return y_key_; }
   const std::optional<std::string>& mask_key() const { return mask_key_; }
 
-  /// Learns what the model gives it: images of so many dimensions and channels. Throws: ConfigError
-  /// where it needs others.
+  /// Sets the number of dimensions and channels of the model's output. Throws: ConfigError where
+  /// it needs others.
   virtual void fit(int64_t /*spatial_dims*/, int64_t /*channels*/) {}
   /// Makes and checks the sample's target, in a loader's thread. Throws: DataError naming its
   /// file.
@@ -81,9 +81,9 @@ class Head {
   /// Equal texts prepare alike.
   virtual std::string text() const = 0;
   /// What the target is taken for (Task::target_meanings()), with its key; the image's and the
-  /// head's names are added. By default it is not looked at.
+  /// head's names are added. By default it is not checked.
   virtual std::optional<data::TargetMeaning> target_meaning() const { return {}; }
-  /// Before a training: fits a decoder that was left open to the training's targets. Returns the
+  /// Fits a decoder that was left open to the training's targets, before a training. Returns the
   /// `decoder` to be kept in the head's section of the configuration; null: as it is.
   virtual config::Node fit_decoder(const EachBatch& /*each*/) { return {}; }
 
@@ -106,9 +106,9 @@ class Head {
   /// What the loss compares with. Throws: ConfigError, DataError for outputs or targets that do not
   /// fit.
   virtual at::Tensor target(const at::Tensor& output, const data::Batch& batch) const = 0;
-  /// Voxels that count, for losses that cannot tell by the target; undefined: all.
+  /// The voxels that count, for losses that can't see this from the target; undefined: all.
   virtual at::Tensor mask(const data::Batch& /*batch*/) const { return {}; }
-  /// Prediction, truth and mask as metrics of that input take them.
+  /// Prediction, truth and mask in the form that metrics of that input take.
   virtual metrics::Compared compared(const at::Tensor& output,
                                      const data::Batch& batch,
                                      metrics::Metric::Input input) const = 0;

@@ -14,8 +14,8 @@
 namespace cytra::tasks {
 namespace {
 
-/// Every sample's last step: its targets are made. All that is wrong with them is found here, in a
-/// loader's thread, where the file is known and no GPU has seen it.
+/// The last transform of every sample: makes its targets. Errors in them are found here, in a
+/// loader's thread, where the file is known, before a GPU gets them.
 class Prepared final : public data::Transform {
  public:
   Prepared(std::string x_key,

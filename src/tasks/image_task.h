@@ -1,6 +1,6 @@
 #pragma once
-// What tasks on images share: windows, heads on the model's outputs, sums over processes. A task of
-// one head is a Head, and OneHead of it:
+// The common part of tasks on images: windows, heads on the model's outputs, sums over processes.
+// A task of one head is a Head, and OneHead of it:
 //   CYTRA_REGISTER(Head, SegmentationHead, "SegmentationHead");
 //   CYTRA_REGISTER(training::Task, OneHead<SegmentationHead>, "SegmentationTask");
 #include <memory>
@@ -43,8 +43,8 @@ class ImageTask : public training::Task {
   std::shared_ptr<data::Transform> sample_transform() override;
   std::shared_ptr<data::Transform> validation_transform() override;
   std::vector<data::TargetMeaning> target_meanings() const override;
-  /// Before a training: Head::fit_decoder() of each head. By its name, "" for the only one, the
-  /// decoders to be kept in the configuration.
+  /// Calls Head::fit_decoder() of each head, before a training. Returns the decoders to be kept in
+  /// the configuration, by the head's name ("" for the only one).
   std::map<std::string, config::Node> fit_decoders(const EachBatch& each);
   void check_batch(const data::Batch& batch) override;
   at::Tensor training_step(const data::Batch& batch) override;
@@ -56,7 +56,7 @@ class ImageTask : public training::Task {
   std::map<std::string, at::Tensor> preview(const data::Batch& batch) override;
 
  private:
-  /// Whole images through windows: an output for each head.
+  /// Predicts whole images through windows: an output for each head.
   std::vector<at::Tensor> predict(const at::Tensor& images);
   const std::string x_key_;
   const inference::SlidingWindowOptions windows_;

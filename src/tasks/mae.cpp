@@ -1,5 +1,5 @@
 // MAETask: a masked autoencoder learns to make the hidden patches of images; there is no target.
-// The loss is that of hidden voxels, as cyto_dl.nn.head.mae_head.MAEHead's.
+// The loss is that of hidden voxels, as in cyto_dl.nn.head.mae_head.MAEHead.
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -51,7 +51,7 @@ class MAETask final : public training::Task {
     return (*loss_)(made, image, mask);
   }
 
-  /// Whole images, by parts of the model's size that touch each other; a rest around them is left
+  /// Validates whole images, in adjoining parts of the model's size; a rest around them is left
   /// out.
   void validation_step(const data::Batch& batch) override {
     for (const at::Tensor& part :
@@ -71,7 +71,7 @@ class MAETask final : public training::Task {
   }
 
  private:
-  /// The reconstruction in float32, and what of it was hidden.
+  /// The reconstruction in float32, and the mask of hidden voxels.
   std::pair<at::Tensor, at::Tensor> reconstruct(const at::Tensor& image) {
     const std::vector<at::Tensor> outputs = model_->all(image);
     if (outputs.size() != 2) {
@@ -87,7 +87,7 @@ class MAETask final : public training::Task {
     at::Tensor parts = image;
     for (int64_t d = 0; d < dims && image.dim() == dims + 2; ++d) {
       const int64_t side = sides[static_cast<std::size_t>(d)], length = image.size(2 + d);
-      if (length < side) return image;  // the model tells what it takes
+      if (length < side) return image;  // the model reports the size it needs
       parts =
           parts.narrow(2 + d, length % side / 2, length - length % side).unfold(2 + d, side, side);
     }

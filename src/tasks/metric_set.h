@@ -24,11 +24,11 @@ class MetricSet {
   MetricSet(const config::Node& named, const std::vector<Input>& inputs, int64_t channels);
   /// Adds a batch of whole images, as `compared` gives it for the inputs that are asked for.
   void update(const std::function<metrics::Compared(Input)>& compared);
-  /// What they tell, by their own names; of two metrics with one name the second one's begins with
-  /// the user's.
+  /// The metrics by their own names; if two have the same name, the second one's begins with the
+  /// user's.
   std::map<std::string, double> compute() const;
   void reset();
-  /// What they count, for several processes to add up.
+  /// The sums of the metrics, for several processes to add up.
   std::vector<at::Tensor> sums() const;
   /// What no sums tell: Metric::gather() of each.
   void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);

@@ -15,7 +15,7 @@ std::string text_or_none(const Node& node, const char* key) {
   return value != nullptr && value->kind == Kind::string ? value->string : "";
 }
 
-/// The place of a text in a list of them; its size where it is not in it.
+/// The index of a text in a list; the list's size where it is not in it.
 std::size_t place_in(const Node& list, const std::string& text) {
   const auto found = std::find_if(list.list.begin(), list.list.end(), [&](const Node& one) {
     return one.kind == Kind::string && one.string == text;

@@ -4,8 +4,8 @@
 
 namespace cytra::tasks {
 
-/// Adds them to data.columns, and to the transforms of the target, as the target is treated, in
-/// each list of transforms that loads the target but not them. Returns whether anything changed.
+/// Adds these images to data.columns and, in each list of transforms that loads the target but not
+/// them, to the transforms of the target. Returns whether anything changed.
 bool load_named_keys(config::Node& data, const config::Node& task);
 
 }  // namespace cytra::tasks

@@ -4,8 +4,9 @@
 
 namespace cytra::tasks {
 
-/// Where a task has object_values: numbers the pieces of its target that have these values, by a
-/// ComponentLabelsd behind LoadImaged in each list of transforms. Returns whether anything changed.
+/// Where a task has object_values, adds a ComponentLabelsd after LoadImaged in each list of
+/// transforms, which numbers the connected regions of the target with these values. Returns
+/// whether anything changed.
 /// Throws: ConfigError where no list loads the target.
 bool number_objects(config::Node& data, const config::Node& task);
 

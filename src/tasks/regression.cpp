@@ -1,5 +1,5 @@
-// RegressionHead, and the task of it: the values of another image, as a stain that is predicted
-// from another (label-free microscopy).
+// RegressionHead, and the task of it: the values of another image, such as a stain that is
+// predicted from an unstained image (label-free microscopy).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

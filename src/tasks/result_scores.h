@@ -1,5 +1,5 @@
 #pragma once
-// Results of a trained model beside their targets: what `predict` tells with data.with_target.
+// Scores of a trained model's results by their targets, for `predict` with data.with_target.
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ class ResultScores {
  public:
   /// `channels`: of the model's output.
   ResultScores(const config::Node& task, int64_t channels);
-  /// What is true of a sample: (1,C,[D,]H,W), and where that is known; undefined: everywhere.
+  /// The true values of a sample, (1,C,[D,]H,W), and where they are known; undefined: everywhere.
   struct Target {
     at::Tensor values, mask;
   };

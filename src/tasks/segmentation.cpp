@@ -82,7 +82,7 @@ class SegmentationHead final : public Head {
     }
 
    private:
-    /// What of loss, metrics and decoder follows from the labels.
+    /// Sets the parts of loss, metrics and decoder that follow from the labels.
     void fit() {
       expect_loss_of(loss, Learned::masks);
       const bool exclusive = labels.are_exclusive();
@@ -152,7 +152,8 @@ class SegmentationHead final : public Head {
 
   std::optional<data::TargetMeaning> target_meaning() const override { return meaning_; }
 
-  /// Labels that transforms of whole batches have made fractions of, or the precision can't hold.
+  /// Finds labels that transforms of whole batches have turned into fractions, or that the
+  /// precision can't hold.
   void check_batch(const data::Batch& batch) override {
     tell_of_fractions();
     coming_.reset();
@@ -232,7 +233,7 @@ class SegmentationHead final : public Head {
     return at::zeros({labels_.num_classes + 2}, at::TensorOptions(at::kDouble));
   }
 
-  /// Once: several numbers may be meant as classes, or as instances.
+  /// Reports once that several numbers may be meant as classes, or as instances.
   void tell_of_instances(const at::Tensor& values, const std::string& id) const {
     if (is_told_) return;
     const at::Tensor largest = values.max();

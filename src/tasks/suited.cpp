@@ -44,7 +44,7 @@ const char* text_of(Learned learned) {
   return "";
 }
 
-/// What the losses that are here compare; those that hold others are not among them.
+/// What the losses of Cytra compare; losses that contain others are not in the table.
 const std::map<std::string, Learned>& losses() {
   static const std::map<std::string, Learned> known{{"BCEWithLogitsLoss", Learned::masks},
                                                     {"BoundaryLoss", Learned::masks},
@@ -72,7 +72,7 @@ const std::map<std::string, Learned>& losses() {
   return known;
 }
 
-/// The registered name; "" where there is none, which is told elsewhere.
+/// The registered name; "" where there is none, which is reported elsewhere.
 std::string type_of(const Node& component, const char* kind) {
   try {
     return component.is_map() ? config::components_of(kind).name_of(component) : "";

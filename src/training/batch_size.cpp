@@ -19,8 +19,8 @@
 namespace cytra::training {
 namespace {
 
-/// Whether twice as much fits beside what a training takes besides: the batch that is loaded
-/// ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
+/// Whether twice as much does not fit beside the other memory of a training: the batch that is
+/// loaded ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
 bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
   const auto free = static_cast<double>(device::free_memory(device));
   if (device.is_cpu()) return 2.0 * static_cast<double>(peak) > free / 2;

@@ -55,8 +55,8 @@ struct Context {
   Metrics logged;                    // goes to the loggers and into state.metrics
   std::vector<std::string> save_to;  // paths of one checkpoint of the present state
   std::vector<std::string> remove;   // checkpoints to remove once that one is on the disk
-  /// One for each of `save_to` whose failure is to be a warning: when all of them have one, a save
-  /// that fails is, and these are called, the last first.
+  /// Functions for those of `save_to` whose failure shall be a warning. When each has one, a save
+  /// that fails is a warning, and these are called, the last first.
   std::vector<std::function<void()>> undo_saves;
   const Callback* best_of = nullptr;  // whose best checkpoint state.best_* tell: the first's
   bool stop = false;                  // after min_epochs and min_steps
@@ -68,31 +68,33 @@ struct Context {
   void log_only(const Metrics& metrics) const;
 };
 
-/// Registered by class name, listed under `callbacks`; called in that order. What a hook throws
-/// ends the run, with the callback named; the checkpoints stay as they were.
+/// What happens beside a training. Registered by class name, listed under `callbacks`, and called
+/// in that order. An error that a hook throws ends the run and names the callback; the checkpoints
+/// stay as they were.
 struct Callback {
   static constexpr const char* kKind = "callback";
   virtual ~Callback() = default;
   /// Whether it has a part in a training with these options, in the first of its processes or in
   /// another one; else it is left out. Asked first of all.
   virtual bool takes_part(const TrainerOptions&, bool /*is_first_process*/) const { return true; }
-  /// Before the optimizer takes the parameters of the model, which is on its device. May be called
-  /// again. Throws: ConfigError.
+  /// Called before the optimizer takes the parameters of the model, which is on its device. May be
+  /// called again. Throws: ConfigError.
   virtual void prepare(nn::Model&) {}
   /// Before a checkpoint is loaded.
   virtual void attach(Task&) {}
   virtual void on_fit_start(Context&) {}
   virtual void on_epoch_start(Context&) {}
   virtual void on_batch_start(Context&) {}
-  /// Gradients are complete, before clipping; under 16-mixed times the scaler's factor.
+  /// Called when the gradients are complete, before clipping; under 16-mixed they contain the
+  /// scaler's factor.
   virtual void on_before_step(Context&) {}
   virtual void on_step_end(Context&) {}
   virtual void on_validation_start(Context&) {}
-  /// After each batch of a validation, in inference mode.
+  /// Called after each batch of a validation, in inference mode.
   virtual void on_validation_batch(Context&) {}
   virtual void on_validation_end(Context&) {}
   virtual void on_epoch_end(Context&) {}
-  /// The run ends by an error; the state is that of the last step's edge.
+  /// Called when the run ends by an error; the state is that after the last complete step.
   virtual void on_exception(Context&, const std::string& /*what*/) {}
   /// Last, also after a signal.
   virtual void on_fit_end(Context&) {}
@@ -102,9 +104,10 @@ struct Callback {
   virtual config::Node state() const { return config::Node::make_map(); }
   virtual std::map<std::string, Tensor> tensors() const;
   virtual void load(const config::Node& /*state*/) {}
-  /// Around every use of the weights that is not training (evaluation, a checkpoint): puts the
-  /// weights to be used into the model, and those in training back, the last callback first (weight
-  /// averages). A training whose weights can't be put back must not go on: swap_out() never fails.
+  /// Both are called around every use of the weights that is not training (evaluation, a
+  /// checkpoint), for weight averages: swap_in() puts the weights to be used into the model,
+  /// swap_out() puts the trained ones back, the last callback first. A training whose weights
+  /// can't be put back must not go on: swap_out() never fails.
   virtual void swap_in(Task&) {}
   virtual void swap_out(Task&) noexcept {}
 

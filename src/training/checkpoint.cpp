@@ -88,7 +88,7 @@ TrainState state_of(const Node& node) {
   return state;
 }
 
-/// Everything of the training that is a tensor, by its name in a checkpoint.
+/// All tensors of the training, by their name in a checkpoint.
 std::map<std::string, at::Tensor> tensors_of(const CheckpointedObjects& objects) {
   std::map<std::string, at::Tensor> all;
   const auto add = [&](const std::string& prefix, const std::map<std::string, at::Tensor>& some) {
@@ -162,7 +162,7 @@ std::map<std::string, at::Tensor> room_for(const std::map<std::string, at::Tenso
   return room;
 }
 
-/// The states of scheduler and callbacks as they are now, and back.
+/// The states of scheduler and callbacks as they are now, to be restored later.
 class KeptStates {
  public:
   explicit KeptStates(const CheckpointedObjects& objects)

@@ -32,7 +32,7 @@ struct Snapshot {
   std::map<std::string, std::string> metadata;
 };
 
-/// Copies everything; into the memory of `reused` (an earlier snapshot) where it fits.
+/// Copies the whole state, into the memory of `reused` (an earlier snapshot) where it fits.
 Snapshot take_snapshot(const CheckpointedObjects& objects,
                        const TrainState& state,
                        const config::Node& config,
@@ -42,7 +42,7 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
 /// AtomicFile.
 void write_snapshot(const std::string& path, const Snapshot& snapshot);
 
-/// Restores everything but the place of the files. No code is ever executed on loading.
+/// Restores everything but the place of the files. Loading never executes code.
 /// Throws: DataError when the file is damaged, no checkpoint, or does not fit; then the training is
 /// as it was.
 TrainState load_checkpoint(const std::string& path,

@@ -1,5 +1,5 @@
 #pragma once
-// What a training has learned from, for one that goes on with it.
+// What a training has learned from, to be compared when the training is continued.
 #include <string>
 #include <vector>
 

@@ -42,7 +42,7 @@ std::vector<fs::path> folders_of(const std::string& output_dir) {
   return folders;
 }
 
-/// What a killed run left half written, in all of its folder.
+/// Removes what a killed run left half written in its folder.
 void sweep(const fs::path& run) {
   std::vector<std::string> folders{run.string()};
   std::error_code error;

@@ -10,8 +10,8 @@
 namespace cytra::training {
 
 /// Scales the loss, so that small gradients survive in float16. Its state stays on the device:
-/// nothing here waits for a GPU. Source: torch.amp.GradScaler; unlike it, finiteness is judged by
-/// the joint norm of all gradients, so a norm beyond 1.8e19 counts as not finite.
+/// nothing here waits for a GPU. Source: torch.amp.GradScaler; unlike there, finiteness is decided
+/// by the joint norm of all gradients, so a norm beyond 1.8e19 counts as not finite.
 class GradScaler {
  public:
   /// Not enabled: scale() gives the loss back, factor() is undefined.

@@ -17,7 +17,7 @@ namespace cytra::training {
 
 using Metrics = std::map<std::string, double>;
 
-/// What a logger may know of a run before it begins.
+/// What a logger is given about a run before it begins.
 struct RunInfo {
   std::string folder;
   const config::Node& config;  // resolved
@@ -25,8 +25,8 @@ struct RunInfo {
   std::vector<std::pair<std::string, std::string>> environment;  // what it is called, and its text
 };
 
-/// Takes what a run has to say. Registered by class name, listed under `logger`. What it can't
-/// write it reports once, by a warning; only open() throws.
+/// Writes the numbers and pictures of a run. Registered by class name, listed under `logger`.
+/// Failures to write are reported once, by a warning; only open() throws.
 struct Logger {
   static constexpr const char* kKind = "logger";
   virtual ~Logger() = default;
@@ -41,7 +41,7 @@ struct Logger {
   virtual void log_text(const std::string& /*name*/,
                         const std::string& /*text*/,
                         int64_t /*step*/) {}
-  /// The training ended, also early, with these results; it failed: none.
+  /// Called when the training has ended, also early, with these results; none when it failed.
   virtual void close(const Metrics& /*results*/) {}
 };
 

@@ -30,7 +30,7 @@ struct LrFinderOptions {
 };
 
 /// A range test (Smith 2017, "Cyclical learning rates"): the learning rate grows step by step, and
-/// the losses tell which one to train with. Source: lightning's tuner/lr_finder.py.
+/// the losses show which one to train with. Source: lightning's tuner/lr_finder.py.
 class LrFinder final : public Scheduler {
  public:
   struct Point {
@@ -38,12 +38,13 @@ class LrFinder final : public Scheduler {
   };
   explicit LrFinder(LrFinderOptions options) : options_(std::move(options)) {}
 
-  /// min_lr, then the 2nd, 3rd, ... last of num_training equal parts of the way to max_lr.
+  /// The rates: min_lr, then the 2nd, 3rd, ... last of num_training equal parts of the way to
+  /// max_lr.
   Rates at(double base_lr, const Position& position) const override;
-  /// The loss of the step that had this rate. False: the losses diverge, or are not finite (which
-  /// makes no point); stop.
+  /// Adds the loss of the step that had this rate. False: the losses diverge, or are not finite
+  /// (then no point is added); stop.
   bool add(double lr, double loss);
-  /// A running mean that forgets (0.98), with Lightning's correction of its beginning.
+  /// The points: a running mean that forgets (0.98), with Lightning's correction of its beginning.
   const std::vector<Point>& points() const { return points_; }
   /// The point where the smoothed loss falls fastest over the learning rate, but for the first 10
   /// points and the last; none: too few points.

@@ -103,9 +103,9 @@ at::Tensor Optimizer::numbers(std::size_t slot, double initial, c10::Device devi
 
 namespace {
 
-/// Each of `to` becomes what `from` holds, unless `skip` (0-d) is 1, which the host need not know.
-/// It is the first step of the fused SGD, which sets the momenta to the gradients: a kernel for
-/// many tensors at once.
+/// Copies each of `from` to `to` unless `skip` (0-d) is 1, without the host knowing it. It uses
+/// the first step of the fused SGD, which sets the momenta to the gradients: one kernel for many
+/// tensors.
 void copy_unless(const at::Tensor& skip,
                  const std::vector<at::Tensor>& from,
                  const std::vector<at::Tensor>& to) {
@@ -132,7 +132,7 @@ void append(const Lists& from, std::size_t i, Lists& to) {
   for (std::size_t s = 0; s < from.slots.size(); ++s) to.slots[s].push_back(from.slots[s][i]);
 }
 
-/// `all` with its gradients, or `some` with the parameters that have one.
+/// The lists of all parameters, where each has a gradient; else the lists of those that have one.
 template <class Lists>
 Lists& with_gradients(Lists& all, Lists& some) {
   all.gradients.clear();
@@ -215,8 +215,8 @@ at::Tensor Optimizer::joined(const std::vector<at::Tensor>& numbers) {
   return numbers[0].as_strided({static_cast<int64_t>(numbers.size())}, {1});
 }
 
-/// The host need not know of a bad step, and wait for the device: where no kernel leaves it out,
-/// the update is of copies, which are taken over there unless the step is bad.
+/// The host must not wait for the device to know whether a step is bad. Where no kernel skips bad
+/// steps, the update is made on copies, which the device takes over unless the step is bad.
 void Optimizer::apply(Lists& lists, const Update& update_of, const at::Tensor& found_inf) {
   if (is_fused() || !found_inf.defined()) return update(lists, update_of);
   Lists copies = lists;
@@ -243,7 +243,7 @@ void Optimizer::apply(Lists& lists, const Update& update_of, const at::Tensor& f
   copy_unless(found_inf, to, from);
 }
 
-/// The number of a step on the host, which has no part in one that was skipped.
+/// Corrects the number of a step on the host, which does not count one that was skipped.
 void Optimizer::settle_host() const {
   if (coming_ && coming_->wait()[0] == 1) {
     for (std::size_t i = 0; i < host_state_.size(); ++i) host_state_[i].copy_(host_before_[i]);
@@ -304,7 +304,7 @@ at::Tensor Optimizer::gradient_norm(double p) const {
   const std::vector<at::Tensor> gradients = this->gradients();
   if (gradients.empty())
     return at::zeros({}, groups_.front().all.parameters.front().options().dtype(at::kFloat));
-  // in float32 at least: a sum of squares soon leaves the range of float16
+  // The sum is in float32 at least: a sum of squares soon leaves the range of float16.
   const at::ScalarType type =
       gradients.front().scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, p, type);

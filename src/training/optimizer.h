@@ -53,8 +53,8 @@ class Optimizer {
   /// afterwards.
   /// Throws: ConfigError for a momentum where the optimizer has none.
   void step(const Step& step);
-  /// Whether the host has no part in a step but to ask for it: one whose numbers, the learning rate
-  /// too, are all on the device.
+  /// Whether the host's only part in a step is to start it: all its numbers, the learning rate
+  /// too, are on the device.
   bool can_be_recorded() const { return is_fused() && count_ != Count::on_host; }
   void zero_grad();
   /// The state by name, e.g. "exp_avg.<parameter>"; the tensors are the optimizer's own: copy into
@@ -106,11 +106,11 @@ class Optimizer {
   /// parameters and slots; the gradients may be overwritten.
   virtual void update(Lists& lists, const Update& update) = 0;
   bool is_fused() const { return implementation_ == Implementation::fused; }
-  /// Makes of the gradients what a step goes down: negated to `maximize`, and with a weight decay
-  /// that is a part of the loss.
+  /// Prepares the gradients: negates them to `maximize`, and adds a weight decay that is part of
+  /// the loss.
   static void turn_gradients(Lists& lists, bool maximize, double weight_decay);
-  /// Numbers that lie side by side as one tensor (N) of the same memory; undefined: they do not, as
-  /// those of a step that lacks some gradients.
+  /// The tensor (N) whose memory these contiguous numbers share; undefined: they are not
+  /// contiguous, as in a step that lacks some gradients.
   static at::Tensor joined(const std::vector<at::Tensor>& numbers);
   /// ConfigError for an Update with a momentum.
   [[noreturn]] void throw_no_momentum() const;
@@ -136,8 +136,8 @@ class Optimizer {
   Implementation implementation_;
   std::vector<Group> groups_;
   at::Tensor steps_;  // (N), of which Lists::steps are views
-  // What the host counts goes on with every step; that of a step which was skipped is taken back
-  // when the device has told of it.
+  // The host counts every step; a step that was skipped is subtracted when the device has reported
+  // it.
   std::vector<at::Tensor> host_state_, host_before_;
   mutable std::optional<Readback> coming_;  // found_inf of the newest step
 };

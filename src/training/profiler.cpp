@@ -28,7 +28,8 @@ Node component_of(const Node& given, const std::string& folder) {
   return node;
 }
 
-/// Options of the profiler that have no effect, once: its configuration is read several times.
+/// Warns of options of the profiler that have no effect, once: its configuration is read several
+/// times.
 void tell_unused(const Node& profiler) {
   static std::set<std::string> told;
   config::Problems problems;
@@ -47,7 +48,7 @@ std::vector<std::shared_ptr<Callback>> make_profilers(const Node& given,
   Node profiler = given, guard;
   if (!given.is_null()) profiler = component_of(given, folder);
   if (!forbid_transfers.empty()) {
-    // One component watches: trainer.profiler's, where that is one of transfers.
+    // Only one component watches transfers: that of trainer.profiler, where it is one.
     const bool is_watched =
         !profiler.is_null() &&
         config::own_name(profiler.get<std::string>("_target_")) == "TransferProfiler";

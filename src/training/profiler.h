@@ -9,7 +9,7 @@ namespace cytra::training {
 
 struct Callback;
 
-/// The name of the profiler that `trainer.profiler` asks for: no scope is around its own hooks.
+/// The name of the profiler that `trainer.profiler` asks for: its own hooks are in no scope.
 inline constexpr const char* kProfilerName = "trainer.profiler";
 
 /// What `trainer.profiler` and `performance.forbid_transfers` ("": null) ask for. "simple",

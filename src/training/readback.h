@@ -7,8 +7,8 @@
 
 namespace cytra::training {
 
-/// Numbers on their way from the device: the copy is queued behind the work that makes them, and
-/// read once there is no need to wait any more.
+/// Numbers that are being copied from the device: the copy is queued behind the work that computes
+/// them, and is read when no waiting is needed any more.
 class Readback {
  public:
   /// `values`: 0-d tensors of one device.
@@ -16,7 +16,7 @@ class Readback {
   ~Readback();
   Readback(Readback&&) noexcept;
   Readback& operator=(Readback&&) noexcept;
-  /// Waits for the device up to the point where the numbers are made.
+  /// Waits for the device up to the point where the numbers are computed.
   std::vector<double> wait() const;
 
  private:

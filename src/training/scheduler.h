@@ -13,14 +13,14 @@ struct Rates {
   std::optional<double> momentum = {};  // null: the optimizer's own
 };
 
-/// A place in the whole training: both counts from 0.
+/// A position in the whole training: both counts from 0.
 struct Position {
   int64_t step, total_steps;    // optimizer steps
   int64_t epoch, total_epochs;  // total_epochs -1: not known, max_time ends the training
 };
 
-/// The learning rate as a function of the position, so that a resume can't drift. Registered under
-/// torch.optim.lr_scheduler's class names.
+/// The learning rate as a function of the position, so that a resumed training has the same rates.
+/// Registered under torch.optim.lr_scheduler's class names.
 struct Scheduler {
   static constexpr const char* kKind = "scheduler";
   virtual ~Scheduler() = default;
@@ -31,7 +31,7 @@ struct Scheduler {
   virtual void on_metrics(const std::map<std::string, double>& /*metrics*/) {}
   /// What on_metrics() left, finite numbers, for a checkpoint.
   virtual std::map<std::string, double> state() const { return {}; }
-  /// Takes what state() gave; what is missing there is as at first.
+  /// Restores what state() gave; a value that is missing there is as at the start.
   virtual void load(const std::map<std::string, double>& /*state*/) {}
 };
 

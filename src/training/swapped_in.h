@@ -9,7 +9,7 @@ namespace cytra::training {
 /// The weights to be used (averages, say) are in the model while this lives.
 class SwappedIn {
  public:
-  /// Throws: what a swap_in() throws; then those before it are undone.
+  /// Throws: what a swap_in() throws; the earlier ones are undone then.
   SwappedIn(const std::vector<std::shared_ptr<Callback>>& callbacks, Task& task)
       : callbacks_(callbacks), task_(task) {
     try {

@@ -21,7 +21,8 @@ namespace cytra::training {
 
 class MeanLoss;  // training/mean_loss.h
 
-/// What to learn, never how it is run: a model, a loss and metrics. Registered by class name.
+/// What is learned, not how the training runs: a model, a loss and metrics. Registered by class
+/// name.
 struct Task {
   static constexpr const char* kKind = "task";
   virtual ~Task() = default;
@@ -55,12 +56,12 @@ struct Task {
   /// "val/" or "test/" before the names. By default, "loss": the mean over batches.
   virtual Metrics validation_end();
   /// What validation_step() counts, as tensors that several processes add up before
-  /// validation_end(): so metrics are exact however the images are shared out. A task with its own
-  /// validation_step() gives its own sums, or can't be trained by several processes.
+  /// validation_end(), so that metrics are exact for any distribution of the images. A task with
+  /// its own validation_step() gives its own sums, or can't be trained by several processes.
   virtual std::vector<Tensor> sums();
-  /// What no sums tell, as the order of all scores: lists that several processes put together, also
-  /// before validation_end(). `of_all` gives the rows (N,K), double, of all processes, by rank, for
-  /// those of this one; all call it equally often.
+  /// What is no sum, such as the order of all scores: lists that the processes join before
+  /// validation_end(). `of_all` gives the rows (N,K), double, of all processes, by rank, for those
+  /// of this one; all call it equally often.
   virtual void gather(const std::function<Tensor(const Tensor& rows)>& /*of_all*/) {}
   /// Images to look at for the first sample of a batch, e.g. "input", "target", "prediction":
   /// (C,[D,]H,W) float. Called without gradients, the model in eval mode.

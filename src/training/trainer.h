@@ -18,15 +18,16 @@ class Processes;
 struct Scheduler;
 class Training;
 
-/// Trains a task: batches, steps, validations, and nothing of what is learned. What else happens
-/// during a training is a callback's business, where numbers go a logger's.
+/// Trains a task: batches, steps and validations. What is learned belongs to the task, what else
+/// happens during a training to callbacks, and where numbers are written to loggers.
 /// Follows lightning.Trainer in names and meaning; where it differs, docs/training.md says so.
 class Trainer {
  public:
   /// The model is on its device already. An optimizer that is not attached yet is attached to all
   /// of its parameters. `config` goes into every
-  /// checkpoint. `processes`: that train together, connected already; null: this one alone. Then
-  /// all of them make the same calls, but loggers are for the first alone, which writes all files.
+  /// checkpoint. `processes`: the processes that train together, connected already; null: this one
+  /// alone. Then all of them make the same calls, but loggers are for the first alone, which
+  /// writes all files.
   Trainer(TrainerOptions options,
           Task& task,
           Optimizer& optimizer,
@@ -37,9 +38,9 @@ class Trainer {
           Processes* processes = nullptr);
   ~Trainer();
 
-  /// Takes up a training where a checkpoint left it. Throws: as load_checkpoint().
+  /// Continues a training from a checkpoint. Throws: as load_checkpoint().
   void resume(const std::string& path, bool strict = true);
-  /// Where the next batch comes from; may be changed before fit().
+  /// The position of the next batch; may be changed before fit().
   TrainState& state();
 
   /// Trains until max_epochs, max_steps, max_time, a callback or a signal (base/signals.h) ends it;

@@ -46,8 +46,8 @@ struct TrainerOptions : device::DeviceOptions {
   std::optional<double> gradient_clip_val;
   double gradient_clip_norm_type = 2;  // p, infinity too
   std::string gradient_clip_algorithm = "norm", precision = "32";
-  /// About a loss or gradients that are not finite; their step is never applied.
-  ///   stop: end the run;  dump: the same, after writing the batch and the state before it;
+  /// What happens when the loss or gradients are not finite; their step is never applied.
+  ///   stop: end the run;  dump: end it after writing the batch and the state before it;
   ///   skip: go on with the next batch, unless it happens 100 times in a row.
   /// Gradients that overflow in 16-mixed are always skipped: the scaler handles them.
   std::string on_nonfinite = "stop";

@@ -68,7 +68,7 @@ struct ActivationOptions {
   double negative_slope = 0.01;  // of leakyrelu
   double alpha = 1;              // of elu, swish
   int64_t num_parameters = 1;    // of prelu
-  double init = 0.25;            // likewise
+  double init = 0.25;            // of prelu
   template <class V>
   void visit(V& v);
 };

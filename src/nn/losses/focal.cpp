@@ -38,7 +38,7 @@ at::Tensor FocalLoss::compute(const at::Tensor& logits,
   } else if (!alpha.empty() && !use_softmax) {
     values = values * (t * alpha[0] + (1 - t) * (1 - alpha[0]));
   } else if (!alpha.empty() && include_background) {
-    // It is not known which of the remaining classes is the background.
+    // The background may be any of the remaining classes: it is not known which.
     std::vector<double> of_class(static_cast<std::size_t>(t.size(1)), alpha[0]);
     of_class[0] = 1 - alpha[0];
     values = values * per_channel(of_class, values, "alpha");

@@ -207,7 +207,7 @@ void StitchedComponents::stitch(const at::Tensor& values, const at::Tensor& labe
   const at::Tensor both = at::cat({last_labels_, labels});
   const int32_t* component = seam.const_data_ptr<int32_t>();
   const int32_t* label = both.const_data_ptr<int32_t>();
-  std::vector<int32_t> label_of;  // of each component of the seam: the first label met
+  std::vector<int32_t> label_of;  // the first label of each component of the seam
   for (int64_t i = 0; i < seam.numel(); ++i) {
     const auto c = static_cast<std::size_t>(component[i]);
     if (c == 0) continue;

@@ -26,7 +26,7 @@ using torch::autograd::variable_list;
 /// would show in a gradient: (output - bias) / weight is off by a unit of the output's last place
 /// times |bias / weight|.
 bool is_invertible(const at::Tensor& weight, const at::Tensor& bias, double slope, bool is_short) {
-  // With slope 1 no activation keeps the output, so keeping it here saves nothing.
+  // Keeping the output saves nothing with slope 1: no activation keeps it then.
   if (!(slope >= 1e-3 && slope < 1)) return false;
   if (!weight.defined()) return true;
   const float* w = weight.const_data_ptr<float>();

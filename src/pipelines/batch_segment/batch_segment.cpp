@@ -52,7 +52,7 @@ std::string content_of(const std::string& path) {
   return content;
 }
 
-/// What an image takes in memory, by its header; 0 where it can't be read.
+/// The memory that an image takes, by its header; 0 where it can't be read.
 int64_t loaded_bytes(const std::string& path) {
   try {
     int64_t bytes = 4;
@@ -125,11 +125,12 @@ struct BatchSegmenter::Impl {
             : fmt::format(" {} {}", fmt::join(tile.first, " "), fmt::join(tile.last, " "));
     return fmt::format("embedding {} {}{}", fingerprint, work.content, place);
   }
-  /// Any thread: the encoding of an image or a part of one where that is known, else its square.
+  /// Makes the encoding of an image, or of a part of one, where it is known; else its square.
+  /// Thread: any.
   void prepare(SegmentWork& work, const at::Tensor& image, const PromptedSegmenter& segmenter);
-  /// Any thread: loads it if need be. Throws: what loading throws.
+  /// Loads the segmenter if needed. Thread: any. Throws: what loading throws.
   const PromptedSegmenter& segmenter();
-  /// Any thread: reads an image, and its encoding where that is known.
+  /// Reads an image, and its encoding where that is known. Thread: any.
   SegmentWork load(const SegmentInput& input, SegmentSink& sink);
   /// Any thread: writes it.
   void save(SegmentWork& work, SegmentSink& sink);

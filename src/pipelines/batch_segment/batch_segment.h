@@ -40,8 +40,8 @@ struct SegmentedImage {
   int64_t height = 0, width = 0;
   std::vector<SegmentedObject> objects;  // by descending score
 
-  /// (1,1,H,W) uint16: object i of the list is i + 1. Where several lie over each other, the one
-  /// with the highest score is seen. Throws: DataError for more than 65535 objects.
+  /// (1,1,H,W) uint16: object i of the list is i + 1. Where several overlap, the one with the
+  /// highest score is visible. Throws: DataError for more than 65535 objects.
   io::Image labels() const;
 };
 
@@ -52,28 +52,28 @@ struct SegmentModels {
 };
 
 struct BatchSegmentOptions {
-  /// naive: for each image the models are loaded, and each box is a call of the segmenter of its
-  /// own, the image's encoding included: what others are measured against. optimized: models are
-  /// loaded once, an image is encoded once, boxes of several images make one batch. parallel: that,
-  /// while other threads read and write. Masks are the same but for the rounding of sums.
+  /// naive, for comparison: the models are loaded for each image, and each box is a separate call
+  /// of the segmenter, which encodes the image again. optimized: models are loaded once, an image
+  /// is encoded once, boxes of several images make one batch. parallel: optimized, while other
+  /// threads read and write. Masks are the same except for the rounding of sums.
   std::string mode = "parallel";
   int64_t sam_batch_size = 32;   // boxes in one pass of the mask decoder
   int64_t image_batch_size = 8;  // images in one pass of detector and encoder
   int64_t io_workers = 4;        // threads that read, and as many that write, of mode parallel
-  /// Larger images are encoded by tiles of so many pixels a side, a quarter of which the next has,
-  /// too; 0: as a whole. For the detector, that is DetectorOptions::roi_size.
+  /// The side in pixels of the tiles in which larger images are encoded; neighbouring tiles
+  /// overlap by a quarter; 0: as a whole. For the detector, that is DetectorOptions::roi_size.
   int64_t tile = 0;
   data::CacheLimits cache{0, "", 50, false};  // of the images' encodings; not of mode naive
 };
 
-/// What becomes of the images. Thread: several at once.
+/// The receiver of segmented images. Thread: several at once.
 class SegmentSink {
  public:
   virtual ~SegmentSink() = default;
-  /// False: it need not be made. `content`: fingerprint of the file.
+  /// Whether the image is to be segmented. `content`: fingerprint of the file.
   virtual bool wants(const SegmentInput& input, const std::string& content) = 0;
   virtual void take(const SegmentedImage& image) = 0;
-  /// An image that can't be read or segmented. What this throws ends the run.
+  /// Takes an image that can't be read or segmented. What this throws ends the run.
   virtual void leave_out(const SegmentInput& input, std::exception_ptr error) = 0;
 };
 
@@ -94,9 +94,9 @@ class BatchSegmenter {
   ~BatchSegmenter();
   BatchSegmenter(const BatchSegmenter&) = delete;
   BatchSegmenter& operator=(const BatchSegmenter&) = delete;
-  /// Inputs of one view follow each other, else their order is kept. What is wrong with one image
-  /// costs that image alone. Where memory runs out, batches are halved. Throws: what loading a
-  /// model throws, IoError, and what the sink throws.
+  /// Inputs of one view follow each other, else their order is kept. An error of one image leaves
+  /// out only that image. Where memory runs out, batches are halved. Throws: what loading a model
+  /// throws, IoError, and what the sink throws.
   SegmentCounts run(std::vector<SegmentInput> inputs, SegmentSink& sink);
 
  private:

@@ -26,7 +26,7 @@ SegmentWorks open_works(const SegmentWorks& works) {
   return open;
 }
 
-/// Each object goes to the part that holds it best.
+/// Assigns each object to the part that holds it best.
 void share_out(SegmentWork& work) {
   if (work.parts.empty()) return;
   const std::vector<int64_t> size{work.image.size(1), work.image.size(2)};
@@ -90,7 +90,8 @@ std::vector<SegmentedObject> objects_of_unit(const SegmentWork& work,
   return objects;
 }
 
-/// A detector of RGB takes grey images, too, and leaves out what is transparency.
+/// The image with the channels of the detector: grey images become RGB, and transparency is left
+/// out.
 at::Tensor with_channels(const at::Tensor& image, int64_t channels) {
   if (channels == 3 && image.size(0) == 1) return image.expand({3, -1, -1}).contiguous();
   if (channels == 3 && image.size(0) == 4) return image.narrow(0, 0, 3);
@@ -149,8 +150,8 @@ Detector& SegmentCompute::detector(const std::string& path) {
   return *detector;
 }
 
-/// All of them at once; where that fails, each by itself, so that what is wrong with one image
-/// costs that image alone.
+/// Computes all of them together; where that fails, each by itself, so that an error of one image
+/// leaves out only that image.
 void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, const Step& step) {
   const auto attempt = [&](const SegmentWorks& some) {
     try {

@@ -1,5 +1,5 @@
 #pragma once
-// What a device does for images: boxes, encodings, masks.
+// The work of the device for images: boxes, encodings, masks.
 #include <map>
 #include <memory>
 
@@ -23,7 +23,7 @@ class SegmentCompute {
                  SegmentStages& stages);
   /// Loads it if need be.
   PromptedSegmenter& segmenter();
-  /// Boxes and logits of all of them. `sink` is told of those that fail.
+  /// Makes boxes and logits of all images. `sink` gets those that fail.
   void run(const SegmentWorks& works, SegmentSink& sink, SegmentCounts& counts);
   /// run() with each box by itself, with the image's encoding.
   void run_naively(SegmentWork& work, SegmentSink& sink, SegmentCounts& counts);

@@ -78,7 +78,7 @@ KeptImage kept_image(const Node& line) {
   return image;
 }
 
-/// Files alone: a folder in it is that of another image.
+/// Removes the files of object masks; a folder in it belongs to another image.
 void remove_object_masks(const std::string& folder) {
   std::error_code ignored;
   std::vector<fs::path> masks;

@@ -15,10 +15,10 @@
 namespace cytra::pipelines {
 
 /// Below a folder: masks/NAME.png, a label image (16 bit) for each image; objects/NAME/0001.png
-/// ..., where asked for, a mask (0 and 255) for each object; segmented.jsonl, a line for each image
-/// that is done, with its objects. A line is written behind its image's files, so that a process
-/// that is killed at any time leaves whole images alone. finish() makes the tables of all of them
-/// out of it.
+/// ..., where asked for, a mask (0 and 255) for each object; segmented.jsonl, a line for each
+/// image that is done, with its objects. A line is written after its image's files, so that a
+/// process that is killed at any time leaves only complete images. finish() makes the tables of
+/// all images from the lines.
 class SegmentFiles {
  public:
   /// The settings of a view: all that results depend on but the image.
@@ -43,9 +43,9 @@ class SegmentFiles {
     std::string most_in;
   };
   /// objects.csv, a row for each object, and instances.json, in COCO's format with run lengths and
-  /// a category for each class (its id the class, unless views name it differently), of those of
-  /// the inputs that this run has made, or found by has(), in their order. Throws: IoError when a
-  /// line is missing, as AtomicFile.
+  /// a category for each class (its id the class, unless views name it differently), for the
+  /// inputs that this run has made, or found by has(), in their order. Throws: IoError when a line
+  /// is missing, as AtomicFile.
   Totals finish(const std::vector<SegmentInput>& inputs);
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path below its folder, without its ending.
+/// The path of a file below its folder, without its ending.
 std::string name_below(const fs::path& path, const fs::path& folder) {
   const fs::path relative = folder.empty() ? path.filename() : path.lexically_relative(folder);
   const std::string name = io::stem_of(relative.filename().string());
@@ -27,7 +27,7 @@ std::string name_below(const fs::path& path, const fs::path& folder) {
   return parent.empty() ? name : (parent / name).string();
 }
 
-/// Images of a folder and those below it; the first folder of the way is the view.
+/// The images of a folder and its sub-folders; the first folder of the path is the view.
 std::vector<SegmentInput> inputs_of_folder(const std::string& folder) {
   std::vector<SegmentInput> inputs;
   for (const fs::path path : io::list_images(folder, /*is_recursive=*/true)) {

@@ -1,5 +1,5 @@
 #pragma once
-// What batch sizes and the ways in and out cost two-stage segmentation.
+// The times of two-stage segmentation, by batch size, and of reading and writing.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,21 +26,22 @@ struct BoxBatch {
   int64_t device_memory = 0;             // bytes of the device, or of the host
 };
 
-/// Passes of each batch size for `seconds`, at least one, behind one that is not counted. `found`:
-/// boxes of the image (C,H,W), repeated as often as needed. Ends behind the first size that does
-/// not fit, and where a pass takes more than ten times `seconds`.
+/// Measures passes of each batch size for `seconds`, at least one, after one that is not counted.
+/// `found`: boxes of the image (C,H,W), repeated as often as needed. Ends after the first size
+/// that does not fit, and where a pass takes more than ten times `seconds`.
 std::vector<BoxBatch> profile_boxes(PromptedSegmenter& segmenter,
                                     const at::Tensor& image,
                                     const ops::Boxes& found,
                                     const std::vector<int64_t>& sizes,
                                     c10::Device device,
                                     double seconds);
-/// The smallest batch within 3 % of the highest rate: more only takes memory. -1: none fits.
+/// The smallest batch within 3 % of the highest rate; larger ones only take more memory. -1: none
+/// fits.
 int64_t best_batch(const std::vector<BoxBatch>& batches);
 /// A row for each, the best one marked.
 std::string format_batches(const std::vector<BoxBatch>& batches, c10::Device device);
 
-/// Where the time of a run goes, of which the stages were told.
+/// The shares of a run's time, from its stage report.
 struct IoShare {
   double io = 0, compute = 0;  // 0 to 1, of both
   std::string verdict, advice;

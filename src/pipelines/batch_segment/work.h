@@ -23,7 +23,7 @@ struct SegmentWork {
   bool is_new_embedding = false;  // it is to be kept
   at::Tensor logits;              // (objects,h,w), on the CPU
   /// A large image in tiles, each with its square and the objects that it holds best; the last one
-  /// is the whole, for those that none holds. Empty: it is not cut.
+  /// is the whole image, for objects that no tile holds. Empty: it is not cut.
   std::vector<SegmentWork> parts;
   Tile tile;                     // a part's place
   std::vector<int64_t> objects;  // and its objects' numbers in the whole
@@ -39,7 +39,7 @@ struct SegmentWork {
 };
 using SegmentWorks = std::vector<SegmentWork*>;
 
-/// What is encoded of an image: itself, or its parts.
+/// The parts of an image that are encoded: the image itself, or its tiles.
 inline SegmentWorks units_of(SegmentWork& work) {
   SegmentWorks units;
   for (SegmentWork& part : work.parts) units.push_back(&part);

@@ -4,15 +4,16 @@
 
 namespace cytra::pipelines {
 
-/// What batches of images of one shape take, by their number of images.
+/// The times that batches of images of one shape take, by their number of images.
 class BatchCosts {
  public:
-  /// A batch of that size took that long. What is known of the size forgets: a fifth is new.
+  /// Adds a measured time of a batch of that size; the mean of the size forgets: a fifth of it is
+  /// new.
   void record(int64_t images, double seconds);
   /// Sets what was measured before all requests, replacing what is known.
   void set(const std::map<int64_t, double>& seconds) { seconds_ = seconds; }
-  /// Seconds: between sizes that are known by a straight line, above them in proportion, below them
-  /// as the smallest. 0: nothing is known.
+  /// The expected seconds: between known sizes by a straight line, above them in proportion, below
+  /// them as the smallest. 0: nothing is known.
   double expected(int64_t images) const;
   bool is_known() const { return !seconds_.empty(); }
 

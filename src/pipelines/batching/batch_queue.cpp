@@ -107,7 +107,7 @@ Batch BatchQueue::form(const Bucket& bucket, bool& is_full) const {
 BatchTime BatchQueue::due(const Bucket& bucket, const Batch& batch, BatchTime now) const {
   if (!bucket.costs.is_known() || bucket.gap_s <= 0) return now;
   const BatchTime arrival = bucket.last_arrival + batch_duration(bucket.gap_s);
-  if (arrival <= now) return now;  // it is late: nobody knows when it comes
+  if (arrival <= now) return now;  // it is late: its time is not known
   const double more = bucket.images, own = static_cast<double>(batch.images);
   const int64_t together = batch.images + std::max<int64_t>(1, std::llround(more));
   if (together > full_of(bucket)) return now;
@@ -115,7 +115,7 @@ BatchTime BatchQueue::due(const Bucket& bucket, const Batch& batch, BatchTime no
   const double alone_s = bucket.costs.expected(batch.images);
   const double both_s = bucket.costs.expected(together);
   const double rest_s = bucket.costs.expected(together - batch.images);
-  // Latencies from now on of all images: those that are here, and those that come.
+  // The latencies of all images from now on: of those that are here, and of those that will come.
   const double at_once = own * alone_s + more * (std::max(alone_s - wait, 0.0) + rest_s);
   const double later = own * (wait + both_s) + more * both_s;
   if (later >= at_once) return now;

@@ -1,6 +1,6 @@
 #pragma once
-// Which requests share a batch, and when it is closed. No threads, no clock: whoever calls says
-// what time it is.
+// Which requests share a batch, and when it is closed. It has no threads and no clock: the caller
+// gives the time.
 #include <deque>
 #include <exception>
 #include <map>
@@ -17,7 +17,7 @@ namespace cytra::pipelines {
 /// Some images of one shape, whatever they are.
 struct BatchRequest {
   virtual ~BatchRequest() = default;
-  /// The answer is there. Called once, as fail() is, or the other one; neither may throw.
+  /// The answer is there. Either this or fail() is called, once; neither may throw.
   virtual void succeed() = 0;
   virtual void fail(std::exception_ptr error) = 0;
 
@@ -25,7 +25,7 @@ struct BatchRequest {
   int64_t images = 1, bytes = 0;
   BatchTime deadline = kNoDeadline;
 
-  // What becomes of it: of BatchQueue and Batcher.
+  // The state of the request, for BatchQueue and Batcher.
   BatchTime arrival{};
   int64_t taken = 0, computed = 0;  // images
   bool is_waiting = false, is_finished = false;
@@ -58,8 +58,8 @@ class BatchQueue {
   void add(std::shared_ptr<BatchRequest> request, BatchTime now);
   /// Takes a request out of the queue.
   void remove(BatchRequest& request);
-  /// A batch to compute at once, or when to ask again if no request comes until then (kNoDeadline:
-  /// never).
+  /// What to do next: a batch to compute at once, or the time to ask again if no request comes
+  /// until then (kNoDeadline: never).
   struct Next {
     std::optional<Batch> batch;
     BatchTime wake = kNoDeadline;
@@ -69,7 +69,8 @@ class BatchQueue {
   bool is_empty() const { return requests_ == 0; }
 
   void record(const std::string& bucket, int64_t images, double seconds);
-  /// Seconds by size, measured ahead: the best size is where batches are full, from now on.
+  /// Takes the seconds by size that were measured before: from now on a batch of the best size is
+  /// full.
   void warm(const std::string& bucket, const std::map<int64_t, double>& seconds);
   /// Images of a full batch.
   int64_t full_size(const std::string& bucket) const;
@@ -79,12 +80,12 @@ class BatchQueue {
     std::deque<std::shared_ptr<BatchRequest>> waiting;
     BatchCosts costs;
     int64_t full = 0;  // 0: max_batch_size
-    // Of its requests: when the last one came, and what is usual.
+    // The arrival of its last request, and the usual gaps.
     BatchTime last_arrival{};
     double gap_s = 0, images = 0;
   };
   int64_t full_of(const Bucket& bucket) const;
-  /// What would be closed now. `is_full`: no request that comes can change it.
+  /// The batch that would be closed now. `is_full`: no further request can change it.
   Batch form(const Bucket& bucket, bool& is_full) const;
   BatchTime due(const Bucket& bucket, const Batch& batch, BatchTime now) const;
   void take(Bucket& bucket, const Batch& batch);

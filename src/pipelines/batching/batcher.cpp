@@ -103,7 +103,7 @@ bool Batcher::cancel(const std::shared_ptr<BatchRequest>& request) {
   return true;
 }
 
-/// Requests are told at their deadline, also while the model computes.
+/// Answers requests at their deadline, also while the model computes.
 void Batcher::watch() {
   Lock lock(mutex_);
   while (!ends_) {

@@ -1,6 +1,6 @@
 #pragma once
-// Requests of many threads, answered in batches by one. Free of torch, so that ThreadSanitizer sees
-// all of it (docs/serving.md).
+// Requests of many threads, answered in batches by one. It uses no torch, so that ThreadSanitizer
+// sees all of it (docs/serving.md).
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -17,7 +17,8 @@ namespace cytra::pipelines {
 /// Thread: any thread may call anything.
 class Batcher {
  public:
-  /// Computes a batch, in the batcher's own thread. What it throws is the answer to its requests.
+  /// Computes a batch, in the batcher's own thread. An exception from it is the answer to its
+  /// requests.
   using Run = std::function<void(const Batch& batch)>;
   Batcher(const BatchingOptions& options, Run run);
   ~Batcher();  // stop()
@@ -25,19 +26,20 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
 
   /// Throws: RequestError where there is no room (rejected, or timed_out where it waits for some),
-  /// or it takes no more. The request is not told then.
+  /// or the batcher takes no more. The request then gets no other answer.
   void submit(const std::shared_ptr<BatchRequest>& request);
   /// Cancels a request. The answer of one that is being computed is dropped. False: it has ended.
   bool cancel(const std::shared_ptr<BatchRequest>& request);
-  /// `work` in the batcher's thread, between batches; returns when it is done. Throws: what it
-  /// throws, and RequestError after close().
+  /// Runs `work` in the batcher's thread, between batches; returns when it is done. Throws: what
+  /// it throws, and RequestError after close().
   void run_between(const std::function<void()>& work);
   void warm(const std::string& bucket, const std::map<int64_t, double>& seconds);
   int64_t full_size(const std::string& bucket) const;
   /// Answers all requests that are there, and takes no more. In the batcher's own thread, which
   /// would wait for itself, this and stop() return at once.
   void drain();
-  /// Takes no more; those that wait are cancelled, what is being computed is answered.
+  /// Takes no more requests; those that wait are cancelled, those that are being computed are
+  /// answered.
   void stop();
 
   void count_values(int64_t values, int64_t padded);
@@ -68,7 +70,7 @@ class Batcher {
   const Run run_;
   const bool waits_for_room_;
   mutable std::mutex mutex_;
-  // What may have changed: work for the thread, room in the queue, a deadline, all requests told.
+  // Signals of changes: work for the thread, room in the queue, a deadline, all requests answered.
   std::condition_variable work_, room_, deadline_, told_;
   BatchQueue queue_;  // guarded by mutex_, as all that follows
   BatchingFigures figures_;

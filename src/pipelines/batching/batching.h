@@ -1,5 +1,5 @@
 #pragma once
-// What a batching service is told, and what it tells. Free of torch.
+// The options and figures of a batching service. It uses no torch.
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -14,12 +14,12 @@ inline constexpr BatchTime kNoDeadline = BatchTime::max();
 
 struct BatchingOptions {
   int64_t max_batch_size = 32;  // images
-  /// Seconds from a request's arrival to its answer that batches are closed for; no promise, unlike
-  /// a deadline.
+  /// Seconds from a request's arrival to its answer; batches are closed in time for it, but,
+  /// unlike a deadline, it is not guaranteed.
   double max_latency = 0.1;
   int64_t max_queue_size = 1024;                  // requests that wait
   int64_t max_queue_bytes = int64_t{1024} << 20;  // of their images
-  /// Where there is no room: submit() waits, instead of throwing at once.
+  /// Whether submit() waits where there is no room, instead of throwing at once.
   bool waits_for_room = false;
   /// Images of several sizes share batches: each side is filled with zeros, at its end, up to a
   /// multiple of this, and the answer is cropped. 0: images of one size alone share a batch.
@@ -45,7 +45,7 @@ class BatchHistogram {
   void add(double value);
   int64_t count() const { return count_; }
   double sum() const { return sum_; }
-  /// The value with this share (0 to 1) below it; 0 of none.
+  /// The value with this share (0 to 1) below it; 0 without values.
   double quantile(double share) const;
 
  private:

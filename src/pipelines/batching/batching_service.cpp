@@ -101,7 +101,7 @@ struct BatchingService::Impl {
       const auto& request = static_cast<const Request::State&>(*slice.request);
       parts.push_back(request.input.narrow(0, slice.begin, slice.count));
     }
-    // A model may work in place: never on the caller's memory
+    // A model may work in place: it must never get the caller's memory.
     const bool is_callers = parts.size() == 1 && !is_padded_copy(batch.slices[0]);
     const at::Tensor images = is_callers          ? parts[0].clone()
                               : parts.size() == 1 ? parts[0]

@@ -1,5 +1,5 @@
 #pragma once
-// A model that many threads ask at once, answered in batches. docs/serving.md
+// A model that many threads use at once, answered in batches. docs/serving.md
 #include <functional>
 #include <future>
 #include <map>
@@ -15,10 +15,10 @@ namespace cytra::pipelines {
 /// Thread: any thread may call anything.
 class BatchingService {
  public:
-  /// images: (n,C,[D,]H,W), n at most max_batch_size, of one type, on one device -> (n,...). Called
-  /// by one thread, the service's own, without gradients, on memory that is its own to change. Of
-  /// the service it may call all but warm_up(); stop() and drain() return at once there, and
-  /// submit() does not wait for room.
+  /// images: (n,C,[D,]H,W), n at most max_batch_size, of one type, on one device -> (n,...).
+  /// Called by one thread, the service's own, without gradients, on memory that it may change. It
+  /// may call all functions of the service but warm_up(); stop() and drain() return at once there,
+  /// and submit() does not wait for room.
   using Model = std::function<at::Tensor(const at::Tensor& images)>;
 
   /// Throws: ConfigError for options.
@@ -33,7 +33,7 @@ class BatchingService {
     /// (n,...). Images of one batch are parts of one tensor: clone() what is kept for long. It
     /// throws RequestError (timed_out, cancelled), or what the model has thrown.
     std::future<at::Tensor> answer;
-    /// The answer is a RequestError at once, also while the model computes. False: too late.
+    /// Answers at once with a RequestError, also while the model computes. False: too late.
     bool cancel();
 
    private:
@@ -42,8 +42,8 @@ class BatchingService {
     std::weak_ptr<State> state_;
     BatchingService* service_ = nullptr;
   };
-  /// input: (n,C,[D,]H,W), n >= 1; it must not change until the answer is there. More than a batch
-  /// are computed in several, and put together again.
+  /// input: (n,C,[D,]H,W), n >= 1; it must not change until the answer is there. More images than
+  /// a batch are computed in several, and the answer is put together again.
   /// Throws: DataError (dimensions, n), RequestError where there is no room, or no more is taken.
   Request submit(const at::Tensor& input, BatchTime deadline = kNoDeadline);
 

@@ -21,9 +21,9 @@ struct DetectorOptions {
   double iou_threshold = 0.5;    // of two boxes of a class that overlap more, the better one stays
   int64_t max_detections = 10000;  // per image, the best; of one in windows, per window
   int64_t batch_size = 8;          // images, or windows, in one pass, at most
-  /// Larger images are searched by windows of so many pixels (height and width, or one number for
-  /// both; <= 0: the image's), each of which shares `overlap` of its sides with the next. Objects
-  /// that are smaller than that lie whole in one of them.
+  /// The size in pixels of the windows in which larger images are searched (height and width, or
+  /// one number for both; <= 0: the image's). Each shares `overlap` of its sides with the next, so
+  /// that objects smaller than this are complete in one of them.
   std::vector<int64_t> roi_size{0};
   std::vector<double> overlap{0.25};
 };
@@ -42,7 +42,7 @@ class Detector {
   /// Images and windows so far that had max_detections objects, and may have had more.
   virtual int64_t full_windows() const = 0;
   virtual int64_t in_channels() const = 0;
-  /// Another for every other result: of weights, model and options.
+  /// The fingerprint of weights, model and options: it differs where results differ.
   virtual std::string fingerprint() const = 0;
 };
 
@@ -54,7 +54,8 @@ class Detector {
 std::unique_ptr<Detector> load_detector(const std::string& path,
                                         c10::Device device,
                                         const DetectorOptions& options = {});
-/// The detector of a checkpoint that is loaded. Throws: ConfigError for another task's.
+/// Makes the detector of a checkpoint that is loaded already. Throws: ConfigError for another
+/// task's.
 std::unique_ptr<Detector> make_detector(const inference::LoadedModel& model,
                                         c10::Device device,
                                         const DetectorOptions& options);

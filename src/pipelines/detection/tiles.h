@@ -1,5 +1,5 @@
 #pragma once
-// The windows that a large image is searched by, and the objects of the whole out of theirs.
+// The windows in which a large image is searched, and the objects of the whole image from theirs.
 #include <cstdint>
 #include <vector>
 

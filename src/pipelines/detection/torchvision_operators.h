@@ -2,8 +2,7 @@
 
 namespace cytra::pipelines {
 
-/// TorchScript of torchvision's detectors calls operators of its own; from now on there is
-/// torchvision::nms.
+/// Registers torchvision::nms, which TorchScript of torchvision's detectors calls.
 void add_torchvision_operators();
 
 }  // namespace cytra::pipelines

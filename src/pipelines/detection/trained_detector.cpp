@@ -35,7 +35,8 @@ class TrainedDetector final : public Detector {
     const config::Node task = model_.config.at("task");
     boxes_ = {options.conf_threshold,
               options.iou_threshold,
-              // several places find an object: the visible limit is to be met first
+              // The visible limit should be reached first, since several places find the same
+              // object.
               std::max(task.get<int64_t>("topk_candidates", boxes_.topk_candidates),
                        10 * options.max_detections),
               options.max_detections};
@@ -56,7 +57,8 @@ class TrainedDetector final : public Detector {
                          &searches[i].found[t]});
       }
     }
-    // A window's own size says how far it is padded, never the others: norms see the whole of it.
+    // The padding of a window depends on its own size only, not on other windows, because norms
+    // see the padding.
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.input.sizes().vec() < b.input.sizes().vec();
     });

@@ -1,5 +1,5 @@
 #pragma once
-// What is written of photographs, and which of them are done.
+// The files that are written for photographs, and which photographs are done.
 #include <map>
 #include <string>
 #include <vector>
@@ -21,14 +21,14 @@ class FundusFiles {
               const std::vector<FundusInput>& inputs,
               const FundusOptions& options,
               const std::string& settings);
-  /// Whether it was done with these settings, and its files are as they were written. Warns where
-  /// it takes the place of another photograph of its name.
+  /// Whether the image was done with these settings, and its files are as they were written. Warns
+  /// where it takes the place of another photograph of its name.
   bool has(const FundusInput& input);
   /// Records an image whose files are written, and removes files that other settings have left.
   void add(const FundusInput& input, const data::fundus::Disc& disc);
   /// `disc`: null where it can't be read.
   void add_failed(const FundusInput& input, const data::fundus::Disc* disc);
-  /// fundus.csv; returns its path. Throws: IoError when a line of this run is missing in
+  /// Writes fundus.csv; returns its path. Throws: IoError when a line of this run is missing in
   /// fundus.jsonl, as on a full disk; as AtomicFile.
   std::string write_table();
 

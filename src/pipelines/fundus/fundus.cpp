@@ -45,7 +45,7 @@ class FundusReader {
       : inputs_(inputs), ahead_(ahead), stage_(stage) {
     for (int64_t i = 0; i < threads; ++i) threads_.start([this] { work(); });
   }
-  /// Throws: what a reader failed by beside its images.
+  /// Throws: what a reader threw that is no error of an image.
   FundusRead take(std::size_t index) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return error_ || read_.count(index) > 0; });
@@ -134,7 +134,7 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
   StageReport::Stage& changing = report.add("changing");
   StageReport::Stage& writing = report.add("writing", options.workers);
   std::mutex telling;
-  // A CPU gains nothing by batches, which hold as many photographs in memory.
+  // A CPU gains nothing by larger batches, which would keep more photographs in memory.
   const int64_t most = options.batch_size > 0 ? options.batch_size : device.is_cpu() ? 1 : 8;
   const auto ahead = static_cast<std::size_t>(most - 1 + options.workers);
   Queue<FundusWrite> found_discs(ahead);
@@ -148,7 +148,7 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
       events.done(write->input, write->disc);
     }
   };
-  // What was found is written whatever becomes of the rest, unless writing failed.
+  // What was found is written even if another stage fails, unless writing failed.
   StageThreads threads([&](const std::exception_ptr& /*error*/) { found_discs.close(); });
   for (int64_t i = 0; i < options.workers; ++i) {
     threads.start([&] {

@@ -36,7 +36,7 @@ struct FundusInput {
   std::string path, name;  // name: of the results
 };
 
-/// What is told of an image; from any thread, one at a time.
+/// Functions that are called for an image; from any thread, one at a time.
 struct FundusEvents {
   /// Called when the image's files are on the disk.
   std::function<void(const FundusInput& input, const data::fundus::Disc& disc)> done;

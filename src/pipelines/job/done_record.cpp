@@ -79,7 +79,7 @@ DoneRecord::DoneRecord(std::string folder, std::string kind, int64_t rank)
   keep_own_files(folder_);  // for every process
   std::ifstream own(own_, std::ios::binary | std::ios::ate);
   if (own.tellg() > 0 && own.seekg(-1, std::ios::end).get() != '\n')
-    file_.append("\n");  // behind a line that was cut
+    file_.append("\n");  // after a line that was cut
   read();
 }
 
@@ -123,7 +123,7 @@ void DoneRecord::read() {
 void DoneRecord::read(const std::string& path, Others* others) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   auto& [key, from] = *read_.try_emplace(path).first;
-  if (from > file.tellg()) from = 0;  // somebody has cut it
+  if (from > file.tellg()) from = 0;  // the file was cut
   file.seekg(from);
   for (std::string line; std::getline(file, line) && !file.eof(); from = file.tellg()) {
     try {

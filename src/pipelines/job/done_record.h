@@ -31,25 +31,24 @@ struct DoneImage {
 /// this run, or the one that it goes on with, wrote them.
 class DoneRecord {
  public:
-  /// Opens or makes it, removes what a killed run left half-written in the folder, and reads what
-  /// is there. Throws: as AtomicFile, keep_own_files().
+  /// Opens or makes the record, removes what a killed run left half-written in the folder, and
+  /// reads what is there. Throws: as AtomicFile, keep_own_files().
   DoneRecord(std::string folder, std::string kind, int64_t rank = 0);
   /// The files of an image that was done with this stamp; null: they are not all there as they were
   /// written, or there are none.
   std::optional<inference::ResultFiles> find(const std::string& name,
                                              const std::string& stamp) const;
-  /// Whether it is done with this stamp, with or without files.
+  /// Whether the image is done with this stamp, with or without files.
   bool has(const std::string& name, const std::string& stamp) const;
-  /// What the line of an image says. Throws: IoError that names `image` when it is not done with
-  /// this stamp.
+  /// The line of an image. Throws: IoError that names `image` when it is not done with this stamp.
   config::Node line(const std::string& name,
                     const std::string& stamp,
                     const std::string& image) const;
-  /// What an earlier run with other settings has left of an image, but for `files` that are new,
-  /// and for those that are another image's.
+  /// The files that an earlier run with other settings left for an image, without the new `files`
+  /// and those of other images.
   inference::ResultFiles outdated(const std::string& name,
                                   const inference::ResultFiles& files) const;
-  /// Removes that, and folders of it that are empty then.
+  /// Removes outdated() files, and folders that are empty then.
   void remove_outdated(const std::string& name, const inference::ResultFiles& files) const;
   /// Known after the next read(). Thread: any.
   void add(const DoneImage& image);

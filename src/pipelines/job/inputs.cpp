@@ -46,7 +46,7 @@ std::vector<data::Sample> read_rows(const data::Manifest& manifest,
   return samples;
 }
 
-/// The LoadImaged of the checkpoint's predict list, or valid list.
+/// The LoadImaged transforms of the checkpoint's predict list, or valid list.
 std::vector<Node> loads_of(const inference::Predictor& predictor) {
   const Node& config = predictor.model().config;
   const Node* list = config.find("data.transforms.predict");
@@ -107,7 +107,7 @@ std::vector<data::Sample> of_data_set(const std::string& module,
   return samples;
 }
 
-/// A folder that is an image itself: an OME-Zarr, or, for a model of stacks, a DICOM series.
+/// Whether a folder is an image itself: an OME-Zarr, or, for a 3D model, a DICOM series.
 bool is_image_folder(const std::string& path, const InputWants& wants) {
   std::error_code ignored;
   if (ends_with(path, ".zarr")) return true;
@@ -115,13 +115,13 @@ bool is_image_folder(const std::string& path, const InputWants& wants) {
     if (fs::exists(fs::path(path) / name, ignored)) return true;
   try {
     return wants.spatial_dims == 3 && io::is_one_image(path);
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
 
-/// nnU-Net's files: CASE_0000.ext, CASE_0001.ext, ... are the channels of one image, where the
-/// model has so many.
+/// Joins nnU-Net's files: CASE_0000.ext, CASE_0001.ext, ... are the channels of one image, where
+/// the model has that many.
 void put_channels_together(int64_t channels,
                            const std::string& key,
                            std::vector<data::Sample>& samples) {
@@ -146,7 +146,7 @@ void put_channels_together(int64_t channels,
 bool has_one_channel(const std::string& path) {
   try {
     return io::open_image(path)->info().shape[0] == 1;
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
@@ -167,7 +167,7 @@ std::vector<std::string> further_channels(const std::string& path, int64_t chann
   return more;
 }
 
-/// `keys`, and what else is loaded of a table that has it.
+/// The columns `keys`, and the others that are loaded, of a table that has them.
 std::vector<std::string> columns_of(const std::string& path,
                                     std::vector<std::string> keys,
                                     const InputWants& wants) {
@@ -185,7 +185,7 @@ bool has_scene(const data::Source& source, int64_t scene) {
   try {
     const std::vector<int64_t> scenes = io::scenes_of(source.path);
     return scenes.size() > 1 && std::find(scenes.begin(), scenes.end(), scene) != scenes.end();
-  } catch (const Error&) {  // told when it is read
+  } catch (const Error&) {  // reported when it is read
     return false;
   }
 }
@@ -336,7 +336,7 @@ Frames frames_of(const data::Sample& sample, const std::string& image, const Par
     const auto found = one.sources.find(image);
     try {
       frames.add(one, found == one.sources.end() ? 0 : timepoints_of(found->second, chosen));
-    } catch (const DataError&) {  // told when it is read: the others are fine
+    } catch (const DataError&) {  // reported when it is read: others are good
       if (scenes.size() == 1) throw;
       frames.add(one, 0);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// The images that a path names: the section `data` of programs that work on many.
+// The images that a path names: the section `data` of programs that work on many images.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -65,10 +65,10 @@ struct InputOptions {
   bool scores() const { return with_target; }
 };
 
-/// Is told of an input that is left out: its path, and the error.
+/// Called for an input that is left out: its path, and the error.
 using LeaveOut = std::function<void(const std::string& id, const std::exception& error)>;
 
-/// What the model takes, where that says how files are put together.
+/// What the model needs to know how files are put together.
 struct InputWants {
   int64_t channels = 0;  // 0: not known
   int64_t spatial_dims = 2;
@@ -92,7 +92,8 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const LeaveOut& leave_out,
                                       const InputWants& wants = {});
 
-/// Samples of an image's parts, each made as it is asked for: a file may state any number.
+/// The samples of an image's parts, each made when it is asked for, because a file may state any
+/// number.
 class Frames {
  public:
   /// Adds `count` time points of `sample`; 0: the sample itself.
@@ -115,11 +116,11 @@ struct PartsToTake {
   bool is_time_chosen = false, is_scene_chosen = false;
 };
 
-/// A sample for each scene of its image's file, where nobody chose one. Throws: DataError, IoError.
+/// A sample for each scene of its image's file, where none is chosen. Throws: DataError, IoError.
 std::vector<data::Sample> scenes_of(const data::Sample& sample,
                                     const inference::Predictor& predictor);
 /// The image of a sample: all of it, or one sample for each scene of its file and each frame of a
-/// time lapse, where nobody chose one. Throws: DataError, ConfigError, IoError.
+/// time lapse, where none is chosen. Throws: DataError, ConfigError, IoError.
 Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen);
 Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor);
 

@@ -8,8 +8,8 @@
 
 namespace cytra::pipelines {
 
-/// The folder that a run has made is removed with this when an error let nothing come of any image.
-/// To be made before what is open in the folder.
+/// Removes the folder that a run has made, when an error ended the run before any image was done.
+/// Make this before any file in the folder is opened.
 struct FolderOfResults {
   explicit FolderOfResults(const Tally& its_books) : tally(its_books) {}
   ~FolderOfResults() {

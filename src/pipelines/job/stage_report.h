@@ -1,6 +1,6 @@
 #pragma once
-// What the stages of a pipeline (reading, computing, writing ...) did, and which one the others
-// wait for.
+// The work of the stages of a pipeline (reading, computing, writing ...), and the stage that the
+// others wait for.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@ class Scope;
 
 namespace cytra::pipelines {
 
-/// Threads of a pipeline tell it what they do; any thread may ask at any time.
+/// The times of a pipeline's stages: its threads report to it; any thread may ask at any time.
 class StageReport {
  public:
   class Stage {
@@ -34,7 +34,7 @@ class StageReport {
     const int64_t threads_;
     std::atomic<int64_t> items_{0}, busy_ns_{0};
   };
-  /// busy_share: of the time its threads had, 0 to 1.
+  /// busy_share: the busy share, 0 to 1, of the time that its threads had.
   struct Figures {
     std::string name;
     int64_t threads = 1, items = 0;
@@ -43,12 +43,12 @@ class StageReport {
 
   /// The clock starts.
   explicit StageReport(std::string program);
-  /// Stages appear in the order in which they are added. The reference holds as long as this.
+  /// Adds a stage; the order is kept. The reference is valid as long as this object.
   Stage& add(const std::string& name, int64_t threads = 1);
-  /// A number beside the stages: "frames_dropped" becomes cytra_frames_dropped_total. `help` says
-  /// what is counted.
+  /// Adds to a number that is no time of a stage: "frames_dropped" becomes
+  /// cytra_frames_dropped_total. `help` says what is counted.
   void count(const std::string& name, const std::string& help, int64_t by = 1);
-  /// The clock stops; a second call changes nothing.
+  /// Stops the clock; a second call changes nothing.
   void finish();
 
   std::vector<Figures> figures() const;
@@ -82,7 +82,7 @@ class StageReport {
   std::map<std::string, Counter> counters_;
 };
 
-/// Counts its own life, and `items`, to a stage; it is a perf::Scope of the stage's name, too.
+/// Adds its own lifetime, and `items`, to a stage; it is a perf::Scope of the stage's name, too.
 class StageWork {
  public:
   explicit StageWork(StageReport::Stage& stage, int64_t items = 1);
@@ -97,7 +97,7 @@ class StageWork {
   const std::chrono::steady_clock::time_point begin_;
 };
 
-/// Within a StageWork: while this lives, the stage waits for another one.
+/// Marks, within a StageWork, the time in which the stage waits for another one.
 class StagePause {
  public:
   explicit StagePause(StageReport::Stage& stage)

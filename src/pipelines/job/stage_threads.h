@@ -7,8 +7,8 @@
 
 namespace cytra::pipelines {
 
-/// The threads of a chain of stages, which hand each other work through queues. The first error of
-/// any of them ends all.
+/// The threads of a chain of stages, which pass work on through queues. The first error in one of
+/// them ends all.
 class StageThreads {
  public:
   /// `fail` wakes every stage that waits for another one, as Queue::fail() does; it is called by
@@ -19,11 +19,11 @@ class StageThreads {
   ~StageThreads();
   StageThreads(const StageThreads&) = delete;
   StageThreads& operator=(const StageThreads&) = delete;
-  /// `work` in a thread of its own, under InferenceMode. One that can't be started is an error of
-  /// the chain.
+  /// Starts `work` in a thread of its own, under InferenceMode. A thread that can't be started is
+  /// an error of the chain.
   void start(std::function<void()> work);
-  /// `work` in this thread, unless one has failed by now; then waits for the others. Throws: the
-  /// first error of all.
+  /// Runs `work` in this thread, unless another has failed by now; then waits for the others.
+  /// Throws: the first error of all.
   void finish(const std::function<void()>& work);
 
  private:

@@ -13,7 +13,8 @@ void Tally::leave_out(const std::string& id, const std::exception& error) {
   const std::lock_guard lock(mutex);
   const std::string what = error.what();
   const std::string text = what.find(id) == std::string::npos ? id + ": " + what : what;
-  // The configuration has a line for each problem; a name of a file never has one.
+  // Errors of the configuration have a line for each problem; others have one line, whatever a
+  // file's name contains.
   const bool has_lines = dynamic_cast<const ConfigError*>(&error) != nullptr;
   log::write(log::Level::error, has_lines ? text : escaped(text));
   results.add("failed", id);

@@ -1,5 +1,5 @@
 #pragma once
-// What a job over many images has done so far, and its end by a signal.
+// The results of a job over many images so far, and its end by a signal.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -26,7 +26,7 @@ struct Tally {
   explicit Tally(bool json) : results(json) {}
   /// An image that is left out.
   void leave_out(const std::string& id, const std::exception& error);
-  /// Does that with inputs that nobody has counted.
+  /// A function that counts an input and leaves it out.
   std::function<void(const std::string& id, const std::exception& error)> leaving_out();
   /// Works on an image: what is wrong with it costs it alone. Returns 0, or the code of the error
   /// that it was left out by. Throws: what ends the run, which is any error with `ends_on_error`,
@@ -36,9 +36,9 @@ struct Tally {
               Phase phase,
               bool ends_on_error,
               const std::function<void()>& work);
-  /// Tells the end of a run: "12 of 14 images predicted in 3 s, 2 of them before" in the log, for
-  /// `what`: "predicted in 3 s"; then the results, the last one the folder of what was written ("":
-  /// nothing). `signal`: what has ended it, 0 for none; `hint`: what to do then.
+  /// Reports the end of a run: "12 of 14 images predicted in 3 s, 2 of them before" in the log,
+  /// for `what`: "predicted in 3 s"; then the results, the last one the folder of what was written
+  /// ("": nothing). `signal`: the signal that ended it, 0 for none; `hint`: what to do then.
   void conclude(const std::string& folder,
                 const std::string& what,
                 int signal = 0,

@@ -1,5 +1,5 @@
 #pragma once
-// What `predict` writes of boxes, and which images are done.
+// The files that `predict` writes for boxes, and which images are done.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,16 +16,16 @@ struct BoxedImage {
   std::string stamp;  // of all that its boxes depend on
 };
 
-/// detections.jsonl of a run's folder: a line for each image that is done, with its boxes; behind
-/// its overlay, so that a process that is killed at any time leaves whole images alone. finish()
-/// makes the tables out of it, and holds the boxes of one image at a time.
+/// detections.jsonl of a run's folder: a line for each image that is done, with its boxes. It is
+/// written after the image's overlay, so that a process that is killed at any time leaves only
+/// complete images. finish() makes the tables from it, and holds the boxes of one image at a time.
 class BoxFiles {
  public:
   /// Reads what an earlier run has left, and removes what a killed one left half-written.
   /// Throws: as AtomicFile.
   /// `class_names`: of the classes; empty: numbers.
   BoxFiles(std::string folder, int64_t classes, std::vector<std::string> class_names, bool overlay);
-  /// Whether it was done with this stamp, and its overlay is there.
+  /// Whether the image was done with this stamp, and its overlay is there.
   bool has(const BoxedImage& image) const;
   /// `pixels`: (C,H,W). Throws: as AtomicFile.
   void add(const BoxedImage& image, const at::Tensor& pixels, const ops::Boxes& found);

@@ -12,7 +12,7 @@
 
 namespace cytra::pipelines {
 
-/// An image on its way: an input, or a frame of one.
+/// An image that is being processed: an input, or a frame of one.
 struct PredictJob {
   data::Sample sample;
   std::string path, stem, stamp;  // of the image; of its files, with the folder

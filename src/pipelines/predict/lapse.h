@@ -11,10 +11,11 @@
 
 namespace cytra::pipelines {
 
-/// What the frames of an input have come to, until the last one is there. Thread-safe.
+/// The files of an input's frames, until the last frame is done. Thread-safe.
 class PredictLapse {
  public:
-  /// `stem`: of its results, with the folder. `stamp`: of all they depend on.
+  /// `stem`: the begin of its results' names, with the folder. `stamp`: a fingerprint of all they
+  /// depend on.
   PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames);
   const std::string& image() const { return image_; }
   const std::string& stem() const { return stem_; }
@@ -22,7 +23,7 @@ class PredictLapse {
   int64_t frames() const { return frames_; }
   std::string name() const { return stem_.substr(stem_.rfind('/') + 1); }
 
-  /// Both: a frame is done, or left out. Return whether it was the last.
+  /// Both record that a frame is done, or left out, and return whether it was the last.
   bool add(int64_t timepoint, const inference::ResultFiles& files);
   bool leave_out();
   /// The number of frames that were left out.
@@ -30,8 +31,9 @@ class PredictLapse {
   /// The files of all frames, in their order.
   inference::ResultFiles files() const;
   /// Makes one image with time points of the frames' predictions, and one table, with a column
-  /// `timepoint`, of their measurements; other files stay as they are, and the parts go. Returns
-  /// what is there now. Throws: DataError for frames that differ in shape, IoError.
+  /// `timepoint`, of their measurements; other files stay as they are, and the joined parts are
+  /// removed. Returns what is there now. Throws: DataError for frames that differ in shape,
+  /// IoError.
   inference::ResultFiles join() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The section `predict`: what is written of images.
+// The section `predict`: what is written for images.
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace cytra::pipelines {
 
-/// none, those of inference::result_outputs("contours"), both: all of them.
+/// The choices: none, those of inference::result_outputs("contours"), and both for all of them.
 std::vector<std::string> contour_choices();
 
 struct PredictOptions {

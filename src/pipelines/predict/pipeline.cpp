@@ -1,4 +1,4 @@
-// One class round three stages that wait for each other: reading, computing, writing.
+// One class for three stages that wait for each other: reading, computing, writing.
 #include "pipelines/predict/pipeline.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ int64_t quarter_of_memory() {
   return available_memory().bytes / 4;
 }
 
-/// Ends the computing of an image whose results can't be written; the writer told why.
+/// Ends the computing of an image whose results can't be written; the writer has reported why.
 struct Abandoned {};
 
 }  // namespace
@@ -442,7 +442,7 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
 }
 
 void PredictPipeline::finish(const JobPointer& job) {
-  // A signal ends the program once what is being finished is booked: nothing more is begun then.
+  // A signal ends the program after the work in progress is recorded; nothing new is begun then.
   while (signal_received() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   ++run_.tally.finishing;
   if (!job->is_abandoned && !attempt(job->id(), Phase::writing, [&] { job->result->finish(); }))
@@ -460,7 +460,7 @@ void PredictPipeline::finish(const JobPointer& job) {
   }
 }
 
-/// The rows of an image that each process has computed, for the first one to write.
+/// Joins the rows of an image that each process has computed; the first process writes them.
 void PredictPipeline::join_rows(Job& job) {
   const at::Tensor failed =
       at::tensor({job.is_abandoned ? 1.0 : 0.0}, at::TensorOptions(at::kDouble));

@@ -37,7 +37,7 @@ struct PredictStages {
   StageReport::Stage& write = report.add("write", writer_threads());
 };
 
-/// What a run of `predict` is, whatever it predicts by. What it refers to outlives the pipeline.
+/// The parts of a run of `predict`. The objects that it refers to must outlive the pipeline.
 struct PredictRun {
   const InputOptions& data;
   const PredictOptions& options;
@@ -56,9 +56,9 @@ class PredictPipeline {
                   const inference::Predictor& predictor,
                   DoneRecord& record,
                   tasks::ResultScores* scores);
-  /// Predicts every frame of the inputs. What is wrong with an image costs that image alone, unless
-  /// data.on_error=fail. Throws: what is no matter of one image (the device fails, the disk is
-  /// full).
+  /// Predicts every frame of the inputs. An error of an image leaves out only that image, unless
+  /// data.on_error=fail. Throws: errors that do not belong to one image (the device fails, the
+  /// disk is full).
   void run(const std::vector<data::Sample>& inputs, Progress& progress);
 
  private:
@@ -72,12 +72,13 @@ class PredictPipeline {
   using Phase = Tally::Phase;
 
   void read_all(const std::vector<data::Sample>& inputs);
-  /// The frames of an input, with the stems of their results. False: nobody wants any more.
+  /// Reads the frames of an input, with the stems of their results. False: no more frames are
+  /// wanted.
   bool read_frames(const data::Sample& input,
                    const Frames& frames,
                    const std::string& stem,
                    const std::string& content);
-  /// The lapse that the frames become one file of; null: they stay apart.
+  /// The time lapse in whose file the frames are joined; null: they stay separate.
   std::shared_ptr<PredictLapse> lapse_of(const data::Sample& input,
                                          std::size_t frames,
                                          const std::string& stem,
@@ -85,7 +86,7 @@ class PredictPipeline {
   /// False: nobody wants any more.
   bool read(const JobPointer& job);
   bool is_done(const PredictLapse& lapse);
-  /// A frame of a lapse has come to its end: with files, or (null) was left out.
+  /// Records the end of a frame of a time lapse: with files, or (null) left out.
   void end_frame(const Job& job, const inference::ResultFiles* files);
   bool is_done(const Job& job);
   void compute_all(Progress& progress);
@@ -99,7 +100,7 @@ class PredictPipeline {
   void send(const JobPointer& job, const at::Tensor& values, bool is_kept = false);
   void write_all(Queue<Rows>& rows);
   void join_rows(Job& job);
-  /// All rows of an image are there. It is booked in its turn.
+  /// Finishes an image whose rows are all there. Its result is recorded in its turn.
   void finish(const JobPointer& job);
   void book(Job& job);
   Queue<Rows>& rows_of(const Job& job);

@@ -1,5 +1,5 @@
-// Part of pipelines/segmenter/segmenters.h: networks of ours as segmenters: a checkpoint says how
-// it was made, weights of Meta's by their shapes.
+// Part of pipelines/segmenter/segmenters.h: Cytra's networks as segmenters. A checkpoint holds the
+// options of its network; for weights of Meta they follow from the shapes.
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -74,7 +74,7 @@ class SamShapes {
         path,
         first));
   }
-  /// Heads of the decoder are not told: all that were published have 8.
+  /// The shapes do not show the number of the decoder's heads: all published networks have 8.
   config::Node model() const {
     const std::string encoder = "image_encoder.", block = encoder + "blocks.0.";
     const int64_t features = size(encoder + "patch_embed.proj.weight", 0);

@@ -70,7 +70,7 @@ class ScriptSegmenter final : public PromptedSegmenter {
   std::string fingerprint_;
 };
 
-/// The attribute as three numbers; those of segment_anything where there is none.
+/// The attribute as three numbers; segment_anything's where it is missing.
 std::vector<double> three_numbers(const std::string& path,
                                   const jit::Module& module,
                                   const char* name,

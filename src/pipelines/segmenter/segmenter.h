@@ -1,5 +1,5 @@
 #pragma once
-// Masks of objects of which a box is known: an image is encoded once, then each box is a prompt.
+// Masks of objects whose boxes are known: an image is encoded once, then each box is a prompt.
 // Source: segment_anything/predictor.py, modeling/sam.py (Kirillov et al. 2023, arXiv:2304.02643).
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace cytra::pipelines {
 
-/// Thread: one at a time calls encode() and masks(); the rest at any time.
+/// A network that makes masks of boxes. Thread: one at a time calls encode() and masks(); the rest
+/// at any time.
 class PromptedSegmenter {
  public:
   /// `side`: S, the square's pixels.

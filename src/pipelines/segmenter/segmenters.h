@@ -4,9 +4,10 @@
 
 namespace cytra::pipelines {
 
-/// A checkpoint of ours, or weights with the names of segment_anything (PyTorch, safetensors).
+/// Opens a checkpoint of Cytra, or weights with the names of segment_anything (PyTorch,
+/// safetensors).
 std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path, c10::Device device);
-/// TorchScript with the methods that load_segmenter() names.
+/// Opens TorchScript with the methods that load_segmenter() names.
 std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Device device);
 
 }  // namespace cytra::pipelines

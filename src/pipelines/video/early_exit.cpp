@@ -55,7 +55,7 @@ std::vector<at::Tensor> EarlyExit::forward(const at::Tensor& batch) const {
                     " gives values of another resolution than its image's; leave it at 0");
 }
 
-/// `batch`: windows of the image, `channels`, and of the logits of the scale before.
+/// `batch`: windows of the image (`channels` channels) and of the logits of the previous scale.
 at::Tensor EarlyExit::forward_unsure(const at::Tensor& batch, int64_t channels, bool is_whole) {
   at::Tensor values = batch.narrow(1, channels, batch.size(1) - channels).contiguous();
   const at::Tensor unsure = confidence_of(values, predictor_.windowed().finish)

@@ -1,5 +1,5 @@
 #pragma once
-// Frames at a small scale first: what the model is sure of there is not predicted again.
+// Frames at a small scale first: windows whose result is certain there are not predicted again.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,9 +11,10 @@
 
 namespace cytra::pipelines {
 
-/// How sure a model is of windows, by its logits (S,K,h,w) -> (S): the least of the pixels'
-/// probabilities of the class that each takes; 0 where these are not all of one class: an edge is
-/// never taken from a smaller scale. Of masks 0.5 at the threshold, and the least of all channels.
+/// The confidence of a model in windows, from its logits (S,K,h,w) -> (S): the smallest
+/// probability, over the pixels, of the pixel's class; 0 where the pixels have several classes, so
+/// that edges are never taken from a smaller scale. For masks it is 0.5 at the threshold, and the
+/// smallest of all channels.
 at::Tensor confidence_of(const at::Tensor& logits, const ops::Finish& finish);
 
 class EarlyExit {
@@ -23,10 +24,10 @@ class EarlyExit {
   EarlyExit(const inference::Predictor& predictor,
             double min_confidence,
             std::vector<double> scales);
-  /// Images of one size: what Predictor::run() gives. A window that was sure at the scale before
-  /// keeps the logits of there. Throws: DataError, MemoryError.
+  /// Predicts images of one size, as Predictor::run() does. A window that was certain at the
+  /// previous scale keeps the logits from there. Throws: DataError, MemoryError.
   std::vector<at::Tensor> predict(const std::vector<const inference::ModelInput*>& inputs);
-  // Windows of the whole scale, and those that the model did not see there.
+  // The windows of the full scale, and those among them that the model did not compute there.
   int64_t windows() const { return windows_; }
   int64_t skipped() const { return skipped_; }
 

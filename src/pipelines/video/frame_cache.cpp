@@ -17,7 +17,7 @@ FrameCache::FrameCache(const VideoOptions& options,
                        const io::VideoInfo& info,
                        const inference::Predictor& predictor) {
   if (!options.cache_dir) return;
-  // Labels are small once they are packed; what the memory could keep, the disk's cache keeps
+  // Packed labels are small, and the system's disk cache keeps them: none is kept in memory.
   kept_ = std::make_unique<data::CacheManager>(
       data::CacheLimits{0, *options.cache_dir, options.cache_dir_gb, true});
   const inference::LoadedModel& model = predictor.model();

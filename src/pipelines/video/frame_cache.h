@@ -1,5 +1,5 @@
 #pragma once
-// Labels of frames that were predicted before, by another run, too.
+// Labels of frames that were predicted before, also by another run.
 #include <memory>
 #include <string>
 #include <vector>

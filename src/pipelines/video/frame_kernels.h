@@ -21,7 +21,7 @@ void luma_of(const unsigned char* rgb,
 
 constexpr int64_t kThumbnailStep = 8;  // pixels of a side that become one
 
-/// Means of squares of 8 x 8 pixels, smaller at the right and bottom; luma, 0 to 1.
+/// The means of squares of 8 x 8 pixels, smaller at the right and bottom; luma, 0 to 1.
 struct Thumbnail {
   int64_t width = 0, height = 0;
   std::vector<float> luma;  // (height, width)
@@ -31,7 +31,7 @@ Thumbnail thumbnail_of(const unsigned char* rgb, int64_t frame_width, const Fram
 /// Outlines and a tint of labels (height, width), 0 for none, in the colours of
 /// io/objects/palette.h.
 void draw_labels(const int32_t* labels, int64_t height, int64_t width, unsigned char* rgb);
-/// Grey that stands for the labels alone: 255 * label / highest; with highest = 0, of objects,
+/// A grey picture of the labels: 255 * label / highest; with highest = 0, of objects,
 /// 1 + (label - 1) % 255.
 void paint_labels(const int32_t* labels, int64_t pixels, int64_t highest, unsigned char* rgb);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which part of a frame is predicted, and which frames take over the mask before them.
+// The part of a frame that is predicted, and the frames that keep the previous mask.
 #include <optional>
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace cytra::pipelines {
 
-/// The frame as it is stored, where a box of the upright picture lies.
+/// The place in the stored frame of a box of the upright picture.
 FrameBox to_stored(const FrameBox& upright, const io::VideoInfo& info);
 /// Values of the stored frame, (..., H, W), upright; and back.
 at::Tensor to_upright(const at::Tensor& stored, int turns);
@@ -29,7 +29,7 @@ class FrameSelector {
   };
   /// What to do with the next frame, in order.
   Choice choose(const std::vector<unsigned char>& rgb);
-  /// What results are limited to, (H,W) of the stored frame, bool; undefined: nothing.
+  /// The mask that results are limited to, (H,W) of the stored frame, bool; undefined: no limit.
   const at::Tensor& mask() const { return mask_; }
   const FrameBox& whole() const { return whole_; }
 

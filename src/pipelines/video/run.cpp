@@ -1,4 +1,5 @@
-// The stages of a video that is predicted: one class, since each stage hands a job to the next.
+// The stages of the prediction of a video: one class, since each stage passes a job on to the
+// next.
 #include "pipelines/video/run.h"
 
 #include <algorithm>
@@ -137,8 +138,8 @@ VideoFigures VideoRun::run() {
   return figures_;
 }
 
-/// The engine is made of the first windows, which takes seconds: frames that a live source sends in
-/// the meantime are left to it, they would be dropped here.
+/// Waits until the engine is made of the first windows, which takes seconds. Frames that a live
+/// source sends in the meantime stay in the source's buffers; here they would be dropped.
 void VideoRun::wait_for_engine(int64_t frames) {
   std::unique_lock lock(state_mutex_);
   while (!has_engine_ && handled_ < frames && !has_failed_ && !is_stopped())
@@ -173,7 +174,7 @@ void VideoRun::decode_all() {
   decoded_.close();
 }
 
-/// The box of a frame as the checkpoint's transforms leave it.
+/// The box of a frame after the checkpoint's transforms.
 std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) const {
   const FrameBox& box = job.choice.box;
   const int64_t width = source_.info().width;
@@ -202,7 +203,7 @@ std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) 
   return input;
 }
 
-/// The labels of a frame out of the cache; else what is predicted.
+/// Gets the labels of a frame from the cache; else prepares what is predicted.
 void VideoRun::look_up(Job& job) {
   if (cache_.is_on()) {
     job.key = cache_.key(job.frame.rgb, job.choice.box);
@@ -223,7 +224,7 @@ void VideoRun::preprocess_all() {
     const int64_t bytes = bytes_of(*job);
     if (!prepared_.push(std::move(job), bytes)) break;
   }
-  decoded_.close();  // after a stop, nobody takes more
+  decoded_.close();  // after a stop, no stage takes more
   prepared_.close();
 }
 
@@ -238,7 +239,7 @@ void VideoRun::predict_early(const std::vector<Job*>& waiting,
   }
 }
 
-/// Predicts those that wait for it, whose inputs have one shape, and hands all on.
+/// Predicts the jobs that wait for it, whose inputs have one shape, and passes all on.
 void VideoRun::infer(std::vector<JobPointer>& jobs) {
   std::vector<Job*> waiting;
   std::vector<const inference::ModelInput*> inputs;
@@ -350,7 +351,7 @@ void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
   most = std::max(most, drift);
 }
 
-/// The result of a job into the labels of the frame.
+/// Pastes the result of a job into the labels of the frame.
 void VideoRun::paste(Job& job) {
   const FrameBox& box = job.choice.box;
   at::Tensor labels = job.labels;

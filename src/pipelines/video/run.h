@@ -20,7 +20,7 @@
 
 namespace cytra::pipelines {
 
-/// Pixels lie at multiples of 1 mm: transforms keep account of where they go.
+/// The geometry of pixels at multiples of 1 mm: by it transforms track where pixels go.
 io::Geometry plain_geometry();
 
 class VideoRun {
@@ -34,13 +34,13 @@ class VideoRun {
   VideoFigures run();
 
  private:
-  /// A frame on its way; the last one has no pixels, but what is left of the sound.
+  /// A frame that is being processed; the last one has no pixels, but the rest of the sound.
   struct Job {
     io::VideoFrame frame;
     FrameSelector::Choice choice;
     std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                                   // of the model, on the CPU
-    at::Tensor exact;   // likewise, without an early exit, to compare
+    at::Tensor exact;   // the same without an early exit, to compare
     std::string key;    // of the cache
     at::Tensor labels;  // that were in it
     bool is_end() const { return frame.rgb.empty(); }
@@ -80,7 +80,7 @@ class VideoRun {
   Jobs decoded_, prepared_, predicted_, drawn_;
   at::Tensor labels_;    // (H,W) int32 of the frame as stored: what the last one got
   int64_t highest_ = 1;  // label; 0: objects
-  // Each is written by one thread and read when all have ended.
+  // Each figure is written by one thread and read when all have ended.
   VideoFigures figures_;
   int64_t gap_ = 0;
   struct Drift {  // 1 - IoU of the foreground

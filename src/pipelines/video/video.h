@@ -1,6 +1,6 @@
 #pragma once
 // A trained model over the frames of a video, a thread for each stage: decode, preprocess, infer,
-// postprocess, encode. What `process_video` works by.
+// postprocess, encode. It is the core of `process_video`.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -88,21 +88,24 @@ struct VideoFigures {
   int64_t longest_gap = 0;  // frames in a row that took over a mask
   int64_t drift_frames = 0;
   double drift_mean = 0, drift_max = 0;  // 1 - IoU of the foreground
-  // Of an early exit: windows at the whole scale, those that the model did not see there, drift.
+  // The figures of an early exit: windows at the full scale, those that the model did not compute
+  // there, drift.
   int64_t windows = 0, windows_skipped = 0, exit_drift_frames = 0;
   double exit_drift_mean = 0, exit_drift_max = 0;
   double last_s = 0;  // time stamp of the last written frame
 };
 
 struct VideoHooks {
-  /// Asked often; true: what is predicted is written, the rest is left out.
+  /// Asked often; when it returns true, the frames that are predicted are written, and the rest is
+  /// left out.
   std::function<bool()> stop = {};
   /// Frames written by now; in the thread that encodes.
   std::function<void(int64_t frames)> progress = {};
 };
 
-/// All frames of `source`, in their order and with their time stamps, into `sink`, which is
-/// finished, too. No frame is dropped but from a live source. `report` gets the five stages.
+/// Predicts all frames of `source` and writes them, in their order and with their time stamps,
+/// into `sink`, which it finishes, too. Only frames of a live source are ever dropped. `report`
+/// gets the five stages.
 /// Throws: ConfigError (a model that makes no masks, a region beyond the frame), DataError (values
 /// that are not finite), IoError, MemoryError.
 VideoFigures run_video(io::VideoSource& source,

@@ -1,5 +1,5 @@
 #pragma once
-// The objects of a label image as boxes, and what a detector learns of them.
+// The objects of a label image as boxes, and the targets of a detector.
 #include <cstdint>
 #include <functional>
 #include <memory>

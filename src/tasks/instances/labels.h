@@ -1,5 +1,5 @@
 #pragma once
-// What all tasks that learn objects of label images ask of these.
+// The checks of label images that all tasks on objects share.
 #include <optional>
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace cytra::tasks {
 
-/// Numbers that float32 does not hold become small ones: 0, 1, ... in their order.
+/// Replaces numbers that float32 does not hold by small ones: 0, 1, ... in their order.
 void renumber_large_labels(data::Sample& sample, const std::string& y_key);
 
 /// Checks a sample's labels: whole numbers in one channel, of the image's size, none negative but
@@ -25,7 +25,7 @@ data::TargetMeaning meaning_of_objects(const std::string& x_key,
                                        const std::string& y_key,
                                        std::optional<int64_t> ignore_index = {});
 
-/// Says of a validation without objects, once, that its scores say nothing.
+/// Warns once, for a validation without objects, that its scores say nothing.
 class NoObjects {
  public:
   void warn(const std::string& y_key);

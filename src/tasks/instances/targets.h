@@ -1,5 +1,5 @@
 #pragma once
-// What the network of an instance head learns of a label image.
+// The targets that the network of an instance head learns from a label image.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
-// PromptableTask: masks of objects of which a box is known. Losses and boxes are those of Segment
+// PromptableTask: masks of objects whose boxes are known. Losses and boxes are those of Segment
 // Anything (arXiv:2304.02643, section 3 and appendix A): focal and Dice loss of the masks, and the
-// square error of the quality that the network believes them to have.
+// squared error of the quality that the network predicts for them.
 #include "nn/promptable.h"
 
 #include <cmath>
@@ -84,7 +84,8 @@ class PromptableTask final : public training::Task {
     return (losses(masks, truth) * counts).sum() / counts.sum().clamp_min(1);
   }
 
-  /// The target is that of the whole image: masks are compared where they are used.
+  /// The target has the size of the whole image, since masks are compared at the size in which
+  /// they are used.
   void validation_step(const data::Batch& batch) override {
     const at::Tensor& images = batch.at(options_.x_key);
     const at::Tensor& targets = batch.at(options_.y_key);
@@ -198,8 +199,8 @@ class PromptableTask final : public training::Task {
   std::shared_ptr<nn::PromptableModel> model_;
   int64_t side_ = 0;
   NoObjects no_objects_;
-  /// Objects; sums over them of the loss, the masks' IoU, that of the boxes themselves, and what
-  /// the believed quality is away from it.
+  /// The number of objects, and sums over them: the loss, the masks' IoU, the IoU of the boxes
+  /// themselves, and the error of the predicted quality.
   at::Tensor sums_ = at::zeros({5}, at::TensorOptions(at::kDouble));
 };
 CYTRA_REGISTER(training::Task, PromptableTask, "PromptableTask");

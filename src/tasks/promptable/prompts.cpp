@@ -48,7 +48,7 @@ class PromptedSample final : public data::Transform {
   }
 
  private:
-  /// Some of the objects, each as often as the others: all, again and again, or a part of them.
+  /// A number of objects, each as often as the others: all of them repeatedly, or a part of them.
   at::Tensor drawn(const at::Tensor& labels, const nn::Placement& placement, Rng& rng) const {
     const at::Tensor all = boxes_of_labels(labels, options_.min_area);
     at::Tensor boxes = at::zeros({options_.boxes, 5});

@@ -1,5 +1,5 @@
 #pragma once
-// The boxes that a prompted segmenter is told in a training and in a validation.
+// The boxes that a prompted segmenter gets in training and validation.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@
 namespace cytra::tasks {
 
 /// The key under which a sample has its boxes: (M,5) x0 y0 x1 y1 in pixels of the square, and the
-/// object's number in the target; number 0: there is no object.
+/// object's number in the target; number 0 means that there is no object.
 inline const std::string kPromptBoxes = "prompt_boxes";
 
 struct PromptOptions {
@@ -25,12 +25,13 @@ struct PromptOptions {
   int64_t min_area = 10;   // pixels: what is smaller is no object
 };
 
-/// (K,5), as above, of all objects of labels (H,W), by their numbers. Any device; on the CPU.
+/// The boxes (K,5), as above, of all objects of labels (H,W), by their numbers. Takes any device;
+/// the result is on the CPU.
 at::Tensor boxes_of_labels(const at::Tensor& labels, int64_t min_area);
 
-/// Every sample's last step: checks image and labels, and brings the image into the square. With
-/// `is_training` also the labels, and the boxes of some objects are drawn, moved a little, as in
-/// the paper's appendix A. Throws: DataError naming the file.
+/// The last transform of every sample: checks image and labels, and brings the image into the
+/// square. With `is_training` it does the same with the labels, and draws the boxes of some
+/// objects, moved a little, as in the paper's appendix A. Throws: DataError naming the file.
 std::shared_ptr<data::Transform> make_prompt_transform(const std::string& x_key,
                                                        const std::string& y_key,
                                                        const PromptOptions& options,

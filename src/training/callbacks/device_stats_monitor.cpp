@@ -1,5 +1,5 @@
-// DeviceStatsMonitor: what the training takes of the machine. Follows
-// lightning.pytorch.callbacks.DeviceStatsMonitor, with names of its own.
+// DeviceStatsMonitor: what the training uses of the machine. Follows
+// lightning.pytorch.callbacks.DeviceStatsMonitor, with its own names.
 #include <ATen/ATen.h>
 
 #include "base/memory.h"

@@ -84,7 +84,7 @@ class ImageSaver final : public Callback {
     const auto& stages = options_.stages;
     return std::find(stages.begin(), stages.end(), stage) != stages.end();
   }
-  /// A picture that can't be written is no reason to end a training.
+  /// Saves a picture; one that can't be written does not end the training.
   void save(Context& context, const char* stage, int64_t epoch, int64_t number) {
     std::map<std::string, at::Tensor> preview = context.task.preview(*context.batch);
     if (!options_.save_input) preview.erase("input");

@@ -185,7 +185,7 @@ class ModelCheckpoint final : public Callback {
     has_last_ = true;
     save(context, last_path_, kept_);
   }
-  /// What is kept of the training as a whole, and as best.ckpt where it is that.
+  /// Saves the state that is kept of the training, also as best.ckpt where it is the best.
   void save_kept(Context& context, const std::string& path, const std::vector<Kept>& before) {
     make_folders(std::filesystem::path(path).parent_path().string());  // of the file's name
     save(context, path, before);
@@ -284,8 +284,8 @@ class ModelCheckpoint final : public Callback {
     const auto dropped = drop_beyond_k(context, path);
     if (!dropped || *dropped != Kept(score, path)) save_kept(context, path, on_disk);
   }
-  /// The one that is no longer among the best. Its file goes once its better is on the disk; those
-  /// of the run that this one goes on with stay.
+  /// The checkpoint that is no longer among the best. Its file is removed once the better one is
+  /// on the disk; files of the run that this one continues stay.
   std::optional<Kept> drop_beyond_k(Context& context, const std::string& newest) {
     if (options_.save_top_k < 0 || static_cast<int64_t>(kept_.size()) <= options_.save_top_k)
       return std::nullopt;

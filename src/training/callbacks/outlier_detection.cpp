@@ -31,7 +31,7 @@ class Tap final : public nn::Watcher {
   void end(const at::Tensor& output) override {
     const auto layer = wanted.find(running_.back());
     running_.pop_back();
-    // Gradient checkpointing runs a block again, in the backward pass.
+    // Gradient checkpointing runs a block again, in the backward pass: this is left out.
     if (layer == wanted.end() || output.dim() < 2 || outputs.count(layer->second) != 0) return;
     const at::Tensor values = output.detach().to(at::kFloat);
     outputs[layer->second] = values.dim() == 2 ? values : values.flatten(2).mean(2);

@@ -1,4 +1,4 @@
-// Timer: ends a training after a time, that before a resume included. Source:
+// Timer: ends a training after a time, which includes the time before a resume. Source:
 // lightning.pytorch.callbacks.Timer.
 
 #include "base/log.h"

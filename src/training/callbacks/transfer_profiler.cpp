@@ -1,6 +1,6 @@
-// TransferProfiler: what a step copies, and where the host waits for the device; on demand an
-// error. Source: torch.cuda.set_sync_debug_mode, whose modes these are; that sees no place, and a
-// GPU alone.
+// TransferProfiler: what a step copies, and where the host waits for the device; on demand this is
+// an error. Source: torch.cuda.set_sync_debug_mode, with the same modes; it works on a GPU only
+// and does not say where.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,5 @@
-// Averages of the weights over the training, used in evaluation and by whoever loads a checkpoint.
+// Averages of the weights over the training, used in evaluation and by programs that load a
+// checkpoint.
 // Source: torch.optim.swa_utils.AveragedModel; lightning.pytorch.callbacks.EMAWeightAveraging and
 // StochasticWeightAveraging.
 #include <utility>
@@ -74,7 +75,7 @@ class WeightAveraging : public Callback {
     spare_.push_back(tensor.variable_data());
     is_averaged_.push_back(is_averaged);
   }
-  /// Without new tensors: there may be no memory for any.
+  /// Swaps without new tensors, since there may be no memory for any.
   void swap() noexcept {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -141,7 +142,7 @@ class StochasticWeightAveraging final : public WeightAveraging {
   explicit StochasticWeightAveraging(const Options& options)
       : WeightAveraging(options.use_buffers), options_(options) {}
 
-  /// After an epoch's last step: its validation and checkpoint have the new average.
+  /// Runs after an epoch's last step: the epoch's validation and checkpoint have the new average.
   void on_step_end(Context& context) override {
     if (context.state.batch < context.batches) return;
     double first = options_.swa_epoch_start;

@@ -94,7 +94,7 @@ class HtmlReport final : public Logger {
     for (const auto& [name, head] : heads->map) take(&head);
   }
 
-  /// Those of the run's log file, each once.
+  /// The warnings in the run's log file, each once.
   std::vector<std::string> warnings() const {
     std::ifstream file(run_log_);
     std::set<std::string> seen;

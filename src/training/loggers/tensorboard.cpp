@@ -16,8 +16,8 @@ namespace {
 using config::Node;
 using config::Unused;
 
-/// What may differ between runs and change a result: plain values by dotted key, without the
-/// sections that say where files go.
+/// Collects options that may differ between runs and change a result: plain values by dotted key,
+/// without the sections that say where files go.
 void collect(const Node& node, const std::string& prefix, io::HyperParameters& found) {
   for (const auto& [key, value] : node.map) {
     if (prefix.empty() && (key == "paths" || key == "logger" || key == "callbacks")) continue;

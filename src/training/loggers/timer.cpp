@@ -1,5 +1,5 @@
-// TimerLogger: how long the named scopes of a training take (base/timers.h). While it is there,
-// every logger gets their statistics; it tells them when the run ends.
+// TimerLogger: how long the named scopes of a training take (base/timers.h). While it is active,
+// every logger gets their statistics; at the end of the run it logs them as a table.
 #include "base/log.h"
 #include "base/timers.h"
 #include "config/registry.h"

@@ -1,4 +1,5 @@
-// Adadelta: steps whose size follows from those before. Source: torch.optim.Adadelta (Zeiler 2012).
+// Adadelta: the size of a step follows from the earlier ones. Source: torch.optim.Adadelta (Zeiler
+// 2012).
 #include <ATen/ATen.h>
 
 #include "config/registry.h"

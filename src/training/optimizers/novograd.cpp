@@ -68,8 +68,8 @@ class Novograd final : public Optimizer {
     at::_foreach_add_(lists.parameters, means, -update.lr);
   }
 
-  /// Divides each of the gradients by its number of `by`, on a GPU in three kernels for all of
-  /// them: torch starts one for each where the other operand is a number on the device.
+  /// Divides each gradient by its number in `by`, on a GPU in three kernels for all of them: torch
+  /// would start one for each, because the divisor is a number on the device.
   void divide(std::vector<at::Tensor>& gradients, const at::Tensor& by) {
     if (by.is_cpu() || gradients.size() == 1) {
       gradients = at::_foreach_div(gradients, by.unbind());
@@ -99,7 +99,7 @@ class Novograd final : public Optimizer {
 
   Options options_;
   static constexpr std::size_t kMostOwners = 8;  // groups of parameters
-  /// By the sizes of gradients: the number of the gradient that each of their values belongs to.
+  /// The number of the gradient that each value belongs to, by the sizes of the gradients.
   std::map<std::vector<int64_t>, at::Tensor> owners_;
 };
 CYTRA_REGISTER(Optimizer, Novograd, "Novograd");

@@ -38,7 +38,8 @@ class RAdam final : public Optimizer {
     at::_foreach_lerp_(means, lists.gradients, 1 - beta1);
     at::_foreach_mul_(squares, beta2);
     at::_foreach_addcmul_(squares, lists.gradients, lists.gradients, 1 - beta2);
-    // One of both is 0: the step divided by the root of the squares, and the plain one.
+    // The numerators of the step divided by the root of the squares, and of the plain step; one of
+    // them is 0.
     std::vector<at::Scalar> divided, plain;
     for (const at::Tensor& count : lists.steps) {
       const double n = *count.const_data_ptr<float>(), power = std::pow(beta2, n);

@@ -55,7 +55,8 @@ GradientAverage::GradientAverage(Processes& processes, const nn::Model& model, b
                                                      /*use_python_reducer=*/false,
                                                      std::vector<int64_t>{});
   if (finds_unused) return;  // such buckets stay as they are
-  // The reducer forms its buckets anew after the first backward(); here is one without a model.
+  // The reducer forms its buckets again after the first backward(); this one is made without a
+  // model.
   before_forward();
   at::Tensor nothing = at::zeros({}, parameters.front().options());
   for (const at::Tensor& parameter : parameters) nothing = nothing + parameter.sum() * 0;

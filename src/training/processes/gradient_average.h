@@ -11,10 +11,10 @@ namespace cytra::training {
 
 class Processes;
 
-/// Averages a model's gradients over the processes during backward(): in buckets of 25 MB, each
-/// under way as soon as its last gradient is there. Follows: DistributedDataParallel, by its own
-/// c10d::Reducer; but the buckets are final from the first step on, so that a training that was
-/// interrupted adds in the same order.
+/// Averages a model's gradients over the processes during backward(): in buckets of 25 MB, each of
+/// which is sent as soon as its last gradient is known. Follows: DistributedDataParallel, by its
+/// own c10d::Reducer; but the buckets are final from the first step on, so that a training that
+/// was interrupted adds in the same order.
 class GradientAverage {
  public:
   /// All processes start with rank 0's weights and buffers. `finds_unused`: parameters without a
@@ -22,13 +22,13 @@ class GradientAverage {
   /// error.
   GradientAverage(Processes& processes, const nn::Model& model, bool finds_unused);
   ~GradientAverage();
-  /// Around the last batch of a step; the gradients of batches before it are added up by each
-  /// process for itself. after_backward() throws: ConfigError when a parameter had no part in the
-  /// loss.
+  /// Both are called around the last batch of a step; each process adds up the gradients of
+  /// earlier batches by itself. after_backward() throws: ConfigError when a parameter had no part
+  /// in the loss.
   void before_forward();
   void before_backward(const at::Tensor& loss);
   void after_backward();
-  /// Rank 0's buffers (running means) for all; before every forward pass.
+  /// Sends rank 0's buffers (running means) to all; called before every forward pass.
   void share_buffers();
 
  private:
@@ -52,7 +52,8 @@ class SyncedBatchNorms {
   nn::Model& model_;
   int64_t count_ = 0;
 };
-/// Says so when there is none, so that trainer.sync_batchnorm has no effect. Throws: as above.
+/// Whether there are batch norms. Reports when there are none, so that trainer.sync_batchnorm has
+/// no effect. Throws: as above.
 bool has_batch_norms(Processes& processes, nn::Model& model);
 
 }  // namespace cytra::training

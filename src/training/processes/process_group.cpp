@@ -58,7 +58,8 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   } else {
     options = ProcessGroupGloo::Options::create_default(timeout);
   }
-  // Gloo has no way to break off what waits for a process that is there but silent.
+  // Gloo can't interrupt a wait for a process that exists but does not answer, so shut_down() needs
+  // its sockets.
   const std::vector<int> before = connections(place.port);
   auto gloo = c10::make_intrusive<ProcessGroupGloo>(
       store, static_cast<int>(place.rank), static_cast<int>(place.size), options);

@@ -9,13 +9,13 @@
 
 namespace cytra::training {
 
-/// Gloo, for tensors on the CPU, and the sockets by which it is connected. Throws: c10::Error when
-/// not all came.
+/// Gloo, for tensors on the CPU, and the sockets of its connections. Throws: c10::Error when a
+/// process did not connect.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                             const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,
                                             std::vector<int>& sockets);
-/// What waits for these fails at once. From any thread.
+/// Closes these sockets, so that operations that wait for them fail at once. Thread: any.
 void shut_down(const std::vector<int>& sockets);
 /// NCCL, out of libcytra_nccl.so. Throws: ConfigError when this build has none.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,

@@ -130,7 +130,7 @@ std::optional<std::string> read(c10d::Store& store, const std::string& key, std:
     if (bytes.size() <= most) return std::string(bytes.begin(), bytes.end());
   } catch (const c10::DistNetworkError&) {
     throw;
-  } catch (const c10::DistStoreError&) {  // somebody else's
+  } catch (const c10::DistStoreError&) {  // written by another program
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Where the processes of a training meet: a c10d store whose values only they can write. For
-// processes.cpp.
+// The store through which the processes of a training connect: a c10d store whose values only they
+// can write. For processes.cpp.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -13,9 +13,9 @@ namespace cytra::training {
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// Every value carries a code that follows from its key and the token (HMAC-SHA1): who does not
-/// know the token can read, delete and disturb, but write nothing that is believed. Numbers
-/// (`add`) carry none.
+/// Every value carries a code that follows from its key and the token (HMAC-SHA1): a program
+/// without the token can read, delete and disturb, but can't write a value that is accepted.
+/// Numbers (`add`) carry no code.
 class SealedStore final : public c10d::Store {
  public:
   SealedStore(StorePtr store, std::string token);

@@ -26,8 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 using c10d::ProcessGroup;
 
-/// Whether an operation failed since another process did not take part: by its type, which Gloo's
-/// headers would name.
+/// Whether an operation failed because another process did not take part. The error's type is
+/// found by the text of its name, since Gloo's headers are not there to name it.
 bool is_about_others(const std::exception& error) {
   return dynamic_cast<const c10::DistError*>(&error) != nullptr ||
          std::string(typeid(error).name()).find("4gloo") != std::string::npos;
@@ -39,11 +39,11 @@ Processes::Processes() = default;
 
 Processes::Processes(ProcessPlace place, double timeout_s, Hooks hooks) : place_(std::move(place)) {
   if (is_alone()) return;
-  struct sigaction pipe {};  // Gloo writes to those who may be gone
+  struct sigaction pipe {};  // Gloo may write to processes that have ended
   if (sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler == SIG_DFL)
     std::signal(SIGPIPE, SIG_IGN);
-  // c10d's warnings are stack traces, and so are its errors on the way to the store; what they mean
-  // is told here.
+  // c10d's warnings are stack traces, and so are its errors on the way to the store; this code
+  // reports what they mean.
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
   shared_ = std::make_shared<Shared>();
@@ -128,7 +128,7 @@ void Processes::finish() {
   if (is_alone()) return;
   Shared& own = *shared_;
   sum({at::zeros({1})});
-  own.is_ending = true;  // whoever leaves now may
+  own.is_ending = true;  // processes may end from now on
   if (!own.device.is_cpu()) own.group->getBackend(own.device.type())->shutdown();
   const auto done = [](int64_t rank) { return fmt::format("done/{}", rank); };
   try {

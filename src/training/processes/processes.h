@@ -26,17 +26,18 @@ struct ProcessPlace {
   std::string token;  // a secret of this training's processes: what others write is not believed
 };
 
-/// The processes of a data-parallel training: each has the whole model and its share of the images.
-/// Alone by default; then every operation does nothing. Operations on tensors are collective: all
-/// processes call the same ones in the same order. Built on c10d: Gloo for a CPU and for what is
-/// small, NCCL for gradients on a GPU.
+/// The processes of a data-parallel training: each has the whole model and its share of the
+/// images. By default there is one process; then every operation does nothing. Operations on
+/// tensors are collective: all processes call the same ones in the same order. Built on c10d: Gloo
+/// for a CPU and for what is small, NCCL for gradients on a GPU.
 class Processes {
  public:
-  /// What a program does for its training; both are called in a thread.
+  /// Functions of the program for its training; both are called in another thread.
   struct Hooks {
-    /// What the launcher knows of processes that died, "" for nothing; twice a second.
+    /// What the launcher knows of processes that died, "" for nothing; called twice a second.
     std::function<std::string()> lost;
-    /// Ends the process: the training failed, but waits for a device or a disk. None: it waits on.
+    /// Ends the process when the training has failed but waits for a device or a disk. None: it
+    /// keeps waiting.
     std::function<void(const std::string& message, int code)> end;
   };
 
@@ -54,7 +55,7 @@ class Processes {
   bool is_alone() const { return place_.size == 1; }
   bool is_first() const { return place_.rank == 0; }
 
-  /// Before join(): a text from rank 0 to all; nothing for others to send.
+  /// Sends a text from rank 0 to all, before join(); does nothing in other processes.
   void send(const std::string& text);
   struct Received {
     std::string text;
@@ -64,27 +65,27 @@ class Processes {
   Received receive();
 
   /// Connects all. `logs`: where they write, for messages: <logs>.log, <logs>.rank1.log.
-  /// Returns 0, or the exit code of a signal that came meanwhile. Throws: IoError naming who did
-  /// not come.
+  /// Returns 0, or the exit code of a signal that came meanwhile. Throws: IoError naming the
+  /// processes that did not connect.
   int join(c10::Device device, const std::string& logs);
-  /// All are done. Nothing may be called afterwards.
+  /// Waits until all are done. Nothing may be called afterwards.
   void finish();
 
   /// Sums over the processes, in place. For small tensors; on any device.
   void sum(const std::vector<at::Tensor>& tensors);
-  /// The rows (N,K) of all processes, by rank; each has as many as it likes. Double, on the CPU.
+  /// The rows (N,K) of all processes, by rank; each may have any number. Double, on the CPU.
   at::Tensor gather(const at::Tensor& rows);
   /// The mean over the processes, of a tensor on the device of join().
   at::Tensor mean(const at::Tensor& value);
-  /// Rank 0's values for all, in place, on the device of join().
+  /// Gives rank 0's values to all, in place, on the device of join().
   void broadcast(const std::vector<at::Tensor>& tensors);
 
   /// The number of a signal that another process got, or 0; known within a second.
   int others_signal() const;
-  /// Does work that may fail since another process did: then the error names that one, and has its
-  /// exit code. A failure of this process is told to the others.
+  /// Does work that may fail because another process failed: then the error names that process and
+  /// has its exit code. A failure of this process is reported to the others.
   void guard(const std::function<void()>& work);
-  /// Whether it is for this process to say what failed: the first does, while it lives.
+  /// Whether this process reports what failed: the first one does, while it lives.
   bool is_speaker() const;
   /// The process group for c10d::Reducer. Counts as an operation of its own.
   c10::intrusive_ptr<c10d::ProcessGroup> group();

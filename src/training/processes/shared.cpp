@@ -1,4 +1,5 @@
-// The part of Processes that knows who lives, and says what happened to the others.
+// The part of Processes that knows which processes are alive, and reports what happened to the
+// others.
 #include "training/processes/shared.h"
 
 #include <algorithm>
@@ -167,7 +168,7 @@ bool Processes::Shared::has_end() {
 void Processes::Shared::flush() {
   try {
     ask([](c10d::Store&) { return 0; }, 4 * kTick);
-  } catch (const std::exception&) {  // nobody is there to be told
+  } catch (const std::exception&) {  // no process is there to be informed
   }
 }
 
@@ -250,7 +251,7 @@ void Processes::Shared::explain(const std::string& what) {
   throw_end(known);
 }
 
-/// Tells that this process lives, and hears of the others.
+/// Reports that this process is alive, and reads the reports of the others.
 void Processes::Shared::talk_once(c10d::Store& store, int64_t tick) {
   store.set(life_of(place.rank), fmt::format("{} {}", tick, operations.load()));
   if (signal == 0 && signal_received() != 0) store.set(kSignal, std::to_string(signal_received()));
@@ -296,8 +297,8 @@ void Processes::Shared::talk() {
   }
 }
 
-/// Counts its own rounds, not time: while this process is stopped or its machine sleeps, nothing
-/// grows.
+/// Counts its own rounds, not time: while this process is stopped or its machine sleeps, the
+/// counts do not grow.
 void Processes::Shared::watch() {
   const auto count = lives.size();
   std::vector<std::string> before(count);
@@ -347,8 +348,8 @@ void Processes::Shared::watch() {
       is_first_gone = is_first_gone || is_broken || store_silent >= most ||
                       (!lost.empty() && lost.front() == 0);
     }
-    // The thread that trains should notice by itself, unless it waits for somebody who is silent,
-    // a device or a disk.
+    // The training thread should notice by itself, unless it waits for a silent process, a device
+    // or a disk.
     if (!has_ended || is_ending) continue;
     ended += kTick;
     std::function<void()> break_off;

@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of Processes share. For them alone.
+// What the source files of Processes share.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -31,9 +31,9 @@ inline std::string name_of(int64_t rank) {
   return "name/" + std::to_string(rank);
 }
 
-/// Two threads keep a process in touch with the others, however long the one that trains is busy:
+/// Two threads keep the contact with other processes, however long the training thread is busy:
 /// `talker` alone uses the store, in which it may hang; `watcher` never waits for anything, and
-/// ends what hangs. Both outlive a Processes that gives up on them.
+/// ends what hangs. Both may live longer than their Processes, if it gives them up.
 struct Processes::Shared : std::enable_shared_from_this<Shared> {
   ProcessPlace place;
   milliseconds timeout;
@@ -54,7 +54,7 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
   int threads = 0;
   std::deque<std::function<void(c10d::Store&)>> asked;  // of the talker
   std::string broken;                                   // why the talker ended, else ""
-  int64_t rounds = 0;                                   // of the talker: told and heard
+  int64_t rounds = 0;                                   // of the talker: sent and received
   std::vector<std::string> names, lives;  // by rank: "<tick> <operations>"; "" when not looked at
   std::string end;                        // "<exit code> <message>", once something failed
   std::function<void()> cut;              // breaks off what waits for others
@@ -65,7 +65,7 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
   /// Ends both threads; one that hangs is left behind.
   void stop();
 
-  /// What the talker's store answers. `is_heeding`: a signal or a failure ends the wait, too.
+  /// The answer of the talker's store. `is_heeding`: a signal or a failure ends the wait, too.
   /// Throws: IoError when the store is lost or silent for `most`; Interrupted; as `end` says.
   template <class F>
   auto ask(F what, milliseconds most, bool is_heeding = false) {
@@ -90,12 +90,12 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
 
   /// Names of ranks with their machine and log, for a message.
   std::string describe(const std::vector<int64_t>& ranks);
-  /// Tells all why the training ends, unless it ends already; does not wait.
+  /// Reports to all why the training ends, unless it is ending already; does not wait.
   void end_with(const std::string& text);
   bool has_end();
-  /// What was asked so far is done, or the store is lost.
+  /// Waits until the requests so far are done, or the store is lost.
   void flush();
-  /// Until all have told their names.
+  /// Waits until all have sent their names.
   void await_all();
   /// Finds out why an operation failed. Throws.
   [[noreturn]] void explain(const std::string& what);

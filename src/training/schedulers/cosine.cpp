@@ -47,8 +47,8 @@ class CosineAnnealingLR final : public Schedule {
 };
 CYTRA_REGISTER(Scheduler, CosineAnnealingLR, "CosineAnnealingLR");
 
-/// Again and again to eta_min: in T_0, then in T_mult times the period before. Source: Loshchilov &
-/// Hutter 2017, SGDR.
+/// The rate falls to eta_min again and again: in T_0 steps, then in T_mult times the period
+/// before. Source: Loshchilov & Hutter 2017, SGDR.
 class CosineAnnealingWarmRestarts final : public Schedule {
  public:
   struct Options : ScheduleOptions {
@@ -77,7 +77,8 @@ class CosineAnnealingWarmRestarts final : public Schedule {
 };
 CYTRA_REGISTER(Scheduler, CosineAnnealingWarmRestarts, "CosineAnnealingWarmRestarts");
 
-/// MONAI's: t_total counts the warm-up, end_lr cuts the curve off, and there may be several cycles.
+/// MONAI's schedule: t_total counts the warm-up, too, end_lr is the lowest rate of the curve, and
+/// there may be several cycles.
 class WarmupCosineSchedule final : public Schedule {
  public:
   struct Options : ScheduleOptions {

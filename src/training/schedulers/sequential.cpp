@@ -8,8 +8,8 @@
 namespace cytra::training {
 namespace {
 
-/// Each schedule counts from its own beginning, in what this one counts (its own interval is not
-/// looked at), and takes its part for the whole training.
+/// Each schedule counts from its own beginning, in the interval of this one (its own interval is
+/// not used), and takes its part for the whole training.
 class SequentialLR final : public Schedule {
  public:
   struct Options : ScheduleOptions {

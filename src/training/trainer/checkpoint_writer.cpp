@@ -12,7 +12,7 @@
 namespace cytra::training {
 namespace {
 
-/// A full disk shows before it ends the training: a warning, once.
+/// Warns of a full disk, once, before it ends the training.
 void warn_of_space(const std::string& path, const Snapshot& snapshot, bool& has_warned) {
   constexpr double kSaves = 3;
   double bytes = 0;

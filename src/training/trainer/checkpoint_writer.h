@@ -12,7 +12,7 @@
 
 namespace cytra::training {
 
-/// Writes checkpoints in a thread of its own: a training pays for the copy alone. One at a time;
+/// Writes checkpoints in a thread of its own: a training waits for the copy only. One at a time;
 /// the next waits for the one before.
 class CheckpointWriter {
  public:
@@ -25,11 +25,12 @@ class CheckpointWriter {
   /// The memory of the newest written snapshot, to be used again. Waits as wait() does.
   Snapshot reusable();
   /// Writes once, to the first path; the others become links to the same file (copies where the
-  /// file system has no links). Of a path that is there several times the last counts: last.ckpt,
-  /// asked for by several callbacks, comes after all that its state names. Then, when all is on the
-  /// disk, `remove` is removed, unless it was just written. Warns once when the disk has no room
-  /// for three more. `undo`, one for each path: then this write is waited for, and when it fails
-  /// that is a warning, and these are called, the last first. Throws: what the write before threw.
+  /// file system has no links). If a path occurs several times, the last one counts: last.ckpt,
+  /// which several callbacks may ask for, is written after all files that its state names. Then,
+  /// when all is on the disk, `remove` is removed, unless it was just written. Warns once when the
+  /// disk has no room for three more. `undo`, one for each path: then this write is waited for,
+  /// and when it fails that is a warning, and these are called, the last first. Throws: what the
+  /// write before threw.
   void write(Snapshot snapshot,
              std::vector<std::string> paths,
              std::vector<std::string> remove,

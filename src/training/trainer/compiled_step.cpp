@@ -24,10 +24,12 @@ namespace {
 constexpr int64_t kRehearsals = 3;      // as torch.cuda.make_graphed_callables
 constexpr int64_t kChecks = 2;          // a number of the host that is baked in shows in the second
 constexpr std::size_t kMostShapes = 8;  // each keeps its gradients
-// Passes over a shape that are timed, behind those in which libraries set themselves up.
+// The number of passes over a shape that are timed, after those in which libraries initialise
+// themselves.
 constexpr int64_t kUntimed = 2, kTimed = 3;
 constexpr double kBusy = 0.5;  // a host that is, for so much of a pass, keeps the device waiting
-// Of the norm of all values: sums in another order differ by less, another random number by more.
+// A share of the norm of all values: sums in another order differ by less, other random numbers by
+// more.
 constexpr double kTolerance = 1e-2;
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
@@ -57,7 +59,7 @@ double distance(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>&
   return std::sqrt(squares);
 }
 
-/// Whether each of `now` has come from `before` to where `after` is.
+/// Whether each of `now` changed from `before` in the same way as `after`.
 bool has_changed_alike(const std::vector<at::Tensor>& before,
                        const std::vector<at::Tensor>& after,
                        const std::vector<at::Tensor>& now) {
@@ -70,7 +72,7 @@ bool has_changed_alike(const std::vector<at::Tensor>& before,
   return true;
 }
 
-/// All that a recording depends on beside its inputs' values.
+/// All that a recording depends on except its inputs' values.
 std::string key_of(const data::Batch& batch, const std::vector<at::Tensor>& parameters) {
   std::string key;
   for (const auto& [name, tensor] : batch.tensors) {
@@ -166,7 +168,7 @@ PendingStep CompiledStep::update(const Rates& rates, const at::Tensor& loss) {
   return step;
 }
 
-/// Makes a pass as it is, and decides when enough were timed.
+/// Makes a pass without recording, and decides when enough passes were timed.
 at::Tensor CompiledStep::time(const data::Batch& batch,
                               const std::function<at::Tensor(const data::Batch&)>& pass) {
   Pace& pace = paces_[key_of(batch, parameters_)];
@@ -248,7 +250,7 @@ std::vector<at::Tensor> CompiledStep::run(Part& part,
   }
 }
 
-/// Makes the step as it is, then again by its recording, and compares.
+/// Makes the step without the recording, then again with it, and compares.
 std::vector<at::Tensor> CompiledStep::check(Part& part,
                                             const StepRecorder::Work& work,
                                             const std::vector<at::Tensor>& changed,
@@ -261,7 +263,7 @@ std::vector<at::Tensor> CompiledStep::check(Part& part,
   part.recording->replay();
   const std::vector<at::Tensor>& played = part.recording->outputs;
   const double size = distance(outputs), error = distance(played, outputs);
-  const bool is_judged = std::isfinite(size);  // else its numbers tell nothing: the next one
+  const bool is_judged = std::isfinite(size);  // else it says nothing: the next one counts
   if (is_judged && error <= kTolerance * size && has_changed_alike(before, after, changed)) {
     part.checks += 1;
     return played;

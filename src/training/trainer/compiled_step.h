@@ -1,5 +1,5 @@
 #pragma once
-// model.compile_model: steps that are recorded once per shape of batch and then played.
+// model.compile_model: steps that are recorded once per shape of batch and then replayed.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -18,16 +18,17 @@ struct Model;
 namespace cytra::training {
 
 /// A step in two recordings: forward and backward pass, and the update; between them the trainer
-/// reads the step before, and its callbacks see the gradients. For each shape of batch the first
-/// steps rehearse, then one records, and the first that are played are compared with the same step
-/// as it is. What can't be recorded, or differs, goes on as it is, after one line that says why.
-/// A step is the same operations on the same numbers either way (the learning rate is on the device
-/// in both), so that a training that is taken up may come to another decision.
+/// reads the numbers of the step before, and its callbacks see the gradients. For each shape of
+/// batch the first steps rehearse, then one records, and the first that are replayed are compared
+/// with the same step without recording. Where a step can't be recorded, or differs, the training
+/// continues without, after one line that says why. Both ways are the same operations on the same
+/// numbers (the learning rate is on the device in both), so a resumed training may decide
+/// otherwise.
 class CompiledStep {
  public:
-  /// Keeps references to all. Unless steps are to be recorded in any case (model.compile_model:
-  /// null), the first are timed: it pays where the host takes half as long to ask for one as the
-  /// device to do it, or longer.
+  /// Keeps references to all. Without `in_any_case` (model.compile_model: null), the first steps
+  /// are timed: recording pays where the host takes at least half as long to start a step as the
+  /// device to do it.
   CompiledStep(std::unique_ptr<StepRecorder> recorder,
                const TrainerOptions& options,
                nn::Model& model,
@@ -65,7 +66,7 @@ class CompiledStep {
                                 const std::vector<at::Tensor>& changed,
                                 const std::vector<at::Tensor>& before,
                                 const std::function<void()>& seed);
-  /// The shortest that passes over a shape of batch took.
+  /// The shortest times that passes over a shape of batch took.
   struct Pace {
     int64_t passes = 0;
     double asked_s = INFINITY, done_s = INFINITY;  // until asked for, until done

@@ -37,7 +37,7 @@ class Evaluator {
             StopCondition& stop,
             c10::Device device);
 
-  /// The weights of which the metrics are: those in the model, or what callbacks put in their place
+  /// The weights that are evaluated: those in the model, or what callbacks put in their place
   /// (their averages).
   enum class Weights { present, swapped_in };
   /// What else is to be done; empty: nothing.

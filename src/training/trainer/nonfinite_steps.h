@@ -12,9 +12,9 @@ struct StepOutcome;
 struct TrainerOptions;
 struct TrainState;
 
-/// What is done about steps whose loss or gradients are not finite; they have changed no weight.
-/// They are left out, or end the run (trainer.on_nonfinite); gradients that overflow in 16-mixed
-/// are always left out, since the scaler then takes a smaller factor.
+/// Handles steps whose loss or gradients are not finite; these have changed no weight. They are
+/// left out, or end the run (trainer.on_nonfinite); gradients that overflow in 16-mixed are always
+/// left out, since the scaler then takes a smaller factor.
 class NonfiniteSteps {
  public:
   /// Keeps references to all. `objects`, `config`: for the checkpoint of on_nonfinite=dump.
@@ -22,7 +22,7 @@ class NonfiniteSteps {
                  const CheckpointedObjects& objects,
                  const config::Node& config,
                  const Processes& processes);
-  /// A step was finite: the count of those in a row begins afresh.
+  /// Restarts the count of steps in a row, after a finite one.
   void end_row() { in_a_row_ = 0; }
   /// Counts the step in state.skipped. Throws: DivergedError when the run is to end.
   void leave_out(const PendingStep& step, const StepOutcome& outcome, TrainState& state);

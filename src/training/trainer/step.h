@@ -42,8 +42,9 @@ struct PendingStep {
 };
 
 /// Sets torch's generators (the CPU's and the device's) for the step after state.step: what a step
-/// draws (dropout) is a function of state.seed, the process and the step, so that no checkpoint has
-/// to hold generators, and a training that is taken up at any step's edge draws the same.
+/// draws (dropout) is a function of state.seed, the process and the step, so that no checkpoint
+/// has to hold generators, and a training that is resumed between any two steps draws the same
+/// numbers.
 void seed_step(const TrainState& state, int64_t rank, c10::Device device);
 
 /// loss.backward(), of the step with this number and samples. With `detects_anomaly` a NaN that the
@@ -55,7 +56,7 @@ void backward(const at::Tensor& loss,
               const std::vector<std::string>& ids);
 
 /// Unscales and clips the gradients and updates the weights: one pass over the gradients for their
-/// norm, which also tells whether they are finite, and one fused update that divides by scale and
+/// norm, which also shows whether they are finite, and one fused update that divides by scale and
 /// clipping together. When loss or gradients are not finite, nothing changes but the scale.
 /// `reads_at_once`: the host decides (a CPU); else the device does, and nothing waits for it.
 /// Source: torch.amp.GradScaler.unscale_/step/update and torch.nn.utils.clip_grad_norm_ / _value_.

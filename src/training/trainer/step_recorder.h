@@ -10,13 +10,14 @@
 
 namespace cytra::training {
 
-/// Why work can't be recorded: it reads from the device on the host, or has no memory twice.
+/// Why work can't be recorded: the host reads from the device in it, or its memory does not fit
+/// twice.
 struct NotRecordable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Records what some work asks of a device, to ask it again all at once: the same operations on the
-/// same memory, with the numbers that the host had then (a CUDA graph).
+/// Records the operations that some work starts on a device, to start them again all at once: the
+/// same operations on the same memory, with the numbers that the host had then (a CUDA graph).
 class StepRecorder {
  public:
   /// Gives its outputs; undefined tensors are allowed.
@@ -30,13 +31,13 @@ class StepRecorder {
     std::vector<at::Tensor> outputs;
   };
   virtual ~StepRecorder() = default;
-  /// Waits until the device has done what it was asked for.
+  /// Waits until the device has done all its work.
   virtual void wait() = 0;
   /// Does the work as it will be recorded, so that libraries have chosen their algorithms.
   /// Throws, unless it `may_wait` for the device (what is set up once may): NotRecordable when it
   /// does; some of it has been done then.
   virtual std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) = 0;
-  /// Does nothing of the work. Throws: NotRecordable.
+  /// Records the work without doing it. Throws: NotRecordable.
   virtual std::unique_ptr<Recording> record(const Work& work) = 0;
 };
 

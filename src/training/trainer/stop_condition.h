@@ -9,21 +9,21 @@ struct TrainerOptions;
 struct TrainState;
 
 /// What ends a training before its last epoch: max_steps, max_time, a callback, or a signal
-/// (base/signals.h). Processes that train together end at the same edge of a step: what one of them
-/// knows counts once they have agreed.
+/// (base/signals.h). Processes that train together end after the same step: a reason that one of
+/// them knows counts once they have agreed.
 class StopCondition {
  public:
   /// Keeps references to both.
   StopCondition(const TrainerOptions& options, Processes& processes);
 
-  /// max_time counts from now on, and from so many seconds that a checkpoint has spent before.
+  /// Starts the clock of max_time, with the seconds that were spent before the checkpoint.
   void start_clock(double seconds_before);
   double seconds() const;  // spent on the training so far
-  /// A callback asks to stop, which is done after min_epochs and min_steps.
+  /// Asks to stop, for a callback; it is done after min_epochs and min_steps.
   void ask() { is_asked_ = true; }
 
-  /// The processes tell each other what they know; all call it at the same place of the loop.
-  /// Returns whether any of them `wants_to_save`: then all of them do.
+  /// The processes exchange what they know; all call it at the same place of the loop. Returns
+  /// whether any of them `wants_to_save`: then all of them do.
   bool agree(bool wants_to_save = false);
 
   bool is_met(const TrainState& state) const;

@@ -128,7 +128,7 @@ void Training::train_epoch(Feeds& feeds) {
   const int64_t accumulate = options_.accumulate_grad_batches;
   if (state_.batch == 0) call("on_epoch_start", &Callback::on_epoch_start);
   if (state_.batch < plan_.batches) {
-    // saved at the step's edge, killed before or in the validation that was due
+    // The run was saved after a step, and killed before or in the validation that was due.
     if (state_.batch > 0 && is_validation_due()) validate(feeds);
     feeds.start_epoch(state_.epoch, state_.batch, has_epoch(options_, state_.epoch + 1));
   }
@@ -235,8 +235,8 @@ void Training::finish_group(BatchGroup& group) {
   carry_out();
 }
 
-/// The newest step's numbers, once: those of a CPU at its end, a GPU's when they are needed, so
-/// that the host does not wait for the device.
+/// Takes the newest step's numbers, once: on a CPU at the end of the step, on a GPU when they are
+/// needed, so that the host does not wait for the device.
 void Training::take_outcome() {
   if (!pending_) return;
   const std::unique_ptr<PendingStep> step = std::move(pending_);
@@ -254,7 +254,7 @@ void Training::take_outcome() {
     log_.log_step(outcome, step->lr, /*is_clipped=*/options_.gradient_clip_val.has_value());
 }
 
-/// Some batches of a validation before the first step: what fails there fails at once.
+/// Validates some batches before the first step, so that errors there show at once.
 void Training::sanity_check(Feeds& feeds) {
   const int64_t asked = options_.num_sanity_val_steps;
   const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
@@ -264,7 +264,7 @@ void Training::sanity_check(Feeds& feeds) {
   evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, {show});
 }
 
-/// After the step that just ended? Then one was due among its batches.
+/// Whether a validation was due among the batches of the step that just ended.
 bool Training::is_validation_due() const {
   return plan_.has_validation &&
          training::is_validation_due(options_, state_, plan_.batches, edge_before_);
@@ -299,7 +299,7 @@ void Training::end_epoch(Feeds& feeds) {
   state_.loss_count = 0;
   if (!plan_.has_validation) scheduler_.on_metrics(state_.metrics);  // else validate() does
   if (is_due) {
-    // Cut short by a signal or an error: whoever goes on validates first.
+    // A validation that is cut short is repeated first when the training continues.
     const auto undo = [&] {
       state_ = before;
       edge_ = state_.batch;
@@ -339,7 +339,7 @@ void Training::write_checkpoint() {
   writer_.write(std::move(snapshot), std::move(paths), std::move(remove), undo);
 }
 
-/// The error under way matters, not those of its aftermath.
+/// The first error matters, not those that follow from it.
 void Training::on_exception(const std::string& what) {
   log_.end_progress();
   try {

@@ -29,9 +29,9 @@ namespace cytra::training {
 
 struct Feeds;
 
-/// One training of a Trainer, which hides it: the loop, from fit() down to a step, is in
-/// training.cpp; what stands alone (when it ends, what it says, how it evaluates and writes) has
-/// files of its own.
+/// One training of a Trainer, in its implementation. The loop, from fit() down to a step, is in
+/// training.cpp; independent parts (when it ends, what it logs, how it evaluates and writes) have
+/// their own files.
 class Training {
  public:
   Training(TrainerOptions options,

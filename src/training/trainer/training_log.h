@@ -17,8 +17,8 @@ namespace cytra::training {
 struct StepOutcome;
 struct TrainState;
 
-/// What a training says of itself: metrics to the loggers and into `state.metrics`, and the line of
-/// progress, which has the newest of them.
+/// The output of a training: metrics to the loggers and into `state.metrics`, and the progress
+/// line with the newest of them.
 class TrainingLog {
  public:
   /// Keeps references to the loggers and the state.
@@ -27,11 +27,11 @@ class TrainingLog {
               c10::Device device);
 
   void log(const Metrics& metrics);
-  /// A batch that began at `begin` has been trained, after waiting so long for the loader.
+  /// Adds a batch that began at `begin`, and the time it waited for the loader.
   void add_batch(double waited_s, const Stopwatch& all);
   /// The numbers of the newest step, with the mean times of the batches since the last call. Times
-  /// go to the loggers alone, as they are never the same again; the norm of gradients that are
-  /// clipped is told.
+  /// go to the loggers alone, as they differ in each run; the norm of gradients is logged when
+  /// they are clipped.
   void log_step(const StepOutcome& outcome, double lr, bool is_clipped);
   /// Metrics of a validation, also as a line of text.
   void log_validation(const Metrics& metrics, int64_t total_steps);

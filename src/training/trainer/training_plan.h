@@ -26,8 +26,8 @@ TrainingPlan plan_training(const TrainerOptions& options,
 /// Whether there is an epoch of this number, counted from 0.
 bool has_epoch(const TrainerOptions& options, int64_t epoch);
 
-/// Whether a validation is due where the training stands: one may be due after any batch, but is
-/// made after a step, so those of its `group_begin`th to `state.batch`th batch count.
+/// Whether a validation is due now. One may be due after any batch, but is made after a step, so
+/// the batches from `group_begin` to `state.batch` count.
 bool is_validation_due(const TrainerOptions& options,
                        const TrainState& state,
                        int64_t batches,
