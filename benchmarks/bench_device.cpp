@@ -35,7 +35,7 @@ namespace {
 using namespace cytra;
 using Clock = std::chrono::steady_clock;
 
-c10::Device device = c10::kCPU;
+c10::Device where = c10::kCPU;
 double seconds = 5;
 bool is_small = false;
 
@@ -62,10 +62,10 @@ double median_ms(const std::function<void()>& work) {
     return count >= 3 ? spent > seconds || count == 1000 : count >= 1 && spent > 3 * seconds;
   };
   for (int64_t i = -3; !is_enough(i); ++i) {
-    device::synchronize(device);
+    device::synchronize(where);
     const auto start = Clock::now();
     work();
-    device::synchronize(device);
+    device::synchronize(where);
     if (i >= 0) times.push_back(1e3 * since(start));
   }
   std::sort(times.begin(), times.end());
@@ -101,7 +101,7 @@ std::shared_ptr<nn::Model> unet(int dims, const Way& way = {}) {
   const auto model = make<nn::Model>(yaml(network(dims, way)));
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  nn::place(*model, device);
+  nn::place(*model, where);
   return model;
 }
 
@@ -118,7 +118,7 @@ void each_precision(const std::function<void(const std::string&, const std::stri
                                                         {"bf16", "bf16-mixed"},
                                                         {"fp16", "16-mixed"}}) {
     set_tf32(name == "tf32");
-    if (!device.is_cuda() && name != "fp32" && name != "bf16") continue;
+    if (!where.is_cuda() && name != "fp32" && name != "bf16") continue;
     run(name, precision);
   }
   set_tf32(false);
@@ -127,7 +127,7 @@ void each_precision(const std::function<void(const std::string&, const std::stri
 void transfer() {
   for (const int64_t megabytes : {1, 64}) {
     const at::Tensor host = at::rand({megabytes << 18});
-    const at::Tensor there = at::empty_like(host, device);
+    const at::Tensor there = at::empty_like(host, where);
     const auto measure = [&](const char* kind, const at::Tensor& from, const at::Tensor& to) {
       const double ms = median_ms([&] { at::Tensor(to).copy_(from, /*non_blocking=*/true); });
       row(fmt::format("copy of {} MiB", megabytes),
@@ -137,7 +137,7 @@ void transfer() {
     };
     measure("host to device, pageable", host, there);
     measure("device to host, pageable", there, host);
-    if (!device.is_cuda()) continue;
+    if (!where.is_cuda()) continue;
     const at::Tensor pinned = host.pin_memory();
     measure("host to device, page-locked", pinned, there);
     measure("device to host, page-locked", there, pinned);
@@ -153,7 +153,7 @@ data::DataLoader loader_of(const std::map<std::string, std::vector<int64_t>>& sh
   spec.channels_last = channels_last;
   spec.options.batch_size = batch_size;
   spec.options.num_workers = 2;
-  spec.pin = device.is_cuda();
+  spec.pin = where.is_cuda();
   spec.items.resize(static_cast<std::size_t>(images));
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [key, shape] : shapes)
@@ -164,14 +164,14 @@ data::DataLoader loader_of(const std::map<std::string, std::vector<int64_t>>& sh
 
 void loader() {
   data::DataLoader images = loader_of({{"raw", {1, side(512), side(512)}}}, 1600, 16);
-  data::DeviceFeed feed(images, device);
+  data::DeviceFeed feed(images, where);
   const auto begin = Clock::now();
   int64_t count = 0;
   for (int64_t epoch = 0; since(begin) < seconds; ++epoch) {
     feed.start_epoch(epoch, 0, true);
     while (const auto batch = feed.next()) count += batch->at("raw").size(0);
   }
-  device::synchronize(device);
+  device::synchronize(where);
   row(fmt::format("loader to device, {}x{}, batches of 16", side(512), side(512)),
       "2 workers",
       static_cast<double>(count) / since(begin),
@@ -188,7 +188,7 @@ void preprocessing() {
         yaml(fmt::format("{{_target_: {}, keys: raw, prob: 1}}", text))));
   for (const int64_t count : {1, 16}) {
     data::Batch batch;
-    batch.tensors["raw"] = at::rand({count, 1, side(512), side(512)}).to(device);
+    batch.tensors["raw"] = at::rand({count, 1, side(512), side(512)}).to(where);
     batch.ids.assign(static_cast<std::size_t>(count), "image");
     const std::vector<uint64_t> keys(static_cast<std::size_t>(count), 7);
     const double ms = median_ms([&] {
@@ -203,22 +203,22 @@ void preprocessing() {
 }
 
 void inference_of(const std::string& what, int dims, const std::vector<int64_t>& shape) {
-  const at::Tensor images = at::randn(shape).to(device);
+  const at::Tensor images = at::randn(shape).to(where);
   for (const Way& way : {Way{"Cytra, channels first"}, Way{"Cytra, channels last", "true"}}) {
     const auto model = unet(dims, way);
     each_precision([&](const std::string& name, const std::string& precision) {
       {
         const c10::InferenceMode inference_mode;
-        const device::Autocast autocast(device::precision_of(precision), device.type());
+        const device::Autocast autocast(device::precision_of(precision), where.type());
         row(what + ", " + name, way.name, median_ms([&] { (*model)(images); }), "ms");
       }
-      if (!device.is_cuda()) return;
+      if (!where.is_cuda()) return;
       inference::EngineOptions options;
       options.compile_model = true;
       options.compile_mode = "reduce-overhead";
       options.precision = precision;
       const inference::EngineModel engine_model{
-          [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }, device};
+          [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; }, where};
       const auto engine = inference::make_engine(engine_model, options, images);
       row(what + ", " + name,
           way.name + ", CUDA graph",
@@ -245,13 +245,13 @@ void sliding_window(int dims) {
   options.sw_batch_size = 4;
   std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, whole);
   shape[0] = shape[1] = 1;
-  const at::Tensor image = at::randn(shape).to(device);
+  const at::Tensor image = at::randn(shape).to(where);
   for (const Way& way : {Way{"Cytra, channels first"}, Way{"Cytra, channels last", "true"}}) {
     const auto model = unet(dims, way);
     each_precision([&](const std::string& name, const std::string& precision) {
       const c10::InferenceMode inference_mode;
       const auto network = [&](const at::Tensor& windows) {
-        const device::Autocast autocast(device::precision_of(precision), device.type());
+        const device::Autocast autocast(device::precision_of(precision), where.type());
         return (*model)(windows);
       };
       row(fmt::format("sliding window {}^{}, roi {}, {}", whole, dims, roi, name),
@@ -268,7 +268,7 @@ struct Clocked final : training::Callback {
   void on_step_end(training::Context& context) override {
     if (context.state.step < kWarmUp) return;
     if (context.state.step == kWarmUp) {
-      device::synchronize(device);
+      device::synchronize(where);
       begin = Clock::now();
     }
     steps = context.state.step - kWarmUp;
@@ -284,7 +284,7 @@ double trained_ms(const std::string& task_text,
                   int64_t batch_size) {
   at::manual_seed(0);
   const auto task = make<training::Task>(yaml(task_text));
-  nn::place(task->model(), device, device::uses_tensor_cores(precision, device));
+  nn::place(task->model(), where, device::uses_tensor_cores(precision, where));
   const auto optimizer = make<training::Optimizer>(yaml("{_target_: AdamW}"));
   const auto scheduler = make<training::Scheduler>(yaml("{_target_: ConstantLR, factor: 1}"));
   const auto clock = std::make_shared<Clocked>();
@@ -300,7 +300,7 @@ double trained_ms(const std::string& task_text,
                        loader_of(shapes, 100 * batch_size, batch_size, task->model().channels_last),
                    none({});
   trainer.fit(images, none);
-  device::synchronize(device);
+  device::synchronize(where);
   return 1e3 * since(clock->begin) / static_cast<double>(std::max<int64_t>(1, clock->steps));
 }
 
@@ -321,7 +321,7 @@ void training_of(const std::string& what,
                            Way{"Cytra, channels last", "true"},
                            Way{"Cytra, channels first, CUDA graph", "false", "true"},
                            Way{"Cytra, channels last, CUDA graph", "true", "true"}}) {
-      if (way.compile_model == "true" && !device.is_cuda()) continue;
+      if (way.compile_model == "true" && !where.is_cuda()) continue;
       row(what + ", " + name,
           way.name,
           trained_ms(segmentation(dims, way), precision, shapes, batch_size),
@@ -368,7 +368,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    device = device::choose_device(argv[2]);
+    where = device::choose_device(argv[2]);
     seconds = std::atof(argv[3]);
     is_small = argc > 4 && std::strcmp(argv[4], "small") == 0;
     subject->second();
