@@ -43,7 +43,7 @@ class ImageResult {
   /// All rows are there. Throws: as the steps and outputs; ConfigError where an output needs
   /// objects and the result has none.
   void finish();
-  /// Both, of all rows that the predictor makes. Throws: as PredictRoad::run(), too.
+  /// Both, of all rows that the predictor makes. Throws: as WindowedModel::run(), too.
   void run();
   /// What the outputs wrote, after finish(): in their order.
   const ResultFiles& files() const { return files_; }

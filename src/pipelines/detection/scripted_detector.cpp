@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "ops/boxes/boxes.h"
 #include "perf/device_error.h"
 #include "pipelines/detection/kinds.h"

@@ -146,7 +146,7 @@ class DetectionTask final : public training::Task {
     training::Metrics results{{"loss", losses_.take()}};
     results.merge(with_class_names(metrics_.compute(), options_.class_names, 0));
     const double* counts = counts_.const_data_ptr<double>();
-    if (counts[0] > 0 && counts[1] == 0) no_objects_.tell(options_.y_key);
+    if (counts[0] > 0 && counts[1] == 0) no_objects_.warn(options_.y_key);
     counts_.zero_();
     metrics_.reset();
     return results;

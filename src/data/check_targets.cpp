@@ -1,4 +1,4 @@
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -308,7 +308,7 @@ class Judge {
 
 }  // namespace
 
-std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+std::vector<std::string> check_targets(const TargetMeaning& meaning,
                                        const std::string& split,
                                        const std::vector<TargetFacts>& facts,
                                        bool are_all) {

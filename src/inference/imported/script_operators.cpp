@@ -2,7 +2,7 @@
 // flow. No files, no processes, no devices' streams; none that reads or writes beyond its tensors
 // where sizes don't fit, as far as models of images do without. Names of PyTorch 2.11's
 // native_functions.yaml and torch/csrc/jit.
-#include "inference/foreign/script_operators.h"
+#include "inference/imported/script_operators.h"
 
 #include <unordered_set>
 

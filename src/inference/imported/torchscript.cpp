@@ -1,5 +1,5 @@
 // TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 
 #include <sstream>
 
@@ -18,9 +18,9 @@
 #include "base/foreign_call.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "inference/foreign/archive.h"
-#include "inference/foreign/complete.h"
-#include "inference/foreign/script_check.h"
+#include "inference/imported/archive.h"
+#include "inference/imported/complete.h"
+#include "inference/imported/script_check.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "perf/device_error.h"

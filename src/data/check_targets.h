@@ -26,7 +26,7 @@ struct TargetMeaning {
 
 /// What can't be meant in a split ("train", "valid"), with the option that mends it; a line each.
 /// `are_all`: the facts are of all of its images.
-std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+std::vector<std::string> check_targets(const TargetMeaning& meaning,
                                        const std::string& split,
                                        const std::vector<TargetFacts>& facts,
                                        bool are_all);

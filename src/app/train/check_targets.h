@@ -10,6 +10,6 @@ namespace cytra::app {
 /// Looks at up to `images` of training and of validation, spread over them, as validation's
 /// transforms give them: a line for each problem, with the option that mends it. Images that can't
 /// be loaded are left to the loaders.
-std::vector<std::string> judge_targets(const Setup& setup, int64_t images);
+std::vector<std::string> check_targets(const Setup& setup, int64_t images);
 
 }  // namespace cytra::app

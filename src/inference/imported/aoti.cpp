@@ -1,6 +1,6 @@
 // AOTInductor: what torch._inductor.aoti_compile_and_package wrote, machine code for one processor
 // and some shapes. It does not look at the shapes that it gets, so we do.
-#include "inference/foreign/aoti.h"
+#include "inference/imported/aoti.h"
 
 #include <algorithm>
 #include <regex>
@@ -15,8 +15,8 @@
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "config/json.h"
-#include "inference/foreign/archive.h"
-#include "inference/foreign/complete.h"
+#include "inference/imported/archive.h"
+#include "inference/imported/complete.h"
 #include "io/fingerprint.h"
 #include "perf/device_error.h"
 
