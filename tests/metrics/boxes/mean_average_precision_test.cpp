@@ -70,7 +70,8 @@ TEST(MeanAveragePrecision, OfVolumesEqualsMonai) {
   const at::Tensor expected = entry.tensor("values");
   int64_t i = 0;
   for (const char* name : {"map", "map_50", "map_75", "mar", "map_class_0", "map_class_1"})
-    EXPECT_NEAR(results.at(name), expected[i++].item<double>(), 1e-7) << name;  // its recalls are float32
+    EXPECT_NEAR(results.at(name), expected[i++].item<double>(), 1e-7)
+        << name;  // its recalls are float32
 }
 
 /// Each takes every third image, as training/processes shares them out; one gets none. Scores are
