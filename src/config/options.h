@@ -12,8 +12,7 @@
 
 namespace cytra::config {
 
-/// Fills an Options struct. `variables`: dotted names of the user's own, which may be in plain
-/// maps, but not in a component.
+/// Fills a struct. `variables`: dotted names of the user's own, allowed in plain maps only.
 template <class Options>
 Options read_options(const Node& node,
                      Problems& problems,

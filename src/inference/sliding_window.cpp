@@ -28,7 +28,7 @@ void expect_device(const char* name, const std::optional<std::string>& device) {
   }
 }
 
-/// Images and results in memory; sums become results in their place.
+/// Keeps images and results in memory; sums become results in place.
 class WholeImages final : public Road {
  public:
   WholeImages(const at::Tensor& images, const WindowLayout& layout)
@@ -56,7 +56,7 @@ class WholeImages final : public Road {
   std::vector<at::Tensor> results;  // (N,K,...)
 
  private:
-  /// Windows are taken out of it as it is, where that can be.
+  /// An image that windows can be read from, without a copy where possible.
   static at::Tensor readable(const at::Tensor& images) {
     at::ScalarType type = images.scalar_type();
     if (type == at::kInt || type == at::kLong || type == at::kDouble || type == at::kBool ||
@@ -112,7 +112,7 @@ std::vector<Tensor> sliding_window(const Tensor& image,
   }
   const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
   WholeImages road(image, layout);
-  // A model whose weights are short or double floats is given images that are.
+  // A model whose weights are half or double floats gets images of that type.
   const at::ScalarType type = image.is_floating_point() ? image.scalar_type() : at::kFloat;
   WindowRun(layout, options, image.size(0), image.size(1), image.device(), type)
       .run(model, road, progress);

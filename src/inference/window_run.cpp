@@ -85,7 +85,7 @@ void WindowRun::run(
 }
 
 void WindowRun::gather(Road& road, int64_t first, int64_t count) {
-  // A model may give its windows back, and who called it may keep them.
+  // A model may return its windows, and its caller may keep them.
   if (!buffer_.defined() || buffer_.storage().use_count() > 1) {
     const bool last = options_.channels_last && layout_.slice_dim < 0 && shape_.size() > 3;
     const at::MemoryFormat format = !last               ? at::MemoryFormat::Contiguous

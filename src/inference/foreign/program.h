@@ -1,5 +1,5 @@
 #pragma once
-// A model that another framework has written.
+// Describes a model that another framework has written.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace cytra::inference {
 
-/// What a file of another framework computes, and what it says of itself.
+/// A program in a file of another framework, with its own description.
 struct Program {
   Forward forward;
   std::function<std::string()> torchscript;
   Place place;
-  int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
-  std::vector<int64_t> window;                     // the only sides it takes; empty: not known
-  std::vector<int64_t> divisor;                    // as LoadedModel's; empty: not known
+  int64_t in_channels = 0, spatial_dims = 0;       // 0: unknown
+  std::vector<int64_t> window;                     // the only sides it takes; empty: unknown
+  std::vector<int64_t> divisor;                    // as LoadedModel's; empty: unknown
   config::Node config = config::Node::make_map();  // as LoadedModel's; what is known of it
   std::string fingerprint;
 };

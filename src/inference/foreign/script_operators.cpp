@@ -1,7 +1,7 @@
-// What TorchScript of others may call: mathematics on tensors, shapes, texts and lists, control
-// flow. No files, no processes, no devices' streams; none that reads or writes beyond its tensors
-// where sizes don't fit, as far as models of images do without. Names of PyTorch 2.11's
-// native_functions.yaml and torch/csrc/jit.
+// The operators that foreign TorchScript may call: mathematics on tensors, shapes, texts and
+// lists, control flow. There are none for files, processes, or devices' streams, and none that
+// read or write beyond their tensors where sizes don't fit, as far as models of images do not need
+// them. Names of PyTorch 2.11's native_functions.yaml and torch/csrc/jit.
 #include "inference/foreign/script_operators.h"
 
 #include <unordered_set>
@@ -173,7 +173,7 @@ std::unordered_set<std::string_view> words_of(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = text.find(' ');
     words.insert(text.substr(0, end));
-    text.remove_prefix(end + 1);  // each word has a space behind it
+    text.remove_prefix(end + 1);  // each word has a space after it
   }
   return words;
 }
