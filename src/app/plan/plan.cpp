@@ -56,8 +56,7 @@ data::Survey survey_of(const data::DataModule& module) {
       });
 }
 
-/// The fingerprint of training and validation together, as cross-validation exchanges their
-/// images.
+/// The fingerprint of training and validation, which cross-validation exchanges.
 Fingerprint fingerprint_of(const data::Survey& survey,
                            const std::string& image_key,
                            const std::string& label_key) {

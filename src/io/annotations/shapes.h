@@ -9,9 +9,9 @@
 
 namespace cytra::io {
 
-/// What follows the last slash, of either kind.
+/// The part of a path after the last slash of either kind.
 std::string last_name(const std::string& path);
-/// The rectangle, one that begins at its upper left and goes round.
+/// A rectangle's ring, which begins at its upper left.
 Ring rectangle(const std::array<double, 4>& box);
 /// The smallest box around an annotation's rings and masks.
 std::array<double, 4> box_around(const Annotation& annotation);
