@@ -59,8 +59,7 @@ class OptionReader {
   void operator()(const char* key, const Unused& unused, const char* doc);
   /// Whether a map was given; else adds a problem.
   bool is_map();
-  /// Checks that every key except _target_ and the like was visited. Returns whether no value here
-  /// was wrong.
+  /// Checks that every key (but _target_ ...) was visited. Returns whether all values are valid.
   bool finish();
 
  private:

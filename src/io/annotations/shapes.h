@@ -19,9 +19,9 @@ std::array<double, 4> box_around(const Annotation& annotation);
 Ring ellipse(const std::array<double, 2>& centre,
              const std::array<double, 2>& a,
              const std::array<double, 2>& b);
-/// The number, as a coordinate. Throws: DataError for one that no image has.
+/// The number as a coordinate. Throws: DataError for a number that no image has.
 double coordinate(const std::string& place, double value);
-/// As pycocotools fills a polygon (x, y, x, y, ...), pixel by pixel. Source: rleFrPoly of
+/// Fills a polygon (x, y, x, y, ...) pixel by pixel as pycocotools does. Source: rleFrPoly of
 /// cocoapi/common/maskApi.c. Throws: DataError naming `place`.
 CocoRle fill_coco_polygon(const std::string& place,
                           const std::vector<double>& corners,
